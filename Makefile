@@ -14,7 +14,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup libraries run test test-sweeps test-slow test-clients e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc messages-doc handbook starter-verdict
+.PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc messages-doc readers handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux fresh
 
 help: ## List the targets
@@ -94,6 +94,9 @@ models-table: libraries ## Test every model type and family with tiny models and
 
 settings-doc: setup ## Write docs/settings.md from the declarations
 	@$(BIN)/python -m core.cli settings --markdown > docs/settings.md
+
+readers: libraries ## Compare the document readers with LibreOffice, pdftotext and w3m on real files (10 minutes; OUT=dir)
+	@$(BIN)/python -m tests.readers --docs --out $(OUT)/readers
 
 handbook: libraries ## Write the sample document of the first page from the docs
 	@$(BIN)/python -m tests.app.chat.first_page.handbook_text

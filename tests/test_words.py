@@ -55,10 +55,12 @@ NAMES = frozenset(
     # names
     {"Draftlight", "Mac", "Markdown", "Apache", "Office", "Word", "Debian", "Ubuntu", "Qt", "Inter"}
     | {"Finder", "JetBrains", "Mono", "Anthropic", "Prometheus", "Return", "Right", "Ctrl", "Shift"}
-    | {"Thunderbolt"}
+    | {"Thunderbolt", "Western", "Hebrew", "Baltic", "Roman", "Cyrillic"}
     # windows, sections and values of settings, by their labels
     | {"Race", "Tables", "Lab", "Settings", "Document", "Auto", "Cacheback", "Reset", "Learning", "Exactness"}
 )
+# Menu items and buttons, which have Title Case.
+COMMANDS = frozenset({"Send Now"})
 # A sentence begins after one of these, and so does what is quoted.
 _BEGINS = re.compile(r"(^|[.!?:…]\s+|[“(&]|## |\n|[·|] +)(\{[^}]*\} |\s)*$")
 _CAPITAL = re.compile(r"\b[A-Z][a-z]+\b")
@@ -104,6 +106,8 @@ TEXTS = [*texts_of_files(), *texts_of_settings()]
 
 def not_in_sentence_case(text: str) -> list[str]:
     """The words in it that begin with a capital and should not."""
+    if text in COMMANDS:
+        return []
     return [
         found.group()
         for found in _CAPITAL.finditer(text)

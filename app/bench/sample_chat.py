@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from app.session.chats.conversation import Answer, Turn
 from core.events import Effective, Finished, Message, Origin, Stats, Token
@@ -84,13 +84,23 @@ def sample_turns(turns: int = 100, answer_tokens: int = 580, seed: int = 7) -> t
 def sample_tokens(count: int, seed: int = 7, paragraph: bool = False) -> tuple[Token, ...]:
     """Tokens of an answer; `paragraph`: one endless paragraph."""
     chance = random.Random(seed)
-    return tuple(_tokens(chance, count, "r", paragraph))
+    text = _endless(chance, count) if paragraph else _markdown(chance, count)
+    return tuple(_tokens(chance, _PIECE.findall(text)[:count], "r"))
 
 
 def _turn(chance: random.Random, number: int, answer_tokens: int) -> Turn:
-    turn_id = f"bench-{number}"
-    question = Message("user", _sentence(chance, 18) + "?")
-    tokens = tuple(_tokens(chance, answer_tokens, turn_id, False))
+    question = _sentence(chance, 18) + "?"
+    parts = _PIECE.findall(_markdown(chance, answer_tokens))[:answer_tokens]
+    return _answered(chance, f"bench-{number}", question, parts)
+
+
+def answer_turn(chance: random.Random, turn_id: str, question: str, answer: str) -> Turn:
+    """A question and an answer of that text, whose tokens are drafted or not by `chance`."""
+    return _answered(chance, turn_id, question, _PIECE.findall(answer))
+
+
+def _answered(chance: random.Random, turn_id: str, question: str, parts: Sequence[str]) -> Turn:
+    tokens = tuple(_tokens(chance, parts, turn_id))
     accepted, bonus, normal = (
         sum(token.origin == origin for token in tokens) for origin in ("accepted", "bonus", "normal")
     )
@@ -108,11 +118,10 @@ def _turn(chance: random.Random, number: int, answer_tokens: int) -> Turn:
         tokens_per_s=50.0,
     )
     finished = Finished(turn_id, "stop", stats, Effective("Sample", "float32", "auto", Settings()))
-    return Turn(turn_id, question, Answer(tokens, "finished", finished))
+    return Turn(turn_id, Message("user", question), Answer(tokens, "finished", finished))
 
 
-def _tokens(chance: random.Random, count: int, request: str, paragraph: bool) -> Iterator[Token]:
-    parts = _PIECE.findall(_endless(chance, count) if paragraph else _markdown(chance, count))[:count]
+def _tokens(chance: random.Random, parts: Sequence[str], request: str) -> Iterator[Token]:
     step = position = 0
     while position < len(parts):
         step += 1

@@ -54,6 +54,7 @@ SCREENS = (
     "archived",
     "about",
     "library",
+    "scripts",
     "lab",
     "main",
     "queue",
@@ -145,6 +146,8 @@ class _Screens:
         from app.launch.scenario import Deadline
 
         self._window = window
+        window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
+        window.app_settings.set("look.tint", "always")
         self._folder = folder
         self._schemes = schemes
         self._forms = [(size, zoom_pct) for size in sizes for zoom_pct in zooms_pct]
@@ -154,6 +157,7 @@ class _Screens:
         steps = {
             "lab": self._lab,
             "main": self._main,
+            "scripts": self._scripts,
             "panels": self._panels,
             "about": self._about,
             "queue": self._queue,
@@ -191,6 +195,19 @@ class _Screens:
         self._window.controller.asking.stop()
         await self._ready()
         await self._find("find", self._window.views.transcript.finder, "handbook")
+
+    async def _scripts(self) -> None:
+        """Chats in other scripts than Latin, with formulas, and with tables."""
+        from app.bench.scripts import SCRIPTS, script_turn
+
+        transcript = self._window.views.transcript
+        self._window.views.show_first_page(False)
+        for name in SCRIPTS:
+            transcript.clear()
+            transcript.show_turns((script_turn(name),))
+            await self._grab(f"script-{name}")
+        transcript.clear()
+        self._window.controller.chat.start()
 
     async def _panels(self) -> None:
         """Each panel over the content, where it does not fit beside it."""

@@ -118,5 +118,6 @@ class AppSettings(QObject):
         QApplication.setCursorFlashTime(0 if self._theme.reduced_motion else self._blink_ms)
         self._views.header.tint.set_value(now.look.tint)
         self._views.transcript.set_tint_mode(now.look.tint)
+        self._views.legend.setVisible(now.look.tint != "never")
         self._views.composer.set_send_keys(now.writing.send_keys)
         self._views.inspector.hold(dict.fromkeys(forbidden(now.allowed), strings.HELD))

@@ -120,19 +120,20 @@ class WorkerLink:
                 self._tell(heard)
         finally:
             writer.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await writer
-            await client.stop()
-            if self._client is client:
-                self._client = self._outbox = None
+            try:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await writer
+            finally:
+                await client.stop()
+                if self._client is client:
+                    self._client = self._outbox = None
 
     def _tell(self, heard: Heard | SpawnFailed) -> None:
         """A bug in the listener is the loop's to report; it must not end the listening."""
         try:
             self._hear(heard)
         except Exception as error:
-            context = {"message": "The window failed on what it heard.", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(context)
+            _report("The window failed on what it heard.", error)
 
     async def _end(self, life: asyncio.Task[None], timeout_s: float) -> None:
         """Mute the worker of `life`, stop it, and wait until its task is done."""
@@ -143,10 +144,22 @@ class WorkerLink:
 
 
 async def _write(client: WorkerClient, outbox: asyncio.Queue[_Waiting]) -> None:
+    """An exception of one command is reported; later commands, Cancel above all, are still written."""
     while True:
         command, after = await outbox.get()
         if after is not None:
-            await after()
-        # The end of the process is heard by the reader, with its reason.
-        with contextlib.suppress(WorkerError):
+            try:
+                await after()
+            except Exception as error:
+                _report(f"{type(command).__name__} was sent without what it waits for.", error)
+        try:
             await client.send(command)
+        except WorkerError:
+            pass  # the reader hears the end of the process, with its reason
+        except Exception as error:
+            _report(f"{type(command).__name__} could not be sent.", error)
+
+
+def _report(message: str, error: Exception) -> None:
+    context = {"message": message, "exception": error}
+    asyncio.get_running_loop().call_exception_handler(context)

@@ -8,7 +8,9 @@ has happened), a new worker is asked for by `restart`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
@@ -119,6 +121,8 @@ class WindowController(QObject):
         )
         self.server = ServerController(self.sharing, Key(self.home.folder), self._served_base, self)
         self._server_trouble: Trouble | None = None
+        self._inputs: deque[Input] = deque()
+        self._is_handling = False
         self._titles = TitleController(
             views, self.chats, page, self.home.preferences, lambda: self._link, self.handle, self
         )
@@ -148,18 +152,44 @@ class WindowController(QObject):
         return self._link
 
     def handle(self, given: Input) -> None:
-        """One thing heard or wanted: step the machine and carry out what it asks for."""
+        """One thing heard or wanted: step the machine and carry out what it asks for.
+
+        Runs to completion: what is wanted or heard meanwhile is handled after it, in order. An effect that
+        fails does not keep the others from being carried out; the first exception is raised at the end.
+        """
+        self._inputs.append(given)
+        if self._is_handling:
+            return
+        self._is_handling = True
+        failed: Exception | None = None
+        try:
+            while self._inputs:
+                for work in self._step(self._inputs.popleft()):
+                    try:
+                        work()
+                    except Exception as error:
+                        failed = failed or error
+        finally:
+            self._is_handling = False
+        if failed is not None:
+            raise failed
+
+    def _step(self, given: Input) -> list[Callable[[], None]]:
+        """The state after `given`; what is to be done about it, in order."""
         step = advance(self._link, given)
         changed, self._link = step.link != self._link, step.link
-        for effect in step.effects:
-            self._handlers.carry_out(effect)
+        work: list[Callable[[], None]] = [partial(self._handlers.carry_out, each) for each in step.effects]
         if changed:
-            self.sharing.follow(self._link)
-            self._show_link()
-            self.models.follow(self._link)
-            self.tables.follow(self._link)
-            self.embedding.follow(self._link)
-            self.link_changed.emit(self._link)
+            link = step.link
+            work += [
+                partial(self.sharing.follow, link),
+                self._show_link,
+                partial(self.models.follow, link),
+                partial(self.tables.follow, link),
+                partial(self.embedding.follow, link),
+                partial(self.link_changed.emit, link),
+            ]
+        return work
 
     def restart(self) -> None:
         """A new worker instead of the one that is dead or stuck."""
@@ -219,7 +249,7 @@ class WindowController(QObject):
         return self.racing if request == self.racing.race.request else self._answering
 
     def _show_link(self) -> None:
-        self.asking.offer_to_go_on()
+        self.asking.follow()
         self._worker.show(self._link, self._answering.elsewhere, self.racing.recording, self.sharing.client)
         self.racing.follow(self._link, self._views.composer.blocked_reason or strings.BLOCKED_BY_ANSWER)
 

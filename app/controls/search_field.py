@@ -1,6 +1,6 @@
 """SearchField: a search line, 28 high, with a magnifier and, while it has text, a clear button.
 
-Escape clears it; Return and Down emit `results_wanted`.
+Escape clears it, and is the window's where it is empty; Return and Down emit `results_wanted`.
 """
 
 from __future__ import annotations
@@ -66,13 +66,14 @@ class SearchField(QLineEdit):
             and event.type() == QEvent.Type.ShortcutOverride
             and event.key() == Qt.Key.Key_Escape
             and self.text()
+            and self.text()
         ):
             event.accept()
             return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
+        if event.key() == Qt.Key.Key_Escape and self.text():
             self.clear()
         elif event.key() in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.results_wanted.emit()

@@ -32,6 +32,15 @@ def go_offscreen_without_display(environment: MutableMapping[str, str], platform
         environment["QT_QPA_PLATFORM"] = "offscreen"
 
 
+def use_utf8_locale(environment: MutableMapping[str, str]) -> None:
+    """Replace LC_ALL=C by C.UTF-8 in `environment`, as Qt would, which also prints four lines about it.
+
+    Without LC_ALL Python has done so already (PEP 538).
+    """
+    if environment.get("LC_ALL") in ("C", "POSIX"):
+        environment["LC_ALL"] = "C.UTF-8"
+
+
 def display_problem(
     environment: MutableMapping[str, str],
     platform: str,
@@ -40,11 +49,13 @@ def display_problem(
 ) -> str:
     """Why no window can be opened, and what to do about it; empty if one can.
 
-    If only one of two displays works, `environment` then selects its Qt platform. `answers` tells whether the
+    If only one of two displays works, `environment` then selects its Qt platform; its locale is made UTF-8
+    (see `use_utf8_locale`). `answers` tells whether the
     display server of "xcb" or "wayland" answers.
     """
     if not platform.startswith("linux"):
         return ""
+    use_utf8_locale(environment)
     if not has_display(environment):
         return strings.NO_DISPLAY
     chosen = environment.get("QT_QPA_PLATFORM", "")

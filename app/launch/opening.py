@@ -136,26 +136,27 @@ async def _live(
             started.kill()
             await started.stop()
         raise
-    # All that is there by now stays to the end; the collector need not look through it, which it
-    # would do in the middle of scrolling, too.
-    gc.freeze()
-    host = Host(application, window, theme, instance=instance)
-    if sys.platform != "win32":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, window.close)
-    window.show()
-    window.start()
-    if early:
-        QTimer.singleShot(0, window, window.close)
-    QTimer.singleShot(_FIRST_PAINTED_MS, window.views.inspector, window.views.inspector.fill_rest)
+    host: Host | None = None
+    signals = (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ()
     try:
+        # All that is there by now stays to the end; the collector need not look through it, which it
+        # would do in the middle of scrolling, too.
+        gc.freeze()
+        host = Host(application, window, theme, instance=instance)
+        for number in signals:
+            loop.add_signal_handler(number, window.close)
+        window.show()
+        window.start()
+        if early:
+            QTimer.singleShot(0, window, window.close)
+        QTimer.singleShot(_FIRST_PAINTED_MS, window.views.inspector, window.views.inspector.fill_rest)
         return await scenario(window)
     finally:
         await window.shut_down()
-        host.stop()
-        if sys.platform != "win32":
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
+        if host is not None:
+            host.stop()
+        for number in signals:
+            loop.remove_signal_handler(number)
         window.deleteLater()
 
 

@@ -1,6 +1,4 @@
-"""Header: the chat's title, what writes its answers, the token tint, the ways to the race, the tables and
-the lab, and the panels' switches.
-"""
+"""Header: the chat's title, what writes its answers, the token tint, and the panels' switches."""
 
 from __future__ import annotations
 
@@ -8,11 +6,13 @@ from urllib.parse import urlsplit
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.copy_button import CopyButton
 from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.segment import Segment
+from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.theme.fonts import ui_font
@@ -23,8 +23,57 @@ from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
 HEIGHT_PX = 52
 # Below these the title needs the room; what the buttons open is in the menus, too.
 _TINT_LABEL_FROM_PX = 740
-_OPENERS_FROM_PX = 560
 _ADDRESS_FROM_PX = 760
+_BUTTON_PAD_PX = 8
+_BUTTON_RADIUS_PX = 7
+
+
+class ModelButton(QAbstractButton):
+    """The chat's title over the model's name: all of it opens the models' menu, by mouse and keyboard."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.title = TextLabel(theme, "", 13, 17, "text", weight=600)
+        self.subtitle = TextLabel(theme, "", 11, 14, "text2")
+        arrow = IconButton(theme, "updown", "", size=QSize(16, 16))
+        arrow.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        for label in (self.title, self.subtitle):
+            label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        for part in (self.title, self.subtitle, arrow):
+            part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        who = QHBoxLayout()
+        set_spacing(who, 2)
+        who.addWidget(arrow)
+        who.addWidget(self.subtitle, 1)
+        names = self._names = QVBoxLayout(self)
+        set_margins(names, _BUTTON_PAD_PX, 3, _BUTTON_PAD_PX, 3)
+        names.setSpacing(0)
+        names.addWidget(self.title)
+        names.addLayout(who)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAccessibleName(strings.CHOOSE_MODEL)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self._ring = FocusRing(self, theme, _BUTTON_RADIUS_PX)
+        theme.changed.connect(self.update)
+
+    def describe(self, title: str, subtitle: str, cut: bool) -> None:
+        """Say both lines to who cannot see them; with the mouse, where they are `cut`."""
+        self.setAccessibleDescription(f"{title}. {subtitle}")
+        self.setToolTip(f"{title}\n{subtitle}" if cut else strings.CHOOSE_MODEL)
+
+    def sizeHint(self) -> QSize:
+        return self._names.sizeHint()
+
+    def lay_out(self) -> None:
+        """Give the lines the widths of the present size at once."""
+        self._names.activate()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        fill = "fill2" if self.isDown() else "fill1" if self.underMouse() else ""
+        if fill and self.isEnabled():
+            draw_box(painter_on(self), area_of(self), _BUTTON_RADIUS_PX, self._theme.color(fill))
 
 
 class Header(QWidget):
@@ -35,7 +84,6 @@ class Header(QWidget):
     sidebar_requested = Signal()
     new_chat_requested = Signal()
     models_requested = Signal()  # the menu under the model's name
-    opened = Signal(str)  # "race", "tables" or "lab"
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,15 +95,11 @@ class Header(QWidget):
 
         self.sidebar_button = IconButton(theme, "sidebar", strings.SHOW_SIDEBAR)
         self.new_chat_button = IconButton(theme, "compose", strings.NEW_CHAT)
-        self._title = TextLabel(theme, "", 13, 17, "text", weight=600)
-        self._subtitle = TextLabel(theme, "", 11, 14, "text2")
-        for label in (self._title, self._subtitle):
-            label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._tint_label = TextLabel(theme, strings.TOKEN_TINT, 12, 16, "text2")
         self.tint = Segment(theme, strings.TINT_OPTIONS)
         self.tint.setAccessibleName(strings.TOKEN_TINT)
-        self.openers = {name: IconButton(theme, name, words) for name, words in strings.HEADER_OPENS.items()}
-        self.model_button = IconButton(theme, "updown", strings.CHOOSE_MODEL, size=QSize(16, 16))
+        self.model_button = ModelButton(theme)
+        self._title, self._subtitle = self.model_button.title, self.model_button.subtitle
         self.server_button = CopyButton(theme, strings.SERVER)
         self.server_button.hide()
         self.model_button.clicked.connect(self.models_requested)
@@ -67,8 +111,6 @@ class Header(QWidget):
         self.inspector_button.clicked.connect(self.inspector_toggled)
         self.sidebar_button.clicked.connect(self.sidebar_requested)
         self.new_chat_button.clicked.connect(self.new_chat_requested)
-        for name, button in self.openers.items():
-            button.clicked.connect(lambda checked=False, name=name: self.opened.emit(name))
         theme.changed.connect(self.update)
         theme.zoomed.connect(self._fit)
 
@@ -119,8 +161,6 @@ class Header(QWidget):
     def _fit(self) -> None:
         """Show what there is room for."""
         self._tint_label.setVisible(width_of(self) >= _TINT_LABEL_FROM_PX)
-        for button in self.openers.values():
-            button.setVisible(width_of(self) >= _OPENERS_FROM_PX)
         if self._address:
             host = urlsplit(self._address).netloc
             short = f":{host.rpartition(':')[2]}"
@@ -135,7 +175,9 @@ class Header(QWidget):
         painter.end()
 
     def _elide(self) -> None:
-        self._row.activate()  # the labels' widths must be those of this size, not the last one
+        # The labels' widths must be those of this size, not the last one.
+        self._row.activate()
+        self.model_button.lay_out()
         for label, text, size_px, weight in (
             (self._title, self._title_text, 13, 600),
             (self._subtitle, self._subtitle_text, 11, 400),
@@ -144,32 +186,20 @@ class Header(QWidget):
             metrics = QFontMetricsF(ui_font(size_px, weight))
             label.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
             label.setAccessibleName(text)
-            label.setToolTip(text if label.text() != text else "")
+        cut = (self._title.text(), self._subtitle.text()) != (self._title_text, self._subtitle_text)
+        self.model_button.describe(self._title_text, self._subtitle_text, cut)
 
     def _lay_out(self) -> None:
-        names = QVBoxLayout()
-        names.setContentsMargins(0, 0, 0, 0)
-        names.setSpacing(0)
-        names.addStretch(1)
-        names.addWidget(self._title)
-        who = QHBoxLayout()
-        set_spacing(who, 2)
-        who.addWidget(self.model_button)
-        who.addWidget(self._subtitle, 1)
-        names.addLayout(who)
-        names.addStretch(1)
         row = self._row = QHBoxLayout(self)
-        set_margins(row, 20, 0, 12, 1)
+        set_margins(row, 20 - _BUTTON_PAD_PX, 0, 12, 1)
         set_spacing(row, 4)
         row.addWidget(self.sidebar_button)
         row.addWidget(self.new_chat_button)
-        row.addLayout(names, 1)
+        row.addWidget(self.model_button, 1)
         add_gap(row, 8)
         row.addWidget(self._tint_label)
         add_gap(row, 4)
         row.addWidget(self.tint)
         add_gap(row, 10)
         row.addWidget(self.server_button)
-        for button in self.openers.values():
-            row.addWidget(button)
         row.addWidget(self.inspector_button)

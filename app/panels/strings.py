@@ -10,7 +10,6 @@ SERVER = "Local server, a click copies"
 CHOOSE_MODEL = "Choose model"
 SHOW_INSPECTOR = "Settings panel"
 SHOW_SIDEBAR = "Chats panel"
-HEADER_OPENS = {"race": "Race", "tables": "Tables", "lab": "Lab"}
 
 # ---- the column at the right
 SIDE_TABS = (("settings", "Settings"), ("document", "Document"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.chat.transcript.finder import Finder
@@ -16,6 +17,15 @@ from app.session.turn.link_state import Link, Phase
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.menus import focused
 from app.shell.menus.facts import MenuFacts
+
+
+def is_typing(event: QKeyEvent) -> bool:
+    """Whether `event` writes a character. Not a space, which presses buttons and pages through texts."""
+    held = event.modifiers() & ~(Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier)
+    # AltGr arrives as Ctrl+Alt on some systems, with the character that it gives.
+    alt_gr = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+    text = event.text()
+    return bool(text.strip()) and text.isprintable() and held in (Qt.KeyboardModifier.NoModifier, alt_gr)
 
 
 class Commands(QObject):
@@ -68,7 +78,7 @@ class Commands(QObject):
             "previous_passage": lambda: self._jump(-1),
             "tint": views.header.cycle_tint,
             "race": controller.racing.toggle,
-            "stop": controller.asking.stop,
+            "stop": self.escape,
             "regenerate": controller.asking.regenerate,
             "edit_last": controller.asking.edit,
             "restart": controller.restart,
@@ -91,6 +101,26 @@ class Commands(QObject):
             document=bool(documents(controller.chats.open)),
             checked=frozenset(action_id for action_id, is_on in on.items() if is_on),
         )
+
+    def escape(self) -> None:
+        """Close what lies over the chat, one thing at a time; where nothing does, stop the answer.
+
+        Popups come before it: they have the keyboard. The race covers the chat, so that nothing of the chat
+        is stopped from there.
+        """
+        controller, views, plan = self._controller, self._views, self._columns.arrangement
+        finders = (views.document.finder, views.transcript.finder)
+        found = next((each for each in finders if each.is_open and each.bar.isVisible()), None)
+        if controller.racing.open:
+            (controller.racing.halt if controller.racing.recording else controller.racing.close)()
+        elif found is not None:
+            found.close()
+        elif plan.sidebar_over or plan.inspector_over:
+            self._columns.close_over()
+        elif controller.asking.is_editing:
+            controller.asking.cancel_edit()
+        else:
+            controller.asking.stop()
 
     def show_document(self) -> None:
         """Bring the Document tab to the screen."""

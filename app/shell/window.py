@@ -13,8 +13,17 @@ import logging
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import QHBoxLayout, QLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QCloseEvent, QKeyEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QHBoxLayout,
+    QLayout,
+    QMainWindow,
+    QMenu,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.chat.banner import Banner
 from app.chat.composer.composer import Composer
@@ -39,7 +48,7 @@ from app.session.turn.intents import Close
 from app.shell import strings
 from app.shell.chat_windows import make_archived, make_deleted
 from app.shell.columns import Arrangement, WindowColumns
-from app.shell.commands import Commands
+from app.shell.commands import Commands, is_typing
 from app.shell.menus import strings as menus_strings
 from app.shell.menus.actions import Actions
 from app.shell.menus.key_sheet import sheet
@@ -63,6 +72,8 @@ MINIMUM_SIZE = QSize(980, 640)
 _TITLE_BAR_PX = 40
 _FOOT_PX = 34
 _SIDE_MARGIN_PX = 24
+# The parts have shorter limits of their own, but a worker that is saving tables may take its time.
+_END_WITHIN_S = 120.0
 
 
 class MainWindow(QMainWindow):
@@ -146,13 +157,31 @@ class MainWindow(QMainWindow):
             event.accept()
             return
         event.ignore()
-        if self._closing is None:
-            self._remember()
-            self.hide()
-            self.windows.close_all()
-            self.app_settings.stop()
-            self.controller.handle(Close())
-            self._closing = asyncio.ensure_future(self._close_down())
+        if self._closing is not None:
+            return
+        for step in (
+            self.controller.chat.leave,
+            self._remember,
+            self.hide,
+            self.windows.close_all,
+            self.app_settings.stop,
+            lambda: self.controller.handle(Close()),
+        ):
+            try:
+                step()
+            except Exception as error:
+                _report(error)
+        self._closing = asyncio.ensure_future(self._close_down())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """What no part of the window has used: letters are the message's, Escape closes or stops."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.commands.escape()
+        elif is_typing(event) and self.views.composer.isVisible():
+            self.views.composer.edit.setFocus()
+            QApplication.sendEvent(self.views.composer.edit, event)
+        else:
+            super().keyPressEvent(event)
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         return pass_on(self, self.views, forward) or super().focusNextPrevChild(forward)
@@ -160,11 +189,23 @@ class MainWindow(QMainWindow):
     # ---- inside
 
     async def _close_down(self) -> None:
-        await self.controller.server.close()
-        await self.worker.close()
-        await self.lab.close()
-        if not self.controller.home.close():
-            _LOG.error("%s", strings.LOST_AT_THE_END)
+        """Each part ends for itself: the failure of one is reported, and the window closes all the same."""
+        controller = self.controller
+        for end in (
+            controller.chat.transfer.close,
+            controller.server.close,
+            self.worker.close,
+            self.lab.close,
+        ):
+            try:
+                await asyncio.wait_for(end(), _END_WITHIN_S)
+            except Exception as error:
+                _report(error)
+        try:
+            if not controller.home.close():
+                _LOG.error("%s", strings.LOST_AT_THE_END)
+        except Exception as error:
+            _report(error)
         self._closed.set()
         self.close()
 
@@ -243,7 +284,9 @@ class MainWindow(QMainWindow):
         from app.windows.server.window import ServerWindow
 
         window = ServerWindow(self._theme)
-        ServerPage(window, self.controller.sharing, self.controller.keeping, self.controller.server)
+        controller = self.controller
+        page = ServerPage(window, controller.sharing, controller.keeping, controller.server)
+        controller.link_changed.connect(page.follow)
         window.transcript.set_tint_mode(self.app_settings.now.look.tint)
         self.app_settings.changed.connect(lambda now: window.transcript.set_tint_mode(now.look.tint))
         window.settings_requested.connect(lambda: self.windows.show("settings"))
@@ -319,6 +362,7 @@ class MainWindow(QMainWindow):
         place = preferences.window
         places = free_places()
         if place is None:
+            self.columns.set_wants(sidebar=True, inspector=False)
             room = places[0].size() - QSize(0, _TITLE_BAR_PX) if places else START_SIZE
             self.resize(START_SIZE.boundedTo(room).expandedTo(MINIMUM_SIZE))
             return
@@ -331,8 +375,6 @@ class MainWindow(QMainWindow):
             self.setWindowState(self.windowState() | Qt.WindowState.WindowMaximized)
 
     def _remember(self) -> None:
-        self.controller.chat.leave()
-        self.controller.asking.leave()
         box, wants = self.normalGeometry(), self.columns.wants
         # A window is moved by its frame, and its geometry is what lies inside that.
         corner = box.topLeft() - (self.geometry().topLeft() - self.frameGeometry().topLeft())
@@ -350,8 +392,7 @@ class MainWindow(QMainWindow):
     def _wire(self) -> None:
         views = self.views
         views.banner.remedy_requested.connect(self._remedy)
-        views.header.opened.connect(lambda name: self.menu_actions[name].trigger())
-        views.composer.edit.stop_requested.connect(self.columns.close_over)  # it keeps Escape for itself
+        views.composer.escaped.connect(self.commands.escape)  # the field keeps Escape for itself
         self.columns.uncovered.connect(views.composer.edit.setFocus)
         views.header.models_requested.connect(self._show_model_menu)
         views.header.inspector_toggled.connect(self.columns.show_inspector)
@@ -399,3 +440,8 @@ def _centred(widget: QWidget, top_px: int) -> QLayout:
     set_margins(row, _SIDE_MARGIN_PX, top_px, _SIDE_MARGIN_PX, 0)
     row.addWidget(widget, 1)
     return row
+
+
+def _report(error: Exception) -> None:
+    context = {"message": "The window failed while it was closing.", "exception": error}
+    asyncio.get_running_loop().call_exception_handler(context)

@@ -43,6 +43,7 @@ class TokenColumns(Struct, frozen=True, array_like=True):
 _encoder = msgspec.msgpack.Encoder()
 _columns_decoder = msgspec.msgpack.Decoder(TokenColumns)
 _message_decoder = msgspec.msgpack.Decoder(Message)
+_messages_decoder = msgspec.msgpack.Decoder(tuple[Message, ...])
 _answer_decoder = msgspec.msgpack.Decoder(Answer)
 _overrides_decoder = msgspec.msgpack.Decoder(tuple[Override, ...])
 
@@ -107,6 +108,16 @@ def pack_message(message: Message) -> bytes:
 def unpack_message(blob: bytes) -> Message:
     """Raises `ValueError` if the blob is damaged."""
     return _message_decoder.decode(blob)
+
+
+def pack_messages(messages: tuple[Message, ...]) -> bytes:
+    """In their order."""
+    return _encoder.encode(messages)
+
+
+def unpack_messages(blob: bytes) -> tuple[Message, ...]:
+    """Raises `ValueError` if the blob is damaged."""
+    return _messages_decoder.decode(blob)
 
 
 def pack_answer(answer: Answer) -> bytes:

@@ -22,7 +22,7 @@ from core.events import Token
 
 _HEAD = (
     "id, created, changed, title, name, turns, pinned, context_used_tokens, overrides, draft, deleted,"
-    " archived, preset"
+    " archived, preset, queued"
 )
 _HEAD_FIELDS = _HEAD.split(", ")
 WRITE_HEAD = (
@@ -47,7 +47,14 @@ class ChatHead(Struct, frozen=True):
         """What the sidebar lists."""
         chat = self.chat
         return Summary(
-            chat.id, self.title, self.changed, self.turns, chat.pinned, chat.deleted, chat.archived
+            chat.id,
+            self.title,
+            self.changed,
+            self.turns,
+            chat.pinned,
+            chat.deleted,
+            chat.archived,
+            len(chat.queued),
         )
 
 
@@ -73,9 +80,7 @@ class Rows:
         checked = schema.version_of(connection) >= schema.CHECKED_VERSION
         self._sum = "sum" if checked else "NULL"
         self._has_parts = checked
-        has_archive = schema.version_of(connection) >= schema.ARCHIVE_VERSION
-        columns = _HEAD_FIELDS if has_archive else schema.OLD_HEAD
-        self._head_list = ", ".join(columns)
+        self._head_list = ", ".join(schema.head_of(schema.version_of(connection), _HEAD_FIELDS))
         self._has_versions = schema.version_of(connection) >= schema.VERSIONS_VERSION
 
     def heads(self) -> Iterator[ChatHead]:
@@ -169,9 +174,9 @@ class Rows:
             self._doubt(error)
 
     def _head(self, row: tuple[Any, ...]) -> ChatHead:
-        row = (*row, *(None, "")[: len(_HEAD_FIELDS) - len(row)])
+        row = (*row, *schema.ADDED_HEAD[len(row) - len(schema.OLD_HEAD) :])
         chat, created, changed, title, name, turns, pinned, context, overrides, draft, *ends = row
-        deleted, archived, preset = ends
+        deleted, archived, preset, queued = ends
         began = self._value(datetime.fromisoformat, created, datetime.now(UTC))
         return ChatHead(
             Conversation(
@@ -186,6 +191,7 @@ class Rows:
                 self._value(_time, deleted, None),
                 self._value(_time, archived, None),
                 self._value(_text, preset, ""),
+                self._value(packing.unpack_messages, queued, ()),
             ),
             self._value(_text, title, ""),
             self._value(datetime.fromisoformat, changed, began),
@@ -255,6 +261,7 @@ def head_values(chat: Conversation) -> tuple[Value, ...]:
         chat.deleted.isoformat() if chat.deleted else None,
         chat.archived.isoformat() if chat.archived else None,
         chat.preset,
+        packing.pack_messages(chat.queued),
     )
     return (*values, checksum(*values))
 

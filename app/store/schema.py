@@ -1,6 +1,6 @@
 """Schema: the tables of the chat database, their version, and the way from older versions.
 
-    chats    one row a chat: title, times, pin, overrides, draft, deletion, archiving, preset
+    chats    one row a chat: title, times, pin, overrides, draft, queue, deletion, archiving, preset
     turns    one row a question, in places 0, 1, …
     answers  one row an answer beside its turn: state, and the tokens as one blob
     parts    tokens that an answer got since its row was written, while it is being written
@@ -16,13 +16,13 @@ migration is one step and runs in one transaction.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.store.checksum import checksum
+from app.store.checksum import Value, checksum
 from app.store.recovery.faults import ForeignStoreError, NewerStoreError
 
-VERSION = 5
+VERSION = 6
 # Another window may write for this long before we give up for now; writers try again later.
 BUSY_MS = 2_000
 
@@ -84,11 +84,13 @@ CREATE TABLE versions (
     PRIMARY KEY (turn, place)
 );
 """
-# From version 3 to 4. A row's checksum is that of all its values: it is made anew, see `_archive`.
+# From version 3 to 4. A row's checksum covers all its values, so it is made anew: see `_widen`.
 _ARCHIVE = """
 ALTER TABLE chats ADD COLUMN archived TEXT;
 ALTER TABLE chats ADD COLUMN preset TEXT NOT NULL DEFAULT '';
 """
+# From version 5 to 6. The default is an empty list in msgpack.
+_QUEUED = "ALTER TABLE chats ADD COLUMN queued BLOB NOT NULL DEFAULT x'90'"
 # What a row of `chats` was made of up to version 3, beside its checksum.
 OLD_HEAD = (
     "id",
@@ -103,6 +105,8 @@ OLD_HEAD = (
     "draft",
     "deleted",
 )
+# The values of the columns `archived`, `preset` and `queued`, which came later, where a row lacks them.
+ADDED_HEAD: tuple[Value, ...] = (None, "", b"\x90")
 # From version 4 to 5. The text is last: whoever lists documents does not read it.
 _DOCUMENTS = """
 CREATE TABLE documents (
@@ -136,8 +140,9 @@ MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     0: lambda connection: _run(connection, _TABLES),
     1: lambda connection: _run(connection, _CHECKED),
     2: lambda connection: _run(connection, _VERSIONS),
-    3: lambda connection: _archive(connection),
+    3: lambda connection: _widen(connection, _ARCHIVE, 0, 2),
     4: lambda connection: _run(connection, _DOCUMENTS),
+    5: lambda connection: _widen(connection, _QUEUED, 2, 3),
 }
 # The first version whose rows have checksums and whose answers have parts.
 CHECKED_VERSION = 2
@@ -147,6 +152,8 @@ VERSIONS_VERSION = 3
 ARCHIVE_VERSION = 4
 # The first version that keeps documents.
 DOCUMENTS_VERSION = 5
+# The first version that keeps queued messages.
+QUEUE_VERSION = 6
 
 
 # Of these a damaged database of ours still has more than one; that of another program hardly.
@@ -177,6 +184,12 @@ def _refuse_foreign(connection: sqlite3.Connection) -> None:
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if names and len(names.intersection(_OURS)) < 2:
         raise ForeignStoreError
+
+
+def head_of(version: int, columns: Sequence[str]) -> Sequence[str]:
+    """Those of `columns`, the columns of `chats` today, that `version` has."""
+    added = 0 if version < ARCHIVE_VERSION else 2 if version < QUEUE_VERSION else 3
+    return columns[: len(OLD_HEAD) + added]
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -235,13 +248,17 @@ def make_words(connection: sqlite3.Connection, full_text: bool) -> bool:
     return True
 
 
-def _archive(connection: sqlite3.Connection) -> None:
-    """A row that is damaged keeps its checksum, which fits what is in it as little as before."""
-    _run(connection, _ARCHIVE)
-    rows = connection.execute(f"SELECT {', '.join(OLD_HEAD)}, sum FROM chats WHERE sum IS NOT NULL")
-    for *values, found in rows.fetchall():
+def _widen(connection: sqlite3.Connection, script: str, before: int, after: int) -> None:
+    """Adds columns to `chats`, which had `before` of those that came later and has `after` then.
+
+    A row that is damaged keeps its checksum, which fits what is in it as little as before.
+    """
+    columns = ", ".join((*OLD_HEAD, "archived", "preset")[: len(OLD_HEAD) + before])
+    rows = connection.execute(f"SELECT {columns}, sum FROM chats WHERE sum IS NOT NULL").fetchall()
+    _run(connection, script)
+    for *values, found in rows:
         if found == checksum(*values):
-            fresh = checksum(*values, None, "")
+            fresh = checksum(*values, *ADDED_HEAD[before:after])
             connection.execute("UPDATE chats SET sum = ? WHERE id = ?", (fresh, values[0]))
 
 

@@ -95,13 +95,13 @@ def read_call_body(name: str, text: str, tools: Sequence[Tool]) -> Call:
 
 
 def _checked(name: str, arguments: Mapping[str, Any], tools: Sequence[Tool]) -> Call:
-    declared = _declared(name, tools)
+    declared = declared_name(name, tools)
     if declared is None:
         raise BrokenValueError(f"{name} is not declared")
     return Call(declared, json.dumps(arguments, ensure_ascii=False))
 
 
-def _declared(name: str, tools: Sequence[Tool]) -> str | None:
+def declared_name(name: str, tools: Sequence[Tool]) -> str | None:
     """The declared name that `name` stands for; without declared tools any name is one."""
     plain = re.sub(r":\d+$", "", name.removeprefix("functions."))
     if not tools:
@@ -110,8 +110,9 @@ def _declared(name: str, tools: Sequence[Tool]) -> str | None:
     return next((one for one in (name, plain) if one in names), None)
 
 
-def _schema(name: str, tools: Sequence[Tool]) -> Mapping[str, Any]:
-    declared = _declared(name, tools)
+def tool_schema(name: str, tools: Sequence[Tool]) -> Mapping[str, Any]:
+    """The schema of the arguments of `name`; empty for an unknown function."""
+    declared = declared_name(name, tools)
     found = next((tool.parameters for tool in tools if tool.name == declared), "")
     return parameters_schema(found) if found else {}
 
@@ -177,9 +178,9 @@ def _read_named(text: str, at: int, form: Form, _tools: Sequence[Tool]) -> tuple
     found: Found = []
     end = at
     at = 0
-    head = _compiled(form.head)
+    head = compiled(form.head)
     while match := head.search(text, at):
-        if found and not _compiled(form.between).fullmatch(text, at, match.start()):
+        if found and not compiled(form.between).fullmatch(text, at, match.start()):
             break
         try:
             arguments, at = read_object(text, skip_space(text, match.end()))
@@ -196,22 +197,21 @@ def _read_named(text: str, at: int, form: Form, _tools: Sequence[Tool]) -> tuple
 
 def _read_tagged(text: str, at: int, form: Form, tools: Sequence[Tool]) -> tuple[Found, int]:
     assert isinstance(form, Tagged)
-    head, key, tail = _compiled(form.head), _compiled(form.key), _compiled(form.tail)
-    # A value ends where another parameter or the call's end follows: it may hold the closing tag itself.
-    value_end = _compiled(rf"{form.value_end}(?=\s*(?:{_unnamed(form.key)}|{_unnamed(form.tail)}))")
+    head, key, tail = compiled(form.head), compiled(form.key), compiled(form.tail)
+    value_end = value_end_of(form)
     found: Found = []
     end, at = at, 0
     while match := head.search(text, at):
         name = match["name"]
         arguments: dict[str, Any] = {}
-        schema = _schema(name, tools)
+        schema = tool_schema(name, tools)
         at = match.end()
         while parameter := key.match(text, skip_space(text, at)):
             closing = value_end.search(text, parameter.end())
             if closing is None:
                 raise UnfinishedValueError
             value = text[parameter.end() : closing.start()]
-            arguments[parameter["key"].strip()] = _typed_by(parameter, value, schema)
+            arguments[parameter["key"].strip()] = typed_by(parameter, value, schema)
             at = closing.end()
         closed = tail.match(text, skip_space(text, at))
         if closed is None:
@@ -221,7 +221,13 @@ def _read_tagged(text: str, at: int, form: Form, tools: Sequence[Tool]) -> tuple
     return found, end
 
 
-def _typed_by(parameter: re.Match[str], value: str, schema: Mapping[str, Any]) -> Any:
+def value_end_of(form: Tagged) -> re.Pattern[str]:
+    """What ends a value: a closing tag before another parameter or the end of the call."""
+    return compiled(rf"{form.value_end}(?=\s*(?:{_unnamed(form.key)}|{_unnamed(form.tail)}))")
+
+
+def typed_by(parameter: re.Match[str], value: str, schema: Mapping[str, Any]) -> Any:
+    """The value that the text `value` of `parameter` stands for."""
     written = parameter.groupdict().get("type")
     if written in ("string", "true"):
         return value
@@ -261,7 +267,7 @@ def _read_python(text: str, at: int, _form: Form, tools: Sequence[Tool]) -> tupl
                 break
             raise BrokenValueError("no call")
         at = skip_space(text, name.end()) + 1
-        schema = _schema(name.group(), tools)
+        schema = tool_schema(name.group(), tools)
         arguments: dict[str, Any] = {}
         while not text.startswith(")", at := skip_space(text, at)):
             keyword = _KEYWORD.match(text, at)
@@ -301,8 +307,8 @@ def _read_elements(text: str, at: int, form: Form, tools: Sequence[Tool]) -> tup
     assert isinstance(form, Elements)
     found: Found = []
     end, at = at, 0
-    while match := _compiled(form.head).search(text, at):
-        at, schema = match.end(), _schema(match["name"], tools)
+    while match := compiled(form.head).search(text, at):
+        at, schema = match.end(), tool_schema(match["name"], tools)
         arguments: dict[str, Any] = {}
         while not text.startswith(form.tail, at):
             at = skip_space(text, at)
@@ -317,7 +323,7 @@ def _read_elements(text: str, at: int, form: Form, tools: Sequence[Tool]) -> tup
 
 def _element(text: str, at: int, mark: str, depth: int) -> tuple[str, Any, int]:
     """The name and the value of the element at `at`, and the offset behind it."""
-    opening = _compiled(rf"{re.escape(mark)}<(?P<key>[^/<>\s]+)>").match(text, at)
+    opening = compiled(rf"{re.escape(mark)}<(?P<key>[^/<>\s]+)>").match(text, at)
     if opening is None or depth > _ELEMENT_DEPTH:
         raise UnfinishedValueError if at + len(mark) >= len(text) else BrokenValueError("no element")
     closing = f"{mark}</{opening['key']}>"
@@ -348,7 +354,8 @@ _READERS = {
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern of `SYNTAXES`."""
     return re.compile(pattern)
 
 

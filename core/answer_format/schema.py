@@ -37,6 +37,11 @@ def typed(text: str, key: str, schema: Mapping[str, Any]) -> Any:
     return next(iter(_candidates(stripped, types)), text)
 
 
+def is_text_only(key: str, schema: Mapping[str, Any]) -> bool:
+    """Whether the schema allows nothing but a string as the argument `key`."""
+    return _declared_types(key, schema) == {"string"}
+
+
 def allows_text(key: str, schema: Mapping[str, Any]) -> bool:
     """Whether the schema allows a string as the argument `key`, or says nothing of it."""
     types = _declared_types(key, schema)

@@ -92,6 +92,13 @@ class AnswerSplitter:
         """Whether a thought is open."""
         return self._state == "thought"
 
+    @property
+    def open_call(self) -> tuple[str, Syntax | None, str] | None:
+        """The section of calls that is open, and its syntax; or a call's arguments, and its name."""
+        if self._state == "section":
+            return self._held[self._blank :], self._syntax, ""
+        return (self._held, None, self._name) if self._state == "body" else None
+
     def add(self, text: str) -> list[Part]:
         """Add source; returns the parts that are now certain."""
         self._held += text

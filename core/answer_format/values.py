@@ -107,19 +107,27 @@ def _string(text: str, at: int) -> tuple[str, int] | None:
             parts.append(text[at:stop])
             at = stop
             continue
-        if at + 1 >= len(text):
+        part, at = unescaped(text, at)
+        parts.append(part)
+
+
+def unescaped(text: str, at: int) -> tuple[str, int]:
+    """What the escape sequence at `at` in a string stands for, and the offset behind it."""
+    if at + 1 >= len(text):
+        raise UnfinishedValueError
+    code = text[at + 1]
+    at += 2
+    if code != "u":
+        return _ESCAPES.get(code, code if code in "\"'/\\" else "\\" + code), at
+    point, at = _code_point(text, at)
+    if 0xD800 <= point < 0xDC00:
+        if text[at:] in ("", "\\"):
             raise UnfinishedValueError
-        code = text[at + 1]
-        at += 2
-        if code != "u":
-            parts.append(_ESCAPES.get(code, code if code in "\"'/\\" else "\\" + code))
-            continue
-        point, at = _code_point(text, at)
-        if 0xD800 <= point < 0xDC00 and text.startswith("\\u", at):
+        if text.startswith("\\u", at):
             low, after = _code_point(text, at + 2)
             if 0xDC00 <= low < 0xE000:
                 point, at = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00), after
-        parts.append("\ufffd" if 0xD800 <= point < 0xE000 else chr(point))
+    return "\ufffd" if 0xD800 <= point < 0xE000 else chr(point), at
 
 
 def _code_point(text: str, at: int) -> tuple[int, int]:

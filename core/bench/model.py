@@ -13,7 +13,7 @@ from core.events import ModelInfo
 from core.system.progress_line import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which a bench must prepare first
-    from core.decoding.probes.verdict import Verdict
+    from core.decoding.probes.trials import Verdict
     from core.engine.engine import Engine
     from core.models.loader import LoadedModel
 

@@ -14,6 +14,7 @@ from core.cli import (
     follow,
     generate,
     json_lines,
+    launch,
     models,
     serve,
     settings,
@@ -46,7 +47,10 @@ def _run(arguments: Sequence[str]) -> int:
     if as_lines:
         json_lines.begin()
     try:
+        arguments, clients = launch.split(arguments)
         options = parser().parse_args(arguments)
+        if clients:
+            options.arguments = clients
         if "model" in options and options.model is None:
             options.model = read_config().model or "starter"
         if getattr(options, "loads", False):
@@ -80,6 +84,9 @@ def parser() -> argparse.ArgumentParser:
     generate.add_arguments(add_command(commands, "generate", "answer one prompt in the terminal"))
     serve.add_arguments(
         add_command(commands, "serve", "answer editors and scripts on this machine by OpenAI's API")
+    )
+    launch.add_arguments(
+        add_command(commands, "launch", "start Claude Code, Codex or opencode with the local model")
     )
     models.add_arguments(
         add_command(commands, "models", "which are here, what fits, downloads, what a model costs")

@@ -139,7 +139,7 @@ def _compute() -> Iterator[Finding]:
 def _threads() -> Iterator[Finding]:
     """How many threads answers are computed with here, and why."""
     from core.models.runtime import blas
-    from core.models.runtime.processor_use import ProcessorUse, usable_cores
+    from core.models.runtime.blas_threads import ProcessorUse, usable_cores
 
     subject, most = "Threads", blas.threads_at_start()
     if why := blas.why_threads_are_fixed():
@@ -169,7 +169,7 @@ def _exactness() -> Iterator[Finding]:
         hint = "“draftlight models profile” compares them; answers with “exact” draft nothing before."
         yield Finding("Exactness", "ok", "no model's block widths were compared yet", hint)
     for profile in profiles:
-        yield Finding("Exactness", "ok", f"{profile.model}: {profile.words}")
+        yield Finding("Exactness", "ok", f"{profile.model}: {profile.summary}")
 
 
 def _matmul_gflops(size: int = 768, rounds: int = 5) -> float:
@@ -254,8 +254,8 @@ def _nearest(folder: Path) -> Path:
 def _tables() -> Iterator[Finding]:
     """Every saved table is read whole, checksum and all, and left where it is."""
     from core.system.paths import tables_dir
-    from core.tables.container import Refused
-    from core.tables.folder import TableFolder, read_file
+    from core.tables.container import InvalidFileError, read_file
+    from core.tables.folder import TableFolder
     from core.tables.table_file import decode_table
 
     folder = TableFolder(tables_dir())
@@ -267,7 +267,7 @@ def _tables() -> Iterator[Finding]:
             content = read_file(path, _MOST_TABLE_BYTES)
             size_bytes += len(content)
             decode_table(content)
-        except (Refused, OSError) as error:
+        except (InvalidFileError, OSError) as error:
             yield Finding(
                 "Tables",
                 "note",

@@ -156,8 +156,7 @@ def fetch(model: str, *, quiet: bool = False) -> None:
 
 def _get(model: str, quiet: bool) -> Path:
     """Download `model` and show how far that is; interrupted it says how to go on."""
-    from core.models.library.download import Download, standing
-    from core.models.library.meter import Meter
+    from core.models.library.download import Download, Meter, standing
 
     meter, line = Meter(model), ProgressLine(quiet)
 

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"drafts and reuse: {limit}", flush=True)
         line.say("Comparing blocks with plain steps (this can take minutes)", now=True)
         found = engine.exactness_profile(complete=True)
-    print(f"exact: {found.words}")
+    print(f"exact: {found.summary}")
     print(
         f"guarded: logits differ by at most {found.noise:.2g}; closer choices than"
         f" {found.guard:.2g} are repeated"

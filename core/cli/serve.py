@@ -6,9 +6,11 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -25,8 +27,8 @@ from core.system.children import absolute_reference
 from core.system.progress_line import ProgressLine
 
 if TYPE_CHECKING:
-    from core.serve.own_worker import Told
-    from core.serve.server import Serving
+    from core.serve.own_worker import OwnWorker, Told
+    from core.serve.server import LocalServer, Serving
     from core.settings.cluster import Cluster
 
 _MB = 1_000_000
@@ -58,8 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--metrics", action="store_true", help="tell figures at /metrics, for Prometheus")
     parser.add_argument(
-        "--waiting", type=whole(0, 64), default=defaults.waiting, metavar="N",
+        "--waiting", type=whole(0, 100), default=defaults.waiting, metavar="N",
         help=f"requests that may wait while one is answered (default {defaults.waiting})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--strict", action="store_true",
+        help="refuse requests with fields, tools or model names that are otherwise left out and named",
     )  # fmt: skip
     parser.add_argument("--learn", action="store_true", help="let tables learn from what clients send")
     add_settings(parser)
@@ -69,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; returns the exit status. Raises `DraftlightError` kinds."""
-    from core.serve.http.security import Doors
+    from core.serve.http.security import Doors, allowed_host, allowed_origin
     from core.serve.server import Serving
     from core.system.key_file import key_of
 
@@ -79,14 +85,20 @@ def run(options: argparse.Namespace) -> int:
         if made:
             print(f"A new key is in {options.key_file}.", file=sys.stderr)
     doors = Doors(
-        options.host, tuple(options.allow_host), tuple(options.allow_origin), key, Server().max_body_mb * _MB
+        options.host,
+        tuple(map(allowed_host, options.allow_host)),
+        tuple(map(allowed_origin, options.allow_origin)),
+        key,
+        Server().max_body_mb * _MB,
     )
-    _base(options, None)  # what is wrong is said before anything is served
+    base_settings(options, None)  # what is wrong is said before anything is served
     cluster = read_cluster(options.cluster) if options.cluster else None
-    return asyncio.run(_serve(options, Serving(doors, options.port, options.metrics), cluster))
+    return asyncio.run(
+        _serve(options, Serving(doors, options.port, options.metrics, strict=options.strict), cluster)
+    )
 
 
-def _base(options: argparse.Namespace, model: ModelInfo | None) -> Settings:
+def base_settings(options: argparse.Namespace, model: ModelInfo | None) -> Settings:
     """Of requests that say nothing: all that is sent is read, and nothing of it is learned."""
     settings = settings_from(options, model.settings if model else None)
     said = {text.partition("=")[0].replace("-", "_") for text in options.set}
@@ -96,64 +108,90 @@ def _base(options: argparse.Namespace, model: ModelInfo | None) -> Settings:
 
 
 async def _serve(options: argparse.Namespace, serving: Serving, cluster: Cluster | None) -> int:
+    console = Console(ProgressLine(options.quiet))
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with running(options, serving, console.tell, cluster) as (server, worker):
+        # Said for programs that started this one, whether or not stderr is watched.
+        print(f"{server.address}/v1", flush=True)
+        await first_of(stopped.wait(), worker.ended.wait())
+        console.line.clear()
+    if stopped.is_set():
+        return 0
+    raise console.problem or worker_ended()
+
+
+def worker_ended() -> WorkerError:
+    """No worker could be started."""
+    return WorkerError("The worker ended again and again.", "See draftlight doctor.")
+
+
+@asynccontextmanager
+async def running(
+    options: argparse.Namespace,
+    serving: Serving,
+    tell: Callable[[Told], None],
+    cluster: Cluster | None = None,
+) -> AsyncIterator[tuple[LocalServer, OwnWorker]]:
+    """A server that has started, and its worker, which loads the model. Both are stopped at the end.
+
+    `tell` gets what a person at the terminal should read. Raises `AddressError`.
+    """
     from core.serve.answers.answer import Answers
     from core.serve.answers.queue import AnswerQueue
     from core.serve.answers.requests import ServedRequests
     from core.serve.own_worker import OwnWorker
     from core.serve.server import LocalServer
 
-    line = ProgressLine(options.quiet)
-    console = _Console(line)
-    worker = OwnWorker(absolute_reference(options.model), console.tell, cluster)
+    worker = OwnWorker(absolute_reference(options.model), tell, cluster)
     answers = Answers(worker.gate, AnswerQueue(options.waiting), ServedRequests(0))
-    base = lru_cache(1)(lambda model: _base(options, model))
+    base = lru_cache(1)(lambda model: base_settings(options, model))
     server = LocalServer(answers, replace(serving, base=lambda: base(worker.gate.model)))
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
     await server.start()
-    # Said for programs that started this one, whether or not stderr is watched.
-    print(f"{server.address}/v1", flush=True)
     worker.start()
-    waits = [asyncio.ensure_future(stopped.wait()), asyncio.ensure_future(worker.ended.wait())]
     try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        yield server, worker
     finally:
-        line.clear()
-        for wait in waits:
-            wait.cancel()
-        await asyncio.gather(*waits, return_exceptions=True)
         await server.stop()
         await worker.stop()
-    if stopped.is_set():
-        return 0
-    raise console.problem or WorkerError("The worker ended again and again.", "See draftlight doctor.")
 
 
-class _Console:
+async def first_of(*waits: Coroutine[Any, Any, object]) -> None:
+    """Return when the first of `waits` does; cancels the others."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Console:
     """What the worker says, on stderr; never what is asked or answered."""
 
     def __init__(self, line: ProgressLine) -> None:
-        self._line = line
+        self.line = line
         self.problem: DraftlightError | None = None
 
     def tell(self, told: Told) -> None:
         """One thing."""
         match told:
             case LoadProgress(_, stage, fraction):
-                self._line.say(stage if fraction is None else f"{stage}, {fraction:.0%}")
+                self.line.say(stage if fraction is None else f"{stage}, {fraction:.0%}")
             case ModelLoaded(info):
-                self._line.print(f"{info.name} answers. Ctrl-C ends it.")
+                self.line.print(f"{info.name} answers. Ctrl-C ends it.")
             case ClusterEnded():
-                self._line.print(f"{told.message} {told.hint}".rstrip())
+                self.line.print(f"{told.message} {told.hint}".rstrip())
             case Failed():
                 self.problem = ModelError(told.message, told.hint)
             case WorkerSilent(seconds):
-                self._line.print(f"The worker has been silent for {seconds:.0f} s; another one is started.")
+                self.line.print(f"The worker has been silent for {seconds:.0f} s; another one is started.")
             case WorkerExited():
                 how = told.signal_name or f"status {told.returncode}"
-                self._line.print(f"The worker ended ({how}); another one is started.")
-                self._line.print("\n".join(told.log[-5:]))
+                self.line.print(f"The worker ended ({how}); another one is started.")
+                self.line.print("\n".join(told.log[-5:]))
             case WorkerError():
                 self.problem = told

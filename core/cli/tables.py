@@ -23,7 +23,7 @@ from core.models.library.naming import family_label, readable
 from core.system.paths import tables_dir
 
 if TYPE_CHECKING:  # importing it loads numpy, which no other command waits for
-    from core.tables.memory import Done, TableMemory
+    from core.tables.memory import TableMemory, TableResult
 
 _Table = TypeVar("_Table", TableInfo, LearnedTable, TableInfo | LearnedTable)
 
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from core.tables.listing import table_list
+    from core.tables.memory import table_list
 
     listed = table_list(_memory(), "cli")
     tables, refused = listed.tables, listed.set_aside
@@ -135,7 +135,7 @@ def _show(options: argparse.Namespace) -> int:
 def _save(options: argparse.Namespace) -> int:
     memory, info = _opened(options.family)
     try:
-        return _said("Saved", memory.save(all_of_it=True), _called(info.family_name))
+        return _said("Saved", memory.save(force=True), _called(info.family_name))
     finally:
         memory.close()
 
@@ -172,10 +172,10 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _reset(options: argparse.Namespace) -> int:
-    from core.tables.prebuilt.built import listing
+    from core.tables.prebuilt import prebuilt_listing
 
     memory = _memory()
-    built = (each for each in listing()[0] if not each.shipped)
+    built = (each for each in prebuilt_listing()[0] if not each.shipped)
     tables: Sequence[TableInfo | LearnedTable] = (*memory.listing()[0], *built)
     if options.family != "all":
         tables = _of_family(tables, options.family)
@@ -212,7 +212,7 @@ def _memory() -> TableMemory:
 
 def _opened(family: str) -> tuple[TableMemory, TableInfo]:
     """A memory that has the family's tables, as after a model of it was loaded."""
-    from core.drafting.tables.ngram_table import ID_END
+    from core.drafting.ngram_table import ID_END
 
     memory = _memory()
     info = _of_family(memory.listing()[0], family)[0]
@@ -247,7 +247,7 @@ def _whose(text: str, tables: Sequence[TableInfo | LearnedTable]) -> str:
     return next((f"{_called(name)}, " for name in names), "")
 
 
-def _said(what: str, done: Done, whom: str) -> int:
+def _said(what: str, done: TableResult, whom: str) -> int:
     files = "1 file" if done.files == 1 else f"{done.files} files"
     print(f"{what} {whom}: {done.entries:,} entries, {files}, {done.took_s * 1000:.0f} ms.")
     return 0

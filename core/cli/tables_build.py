@@ -22,8 +22,8 @@ from core.system.progress_line import ProgressLine
 
 if TYPE_CHECKING:  # importing them loads MLX, which must be prepared before
     from core.rehearsal.rehearsal import Progress, Rehearsal
-    from core.tables.prebuilt.corpus import Corpus, Encode
-    from core.tables.prebuilt.leader_count import LeaderCount
+    from core.tables.corpus import Corpus, Encode
+    from core.tables.leader_count import LeaderCount
 
 # Counted in memory: about a gigabyte.
 _MOST_TEXT_TOKENS = 3_000_000
@@ -104,8 +104,8 @@ def _from_model(options: argparse.Namespace) -> int:
     from core.rehearsal.conversations import default_conversations, read_conversations
     from core.rehearsal.records import read_records
     from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
-    from core.tables.prebuilt.built import rehearsal_paths
-    from core.tables.prebuilt.gram_count import Pruning
+    from core.tables.gram_count import Pruning
+    from core.tables.prebuilt import rehearsal_paths
 
     conversations = read_conversations(options.prompts or default_conversations())
     loaded = load(options.from_model)
@@ -167,9 +167,9 @@ def _from_texts(options: argparse.Namespace) -> int:
 
     prepare()
     from core.models.loader import load_family
-    from core.tables.prebuilt.corpus import Corpus
-    from core.tables.prebuilt.frozen_file import save_frozen
-    from core.tables.prebuilt.leader_count import LeaderCount, Shape
+    from core.tables.corpus import Corpus
+    from core.tables.leader_count import LeaderCount, Shape
+    from core.tables.prebuilt_files import save_frozen
 
     if options.out is None:
         raise UsageError("There is no place for the table.", "Give --out FILE.")
@@ -229,11 +229,10 @@ def _texts_for_auto(options: argparse.Namespace) -> int:
 
     prepare()
     from core.models.loader import load_family
-    from core.tables.prebuilt.built import texts_path
-    from core.tables.prebuilt.corpus import Corpus
-    from core.tables.prebuilt.gram_count import Pruning
-    from core.tables.prebuilt.gram_file import save_grams
-    from core.tables.prebuilt.text_grams import TextGrams
+    from core.tables.corpus import Corpus, TextGrams
+    from core.tables.gram_count import Pruning
+    from core.tables.prebuilt import texts_path
+    from core.tables.prebuilt_files import save_grams
 
     corpus = Corpus(options.corpus)
     family = load_family(options.tokenizer)

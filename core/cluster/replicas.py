@@ -16,7 +16,7 @@ import numpy as np
 
 from core.cluster.messages import Action, Begin, Changed, Drop, Forward
 from core.cluster.shard import RAISED, Shard, standing
-from core.decoding.tree_pass import tree_pass
+from core.decoding.tree import tree_pass
 from core.errors import InternalError
 from core.kv import told
 from core.kv.cached_sequence import CachedSequence

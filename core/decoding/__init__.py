@@ -1,1 +1,1 @@
-"""Draft, verify, accept, roll back: the decode loop, sampling and detokenising."""
+"""The decode loop: draft, verify, accept, roll back; sampling, grammars and detokenisation."""

@@ -1,10 +1,9 @@
-"""The acceptor: walks a verified draft. Pure; no mlx.
+"""Acceptance of a verified draft. Pure; does not import MLX.
 
-The verifier has chosen a token at every node of the block: `choices[0]` after the context,
-`choices[i + 1]` after node i. Starting at the root, the walk descends to the child that equals
-the choice made there, as long as there is one. The choice at the end of the walk is the step's
-last token. This is sample-and-compare: each emitted token is the verifier's own choice given
-the accepted path, so the output is the plain loop's whatever was drafted.
+The target has chosen a token at every row of the block: `choices[0]` after the context, `choices[i + 1]`
+after node i. From the root, the walk descends to the child that equals the choice, as long as there is one.
+The choice where it ends is the step's last token. Every emitted token is thus the target's own choice given
+the accepted path, so the output is that of plain decoding, whatever was drafted.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from core.drafting.draft import Draft
 
 
 class Walk(Struct, frozen=True):
-    """`path`: accepted node indices, in order. `last`: the verifier's own token after them.
+    """`path`: accepted node indices, in order. `last`: the target's own token after them.
 
-    `tested`: nodes whose fate the walk decided: the accepted ones, and one rejected guess if
-    the walk ended where the draft had a different one. `last` is None if the walk ended at a
-    row whose choice is too close to call.
+    `tested`: nodes whose acceptance was decided: the accepted ones, and one rejected node if the walk ended
+    at a row with another guess. `last` is None if the walk ended at a row whose choice is too close to call.
     """
 
     path: tuple[int, ...]
@@ -35,11 +33,10 @@ def walk(
     stops: frozenset[int] = frozenset(),
     close: Sequence[bool] | None = None,
 ) -> Walk:
-    """Walk `draft` by `choices`, which has one entry more than the draft has nodes.
+    """Walks `draft` by `choices`, which has one more entry than the draft has nodes.
 
-    A choice that is one of `stops` ends the walk even where it was guessed: nothing follows it,
-    and the step's last token is the verifier's own. So does a choice marked in `close`, which
-    then is nobody's.
+    A choice in `stops` ends the walk even if it was drafted, because nothing follows it; the step's last
+    token is then the target's own. A row marked in `close` also ends the walk, without a choice.
     """
     path: list[int] = []
     node = -1

@@ -1,33 +1,35 @@
-"""The decode loop: propose, verify in one forward, accept, roll back.
+"""The decode loop: propose, verify in one forward pass, accept, roll back; and the statistics of its steps.
 
-One step is one forward pass of the target over a block: the pending tokens, which are known but
-not in the cache yet, and the draft. It emits the accepted path and one token of the verifier's
-own. A step without a draft emits that one token only.
+One step is one forward pass of the target over a block: the pending tokens, which are known but not in the
+cache yet, and the draft. It emits the accepted path and one token of the target's own. A step without a draft
+emits that token only.
 
-Usually one token is pending: the newest. On recurrent models a partly accepted block leaves the
-cache as it was, and its accepted tokens stay pending: they are folded into the next block, so
-that partial acceptance costs rows but never a forward of its own.
+Usually the newest token alone is pending. On recurrent models a partly accepted block leaves the cache as it
+was, and its accepted tokens stay pending: they are folded into the next block, so partial acceptance costs
+rows but never an extra forward pass.
 
-Steps without a draft are pipelined like mlx-lm's `generate_step`: the next forward is built on
-the token that is still being computed, so the interpreter's work hides behind the model's. Such
-a forward commits the next step to no draft, so it is started only where none is to be expected:
-always for a drafter that never drafts, else after `_DRY_STEPS` fruitless look-ups, and never with a grammar
-or where other machines must be told the ids first (`CachedSequence.is_told`).
+Steps without a draft are pipelined like mlx-lm's `generate_step`: the next forward pass is built on the token
+that is still being computed, so the interpreter's work overlaps with the model's. Such a pass commits the
+next step to no draft, so it is started only if none is expected: always for a drafter that never drafts,
+otherwise after `_EMPTY_DRAFTS_TO_PIPELINE` empty drafts, and never with a grammar or if other machines need
+the ids first (`CachedSequence.is_told`).
 
-What a grammar forces is drafted as a chain in front of the drafter's own draft. It comes for certain, so
-the drafter hears of it before the forward and guesses what follows it, and neither its feedback nor gate
-and planner know of it but as known tokens.
+Tokens that a grammar forces are drafted as a chain before the drafter's own draft. They are certain, so the
+drafter observes them before the forward pass and drafts what follows; its feedback, the gate and the planner
+treat them as known tokens.
 
-Invariant after every step: sequence plus pending is the prompt and all emitted tokens; while a
-forward is running ahead the sequence holds them all.
+Invariant after every step: sequence plus pending tokens equal the prompt and all emitted tokens; while a
+forward pass is running ahead, the sequence holds them all.
 
-Logits that are not numbers end the steps with `BrokenLogitsError`, after the tokens before them. Only
-rows that the output depends on count: behind a wrong draft anything may stand.
+Logits that are not numbers end the iteration with `BrokenLogitsError`, after the tokens before them. Only
+rows that the output depends on count; rows after a rejected draft are ignored.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol
@@ -38,40 +40,46 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.decoding.accept import walk
-from core.decoding.grammar.state import GrammarState
-from core.decoding.logprobs import Logprob, logprobs
+from core.decoding.grammar import GrammarState
 from core.decoding.planner import Planner
 from core.decoding.probes.exactness import FAST, Exactness
-from core.decoding.rows import AnswerRows
-from core.decoding.sampling import NO_CHOICE, Choices, Rows, Sampler
-from core.decoding.top_ids import top_ids
-from core.decoding.tree_pass import tree_pass
-from core.drafting.draft import EMPTY, Draft, sanitise
-from core.drafting.drafter import Drafter, RejectedRow
+from core.decoding.sampling import (
+    NO_CHOICE,
+    Choices,
+    Logprob,
+    RowHistory,
+    RowInputs,
+    Sampler,
+    logprobs,
+    top_ids,
+)
+from core.decoding.tree import tree_pass
+from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow, sanitise
 from core.drafting.gate import Gate
 from core.errors import BrokenLogitsError, GrammarError, RequestError
+from core.events import PositionStat
 from core.kv.cached_sequence import CachedSequence
 from core.kv.verify_block import VerifyBlock
 from core.models.rope import Rotation, rotations
 
-# Look-ups in a row that found nothing before the loop runs ahead.
-_DRY_STEPS = 2
-# Rankings behind rejected guesses are looked at up to here, deepest first: each costs a pass over a
-# row of logits.
+# Consecutive empty drafts before the loop runs ahead.
+_EMPTY_DRAFTS_TO_PIPELINE = 2
+# Rankings after rejected guesses that are computed, deepest first: each costs a pass over a row of logits.
 _REJECTED_ROWS = 2
-# Folded tokens make every block wider; past this many a step without a draft settles them.
+# Folded tokens widen every block; beyond this many, a step without a draft reads them.
 _FOLD_LIMIT_TOKENS = 8
-# mlx-lm gives MLX's buffer cache back this often while it generates.
+# Steps between clearing MLX's buffer cache, as in mlx-lm.
 _CLEAR_EVERY_STEPS = 256
 
 
 class Step(Struct, frozen=True):
-    """What one forward gave. `tokens`: the `accepted` drafted ones, then the verifier's own if it has one.
+    """Result of one forward pass. `tokens`: the `accepted` drafted ones, then the target's own, if any.
 
-    `drafted` counts the nodes that were verified, `tested` those that the walk reached.
-    `width` is the block's, pending tokens included. `rechecked`: the verifier's own token was a
-    close call and was made again at width 1. `logprobs`: of each of the tokens, if they were asked for.
-    `forced`: so many of the accepted tokens, the first ones, were drafted for a grammar allowed no others.
+    - `drafted`: verified nodes; `tested`: nodes that the walk reached.
+    - `width`: block width, including pending tokens.
+    - `rechecked`: the target's own token was too close to call and was computed again at width 1.
+    - `logprobs`: of each token, if requested.
+    - `forced`: accepted tokens, the first ones, that were drafted because the grammar allows no others.
     """
 
     tokens: tuple[int, ...]
@@ -86,26 +94,31 @@ class Step(Struct, frozen=True):
 
 
 class BlockSamples(Protocol):
-    """Takes some verified blocks of chains to be computed again later, one token at a time."""
+    """Copies some verified chain blocks, to be computed again later one token at a time."""
 
     def before_block(self, cache: Sequence[Any]) -> list[Any] | None:
-        """A copy of the cache before a block, or None if that block is not taken."""
+        """A copy of the cache before a block; None if the block is not sampled."""
 
     def keep_block(self, cache: list[Any], known: Sequence[int], tail: Sequence[int]) -> None:
-        """The block on that cache: tokens that were known or accepted, then the rejected ones."""
+        """Keeps the block on that cache: known or accepted tokens, then rejected ones."""
 
 
 class DecodeLoop:
-    """Continues `sequence`, which holds all of the context but its last token, `pending`.
+    """Continues `sequence`, which holds all of the context except its last token, `pending`.
 
-    `model(ids[1, w], cache=…)` returns logits [1, w, vocabulary]. `vocabulary` bounds drafted
-    ids. `gate` says whether to ask the drafter at all; without one it is always asked. `planner`
-    takes the part of a draft that pays. `recycles`: the drafter wants the verifier's likeliest
-    ids. A step never goes on after one of `stops`. The last `begun` tokens of the context are the answer's
-    own. `top_logprobs`: with how many of the likeliest tokens each step tells its logprobs; None: it tells
-    none. `grammar`, which stands where the context ends, rules out at each row what it does not allow;
-    what it forces is drafted if it says so, whether the drafter drafts or not. `samples` takes blocks of
-    chains for later checks. Worker's main thread.
+    - `model(ids[1, w], cache=…)` returns logits [1, w, vocabulary].
+    - `vocabulary` bounds drafted ids.
+    - `gate` decides whether to call the drafter; None always calls it.
+    - `planner` selects the part of a draft that pays.
+    - `recycles`: the drafter uses the target's most likely ids.
+    - `stops`: no step continues after one of these ids.
+    - `begun`: last tokens of the context that belong to the answer.
+    - `top_logprobs`: number of most probable tokens reported per step; None reports no logprobs.
+    - `grammar`, positioned at the end of the context, masks each row; forced tokens are drafted if
+      `grammar.drafts`, even if the drafter never drafts.
+    - `samples` copies chain blocks for later checks.
+
+    Worker's main thread.
     """
 
     def __init__(
@@ -133,12 +146,12 @@ class DecodeLoop:
         self._pending = [pending]
         self._drafter = drafter
         self._sampler = sampler
-        self._paths = AnswerRows(sequence, sampler, begun)
+        self._history = RowHistory(sequence, sampler, begun)
         self._vocabulary = vocabulary
         self._drafts = drafts and not sequence.why_no_rollback
         self._grammar = grammar
         self._forces = grammar is not None and grammar.drafts and not sequence.why_no_rollback
-        # Of the draft at hand: what the grammar forces, which the drafter was told already, and the rest.
+        # Parts of the current draft: forced tokens, which the drafter has observed, and its own draft.
         self._forced: tuple[int, ...] = ()
         self._guessed = EMPTY
         self._gate = gate
@@ -152,37 +165,37 @@ class DecodeLoop:
         self._rotations: list[Rotation] | None = None
         self._running: Choices | None = None
         self._top_logprobs = top_logprobs
-        # The last forward's logits, kept only where somebody wants them; those of the last step's tokens,
-        # kept only where logprobs are told; and the block's width.
-        self._keeps = recycles or top_logprobs is not None
+        # Logits of the last forward pass, kept only if needed, and those of the last step's tokens, kept only
+        # for logprobs; and the block's width.
+        self._keeps_logits = recycles or top_logprobs is not None
         self._logits = mx.array(0.0)
-        self._said = mx.array(0.0)
-        # What the grammar allows at the last block's rows.
+        self._step_logits = mx.array(0.0)
+        # The grammar's mask at the last block's rows.
         self._allowed: mx.array | None = None
         self._width = 1
-        self._dry = 0
+        self._empty_drafts = 0
         self._steps = 0
 
     def steps(self, max_tokens: int) -> Iterator[Step]:
-        """Step after step until `max_tokens` are emitted; never more. Close it to stop early.
+        """Yields steps until `max_tokens` are emitted; never more. Close it to stop early.
 
-        The caller ends the iteration at a stop token, which is always the last of its step.
-        Raises `BrokenLogitsError`; what was cached is then of no use.
+        The caller ends the iteration at a stop token, which is always the last of its step. Raises
+        `BrokenLogitsError`; the cache is then invalid.
         """
         left = max_tokens
         while left > 0:
             step = self._verify_or_run(left)
             if step.tokens[-1] == NO_CHOICE:
                 if step.accepted:
-                    yield self._told(replace(step, tokens=step.tokens[:-1]))
-                raise self._why_no_choice(step)
+                    yield self._with_logprobs(replace(step, tokens=step.tokens[:-1]))
+                raise self._no_choice_error(step)
             left -= len(step.tokens)
             self._steps += 1
             if self._steps % _CLEAR_EVERY_STEPS == 0:
                 mx.clear_cache()
-            yield self._told(step)
+            yield self._with_logprobs(step)
 
-    def _why_no_choice(self, step: Step) -> RequestError:
+    def _no_choice_error(self, step: Step) -> RequestError:
         if self._grammar is None:
             return BrokenLogitsError()
         self._grammar.advance(step.tokens[:-1])
@@ -190,19 +203,19 @@ class DecodeLoop:
         if not failure:
             return BrokenLogitsError()
         return GrammarError(
-            f"The answer ends here: its grammar came to a limit ({failure}).", "Ask with a simpler schema."
+            f"The answer ends here: its grammar reached a limit ({failure}).", "Use a simpler schema."
         )
 
-    def _told(self, step: Step) -> Step:
-        """`step` with the logprobs of its tokens, if they were asked for."""
+    def _with_logprobs(self, step: Step) -> Step:
+        """`step` with the logprobs of its tokens, if requested."""
         if self._top_logprobs is None:
             return step
-        rows = self._said[: len(step.tokens)]
+        rows = self._step_logits[: len(step.tokens)]
         return replace(step, logprobs=logprobs(rows, step.tokens, self._top_logprobs))
 
     def _verify_or_run(self, left: int) -> Step:
         started = time.perf_counter()
-        # One place is kept for the verifier's own token, so an accepted draft never overshoots.
+        # One token is reserved for the target's own, so an accepted draft never exceeds the limit.
         draft = self._propose(left - 1)
         draft_s = time.perf_counter() - started
         if len(draft) and self._running is None and len(self._pending) <= _FOLD_LIMIT_TOKENS:
@@ -235,33 +248,33 @@ class DecodeLoop:
         if budget < 1:
             return EMPTY
         if self._forces and len(self._pending) <= _FOLD_LIMIT_TOKENS:
-            self._force(budget)
-        if self._drafts and len(self._forced) < budget and self._at_the_end_of_the_forced():
+            self._draft_forced(budget)
+        if self._drafts and len(self._forced) < budget and self._forced_is_complete():
             self._guessed = self._guess(budget - len(self._forced))
-        return _behind(self._forced, self._guessed)
+        return _concatenated(self._forced, self._guessed)
 
-    def _force(self, budget: int) -> None:
-        """What the grammar forces comes for certain: the drafter hears it now and guesses behind it."""
+    def _draft_forced(self, budget: int) -> None:
+        """Drafts what the grammar forces; the drafter observes it now, because it is certain."""
         assert self._grammar is not None
         self._forced = self._grammar.forced[:budget]
         if self._forced:
             self._drafter.observe(self._forced)
 
-    def _at_the_end_of_the_forced(self) -> bool:
-        """Whether anything can be guessed behind `_forced`: the grammar forces no more."""
-        return self._grammar is None or self._grammar.forces == len(self._forced)
+    def _forced_is_complete(self) -> bool:
+        """Whether `_forced` holds all forced tokens, so that a draft can follow."""
+        return self._grammar is None or self._grammar.forced_count == len(self._forced)
 
     def _guess(self, budget: int) -> Draft:
-        """The drafter's draft, behind what is forced."""
+        """The drafter's draft after the forced tokens."""
         if self._gate is not None and not self._gate.should_draft():
-            self._dry += 1
+            self._empty_drafts += 1
             return EMPTY
         draft = sanitise(self._drafter.draft(budget), vocabulary=self._vocabulary, budget=budget)
         if self._grammar is not None:
-            draft = self._grammar.admit(draft, self._forced)
+            draft = self._grammar.filter_draft(draft, self._forced)
         if self._planner is not None:
             draft = self._planner.shape(draft, budget, len(self._pending) + len(self._forced))
-        self._dry = 0 if len(draft) else self._dry + 1
+        self._empty_drafts = 0 if len(draft) else self._empty_drafts + 1
         return draft
 
     def _verify(self, draft: Draft, draft_s: float) -> Step:
@@ -271,57 +284,57 @@ class DecodeLoop:
         before = self._samples.before_block(sequence.cache) if self._samples else None
         block = VerifyBlock(sequence.cache)
         choices, close = self._choices(pending, draft)
-        found = walk(draft, choices, self._stops, close)
+        walked = walk(draft, choices, self._stops, close)
         if self._recycles:
-            self._recycle(draft, found.path)
+            self._recycle(draft, walked.path)
         if self._top_logprobs is not None:
-            self._said = self._logits[mx.array([0, *(node + 1 for node in found.path)])]
-        accepted = [draft.tokens[node] for node in found.path]
-        rows = [*range(lead), *(lead + node for node in found.path)]
+            self._step_logits = self._logits[mx.array([0, *(node + 1 for node in walked.path)])]
+        accepted = [draft.tokens[node] for node in walked.path]
+        rows = [*range(lead), *(lead + node for node in walked.path)]
         known = [*pending, *accepted]
         if self._samples is not None and before is not None:
             self._samples.keep_block(before, known, draft.tokens[len(accepted) :])
-        if found.last is None:
-            # The row that was too close is run again by itself, so it must leave the cache.
+        if walked.last is None:
+            # The row that was too close to call is run again alone, so it must leave the cache.
             kept = rows[:-1] if block.keep(lead + len(draft), rows[:-1]) else []
             sequence.append(known[: len(kept)])
-            end = found.path[-1] + 1 if found.path else 0
+            end = walked.path[-1] + 1 if walked.path else 0
             allowed = self._allowed[end : end + 1] if self._allowed is not None else None
-            last = self._alone(known[len(kept) :], allowed)
+            last = self._verify_singly(known[len(kept) :], allowed)
             if self._top_logprobs is not None:
-                self._said = mx.concatenate([self._said[:-1], self._logits])
+                self._step_logits = mx.concatenate([self._step_logits[:-1], self._logits])
         else:
-            last = found.last
+            last = walked.last
             kept = rows if block.keep(lead + len(draft), rows) else []
             sequence.append(known[: len(kept)])
             self._pending = [*known[len(kept) :], last]
         if len(self._guessed):
             self._drafter.feedback(self._guessed, max(0, len(accepted) - len(self._forced)))
-        return Step((*accepted, last), len(draft), len(accepted), found.tested, draft_s, found.last is None)
+        return Step((*accepted, last), len(draft), len(accepted), walked.tested, draft_s, walked.last is None)
 
     def _recycle(self, draft: Draft, path: Sequence[int]) -> None:
-        """The rankings along the accepted path, and behind the rejected guesses nearest to it."""
+        """Ranks ids along the accepted path, and after the rejected guesses nearest to it."""
         self._tops = top_ids(self._logits, [0, *(node + 1 for node in path)][len(self._forced) :])
         reached = {-1, *path}
-        beside = [n for n, parent in enumerate(draft.parents) if parent in reached and n not in reached]
-        beside = beside[-_REJECTED_ROWS:]
-        rows = top_ids(self._logits, [node + 1 for node in beside])
-        self._rejected = [(draft.tokens[node], row) for node, row in zip(beside, rows)]
+        rejected = [n for n, parent in enumerate(draft.parents) if parent in reached and n not in reached]
+        rejected = rejected[-_REJECTED_ROWS:]
+        rows = top_ids(self._logits, [node + 1 for node in rejected])
+        self._rejected = [(draft.tokens[node], row) for node, row in zip(rejected, rows)]
 
     def _choices(self, lead: Sequence[int], draft: Draft) -> tuple[list[int], list[bool] | None]:
-        """The verifier's choices, and which of them are too close to call at this width."""
+        """The target's choices, and which of them are too close to call at this width."""
         logits, rows = self._rows(lead, draft)
         if not self._exactness.noise:
             return self._sampler.choose(logits, rows).pull(), None
         choices, margins = self._sampler.choose_with_margins(logits, rows)
         mx.eval(*choices, margins)
-        won_by: Any = margins.tolist()
-        return choices.pull(), [margin <= self._exactness.noise for margin in won_by]
+        values: Any = margins.tolist()
+        return choices.pull(), [margin <= self._exactness.noise for margin in values]
 
-    def _alone(self, tokens: list[int], allowed: mx.array | None) -> int:
-        """Feed known `tokens` one at a time; the choice after the last of them, which becomes pending.
+    def _verify_singly(self, tokens: list[int], allowed: mx.array | None) -> int:
+        """Feeds known `tokens` one at a time; the choice after the last of them becomes pending.
 
-        `allowed` is what a grammar allows there, [1, vocabulary]; the choices before it are nobody's.
+        `allowed` is the grammar's mask there, [1, vocabulary]; choices before it are discarded.
         """
         token = NO_CHOICE
         for known in tokens:
@@ -339,11 +352,11 @@ class DecodeLoop:
             running.start()
             sequence.append(self._pending)
             self._pending = []
-        logits = self._said = self._logits
+        logits = self._step_logits = self._logits
         ahead: Choices | None = None
-        # What may follow a token that is not known yet, a grammar cannot say.
-        idle = not self._drafts or self._dry >= _DRY_STEPS
-        if left > 1 and idle and self._grammar is None and not sequence.is_told:
+        # A grammar cannot say what follows a token that is not known yet.
+        no_draft_expected = not self._drafts or self._empty_drafts >= _EMPTY_DRAFTS_TO_PIPELINE
+        if left > 1 and no_draft_expected and self._grammar is None and not sequence.is_told:
             ahead = self._forward([], unknown=running.ids)
             ahead.start()
         (token,) = running.pull()
@@ -359,9 +372,9 @@ class DecodeLoop:
     def _forward(
         self, lead: Sequence[int], unknown: mx.array | None = None, allowed: mx.array | None = None
     ) -> Choices:
-        """The verifier's choice after known tokens, or after one still being computed; lazy.
+        """The target's choices after known tokens, or after one still being computed; lazy.
 
-        `allowed` stands for what the grammar allows where the answer stands.
+        `allowed` replaces the grammar's mask at the current position.
         """
         logits, rows = self._rows(lead, EMPTY, unknown, allowed)
         return self._sampler.choose(logits, rows)
@@ -372,10 +385,10 @@ class DecodeLoop:
         draft: Draft,
         unknown: mx.array | None = None,
         allowed: mx.array | None = None,
-    ) -> tuple[mx.array, Rows]:
-        """One forward over `lead`, or `unknown` in its place, and the draft.
+    ) -> tuple[mx.array, RowInputs]:
+        """One forward pass over `lead`, or `unknown` instead, and the draft.
 
-        Gives the logits of the last known token and of each node, and what those rows go by.
+        Returns the logits of the last known token and of each node, and the inputs of those rows.
         """
         cache = self._sequence.cache
         block = mx.array([*lead, *draft.tokens]) if unknown is None else unknown
@@ -386,12 +399,12 @@ class DecodeLoop:
             hooks = tree_pass(self._model, cache, draft.parents, len(lead), self._rotations)
         with hooks:
             logits = self._model(block[None], cache=cache)[0, max(0, len(lead) - 1) :]
-        if self._keeps:
+        if self._keeps_logits:
             self._logits = logits
-        rows = self._paths.of(lead, draft, unknown, logits.shape[-1])
+        rows = self._history.inputs(lead, draft, unknown, logits.shape[-1])
         if self._grammar is not None:
             if allowed is None:
-                # While the forward runs.
+                # Computed while the forward pass runs.
                 mx.async_eval(logits)  # type: ignore[no-untyped-call]
                 allowed = mx.array(self._grammar.allowed(draft, logits.shape[-1]))
             self._allowed = allowed
@@ -399,8 +412,8 @@ class DecodeLoop:
         return logits, rows
 
 
-def _behind(forced: tuple[int, ...], guessed: Draft) -> Draft:
-    """`guessed` behind the chain of what is `forced`, which is certain."""
+def _concatenated(forced: tuple[int, ...], guessed: Draft) -> Draft:
+    """`guessed` after the chain of certain `forced` tokens."""
     if not forced:
         return guessed
     lead = len(forced)
@@ -409,3 +422,80 @@ def _behind(forced: tuple[int, ...], guessed: Draft) -> Draft:
         (*range(-1, lead - 1), *(lead + parent for parent in guessed.parents)),
         (1.0,) * lead + guessed.confidence if len(guessed.confidence) == len(guessed) else (),
     )
+
+
+_LIVE_WINDOW_S = 2.0
+
+
+class Tally:
+    """Counts one answer's steps for `Stats` and live `Gauges`. Times are seconds since the request
+    started.
+    """
+
+    def __init__(self) -> None:
+        self.tokens = self.accepted = self.bonus = self.normal = 0
+        self.drafted = self.tested = self.steps = self.rechecked = self.forced = 0
+        self.first_s = self.last_s = 0.0
+        self._first_step_tokens = 0
+        self._positions: list[list[int]] = []
+        self._draft_us: list[float] = []
+        self._recent: deque[tuple[float, int]] = deque()
+
+    def add(self, step: Step, now_s: float) -> None:
+        """Counts `step`, which ended at `now_s`."""
+        if self.steps == 0:
+            self.first_s, self._first_step_tokens = now_s, len(step.tokens)
+        self.last_s = now_s
+        self.steps += 1
+        self.tokens += len(step.tokens)
+        self.accepted += step.accepted
+        self.drafted += step.drafted
+        self.tested += step.tested
+        self.rechecked += step.rechecked
+        self.forced += step.forced
+        if step.drafted:
+            self.bonus += 1
+        else:
+            self.normal += 1
+        for index in range(step.tested):
+            if index == len(self._positions):
+                self._positions.append([0, 0])
+            self._positions[index][0] += 1
+            self._positions[index][1] += index < step.accepted
+        self._draft_us.append(step.draft_s * 1e6)
+        self._recent.append((now_s, len(step.tokens)))
+        while now_s - self._recent[0][0] > _LIVE_WINDOW_S and len(self._recent) > 1:
+            self._recent.popleft()
+
+    @property
+    def positions(self) -> tuple[PositionStat, ...]:
+        return tuple(PositionStat(tested, accepted) for tested, accepted in self._positions)
+
+    @property
+    def acceptance(self) -> float:
+        return self.accepted / self.tested if self.tested else 0.0
+
+    @property
+    def mean_per_step(self) -> float:
+        return self.tokens / self.steps if self.steps else 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Average rate: tokens after the first step, divided by the time since it."""
+        elapsed = self.last_s - self.first_s
+        return (self.tokens - self._first_step_tokens) / elapsed if elapsed > 0 else 0.0
+
+    @property
+    def live_tokens_per_s(self) -> float:
+        """Rate over the last two seconds."""
+        elapsed = self._recent[-1][0] - self._recent[0][0] if self._recent else 0.0
+        return sum(n for _, n in list(self._recent)[1:]) / elapsed if elapsed > 0 else 0.0
+
+    @property
+    def draft_us_median(self) -> float:
+        return statistics.median(self._draft_us) if self._draft_us else 0.0
+
+    @property
+    def draft_us_p99(self) -> float:
+        ordered = sorted(self._draft_us)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] if ordered else 0.0

@@ -1,8 +1,8 @@
-"""ModelProposer: the draft model at work: its own sequence, brought to the context, then run ahead.
+"""ModelProposer: runs the draft model on its own cached sequence.
 
-Its cache follows the context by longest common prefix: tokens that the target rejected are
-trimmed, those it chose instead are read in the next proposal's first forward. So nothing has to
-be told to it, and its cache is exact after any stop. Worker's main thread.
+The cache follows the context by longest common prefix: tokens that the target rejected are trimmed, and those
+it chose instead are read in the first forward of the next proposal. No notification is needed, and the cache
+is exact after any stop. Worker's main thread.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class ModelProposer:
         self.sequence = CachedSequence(loaded.new_cache)
 
     def propose(self, context: Sequence[int], count: int) -> tuple[list[int], list[float]]:
-        """`count` greedy ids after `context` and their probabilities; one evaluation for all.
+        """Up to `count` greedy ids after `context`, and their probabilities; one evaluation for all.
 
-        None if `context` has an id that this model does not have.
+        Empty if `context` contains an id that this model does not have.
         """
         room = self.loaded.info.context_tokens - len(context)
         count = min(count, room)
@@ -47,6 +47,6 @@ class ModelProposer:
             probabilities.append(mx.exp(logits[block] - mx.logsumexp(logits)).astype(mx.float32))
         found: Any = mx.concatenate(ids).tolist()
         likely: Any = mx.concatenate(probabilities).tolist()
-        # The newest guess was never fed; all before it were.
+        # The newest guess was not fed; all earlier ones were.
         sequence.append([*unread, *found[:-1]])
         return found, likely

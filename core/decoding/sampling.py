@@ -1,15 +1,16 @@
-"""Sampler: the verifier's choice at every row of a block. Main thread; lazy MLX arrays.
+"""The target's choice at every row of a block: sampling, penalties, ranking and logprobs. Main thread; lazy
+MLX arrays.
 
-At temperature 0 the choice is the arg-max. Above it, each row draws once by the Gumbel-max
-rule, with noise that depends only on (seed, absolute position of the drawn token). With equal
-logits a speculative run therefore equals the plain run token for token, and since one draw is
-made a node, whatever was drafted, the output's distribution is the target's (see `accept`).
+At temperature 0 the choice is the arg-max. Above it, each row draws once by the Gumbel-max rule, with
+noise that depends only on (seed, absolute position of the drawn token). With equal logits a speculative
+run therefore equals the plain run token for token, and because each row draws once, whatever was drafted,
+the output has the target's distribution (see `accept`).
 
-The repetition penalty of a row sees the last tokens of the prompt and of the path to that row
-and nothing else; the frequency and presence penalties (OpenAI's: a logit loses count · frequency and,
-where count > 0, presence) count the answer's own tokens up to that row. Penalties and bias come first,
-then what a grammar does not allow is ruled out, then top-p, min-p, top-k on the untempered distribution,
-then temperature: the order of mlx-lm, whose filters are used (a mask before top-p would shift it).
+The repetition penalty of a row covers the last tokens of the prompt and of the path to that row. The
+frequency and presence penalties (OpenAI's: a logit loses count · frequency and, if count > 0, presence)
+count the answer's tokens up to that row. Penalties and bias come first, then the grammar's mask, then
+top-p, min-p and top-k on the untempered distribution, then temperature: the order of mlx-lm, whose filters
+are used (a mask before top-p would shift it).
 """
 
 from __future__ import annotations
@@ -22,23 +23,26 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p
 
+from core.drafting.draft import Draft
+from core.kv.cached_sequence import CachedSequence
 from core.settings.sampling import Sampling
 
-# Tokens that the repetition penalty looks back on; the setting's help says so too.
+# Tokens covered by the repetition penalty; the setting's help states the number too.
 PENALTY_WINDOW_TOKENS = 64
-# Odd multiplier of a 64-bit mix (Steele, Lea and Flood's SplitMix64 increment): spreads
-# neighbouring (seed, position) pairs over the key space.
+# Odd multiplier of a 64-bit mix (the increment of Steele, Lea and Flood's SplitMix64): spreads neighbouring
+# (seed, position) pairs over the key space.
 _MIX = 0x9E3779B97F4A7C15
-# Stands for the choice at a row whose logits are not numbers; no drafted id equals it.
+# Choice at a row whose logits are not numbers; equals no drafted id.
 NO_CHOICE = -1
 
 
-class Rows(NamedTuple):
-    """Of w rows. `positions[i]`: where the token stands that row i chooses.
+class RowInputs(NamedTuple):
+    """Inputs of the choice at w rows, in addition to logits. `positions[i]`: position of the token chosen at
+    row i.
 
-    `windows`: int [w, n], the ids that the repetition penalty of each row looks at. `counts`: float32
-    [w, vocabulary], how often each id was said in the answer before. `allowed`: bool
-    [w, vocabulary], what a grammar allows. None where nobody asks.
+    `windows`: int [w, n], ids covered by each row's repetition penalty. `counts`: float32 [w, vocabulary],
+    occurrences of each id in the answer before. `allowed`: bool [w, vocabulary], the grammar's mask. None
+    where not needed.
     """
 
     positions: Sequence[int]
@@ -48,21 +52,21 @@ class Rows(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """Lazy: token ids, uint32 [w], and `peaks` [w], which are finite where the row's logits allow a choice.
+    """Lazy token ids, uint32 [w], and `peaks` [w], which are finite if the row's logits allow a choice.
 
-    A row with a NaN or +∞ has no largest logit that means anything, nor has one of −∞ only: its peak
-    shows it, for the largest of a row, or its log-sum, is not a finite number either.
+    A row with a NaN or +∞, or with only −∞, has no meaningful maximum: its largest value or its log-sum is
+    then not finite.
     """
 
     ids: mx.array
     peaks: mx.array
 
     def start(self) -> None:
-        """Begin computing without waiting for it."""
+        """Starts the computation without waiting."""
         mx.async_eval(self.ids, self.peaks)  # type: ignore[no-untyped-call]
 
     def pull(self) -> list[int]:
-        """The ids, `NO_CHOICE` where there is none."""
+        """Waits for the ids; `NO_CHOICE` where there is none."""
         mx.eval(self.ids, self.peaks)
         ids: Any = self.ids.tolist()
         peaks: Any = self.peaks.tolist()
@@ -80,13 +84,15 @@ class Sampler:
         self._bias = dict(bias or {})
         self._biases = mx.array(0.0)
 
-    def choose(self, logits: mx.array, rows: Rows) -> Choices:
+    def choose(self, logits: mx.array, rows: RowInputs) -> Choices:
         """The choice at each row of `logits` [w, vocabulary]."""
         scores, peaks = self._scores(logits, rows)
         return Choices(mx.argmax(scores, axis=-1), peaks)
 
-    def choose_with_margins(self, logits: mx.array, rows: Rows) -> tuple[Choices, mx.array]:
-        """Like `choose`, and by how much each choice won, float32 [w], in units of the logits."""
+    def choose_with_margins(self, logits: mx.array, rows: RowInputs) -> tuple[Choices, mx.array]:
+        """Like `choose`, with the margin of each choice over the next best, float32 [w], in units of the
+        logits.
+        """
         scores, peaks = self._scores(logits, rows)
         scores = scores.astype(mx.float32)
         best = mx.topk(scores, 2, axis=-1)
@@ -94,8 +100,8 @@ class Sampler:
         margins = mx.abs(best[:, 1] - best[:, 0]) * scale
         return Choices(mx.argmax(scores, axis=-1), peaks), margins
 
-    def _scores(self, logits: mx.array, rows: Rows) -> tuple[mx.array, mx.array]:
-        """What the choice is the arg-max of, and the peaks."""
+    def _scores(self, logits: mx.array, rows: RowInputs) -> tuple[mx.array, mx.array]:
+        """The scores whose arg-max is the choice, and the peaks."""
         if rows.windows is not None:
             logits = self._penalise(logits, rows.windows)
         if rows.counts is not None:
@@ -103,7 +109,7 @@ class Sampler:
         if self._bias:
             logits = logits + self._bias_of(logits.shape[-1])
         if rows.allowed is not None:
-            # What is ruled out counts for the peak none the less: the row is broken or it is not.
+            # The peak includes masked ids: the whole row is valid or broken.
             whole = mx.max(logits, axis=-1).astype(mx.float32)
             scores, peaks = self._filter(mx.where(rows.allowed, logits, -mx.inf), rows.positions)
             return scores, peaks.astype(mx.float32) + whole
@@ -146,3 +152,154 @@ class Sampler:
             biases[list(self._bias)] = list(self._bias.values())
             self._biases = mx.array(biases)
         return self._biases
+
+
+class RowHistory:
+    """The history of each row of a block, for penalties and positions, during one answer.
+
+    A block is known tokens (the lead) and a draft; its rows are the last known token and the draft's nodes. A
+    row's history is the context, the lead and the nodes on the path to it, so drafted and plain runs use the
+    same. `sequence` holds the context except its last token; the last `begun` tokens of the context belong to
+    the answer.
+    """
+
+    def __init__(self, sequence: CachedSequence, sampler: Sampler, begun: int = 0) -> None:
+        self._sequence = sequence
+        self._sampler = sampler
+        self._start = len(sequence.tokens) + 1 - begun
+        self._counts = np.zeros(0, dtype=np.float32)
+        # Tokens of the answer that are counted.
+        self._counted: list[int] = []
+
+    def inputs(
+        self, lead: Sequence[int], draft: Draft, unknown: mx.array | None, vocabulary: int
+    ) -> RowInputs:
+        """The inputs of the rows of `lead` and `draft`, for logits of width `vocabulary`.
+
+        `unknown`, [1], is a token that is still being computed and replaces the lead.
+        """
+        start = len(self._sequence.tokens) + (1 if unknown is not None else len(lead))
+        depths = [0]
+        for parent in draft.parents:
+            depths.append(depths[parent + 1] + 1)
+        return RowInputs(
+            [start + depth for depth in depths],
+            self._windows(lead, draft, unknown) if self._sampler.penalises else None,
+            self._answer_counts(lead, draft, unknown, vocabulary) if self._sampler.counts else None,
+        )
+
+    def _windows(self, lead: Sequence[int], draft: Draft, unknown: mx.array | None) -> mx.array:
+        """For each row, the last ids of its path.
+
+        All rows cover equally many tokens. A path shorter than the longest is padded with its first id: the
+        penalty depends on whether an id occurs, not on how often.
+        """
+        context = self._sequence.tokens[-PENALTY_WINDOW_TOKENS:]
+        if unknown is not None:
+            known = mx.array(context[-(PENALTY_WINDOW_TOKENS - 1) :], dtype=mx.uint32)
+            return mx.concatenate([known, unknown.astype(mx.uint32)])[None]
+        paths: list[list[int]] = [[*context, *lead]]
+        for token, parent in zip(draft.tokens, draft.parents):
+            paths.append([*paths[parent + 1], token])
+        size = min(PENALTY_WINDOW_TOKENS, max(map(len, paths)))
+        seen = [path[-size:] for path in paths]
+        return mx.array([path[:1] * (size - len(path)) + path for path in seen], dtype=mx.uint32)
+
+    def _answer_counts(
+        self, lead: Sequence[int], draft: Draft, unknown: mx.array | None, vocabulary: int
+    ) -> mx.array:
+        self._count(lead, vocabulary)
+        counts = mx.array(self._counts)[None]
+        if unknown is not None:
+            return counts.at[0, unknown].add(1.0)
+        if not len(draft):
+            return counts
+        rows: list[int] = []
+        ids: list[int] = []
+        paths: list[list[int]] = [[]]
+        for row, (token, parent) in enumerate(zip(draft.tokens, draft.parents), 1):
+            paths.append([*paths[parent + 1], token])
+            rows += [row] * len(paths[row])
+            ids += paths[row]
+        return mx.repeat(counts, 1 + len(draft), axis=0).at[mx.array(rows), mx.array(ids)].add(1.0)
+
+    def _count(self, lead: Sequence[int], vocabulary: int) -> None:
+        """Counts the answer's tokens up to the end of `lead`, which may be earlier than last time."""
+        if not len(self._counts):
+            self._counts = np.zeros(vocabulary, dtype=np.float32)
+        held, counted = self._sequence.tokens, self._counted
+        known = len(held) + len(lead) - self._start
+        for token in counted[known:]:
+            self._counts[token] -= 1.0
+        del counted[known:]
+        at = self._start + len(counted)
+        new = [*held[at:], *lead[max(0, at - len(held)) :]]
+        for token in new:
+            self._counts[token] += 1.0
+        counted += new
+
+
+TOP_IDS = 8
+# Ids below e⁻⁸ of the best probability are not worth drafting.
+_WITHIN_LOGITS = 8.0
+# Rows with more candidates are too flat to be worth sorting.
+_MOST_CANDIDATES = 512
+
+
+def top_ids(logits: mx.array, rows: Sequence[int]) -> list[list[int]]:
+    """For each of `rows` of evaluated `logits` [w, vocabulary], at most eight ids, best first, for drafters.
+
+    A full selection over the vocabulary costs a notable part of a small model's step. Ids within a few logits
+    of the best are few, and one comparison over the row finds them.
+    """
+    found = []
+    for row in rows:
+        values = np.asarray(logits[row].astype(mx.float32))
+        near = np.flatnonzero(values >= values.max() - _WITHIN_LOGITS)
+        if len(near) > _MOST_CANDIDATES:
+            near = near[np.argpartition(values[near], -TOP_IDS)[-TOP_IDS:]]
+        best = near[np.argsort(-values[near], kind="stable")[:TOP_IDS]]
+        found.append([int(i) for i in best])
+    return found
+
+
+# Replaces −∞, which JSON lacks; OpenAI uses the same value.
+LEAST_LOGPROB = -9999.0
+
+
+class Logprob(NamedTuple):
+    """`own`: logprob of the chosen token. `likely`: ids and logprobs of the most probable tokens, best
+    first.
+    """
+
+    own: float
+    likely: tuple[tuple[int, float], ...]
+
+
+def logprobs(logits: mx.array, tokens: Sequence[int], top: int) -> tuple[Logprob, ...]:
+    """The logprob of each of `tokens`, chosen at the rows of `logits` [n, vocabulary], and the `top` most
+    probable.
+
+    The natural log-softmax of the raw logits: before penalties, bias, grammar, filters and temperature. Rows
+    along the accepted path are the plain run's rows, so drafted and plain runs report the same except for the
+    noise of block widths.
+    """
+    top = min(top, logits.shape[-1])
+    logits = logits.astype(mx.float32)
+    rows = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
+    own: Any = mx.take_along_axis(rows, mx.array(list(tokens))[:, None], axis=-1)[:, 0].tolist()
+    if not top:
+        return tuple(Logprob(max(value, LEAST_LOGPROB), ()) for value in own)
+    best = mx.argpartition(-rows, kth=top - 1, axis=-1)[:, :top]
+    ids: Any = best.tolist()
+    values: Any = mx.take_along_axis(rows, best, axis=-1).tolist()
+    return tuple(
+        Logprob(
+            max(value, LEAST_LOGPROB),
+            tuple(
+                (token, max(likely, LEAST_LOGPROB))
+                for token, likely in sorted(zip(row, likelies), key=lambda pair: (-pair[1], pair[0]))
+            ),
+        )
+        for value, row, likelies in zip(own, ids, values)
+    )

@@ -1,9 +1,9 @@
 """HTML to readable text: what a reader of the page sees, one line per block. Pure.
 
-Headings keep their level as `#` marks and items their dash. A row of a table is a line with tabs between
-cells; empty, spanned and spanning cells keep the columns. A table whose cells hold tables, lists or headings
-arranges a page: its cells are blocks. Scripts, styles and graphics are left out; links leave their words,
-pictures their alternative text. Broken markup gives what can be read of it.
+Headings keep their level as `#` marks, items their dash or number. A row of a table is a line with tabs
+between cells; empty, spanned and spanning cells keep the columns. A table whose cells hold tables, lists or
+headings arranges a page: its cells are blocks. Scripts, styles and graphics are left out; links leave their
+words, pictures their alternative text. Broken markup gives what can be read of it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ _CHARSET = re.compile(
 # Inside a cell these show that a table arranges a page.
 _ARRANGED = frozenset(("ul", "ol", "dl", "section", "article", "form", *_HEADINGS))
 _MOST_SPAN = 64
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
+_ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _TELL_EVERY = 1024 * 1024
 
 
 def html_text(markup: str, told: Told, gathered: Gathered) -> str:
     """The page's text; its title first, unless a heading says the same. Raises `TooLongError`."""
     reader = _Reader(gathered)
-    pieces = Markup(markup, frozenset(("alt", "colspan", "rowspan")))
+    pieces = Markup(markup, frozenset(("alt", "colspan", "rowspan", "start", "type", "value")))
     heard = 0
     told(0, len(markup) or 1, "bytes")
     for piece in pieces:
@@ -94,6 +96,27 @@ class _Table:
         self.skip_spanned()
 
 
+class _List:
+    """An open numbered list."""
+
+    def __init__(self, attributes: dict[str, str]) -> None:
+        self._kind = attributes.get("type", "1").strip() or "1"
+        start = attributes.get("start", "").strip()
+        self._next = int(start) if _NUMBER.fullmatch(start) else 1
+
+    def next_mark(self, value: str) -> str:
+        """The number before the next item, which may say its own `value`."""
+        if _NUMBER.fullmatch(value.strip()):
+            self._next = int(value)
+        number, self._next = self._next, self._next + 1
+        if self._kind in "aA" and 1 <= number <= 26:
+            return f"{chr(ord(self._kind) + number - 1)}. "
+        if self._kind in "iI" and 1 <= number < 40:
+            roman = "x" * (number // 10) + _ROMAN[number % 10]
+            return f"{roman.upper() if self._kind == 'I' else roman}. "
+        return f"{number}. "
+
+
 class _Reader:
     """Collects lines in `gathered`."""
 
@@ -110,6 +133,7 @@ class _Reader:
         self._pre = 0
         self._mark = ""
         self._tables: list[_Table] = []
+        self._lists: list[_List | None] = []
         self._items = 0
 
     def text(self) -> str:
@@ -159,8 +183,12 @@ class _Reader:
                 self._arrange(table)
             self._break(apart=self._stands_apart(tag))
             self._items += tag == "li"
+            if tag in ("ol", "ul"):
+                numbered = tag == "ol"
+                self._lists.append(_List(piece.attributes) if numbered else None)
             # A paragraph inside an item or a heading has its mark.
-            self._mark = _HEADINGS.get(tag, "- " if tag == "li" else self._mark)
+            mark = self._item_mark(piece.attributes) if tag == "li" else self._mark
+            self._mark = _HEADINGS.get(tag, mark)
             self._pre += tag == "pre"
 
     def end(self, piece: EndTag) -> None:
@@ -188,9 +216,15 @@ class _Reader:
         elif tag in _BLOCKS or tag in _HEADINGS:
             self._break(apart=self._stands_apart(tag))
             self._items -= tag == "li" and self._items > 0
+            if tag in ("ol", "ul") and self._lists:
+                self._lists.pop()
             if tag == "li" or tag in _HEADINGS:
                 self._mark = ""
             self._pre -= tag == "pre" and self._pre > 0
+
+    def _item_mark(self, attributes: dict[str, str]) -> str:
+        numbers = self._lists[-1] if self._lists else None
+        return numbers.next_mark(attributes.get("value", "")) if numbers else "- "
 
     def _stands_apart(self, tag: str) -> bool:
         """Whether an empty line separates the block `tag` from others; paragraphs of an item have none."""

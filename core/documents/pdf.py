@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from core.documents.limits import DamagedError, Gathered, LockedError, Told
+from core.system.child_bounds import held_bytes
 
 if TYPE_CHECKING:
     import pypdfium2
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _MOST_FIELD_CHARACTERS = 32_768
 # Of a page; what a page has beyond that is not read.
 _MOST_ANNOTATIONS = 1_000
+# A page without content does not take so much memory to read.
+_MOST_EMPTY_PAGE_BYTES = 64 * 1024 * 1024
 _LAM, _ALEFS = "ل", "اأإآ"
 
 
@@ -79,14 +82,21 @@ def _check_readable(stream: IO[bytes]) -> None:
 
 
 def _page(document: pypdfium2.PdfDocument, number: int) -> str:
+    """The text of a page. Raises `DamagedError`, and MemoryError for a page that PDFium cannot hold."""
     import pypdfium2
+    from pypdfium2 import raw
 
+    most_before = held_bytes()
     try:
         page = document[number]
         lines = page.get_textpage()
         text = lines.get_text_range()
     except pypdfium2.PdfiumError as error:
         raise DamagedError from error
+    # PDFium takes content that it has no memory for as none, and reports nothing.
+    is_empty = not text and not raw.FPDFPage_CountObjects(page.raw)
+    if is_empty and held_bytes() > most_before + _MOST_EMPTY_PAGE_BYTES:
+        raise MemoryError
     inserts = list(_inserts(document, page))
     swapped = _swapped_ligatures(lines) if any(letter in text for letter in _ALEFS) and _LAM in text else {}
     if inserts or swapped:
@@ -171,6 +181,8 @@ def _with_inserts(lines: pypdfium2.PdfTextPage, inserts: list[_Insert], swapped:
         else:
             loose.append(text)
             continue
+        while at + 1 < len(letters) and letters[at + 1].strip():  # a field may begin over a word
+            at += 1
         behind[at] = f"{behind.get(at, '')} {text}"
     text = "".join(letter + behind.get(at, "") for at, letter in enumerate(letters))
     return "\n".join([text, *loose])

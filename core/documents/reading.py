@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -33,7 +33,7 @@ from core.documents.limits import (
     UnpacksError,
     UnreadableError,
 )
-from core.documents.text import decode_text
+from core.documents.text import Guess, decode
 from core.documents.types import HTML_ENDINGS
 from core.errors import RequestError
 from core.events.text import well_formed
@@ -88,25 +88,30 @@ def shown_text(name: str) -> str:
     return _CONTROLS.sub("\ufffd", os.fsencode(name).decode("utf-8", "replace"))
 
 
-def quick_text(path: Path) -> str | None:
+def quick_text(
+    path: Path, guessed: Callable[[Guess], None] = lambda guess: None, encoding: str = ""
+) -> str | None:
     """The text of a short plain text; None of what takes a process of its own.
 
-    Reads `QUICK_BYTES` at most, in time that grows with them alone. Raises `RequestError`.
+    `encoding` is the one to read it in, if it is known; `guessed` is called if it was not certain. Reads
+    `QUICK_BYTES` at most, in time that grows with them alone. Raises `RequestError`.
     """
     name = shown_name(path)
     with _opened(path, name) as (stream, size_bytes):
         kind = _kind(stream, size_bytes, path, name)
         if kind != "text" or size_bytes > QUICK_BYTES:
             return None
-        return _checked(_plain(stream.read(QUICK_BYTES), name), name, Limits().characters)
+        data = stream.read(QUICK_BYTES)
+        return _checked(_plain(data, name, encoding, guessed), name, Limits().characters)
 
 
 def document_text(
     path: Path,
     told: Told = lambda done, total, unit: None,
     most_characters: int = Limits().characters,
+    guessed: Callable[[Guess], None] = lambda guess: None,
 ) -> str:
-    """The text of `path`. `told` hears how far it is, now and then.
+    """The text of `path`. `told` hears how far it is, now and then; `guessed` an uncertain encoding.
 
     Raises `RequestError` if the file gives no text; MemoryError, and whatever `told` raises.
     """
@@ -120,10 +125,10 @@ def document_text(
             elif kind == "zip":
                 text = _docx(stream, path, name, told, gathered)
             elif kind == "html":
-                text = _html(stream.read(MOST_TEXT_BYTES), name, told, gathered)
+                text = _html(stream.read(MOST_TEXT_BYTES), name, told, gathered, guessed)
             else:
                 told(0, max(size_bytes, 1), "bytes")
-                text = _plain(stream.read(MOST_TEXT_BYTES), name)
+                text = _plain(stream.read(MOST_TEXT_BYTES), name, "", guessed)
         except TooLongError:
             raise RequestError(strings.file_too_long(name, most_characters), strings.PASTE_PART) from None
         except OSError as error:
@@ -173,17 +178,20 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
     return kind
 
 
-def _plain(data: bytes, name: str, charset: str = "") -> str:
+def _plain(data: bytes, name: str, charset: str, guessed: Callable[[Guess], None]) -> str:
     try:
-        return decode_text(data, charset)
+        found = decode(data, charset)
     except ValueError:
         raise _refused(name, strings.KIND_BINARY) from None
+    if not found.certain and found.others:
+        guessed(Guess(found.encoding, found.others))
+    return found.text
 
 
-def _html(data: bytes, name: str, told: Told, gathered: Gathered) -> str:
+def _html(data: bytes, name: str, told: Told, gathered: Gathered, guessed: Callable[[Guess], None]) -> str:
     from core.documents.html import declared_charset, html_text
 
-    return html_text(_plain(data, name, declared_charset(data)), told, gathered)
+    return html_text(_plain(data, name, declared_charset(data), guessed), told, gathered)
 
 
 def _pdf(stream: IO[bytes], name: str, told: Told, gathered: Gathered) -> str:

@@ -32,6 +32,7 @@ _MOST_CONTROLS = 0.002
 _GOOD_FOR_EACH_BAD = 3
 # The detector's confidence above which it is right about other scripts than Latin (measured on 23 encodings).
 _CONFIDENT = 0.2
+_MOST_OTHERS = 6
 _SAMPLE_BYTES = 128 * 1024
 # Codecs of Python that no browser uses, in the order of preference where they explain a text equally well.
 _LATIN = (
@@ -71,17 +72,20 @@ _NOT_OF_TEXTS = frozenset(
 
 class Decoded(NamedTuple):
     """A text with plain line ends. `encoding` is Python's name; `certain` is False if it was guessed and
-    close.
+    close. `others` are then the encodings that give another text, the more plausible first.
     """
 
     text: str
     encoding: str
     certain: bool
+    others: tuple[str, ...] = ()
 
 
-def decode_text(data: bytes, declared: str = "") -> str:
-    """The text of `data`, as `decode` finds it."""
-    return decode(data, declared).text
+class Guess(NamedTuple):
+    """An encoding that was guessed, and the others it may be."""
+
+    encoding: str
+    others: tuple[str, ...]
 
 
 def decode(data: bytes, declared: str = "") -> Decoded:
@@ -188,7 +192,9 @@ def _detected(data: bytes) -> Decoded:
     ranked.sort(key=lambda each: -each[0])
     (score, codec, text), *others = ranked
     rival = next((other for other, _, same in others if same != text), 0.0)
-    return Decoded(text, codec, score > 1.5 * rival)
+    different = {same: name for _, name, same in reversed(others) if same != text}
+    names = tuple(dict.fromkeys(name for _, name, _ in others if name in different.values()))
+    return Decoded(text, codec, score > 1.5 * rival, names[:_MOST_OTHERS])
 
 
 def _sample(data: bytes) -> bytes:

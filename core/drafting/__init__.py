@@ -1,1 +1,1 @@
-"""Who guesses: one drafter a file, one registry. Token ids in, a draft out. No mlx."""
+"""Drafters: token ids in, drafts out. One drafter per file and one registry. Does not import MLX."""

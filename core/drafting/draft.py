@@ -1,19 +1,26 @@
-"""Draft: a tree of guessed tokens. A chain is the tree whose nodes have one child.
+"""Drafts, the drafter protocol, and best-first growth of a draft tree.
 
-Node i is guessed to follow node `parents[i]`; −1 is the root, the last token of the context.
-Parents come before their children, so a prefix of a draft is a draft.
+A draft is a tree of guessed tokens; a chain is a tree whose nodes have at most one child. Node i is guessed
+to follow node `parents[i]`; −1 is the root, the last token of the context. Parents come before their
+children, so a prefix of a draft is a draft.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Generic, Protocol, TypeVar
+
 from msgspec import Struct
+
+from core.events import Occupancy, TableFigures
 
 
 class Draft(Struct, frozen=True):
-    """`tokens`, `parents` and `confidence` have the same length; the empty draft guesses nothing.
+    """`tokens` and `parents` have the same length. The empty draft guesses nothing.
 
-    `confidence[i]` is the estimated probability that node i is accepted given that its parent
-    was, or is empty if the drafter has no opinion.
+    `confidence[i]` is the estimated probability that node i is accepted given that its parent was. It is
+    empty if the drafter gives no estimates.
     """
 
     tokens: tuple[int, ...] = ()
@@ -34,11 +41,11 @@ class Draft(Struct, frozen=True):
         return self.parents == tuple(range(-1, len(self.tokens) - 1))
 
     def children(self, node: int) -> tuple[int, ...]:
-        """Indices of the nodes guessed to follow `node`, in draft order."""
+        """Indices of the children of `node`, in draft order."""
         return tuple(i for i, parent in enumerate(self.parents) if parent == node)
 
     def depth(self, node: int) -> int:
-        """1 for a child of the root."""
+        """Depth of `node`; a child of the root has depth 1."""
         depth = 0
         while node >= 0:
             node, depth = self.parents[node], depth + 1
@@ -53,11 +60,11 @@ EMPTY = Draft()
 
 
 def sanitise(draft: Draft, *, vocabulary: int, budget: int) -> Draft:
-    """`draft` made safe to verify: at most `budget` nodes, all ids inside the vocabulary.
+    """Truncates `draft` to at most `budget` nodes with ids inside the vocabulary.
 
-    A draft never costs correctness, so a malformed one is cut, not an error: it ends before the
-    first id outside [0, vocabulary), the first parent that does not come before its child, and
-    the first sibling that repeats a token (only one of two equal siblings could be walked to).
+    Drafts cannot affect correctness, so a malformed one is truncated instead of raising. It ends before the
+    first id outside [0, vocabulary), the first parent that does not precede its child, and the first sibling
+    that repeats a token (verification could follow only one of two equal siblings).
     """
     if len(draft.parents) != len(draft.tokens):
         return EMPTY
@@ -70,3 +77,140 @@ def sanitise(draft: Draft, *, vocabulary: int, budget: int) -> Draft:
         seen.add((parent, token))
         length = index + 1
     return draft if length == len(draft.tokens) else draft.prefix(length)
+
+
+# A rejected guess, and the target's most likely ids after it, best first.
+RejectedRow = tuple[int, Sequence[int]]
+
+
+class Drafter(Protocol):
+    """Guesses the tokens that follow a context.
+
+    Order of calls in a request: `begin(prompt)`, then in each step `draft(budget)`, `feedback(draft,
+    accepted)` and `observe(tokens)`. `observe` receives every token of the answer exactly once, in order, and
+    no rejected token. All ids are plain ints. No method raises, whatever the tokens. Worker's main thread
+    only.
+    """
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        """Starts a request with the context `prompt` and discards the previous request's own state."""
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        """Appends emitted `tokens` to the context."""
+
+    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
+        """Receives the target's most likely ids, best first, for drafters that recycle them.
+
+        Row i is the ranking at the position of the i-th token of the last `observe`. `rejected` holds the
+        rankings after rejected guesses.
+        """
+
+    def draft(self, budget: int) -> Draft:
+        """Guesses at most `budget` tokens that follow the context; may be empty."""
+
+    def feedback(self, draft: Draft, accepted: int) -> None:
+        """Reports that a path of `accepted` nodes of the last `draft`, as verified, was accepted."""
+
+    def occupancy(self) -> Occupancy:
+        """Fill level of the index or table."""
+
+    def figures(self) -> TableFigures | None:
+        """Counters of the shared table that this drafter reads; None if it reads none."""
+        return None
+
+
+class OffDrafter(Drafter):
+    """Drafts nothing, so the decode loop can always run ahead."""
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        """Does nothing."""
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        """Does nothing."""
+
+    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
+        """Does nothing."""
+
+    def draft(self, budget: int) -> Draft:
+        return EMPTY
+
+    def feedback(self, draft: Draft, accepted: int) -> None:
+        """Does nothing."""
+
+    def occupancy(self) -> Occupancy:
+        return Occupancy()
+
+
+class TokenGuess(Protocol):
+    """A guess: `token` follows with `probability`, given the guesses before it."""
+
+    @property
+    def token(self) -> int: ...
+    @property
+    def probability(self) -> float: ...
+
+
+S = TypeVar("S")
+G = TypeVar("G", bound=TokenGuess)
+
+
+class GrownDraft(Generic[G]):
+    """A draft, and the guesses considered after each expanded node, for learning from the outcome.
+
+    `nodes` maps (parent, token) to a node; −1 is the root. The caller keeps the guesses at the root.
+    """
+
+    def __init__(self) -> None:
+        self.draft: Draft = EMPTY
+        self.guesses_after: dict[int, list[G]] = {}
+        self.nodes: dict[tuple[int, int], int] = {}
+
+
+def grow(
+    position: S,
+    guesses: list[G],
+    after: Callable[[S, int], S],
+    guesses_at: Callable[[S], list[G]],
+    *,
+    max_nodes: int,
+    min_probability: float,
+    alternatives: int | None,
+) -> GrownDraft[G]:
+    """Grows a draft of at most `max_nodes` nodes from `position`, most probable node first.
+
+    `guesses` are the guesses at `position`, most probable first; `after(position, token)` gives the next
+    position and `guesses_at(position)` the guesses there. No node has a path probability below
+    `min_probability`; `alternatives` limits the guesses per position (None: no limit; 1 gives a chain). Every
+    prefix of the result is the best tree of its size. A node's confidence is the probability of its guess
+    given its parent.
+    """
+    grown: GrownDraft[G] = GrownDraft()
+    if max_nodes < 1:
+        return grown
+    tokens: list[int] = []
+    parents: list[int] = []
+    confidence: list[float] = []
+    # (−path probability, sequence number, parent, guess, position of the parent)
+    candidates: list[tuple[float, int, int, G, S]] = []
+    node, reached, number = -1, 1.0, 0
+    while True:
+        for guess in guesses[:alternatives]:
+            reach_probability = reached * guess.probability
+            if reach_probability < min_probability:
+                break
+            number += 1
+            heappush(candidates, (-reach_probability, number, node, guess, position))
+        if not candidates:
+            break
+        negated, _, parent, guess, before = heappop(candidates)
+        node, reached = len(tokens), -negated
+        tokens.append(guess.token)
+        parents.append(parent)
+        confidence.append(guess.probability)
+        position = after(before, guess.token)
+        grown.nodes[parent, guess.token] = node
+        if len(tokens) == max_nodes:
+            break
+        guesses = grown.guesses_after[node] = guesses_at(position)
+    grown.draft = Draft(tuple(tokens), tuple(parents), tuple(confidence))
+    return grown

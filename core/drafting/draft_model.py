@@ -1,8 +1,7 @@
-"""draft-model: a smaller model of the same tokenizer family guesses a chain (the ngram-mod article's
-comparison).
+"""`draft-model`: a smaller model of the same tokenizer family drafts a chain.
 
-The guessing itself is a `Proposer`'s, which owns the model; here is only the drafter's side: it
-keeps the context, asks for a chain, and ends it at the first guess below `stop_below`.
+The comparison in the ngram-mod article. The `Proposer` owns the model; this module keeps the context,
+requests a chain and ends it at the first token with a probability below `stop_below`.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import Drafter, RejectedRow
+from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
 from core.events import Occupancy
 from core.settings.drafting import DraftModel
 
@@ -20,11 +18,11 @@ class Proposer(Protocol):
     """A model that continues a context greedily."""
 
     def propose(self, context: Sequence[int], count: int) -> tuple[list[int], list[float]]:
-        """`count` ids that follow `context`, each with its probability under the draft model."""
+        """Up to `count` ids that follow `context`, and the probability of each under the draft model."""
 
 
 class DraftModelDrafter(Drafter):
-    """One request after the other on a proposer, whose cache follows the context by itself."""
+    """Serves one request after the other; the proposer's cache follows the context."""
 
     def __init__(self, settings: DraftModel, proposer: Proposer) -> None:
         self._settings = settings
@@ -38,7 +36,7 @@ class DraftModelDrafter(Drafter):
         self._context.extend(tokens)
 
     def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Unused: the draft model has opinions of its own."""
+        """Does nothing."""
 
     def draft(self, budget: int) -> Draft:
         count = min(self._settings.k, budget)
@@ -51,7 +49,7 @@ class DraftModelDrafter(Drafter):
         return Draft(tuple(tokens[:length]), tuple(range(-1, length - 1)), tuple(probabilities[:length]))
 
     def feedback(self, draft: Draft, accepted: int) -> None:
-        """Unused: the proposer drops rejected tokens when it is next asked."""
+        """Does nothing: the proposer drops rejected tokens at its next call."""
 
     def occupancy(self) -> Occupancy:
         return Occupancy()

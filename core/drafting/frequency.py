@@ -1,22 +1,20 @@
-"""frequency: the most frequent continuation of the last tokens, longest context first (akunu's drafter).
+"""`frequency`: the most frequent continuation of the last tokens, longest context first (akunu's drafter).
 
-Counts every run of 2 … order_max tokens inside a window of the latest 512. To guess, the last
-order_max − 1 tokens are looked up, then one fewer, down to one; the most frequent follower is
-taken, the more recent of two equally frequent ones, and appended to the context for the next
-guess, up to k.
+Counts every run of 2 to order_max tokens in a window of the latest 512. To guess, looks up the last order_max
+− 1 tokens, then one fewer, down to one. The most frequent follower, or the most recent of equally frequent
+ones, is appended to the context for the next guess, up to k.
 
-Invariant: the counts are those of a recount of the window, always. Work a token is O(orders);
-the best follower is kept as counts rise and looked for again only after it lost one.
+Invariant: the counts always equal a recount of the window. Work per token is O(orders): the best follower is
+maintained as counts rise, and searched for only after its count fell.
 
-Deviations from the seed:
-- It keeps counting what has left its window. Here such counts leave too, so memory is bounded
-  and old text cannot outvote new text, which is what the seed says its window is for. With
-  `frequency.counts` at `all` they stay, as in the seed, and the invariant is of all tokens since the
-  prompt began.
-- `frequency.low_streak`, off by default, starts afresh after poor drafts as ngram-mod's seed does.
-  The counts are this request's own, so nobody else loses anything.
+Deviations from the source:
+- The source keeps counts of tokens that left the window. Here they are removed, so memory is bounded and old
+  text cannot outvote new text, which the source gives as the window's purpose. `frequency.counts` = `all`
+  keeps them; the invariant then covers all tokens since the start of the prompt.
+- `frequency.low_streak`, off by default, clears the counts after poor drafts, like ngram-mod. The counts
+  belong to one request, so no other request is affected.
 - Keys are the ids themselves, not their FNV-1a hash: exact, and as fast in Python.
-- Ties, which the seed leaves open, go to the more recent follower.
+- Ties, which the source leaves open, go to the more recent follower.
 """
 
 from __future__ import annotations
@@ -25,14 +23,13 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
-from core.drafting.draft import Draft
-from core.drafting.drafter import Drafter, RejectedRow
+from core.drafting.draft import Draft, Drafter, RejectedRow
 from core.events import Occupancy
 from core.settings.drafting import Frequency
 
 
 class _Followers:
-    """How often each token followed one context, and when last. `_best` is None when unknown."""
+    """Counts and last occurrences of the followers of one context. `_best` is None if it is unknown."""
 
     __slots__ = ("_best", "_counts", "_latest")
 
@@ -45,19 +42,19 @@ class _Followers:
         return len(self._counts)
 
     def add(self, token: int, time: int) -> bool:
-        """Count one more `token`, seen now. Whether it is a new follower."""
+        """Counts one more `token` at `time`. Returns whether it is a new follower."""
         counts = self._counts
         before = counts.get(token, 0)
         counts[token] = before + 1
         self._latest[token] = time
-        # The newest wins ties, so reaching the best count is enough.
+        # The newest follower wins ties, so an equal count is enough.
         best = self._best
         if len(counts) == 1 or (best is not None and before + 1 >= counts[best]):
             self._best = token
         return not before
 
     def remove(self, token: int) -> bool:
-        """Count one fewer. Whether the follower is gone."""
+        """Counts one fewer `token`. Returns whether its count reached 0."""
         if token == self._best:
             self._best = None
         self._counts[token] -= 1
@@ -67,7 +64,7 @@ class _Followers:
         return True
 
     def best(self) -> int:
-        """The most frequent follower, the most recent one among equals."""
+        """The most frequent follower; the most recent of equally frequent ones."""
         if self._best is None:
             counts, latest = self._counts, self._latest
             self._best = max(counts, key=lambda token: (counts[token], latest[token]))
@@ -75,7 +72,7 @@ class _Followers:
 
 
 class FrequencyDrafter(Drafter):
-    """One request's counts."""
+    """Counts of one request."""
 
     def __init__(self, settings: Frequency) -> None:
         self._k = settings.k
@@ -92,7 +89,7 @@ class FrequencyDrafter(Drafter):
         self.observe(prompt)
 
     def observe(self, tokens: Sequence[int]) -> None:
-        # What has already left the window when the last token arrives need not be counted.
+        # Tokens that leave the window before the last one arrives need not be counted.
         skipped = 0 if self._keeps_all else max(0, len(tokens) - self._window_tokens)
         if skipped:
             self._reset(time=self._time + skipped)
@@ -105,7 +102,7 @@ class FrequencyDrafter(Drafter):
             self._count(token)
 
     def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Unused: only what was said is counted."""
+        """Does nothing: only emitted tokens are counted."""
 
     def draft(self, budget: int) -> Draft:
         longest = self._contexts[0]
@@ -119,7 +116,9 @@ class FrequencyDrafter(Drafter):
         return Draft.chain(tail[known:])
 
     def feedback(self, draft: Draft, accepted: int) -> None:
-        """Counts poor drafts in a row; enough of them empty the counts, but for the last few tokens'."""
+        """Counts consecutive poor drafts; `low_streak` of them clear all counts but those of the last few
+        tokens.
+        """
         if not self._low_streak or not len(draft):
             return
         self._poor = 0 if 2 * accepted >= len(draft) else self._poor + 1
@@ -130,9 +129,9 @@ class FrequencyDrafter(Drafter):
                 self._count(token)
 
     def occupancy(self) -> Occupancy:
-        """Different runs of tokens that are counted, of the most that the window has room for.
+        """Distinct counted runs, of the most that fit into the window.
 
-        Counts that stay have no such bound: then of what there is.
+        With `frequency.counts` = `all` the number of runs is unbounded and serves as capacity.
         """
         return Occupancy(self._runs, max(self._capacity, self._runs) if self._keeps_all else self._capacity)
 
@@ -157,7 +156,7 @@ class FrequencyDrafter(Drafter):
         self._window.append(token)
 
     def _forget_oldest(self) -> None:
-        """Take back the runs that start at the window's oldest token, then the token itself."""
+        """Removes the runs that start at the window's oldest token, then the token."""
         head = tuple(islice(self._window, self._contexts[0] + 1))
         for length in self._contexts:
             if length < len(head):

@@ -1,46 +1,43 @@
-"""ngram-mod: drafts by chained look-ups in the family's shared `NgramTable` (the ngram-mod article).
+"""`ngram-mod`: drafts by chained look-ups in the family's shared `NgramTable` (the ngram-mod article).
 
-Owns how well one request's drafts did. The table is the memory, `TableWriter` writes it; this is the
-strategy: a look-up feeds its own guess back into the window, up to k times.
+Each look-up feeds its guess back into the window, up to k times. `TableWriter` writes the table; this module
+decides when to draft from it.
 
-Deviation: low acceptance (below a half, three drafts in a row) wipes the table in the seed. Others
-share the table, so here `poor_drafts` chooses what the *request* does:
+Deviation: in the source, low acceptance (below a half, three drafts in a row) clears the table. Here other
+requests share it, so `poor_drafts` chooses what happens in this request only:
 
-`pause`, the default: it pauses, 8 tokens at first and up to 32 while its drafts stay poor, and goes
-on teaching. Replaying recorded answers chose so short a pause: half-wrong drafts still pay mostly,
-pauses of 32 tokens lost 4% of the throughput and these lose 1%. And a draft of which nothing came
-makes the table prove itself: this request drafts again once a guess that was made in silence came
-true. A look-up costs nothing, a draft does, so a table that is always wrong, whoever filled it,
-costs one draft and not one after each pause.
+`pause` (default): stops drafting for 8 tokens, up to 32 while its drafts stay poor, and continues to write.
+Replays of recorded answers favoured short pauses: half-wrong drafts mostly still pay, and pauses of 32 tokens
+lost 4% of the throughput where these lose 1%. After a draft without any accepted token, the request drafts
+again only once an undrafted guess was right. Look-ups are free and drafts are not, so a table that is always
+wrong, whichever request filled it, costs one draft instead of one after each pause.
 
-`reset`: the seed's, as far as nobody else loses by it. From then on this request asks an empty table
-of its own, filled with what is written from there; the shared one is taught as ever and keeps
-everything, and the next request starts with it. It neither pauses nor doubts, as in the seed.
+`reset`: as in the source, but without affecting other requests. The request continues with an empty table of
+its own, filled from that point. The shared table is still written and keeps its content, and the next request
+reads it again. There are no pauses in this mode.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import Drafter, RejectedRow
-from core.drafting.tables.ngram_table import NgramTable
-from core.drafting.tables.table_writer import TableWriter
+from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
+from core.drafting.ngram_table import NgramTable, TableWriter
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import NgramMod
 
-_MOST_DOUBLINGS = 2
+_MAX_DOUBLINGS = 2
 
 
 class NgramModDrafter(Drafter):
-    """One request after the other on a shared `table`, whose n is the window's length."""
+    """Serves one request after the other from a shared `table`, whose n is the window length."""
 
     def __init__(self, settings: NgramMod, table: NgramTable) -> None:
         self._settings = settings
         self._table = table
-        self._scribe = TableWriter(table)
-        # What is drafted from: the shared table, or an empty one of this request's own.
-        self._reader = self._scribe
+        self._writer = TableWriter(table)
+        # Drafts are read from the shared table, or from an empty one of this request.
+        self._reader = self._writer
         self._seen: int = 0
         self._poor: int = 0
         self._doublings: int = 0
@@ -48,26 +45,26 @@ class NgramModDrafter(Drafter):
         self._doubted: bool = False
 
     def begin(self, prompt: Sequence[int]) -> None:
-        self._reader = self._scribe = TableWriter(self._table)
-        self._scribe.read(prompt)
+        self._reader = self._writer = TableWriter(self._table)
+        self._writer.read(prompt)
         self._seen = len(prompt)
         self._poor = self._doublings = self._resume_at = 0
         self._doubted = False
 
     def observe(self, tokens: Sequence[int]) -> None:
         self._seen += len(tokens)
-        if self._reader is not self._scribe:
-            self._reader.hear(tokens)
-        for place, token in enumerate(tokens):
+        if self._reader is not self._writer:
+            self._reader.observe(tokens)
+        for index_in_step, token in enumerate(tokens):
             if not self._doubted:
-                self._scribe.hear(tokens[place:])
+                self._writer.observe(tokens[index_in_step:])
                 return
-            scribe = self._scribe
+            scribe = self._writer
             self._doubted = not scribe.full or self._table.peek(scribe.hash) != token
-            scribe.hear((token,))
+            scribe.observe((token,))
 
     def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Unused: the table holds only what was said."""
+        """Does nothing: the table holds only emitted tokens."""
 
     def draft(self, budget: int) -> Draft:
         reader = self._reader
@@ -84,9 +81,10 @@ class NgramModDrafter(Drafter):
         return Draft.chain(tail[table.n :])
 
     def feedback(self, draft: Draft, accepted: int) -> None:
-        """Counts poor drafts in a row; enough of them pause this request or empty what it asks.
+        """Counts consecutive poor drafts; `low_streak` of them pause drafting or replace the table that is
+        read.
 
-        One of which nothing came is doubted until a guess comes true.
+        After a draft without any accepted token, drafting waits until a guess is right.
         """
         if not draft.tokens:
             return
@@ -101,10 +99,10 @@ class NgramModDrafter(Drafter):
         if self._poor >= settings.low_streak:
             self._poor = 0
             if resets:
-                self._start_afresh()
+                self._use_empty_table()
                 return
             self._resume_at = self._seen + (settings.pause_tokens << self._doublings)
-            self._doublings = min(self._doublings + 1, _MOST_DOUBLINGS)
+            self._doublings = min(self._doublings + 1, _MAX_DOUBLINGS)
 
     def figures(self) -> TableFigures:
         """The table's counters."""
@@ -115,11 +113,11 @@ class NgramModDrafter(Drafter):
 
     @property
     def paused(self) -> bool:
-        """Whether poor drafts have silenced this request for now."""
+        """Whether poor drafts have paused drafting in this request."""
         return self._seen < self._resume_at
 
-    def _start_afresh(self) -> None:
-        """Ask an empty table from here on, behind the same last tokens."""
+    def _use_empty_table(self) -> None:
+        """Reads from an empty table from here on, with the same last tokens in the window."""
         table = self._table
         self._reader = TableWriter(NgramTable(table.n, table.slots))
-        self._reader.hear(self._scribe.window)
+        self._reader.observe(self._writer.window)

@@ -1,29 +1,28 @@
-"""ngram-simple: prompt lookup with an incremental index.
+"""`ngram-simple`: prompt lookup with an incremental index (Saxena).
 
-Looks for the most recent earlier occurrence of the last n tokens, for n from n_max down to
-n_min, and proposes the up to k tokens that followed it (Saxena's prompt lookup).
+Finds the most recent earlier occurrence of the last n tokens, for n from n_max down to n_min, and drafts up
+to k tokens that followed it.
 
-Deviation from the seed: it scans the history right to left at every step, O(history · n) a
-token. Here every n-gram's latest end position is kept in one dict per n, keyed by the packed
-ids, which makes both the update and the look-up O(n_max − n_min) a token. Packing keeps the
-full id in 24 bits, so there are no collisions and the result equals the scan's exactly.
+Deviation from the source: it scans the history right to left at every step, O(history · n) per token. Here
+one dict per n maps each n-gram, as packed ids, to its latest end position, so update and look-up take O(n_max
+− n_min) per token. Packing keeps full ids of up to 24 bits, so there are no collisions and the result equals
+the scan's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import Drafter, RejectedRow
+from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
 from core.events import Occupancy
 from core.settings.drafting import NgramSimple
 
-# 24 bits hold any id up to 16.7 million; the largest vocabularies have about 260 thousand.
+# 24 bits hold ids up to 16.7 million; the largest vocabularies have about 260 thousand.
 _ID_BITS = 24
 
 
 class NgramSimpleDrafter(Drafter):
-    """One request's index. `capacity_tokens` is the context it must hold, for the gauge only."""
+    """Index of one request. `capacity_tokens` is the context length, used for `occupancy` only."""
 
     def __init__(self, settings: NgramSimple, capacity_tokens: int) -> None:
         self._k = settings.k
@@ -45,8 +44,8 @@ class NgramSimpleDrafter(Drafter):
         packed, keep = self._packed, self._keep_mask
         for token in tokens:
             length = len(history)
-            # The n-grams that end here get their continuation with this token, so they are
-            # indexed only now: a look-up can never find the suffix itself.
+            # An n-gram is indexed only when its continuation arrives, so a look-up never finds the suffix
+            # itself.
             for n in orders:
                 if n <= length:
                     ends[n][packed & masks[n]] = length
@@ -55,7 +54,7 @@ class NgramSimpleDrafter(Drafter):
         self._packed = packed
 
     def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Unused: this drafter knows only what was said."""
+        """Does nothing: only emitted tokens are indexed."""
 
     def draft(self, budget: int) -> Draft:
         length, packed = len(self._history), self._packed
@@ -68,7 +67,7 @@ class NgramSimpleDrafter(Drafter):
         return EMPTY
 
     def feedback(self, draft: Draft, accepted: int) -> None:
-        """Unused: nothing is learned from acceptance."""
+        """Does nothing: acceptance does not affect the index."""
 
     def occupancy(self) -> Occupancy:
         return Occupancy(sum(map(len, self._ends.values())), self._capacity)

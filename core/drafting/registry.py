@@ -1,6 +1,6 @@
-"""The one list of drafters. CLI, bench, conformance tests and the engine read it.
+"""The registry of drafters, read by the command line, benches, conformance tests and the engine.
 
-A drafter's name is also a value of `drafting.drafter`; a test holds the two lists together.
+A drafter's name is also a value of `drafting.drafter`; a test compares the two lists.
 """
 
 from __future__ import annotations
@@ -11,27 +11,25 @@ from msgspec import Struct
 
 from core.drafting.auto import AutoDrafter
 from core.drafting.cacheback import CachebackDrafter
+from core.drafting.calibration import Calibration
+from core.drafting.draft import Drafter, OffDrafter
 from core.drafting.draft_model import DraftModelDrafter, Proposer
-from core.drafting.drafter import Drafter
-from core.drafting.evidence.calibration import Calibration
-from core.drafting.evidence.learned import Continuations
+from core.drafting.follower_tables import FrozenTable
 from core.drafting.frequency import FrequencyDrafter
 from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.ngram_simple import NgramSimpleDrafter
-from core.drafting.off import OffDrafter
-from core.drafting.tables.frozen_table import FrozenTable
-from core.drafting.tables.ngram_table import NgramTable, NgramTables
+from core.drafting.ngram_table import NgramTable, NgramTables
+from core.drafting.table_evidence import Continuations
 from core.errors import InternalError, UnknownDrafterError
 from core.settings import Settings
 
 
 class Resources(Struct, frozen=True):
-    """What a drafter may be built from, beside its settings.
+    """What a drafter can be built from, in addition to its settings.
 
-    `capacity_tokens` is the model's context, `family` the tokenizer's fingerprint. `tables` are
-    shared by all requests, and so is `calibration`, the family's. `trees` says whether trees can
-    be verified exactly. `frozen`, `continuations`, `calibration` and `proposer` are None where
-    there is none.
+    `capacity_tokens` is the model's context length and `family` the tokenizer's fingerprint. All requests
+    share `tables` and the family's `calibration`. `trees`: whether trees can be verified exactly. `frozen`,
+    `continuations`, `calibration` and `proposer` are None if not available.
     """
 
     capacity_tokens: int
@@ -47,12 +45,13 @@ class Resources(Struct, frozen=True):
 class DrafterSpec(Struct, frozen=True):
     """`build` makes a drafter for one request.
 
-    `drafts` is False for the one that never proposes: its loop may run ahead freely. `trees`:
-    it proposes trees where they can be verified. `needs_proposer`: it cannot be built without.
-    `takes_frozen`: it asks a frozen table, if there is one. `planned`: with these settings its
-    drafts carry calibrated confidences, so the planner decides how much of them to verify, and no
-    gate is needed.
-    `recycles`: it wants the verifier's likeliest ids.
+    - `drafts`: False for a drafter that never drafts; the decode loop may then run ahead freely.
+    - `trees`: drafts trees where they can be verified.
+    - `needs_proposer`: requires `Resources.proposer`.
+    - `takes_frozen`: uses a frozen table if there is one.
+    - `planned`: with these settings, drafts carry calibrated confidences, so the planner decides how much is
+      verified and no gate is needed.
+    - `recycles`: uses the target's most likely ids.
     """
 
     name: str
@@ -86,7 +85,7 @@ def _ngram_mod(settings: Settings, resources: Resources) -> Drafter:
 
 
 def _memory(settings: Settings, resources: Resources) -> NgramTable:
-    """The family's shared table. One for all that ask it, so its shape is set in one place."""
+    """The family's shared n-gram table; the single place that sets its shape."""
     table = resources.tables.table(resources.family, settings.ngram_mod.n, settings.ngram_mod.slots)
     table.decay_at = settings.tables.decay_at
     return table
@@ -135,10 +134,10 @@ DRAFTERS: dict[str, DrafterSpec] = {
 
 
 def drafter_spec(name: str) -> DrafterSpec:
-    """The spec called `name`. Raises `UnknownDrafterError` naming the known ones."""
+    """The spec with this name. Raises `UnknownDrafterError` that lists the valid names."""
     try:
         return DRAFTERS[name]
     except KeyError:
         raise UnknownDrafterError(
-            f"There is no drafter called “{name}”.", f"Choose one of {', '.join(DRAFTERS)}."
+            f"Unknown drafter “{name}”.", f"Choose one of {', '.join(DRAFTERS)}."
         ) from None

@@ -19,7 +19,7 @@ import numpy as np
 
 from core.errors import EncoderUnavailableError
 from core.system.paths import cache_dir
-from core.tables.folder import write_whole
+from core.tables.container import write_whole
 
 if TYPE_CHECKING:  # nothing of the encoder is loaded before its first use
     from core.encoder.encoder import Encoder

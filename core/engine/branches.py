@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from core.errors import DraftlightError
 from core.events import Generate, Message, ToolCall
+from core.kv.cached_sequence import shared_prefix
 
 _ANSWER = Message("assistant", "Yes.")
 _QUESTION = Message("user", "Why?")
@@ -31,14 +32,8 @@ def branches(
             others = rendered((*request.messages, *more))
         except DraftlightError:
             continue
-        found.append(shared_tokens(ids, others))
+        found.append(shared_prefix(ids, others))
     return tuple(sorted(set(found)))
-
-
-def shared_tokens(one: Sequence[int], other: Sequence[int]) -> int:
-    """The length of the prefix that both have."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _continuations(request: Generate) -> Iterator[tuple[Message, ...]]:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, parse_answer
 from core.decoding.probes.exactness import Profile
-from core.decoding.probes.verdict import Verdict
+from core.decoding.probes.trials import Verdict
 from core.decoding.probes.width_cost import CONTEXTS, CostProfile
 from core.decoding.proposer import ModelProposer
 from core.encoder.background import BackgroundEmbedding
@@ -66,7 +66,7 @@ from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings
 from core.settings.declaration import check
 from core.settings.seeds import drawn
-from core.tables.memory import Done, TableMemory
+from core.tables.memory import TableMemory, TableResult
 
 
 def never() -> bool:
@@ -203,7 +203,7 @@ class Engine:
         if self._resident:
             self._resident.forget_contexts()
 
-    def erase_learned(self, family: str) -> Done:
+    def erase_learned(self, family: str) -> TableResult:
         """Erase all that was learned for `family`, a fingerprint; what is loaded of it is used no more.
 
         A rehearsal of a model of that family stops. Raises `TableError`.
@@ -324,6 +324,7 @@ class Engine:
         continuation = request.continuation
         check_continuation(continuation, self.loaded.info)
 
+        @cache
         def laid_out() -> Layout:
             return layout(prompt, offsets(tokenizer, prompt)).followed_by(len(continuation))
 
@@ -481,6 +482,7 @@ class Engine:
                 (context_tokens - held_tokens) // 2,
                 most_tokens if beyond else None,
                 context_tokens - 1,
+                self._embedder,
             )
             if isolated and plan.proposer is not None:
                 here.drafts.forget()
@@ -501,7 +503,7 @@ class Engine:
             finally:
                 here.profile.keep_pace()
                 if not isolated:
-                    self._memory.learned(plan.settings)
+                    self._memory.answer_finished(plan.settings)
                     here.prefix_cache.fit(settings.prefill.memory_mib << 20)
             if not isolated and sequence.skipped and settings.prefill.finish_reading:
                 here.rest = self._rest(sequence, answer.unread, settings.prefill.chunk_tokens)

@@ -139,7 +139,7 @@ class ExactWidths:
 
     def _checked(self, sample: BlockSample, found: Comparison) -> None:
         width = len(sample.known) + len(sample.tail)
-        profile = self.profile.compared(width, found.rows, identical=found.identical, in_use=True)
+        profile = self.profile.with_comparison(width, found.rows, identical=found.identical, in_use=True)
         self._profile = replace(profile, noise=max(profile.noise, found.noise))
         # A comparison under way goes on from the profile that it began with.
         self._comparing = None

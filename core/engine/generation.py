@@ -14,19 +14,17 @@ import mlx.core as mx
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.decoding.detokenise import TokenTexts
-from core.decoding.loop import DecodeLoop, Step
+from core.decoding.loop import DecodeLoop, Step, Tally
 from core.decoding.options import PLAIN, DecodingOptions
 from core.decoding.planner import Planner
 from core.decoding.probes.exactness import Exactness
 from core.decoding.probes.width_cost import LiveCost
 from core.decoding.proposer import ModelProposer
 from core.decoding.sampling import Sampler
-from core.decoding.stop_texts import StopTexts
-from core.decoding.tally import Tally
-from core.drafting.drafter import Drafter
+from core.decoding.text import StopTexts, TokenTexts
+from core.drafting.draft import Drafter
 from core.drafting.gate import Gate, default_cost
-from core.drafting.prediction.cursor import came_and_not
+from core.drafting.predicted import prediction_counts
 from core.drafting.registry import DrafterSpec
 from core.engine.exact_widths import ExactWidths
 from core.errors import BrokenLogitsError, GrammarError
@@ -132,14 +130,14 @@ class Generation:
 
     def events(self) -> Iterator[Event]:
         """All events, Finished last."""
-        self._reading.plan()
+        cancelled = yield from self._plan_reading()
         self._prompt = self._reading.ids
         plan, context_tokens = self._plan, self._context_tokens
         held_tokens = min(len(self._prompt), self._reading.most_tokens)
         settings, changes = within_context(plan.settings, held_tokens, context_tokens)
         self._plan = replace(plan, settings=settings, changes=(*plan.changes, *changes))
         try:
-            cancelled = yield from self._read_prompt()
+            cancelled = cancelled or (yield from self._read_prompt())
             reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
         except Exception:
             # A forward that failed half-way has moved some layers' caches and not others.
@@ -167,13 +165,24 @@ class Generation:
         """None while an answer is at its first words: they could be from anywhere."""
         if len(self._shown) < _LEAST_SOURCED_TOKENS:
             return ()
-        reading = self._reading
-        return sources(self._loaded, reading.ids, reading.layout, reading.seen, self._shown)
+        reading, settings = self._reading, self._plan.settings.prefill
+        return sources(self._loaded, reading.layout, reading.words, reading.seen, self._shown, settings)
 
     @property
     def unread(self) -> list[Positions]:
         """What of the prompt is skipped, in passages, those likeliest to be asked for first."""
         return self._reading.unread
+
+    def _plan_reading(self) -> Generator[Event, None, bool]:
+        """Decide how the prompt is read, which may take scoring. Returns whether it was cancelled."""
+        with closing(self._reading.plan()) as planning:
+            for event in planning:
+                self._prefill_s = self._now()
+                yield replace(event, time_s=self._prefill_s)
+                if self._cancelled():
+                    return True
+                self._threads.look()
+        return False
 
     def _read_prompt(self) -> Generator[Event, None, bool]:
         """Prefill of the model and of a draft model that drafts. Returns whether it was cancelled."""
@@ -279,7 +288,7 @@ class Generation:
             yield from told.add(replace(waiting.pop(0), text=text))
         if told.stopped_by:
             reason = "stop"
-            del self._shown[told.whole :]
+            del self._shown[told.complete_tokens :]
         else:
             yield from (*told.finish(), *waiting)
         if broken:
@@ -328,7 +337,7 @@ class Generation:
 
     def _stats(self) -> Stats:
         tally, reading = self._tally, self._reading.outcome
-        came, never = came_and_not(self._plan.options.prediction, self._before, self._shown)
+        came, never = prediction_counts(self._plan.options.prediction, self._before, self._shown)
         return Stats(
             prompt_tokens=len(self._prompt),
             reused_tokens=reading.reused_tokens,
@@ -389,7 +398,7 @@ class Generation:
             reading.reason,
             reading.scorer,
             self._threads.words,
-            exactness=plan.exactness.words,
+            exactness=plan.exactness.summary,
         )
 
     def _drop_unshown(self) -> None:

@@ -14,9 +14,16 @@ from collections.abc import Callable, Generator, Sequence
 from typing import cast
 
 from core.decoding.probes.exactness import machine_key
-from core.decoding.probes.split_probe import try_splits
-from core.decoding.probes.tree_probe import try_trees
-from core.decoding.probes.verdict import NOT_TRIED, Verdict, is_tried, load_verdict, save_verdict, verdict_key
+from core.decoding.probes.trials import (
+    NOT_TRIED,
+    Verdict,
+    is_tried,
+    load_verdict,
+    save_verdict,
+    try_splits,
+    try_trees,
+    verdict_key,
+)
 from core.decoding.probes.width_cost import (
     CONTEXTS,
     CostProfile,

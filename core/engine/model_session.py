@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from core.decoding.grammar.compiler import Grammars
+from core.decoding.grammar import Grammars
 from core.engine.draft_models import DraftModels
 from core.engine.machine_profile import MachineProfile
 from core.kv.prefix_cache import PrefixCache
 from core.models.loader import LoadedModel
-from core.tables.prebuilt.prebuilt import PrebuiltTables
+from core.tables.prebuilt import PrebuiltTables
 
 
 class ModelSession:

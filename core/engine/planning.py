@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from core.decoding.options import DecodingOptions
 from core.decoding.probes.exactness import FAST, Exactness, exactness
 from core.decoding.proposer import ModelProposer
-from core.drafting.evidence.calibration import Calibration
-from core.drafting.prediction.predicted import PredictedDrafter
+from core.drafting.calibration import Calibration
+from core.drafting.ngram_table import NgramTables
+from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
-from core.drafting.tables.ngram_table import NgramTables
 from core.engine.generation import AnswerPlan, within_context
 from core.engine.model_session import ModelSession
 from core.events import Change
@@ -137,7 +137,7 @@ class Planning:
 def _why_not_exact(exact: Exactness, prompt_tokens: int) -> str:
     """Why `exact` drafts nothing in an answer to a prompt of that length; empty if it drafts."""
     past = exact.length_limit is not None and prompt_tokens >= exact.length_limit
-    return f"exactness “exact”: {exact.words}" if past or exact.width_limit == 1 else ""
+    return f"exactness “exact”: {exact.summary}" if past or exact.width_limit == 1 else ""
 
 
 def drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:

@@ -43,10 +43,8 @@ class PrefixCache:
 
         `whole` as in `CachedSequence.reuse`. Of equal beginnings one without gaps is preferred.
         """
-        best = max(
-            self._sequences, key=lambda sequence: (sequence.shared(prompt, whole=whole), -sequence.skipped)
-        )
-        shared = best.shared(prompt, whole=whole)
+        shares = [sequence.shared(prompt, whole=whole) for sequence in self._sequences]
+        shared, best = max(zip(shares, self._sequences), key=lambda found: (found[0], -found[1].skipped))
         if len(best.tokens) - shared <= shared or not best.tokens:
             self._sequences.remove(best)
         else:

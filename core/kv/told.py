@@ -101,7 +101,7 @@ class Keep(Struct, frozen=True, tag=True, array_like=True):
 
 
 class Tree(Struct, frozen=True, tag=True, array_like=True):
-    """The next forward verifies a tree (`core.decoding.tree_pass`)."""
+    """The next forward verifies a tree (`core.decoding.tree`)."""
 
     parents: tuple[int, ...]
     lead: int

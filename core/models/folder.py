@@ -8,6 +8,7 @@ says the same as the entry's problem, so that a broken model is listed with its 
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from msgspec.structs import replace
 from core.errors import ModelError, ModelTooLargeError
 from core.events import MemoryNeed, ModelEntry, ModelSource
 from core.models.family import family_of
-from core.models.header import Tensor, read_header
 from core.models.library.model_types import CONTEXT_NAMES, is_supported, text_config
 from core.models.library.naming import display_name
 from core.models.library.need import Machine, context_tokens, layer_kinds, need_of
@@ -37,6 +37,18 @@ _LEAST_CONTEXT_TOKENS = 2048
 # No model's context comes near it, and position ids are 32-bit numbers.
 _MOST_CONTEXT_TOKENS = 1 << 30
 _MLX_VERSION = "Choose a version for MLX, with config.json and model*.safetensors."
+
+_LONGEST_HEADER_BYTES = 100_000_000  # the format's own limit
+_COPY_AGAIN = "Download the model again, or copy it again from where it came."
+
+
+class Tensor(Struct, frozen=True):
+    """One tensor of a safetensors file; `dtype` is the format's name (BF16, U32 …)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    size_bytes: int
 
 
 class Checked(Struct, frozen=True):
@@ -222,3 +234,41 @@ def _product(shape: tuple[int, ...]) -> int:
     for length in shape:
         size *= length
     return size
+
+
+def read_header(path: Path) -> tuple[Tensor, ...]:
+    """The tensors of a safetensors file, from its header alone.
+
+    The format: eight bytes of little-endian length, that many bytes of JSON, then the tensors' bytes; offsets
+    count from the end of the JSON. Raises `ModelError` if the file has another format or is truncated.
+    """
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            start = file.read(8)
+            length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
+            if not 2 <= length <= _LONGEST_HEADER_BYTES:
+                raise ModelError(f"{path} is not a safetensors file.", _COPY_AGAIN)
+            text = file.read(length)
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error}.", _COPY_AGAIN) from error
+    if len(text) < length:
+        raise ModelError(f"{path} is cut off in its header ({size:,} bytes).", _COPY_AGAIN)
+    try:
+        header = json.loads(text)
+        header.pop("__metadata__", None)
+        tensors = tuple(
+            Tensor(
+                name,
+                str(entry["dtype"]),
+                tuple(int(each) for each in entry["shape"]),
+                int(entry["data_offsets"][1]) - int(entry["data_offsets"][0]),
+            )
+            for name, entry in header.items()
+        )
+        end = max((int(entry["data_offsets"][1]) for entry in header.values()), default=0)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ModelError(f"{path} has a header that cannot be read ({error}).", _COPY_AGAIN) from error
+    if size < 8 + length + end:
+        raise ModelError(f"{path} is cut off: it has {size:,} of {8 + length + end:,} bytes.", _COPY_AGAIN)
+    return tensors

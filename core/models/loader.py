@@ -33,13 +33,12 @@ from core.models.decoder import repair_decoder
 from core.models.expand import expand
 from core.models.family import fingerprint
 from core.models.folder import check, check_fits
+from core.models.generation_config import readable, sampling_defaults, stop_ids
 from core.models.library.naming import base_name, display_name, is_hub_name
 from core.models.library.need import context_tokens
 from core.models.library.places import find
 from core.models.runtime.memory import machine
-from core.models.sampling_defaults import sampling_defaults
 from core.models.starter import STARTER, ensure_starter
-from core.models.stops import readable, stop_ids
 from core.models.template import renderer
 
 Progress = Callable[[str, float | None], None]

@@ -7,7 +7,10 @@ prefill can tell the template from documents, and the reading map finds a docume
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
+from typing import Any
 
+import numpy as np
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +20,7 @@ from core.errors import ChatTemplateError, EmptyPromptError, RequestError
 from core.events import Change, Message, ModelInfo, Tool, ToolCall
 from core.events.text import well_formed, well_formed_record
 from core.models.chat_template import ChatTemplate, folder_template, inner_of, switches_thinking
-from core.models.control_tokens import Span, encode
+from core.models.control_tokens import Span, Tokens, encode
 from core.models.conversation import Conversation, Region, Turn, adapted, messages_for, tools_for, turns_of
 from core.models.template import RefusedError, Rendering
 from core.models.template_support import LEAST
@@ -36,7 +39,7 @@ class Prompt(Struct, frozen=True):
 
     `contents` are the sorted spans of `text` that come from messages and tools, in which no control token
     arises. `rows`: how many embedding rows the model has, where that is known. `changes` are adaptations that
-    change what the model is told.
+    change what the model is told. `tokens`: the tokenised text, of which `ids` may be a continuation.
     """
 
     ids: list[int]
@@ -45,6 +48,7 @@ class Prompt(Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     contents: tuple[Span, ...] = ()
     rows: int | None = None
+    tokens: Tokens | None = None
 
     @property
     def asking(self) -> Region | None:
@@ -112,6 +116,7 @@ def render(
         conversation.changes,
         contents,
         rows,
+        tokens,
     )
 
 
@@ -123,19 +128,28 @@ def plain(tokenizer: TokenizerWrapper, text: str, rows: int | None = None) -> Pr
     """
     text = well_formed(text)
     inner = inner_of(tokenizer)
-    ids = encode(inner, text, [(0, len(text))], rows, raw=True, add_special=True).ids
-    if not ids:
+    tokens = encode(inner, text, [(0, len(text))], rows, raw=True, add_special=True)
+    if not tokens.ids:
         raise EmptyPromptError("The prompt is empty.", "Give a prompt.")
-    return Prompt(ids, text, (Region(0, len(text), "user"),), rows=rows)
+    return Prompt(tokens.ids, text, (Region(0, len(text), "user"),), rows=rows, tokens=tokens)
 
 
-def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> list[Span] | None:
-    """The tokens' character ranges in `prompt.text`; None if the tokenizer cannot tell."""
+def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> np.ndarray[Any, Any] | None:
+    """The tokens' character ranges (int64 [n, 2]) in `prompt.text`; None if the tokenizer cannot tell.
+
+    The text is tokenised again only where the prompt does not say how it was.
+    """
     inner = inner_of(tokenizer)
     if not getattr(inner, "is_fast", False):
         return None
-    tokens = encode(inner, prompt.text, prompt.contents, prompt.rows)
-    return tokens.offsets if tokens.ids == prompt.ids else None
+    tokens = prompt.tokens or encode(inner, prompt.text, prompt.contents, prompt.rows)
+    known = len(tokens.ids)
+    spans = tokens.offsets
+    if spans is None or tokens.ids != prompt.ids[:known] or (not prompt.tokens and known < len(prompt.ids)):
+        return None
+    found = np.full((len(prompt.ids), 2), len(prompt.text), np.int64)  # what opens the answer is at the end
+    found[:known] = np.fromiter(chain.from_iterable(spans), np.int64, 2 * known).reshape(known, 2)
+    return found
 
 
 def _rendered(template: ChatTemplate, given: Conversation) -> tuple[Conversation, Rendering]:

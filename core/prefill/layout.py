@@ -8,46 +8,109 @@ neither parts nor documents: its last tokens are taken for the question, and it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from core.models.conversation import Region
 from core.models.prompt import Prompt
 from core.prefill.goes_on import asks_to_go_on
+from core.prefill.passages import cut
+from core.settings.prefill import Prefill
 
-Flags = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 # A question longer than this is read as its beginning and its end: people ask before a pasted
 # text or after it.
 _QUESTION_TOKENS = 256
 _QUESTION_HEAD_TOKENS = 48
 _UNKNOWN_QUESTION_TOKENS = 64
+# A message longer than this has pasted text in it: a question is at most as long.
+_ASKED_CHARACTERS = 400
+
+
+class Text(Struct, frozen=True):
+    """A text that passages are chosen from: a document, a message or an answer; `start`: its first token.
+
+    `passages` (int32 [n, 2]) are its character ranges in `text`, as `core.prefill.passages.cut` gives them;
+    `firsts` (int32 [n], ascending) the tokens of the prompt that contain their first characters.
+    """
+
+    text: str
+    start: int
+    end: int
+    passages: Array
+    firsts: Array
+
+
+class Passages(Struct, frozen=True):
+    """Consecutive ranges of a prompt's tokens, the last one up to `end`.
+
+    `firsts` (int32, ascending): where each begins. `of` (int32, one a token of the prompt): which passage a
+    token is scored for; -1 for tokens outside and those that ask.
+    """
+
+    firsts: Array
+    end: int
+    of: Array
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    @property
+    def lengths(self) -> Array:
+        """In tokens."""
+        return np.diff(np.append(self.firsts, self.end))
 
 
 class Layout(Struct, frozen=True):
     """Arrays over the prompt's tokens: bool `protected` and `question`; `source` is the ordinal of
     the attachment or −1, `first_char` and `last_char` (end-exclusive) the place in its text.
-    `goes_on`: what comes next is asked for, and nothing that stands in the text.
+    `texts` are in the prompt's order; `asked` is the question's own words. `goes_on`: the request is for what
+    comes next and looks for nothing in the text.
     """
 
-    protected: Flags
-    question: Flags
-    source: np.ndarray[Any, Any]
-    first_char: np.ndarray[Any, Any]
-    last_char: np.ndarray[Any, Any]
+    protected: Array
+    question: Array
+    source: Array
+    first_char: Array
+    last_char: Array
     goes_on: bool
+    texts: tuple[Text, ...] = ()
+    asked: str = ""
+
+    def passages(self, start: int, end: int, settings: Prefill) -> Passages:
+        """The passages of the tokens `start` to `end`.
+
+        They end where the texts' passages and the texts end; if `settings` say so or no text is known, after
+        `passage_tokens` each.
+        """
+        if settings.passages == "fixed" or not self.texts:
+            firsts = np.arange(start, end, settings.passage_tokens, dtype=np.int32)
+        else:
+            ends = [each.end for each in self.texts]
+            firsts = np.unique(
+                np.concatenate([np.array(ends, np.int32), *(each.firsts for each in self.texts)])
+            )
+            firsts = np.append(np.int32(start), firsts[(firsts > start) & (firsts < end)])
+        of = np.full(len(self.protected), -1, np.int32)
+        of[start:end] = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, end)))
+        of[self.question] = -1
+        return Passages(firsts, end, of)
 
     def followed_by(self, tokens: int) -> Layout:
-        """With so many tokens of a begun answer behind it. They are always read."""
+        """With `tokens` of a begun answer behind it. They are always read."""
         if not tokens:
             return self
         return self.quoting(len(self.protected), tokens)
 
     def quoting(self, at: int, tokens: int) -> Layout:
-        """With so many tokens of no text of its own before the token `at`. They are always read."""
+        """With `tokens` that belong to no text before the token `at`. They are always read."""
 
-        def widened(array: np.ndarray[Any, Any], value: int) -> np.ndarray[Any, Any]:
+        def widened(array: Array, value: int) -> Array:
             return np.insert(array, at, np.full(tokens, value, dtype=array.dtype))
 
         return Layout(
@@ -57,14 +120,24 @@ class Layout(Struct, frozen=True):
             widened(self.first_char, 0),
             widened(self.last_char, 0),
             self.goes_on,
+            tuple(_shifted(text, at, tokens) for text in self.texts),
+            self.asked,
         )
 
     @property
     def borders(self) -> list[int]:
-        """Positions where another chat may go on differently: after the fixed head, at the question."""
+        """Positions where another chat may continue differently: after the fixed head, at the question."""
         tokens = len(self.protected)
         begins = (int(np.argmin(self.protected)), int(np.argmax(self.question)))
         return [at for at in begins if 0 < at < tokens]
+
+
+def _shifted(text: Text, at: int, tokens: int) -> Text:
+    if text.end <= at:
+        return text
+    # What is inserted at a text's first token is before the text.
+    firsts = np.where(text.firsts >= at, text.firsts + tokens, text.firsts)
+    return replace(text, start=text.start + tokens * (text.start >= at), end=text.end + tokens, firsts=firsts)
 
 
 def unknown_layout(tokens: int, *, goes_on: bool = True) -> Layout:
@@ -75,12 +148,12 @@ def unknown_layout(tokens: int, *, goes_on: bool = True) -> Layout:
     return Layout(np.zeros(tokens, dtype=np.bool_), question, none - 1, none, none, goes_on)
 
 
-def layout(prompt: Prompt, offsets: Sequence[tuple[int, int]] | None) -> Layout:
+def layout(prompt: Prompt, offsets: Sequence[tuple[int, int]] | Array | None) -> Layout:
     """`offsets` are the tokens' character ranges in `prompt.text`; None if nobody knows them."""
     goes_on = asks_to_go_on(prompt.asked)
-    if not offsets:
-        return unknown_layout(len(prompt.ids), goes_on=goes_on)
-    starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
+    if offsets is None or not len(offsets):
+        return replace(unknown_layout(len(prompt.ids), goes_on=goes_on), asked=_question_of(prompt))
+    starts, ends = np.asarray(offsets, dtype=np.int64).reshape(-1, 2).T
     protected = np.ones(len(starts), dtype=np.bool_)
     source = np.full(len(starts), -1, dtype=np.int32)
     first, last = (np.zeros(len(starts), dtype=np.int32) for _ in range(2))
@@ -101,10 +174,51 @@ def layout(prompt: Prompt, offsets: Sequence[tuple[int, int]] | None) -> Layout:
         asked = np.flatnonzero(kinds == "user")
         if len(asked):
             question = _ends_of(inside & (owner == asked[-1]))
-    return Layout(protected, question, source, first, last, goes_on)
+    texts = tuple(_texts(prompt, np.maximum.accumulate(ends)))
+    return Layout(protected, question, source, first, last, goes_on, texts, _question_of(prompt))
 
 
-def _ends_of(inside: Flags) -> Flags:
+def _texts(prompt: Prompt, ends: Array) -> Iterator[Text]:
+    """The texts of a rendered prompt; `ends`: where its tokens' characters end.
+
+    A document that the template wrote in several pieces, as it escapes characters, is one text.
+    """
+    regions = [region for region in prompt.regions if region.kind != "system"]
+    for _, group in groupby(regions, lambda region: (region.kind, region.source)):
+        # Of messages each is a text; pieces of one are contiguous but for the template's marks.
+        parts = list(group)
+        for some in [parts] if parts[0].kind == "document" else [[part] for part in parts]:
+            yield _text(prompt, some, ends)
+
+
+def _text(prompt: Prompt, parts: Sequence[Region], ends: Array) -> Text:
+    text = "".join(prompt.text[part.start : part.end] for part in parts)
+    passages = cut(text)
+    begins = np.cumsum([0, *(part.end - part.start for part in parts)])
+    part = np.searchsorted(begins, passages[:, 0], side="right") - 1
+    places = passages[:, 0] - begins[part] + np.array([each.start for each in parts])[part]
+    firsts = np.searchsorted(ends, places, side="right").astype(np.int32)
+    end = int(np.searchsorted(ends, parts[-1].end, side="left")) + 1
+    start = int(firsts[0])
+    return Text(text, start, min(end, len(ends)), passages, firsts)
+
+
+def _question_of(prompt: Prompt) -> str:
+    """The question's own words: the last user message without the text that was pasted into it.
+
+    Of a long message its first and its last line if they are short: people ask before a text or after it.
+    """
+    region = prompt.asking
+    words = prompt.text[region.start : region.end].strip() if region else ""
+    if len(words) <= _ASKED_CHARACTERS:
+        return words
+    lines = [line for line in (words[: words.find("\n")], words[words.rfind("\n") + 1 :]) if "\n" in words]
+    short = [line.strip() for line in lines if len(line) <= _ASKED_CHARACTERS]
+    asking = [line for line in short if line.endswith(("?", "？", ":", "："))] or short
+    return "\n".join(asking) or f"{words[:_ASKED_CHARACTERS]}\n{words[-_ASKED_CHARACTERS:]}"
+
+
+def _ends_of(inside: Array) -> Array:
     at = np.flatnonzero(inside)
     if len(at) > _QUESTION_TOKENS:
         at = np.concatenate([at[:_QUESTION_HEAD_TOKENS], at[_QUESTION_HEAD_TOKENS - _QUESTION_TOKENS :]])

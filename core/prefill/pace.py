@@ -4,7 +4,7 @@ A chunk's time has a part that grows with its tokens and a part that grows with 
 seconds = a · tokens + b · tokens · context. a and b are the least absolute deviations over the latest chunks,
 recent ones weighing more, so that chunks read while another program was busy or the machine slept do not
 count as long as they are the minority. That holds for attention and, with b = 0, for recurrent models. Until
-something was timed the pace is None: nothing is decided by a guess. Engine's thread.
+enough was timed the pace is None: nothing is decided by a guess. Engine's thread.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ _MOST_CHUNKS = 24
 _FIT_ROUNDS = 12
 # A shorter chunk says more about what a forward costs at all than about its tokens.
 _LEAST_TOKENS = 64
+# A short chunk alone is not enough: multiplied up to a long prompt, the compiling or paging that happened
+# during it is hours.
+_ENOUGH_TOKENS = 256
 # A probe's chunks: short enough that nobody who begins to ask waits for one.
 PROBED_TOKENS = 256
 _PROBED_CHUNKS = 3
@@ -39,7 +42,8 @@ _AGREES = 1.3
 _IDS = 200
 # In the name of the file.
 _VERSION = 2
-# Of fewer chunks it is not believed that looking back costs more than the rest before so many tokens.
+# Of fewer chunks, or of chunks that all looked back on less, it is not believed that looking back costs more
+# than the rest before so many tokens.
 _FEW, _EARLY_TOKENS = 4, 4096
 
 
@@ -69,8 +73,8 @@ class Pace(Struct, frozen=True):
         return Pace(self.key, (*self.chunks, Chunk(tokens, context_tokens, seconds))[-_MOST_CHUNKS:])
 
     def seconds(self, tokens: int, context_tokens: int = 0) -> float | None:
-        """How long reading all of `tokens` behind `context_tokens` takes; None before the first chunk."""
-        if not self.chunks:
+        """How long reading all of `tokens` behind `context_tokens` takes; None before enough was timed."""
+        if sum(chunk.tokens for chunk in self.chunks) < _ENOUGH_TOKENS:
             return None
         x, y = _parts(tokens, context_tokens)
         ages = reversed(range(len(self.chunks)))
@@ -97,9 +101,10 @@ def _fitted(chunks: Sequence[Chunk], weights: Sequence[float]) -> tuple[float, f
     if even > 1e-6 * xx * yy:
         a = (xt * yy - yt * xy) / even
         b = (yt * xx - xt * xy) / even
-        if b > 0 and len(chunks) < _FEW and b * _EARLY_TOKENS > a:
-            # The second of two chunks was slow because it looks back on more, or because another program was
-            # busy: extrapolated to a long prompt, the one says ten times what the other does.
+        farthest = max(chunk.context_tokens + chunk.tokens for chunk in chunks)
+        if b > 0 and (len(chunks) < _FEW or farthest < _EARLY_TOKENS) and b * _EARLY_TOKENS > a:
+            # Later chunks were slow because they look back on more, or because another program was busy:
+            # extrapolated to a long prompt, the one says ten times what the other does.
             early = (xt + yt / _EARLY_TOKENS) / (xx + 2 * xy / _EARLY_TOKENS + yy / _EARLY_TOKENS**2)
             return early, early / _EARLY_TOKENS
         if a >= 0 and b >= 0:

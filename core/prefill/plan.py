@@ -2,8 +2,8 @@
 
 Three questions at three moments. Before the cache is looked at: must all be read whatever it costs
 (`why_whole`)? Then only a context without gaps may be reused. After it, when it is known how many tokens are
-new: would reading all of them take too long (`decide`)? And if so, before a scorer runs: does anything in
-the text stand out for this question (`unclear`)?
+new: would reading all of them take too long (`decide`)? And if so, when a scorer has run: does anything in
+the text stand out for this question (`Scored.stands_out`)?
 
 `auto` reads everything where a question asks for what is spread over all of it, where that is soon done,
 and where nothing stands out.
@@ -19,12 +19,6 @@ from core.settings.prefill import Prefill
 
 ASKS_FOR_ALL = "this asks for the whole document, so all of it was read"
 NOTHING_STANDS_OUT = "nothing in the text stands out for this question, so all of it was read"
-# Two signs that a question is about a place and not about the text as a whole; either is enough. So many of
-# its rarest character runs stand together somewhere, or as much of commoner ones; or it shares a word with
-# the text that the tokenizer learned as late as this share of its vocabulary, or not at all. Of questions
-# about a place 96% have one of them, of requests that name none 7% (notes/retrieval.md).
-_CLEAR = 3.5
-_RARE = 1 / 6
 
 
 class Decision(Struct, frozen=True):
@@ -67,11 +61,6 @@ def decide(settings: Prefill, whole: str, new_tokens: int, dense_s: float | None
     if settings.mode == "auto" and quick:
         return Decision(False, f"{new_tokens:,} new tokens are quickly read")
     return Decision(True, "asked for" if settings.mode == "on" else f"{new_tokens:,} tokens are new{takes}")
-
-
-def unclear(clearness: float, rarest: float) -> bool:
-    """Whether nothing stands out, by what `core.prefill.scorers.lexical` says of both signs."""
-    return clearness < _CLEAR and rarest < _RARE
 
 
 def refused(settings: Prefill, reason: str) -> Change:

@@ -1,7 +1,7 @@
 """Reading: one prompt on its way into a sequence: plan → score → choose → read, or all of it.
 
-`plan` first, then `events` once. What earlier turns skipped and this question makes relevant comes first:
-it is inserted where it stands or, where a model cannot take that, quoted before the question.
+`plan` first, which scores, then `events` once. What earlier turns skipped and this question makes relevant
+comes first: it is inserted where it stands or, where a model cannot take that, quoted before the question.
 
 Whatever goes wrong with skipping, everything is read instead and `outcome` says why; only requests that
 cannot be met and exhausted memory are raised. A sparse prefill that does not come to its end (cancel, error)
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import mlx.core as mx
@@ -20,6 +21,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.encoder.store import Embedder
 from core.errors import PromptTooLongError
 from core.events import Change, Passage, PrefillPhase, PrefillProgress, ReadingMap
 from core.kv.cached_sequence import CachedSequence
@@ -27,21 +29,18 @@ from core.kv.entries import largest_window
 from core.models.loader import LoadedModel
 from core.models.rope import rotations
 from core.models.runtime import memory
-from core.prefill.layout import Layout
-from core.prefill.plan import NOTHING_STANDS_OUT, Decision, beyond, decide, refused, unclear, why_whole
+from core.prefill.layout import Layout, Passages
+from core.prefill.plan import NOTHING_STANDS_OUT, Decision, beyond, decide, refused, why_whole
 from core.prefill.read import Positions, ReadProgress, read_kept, read_prompt, read_skipped
 from core.prefill.reading_map import passages
 from core.prefill.reading_on import SkippedText, excerpt, skipped_text
-from core.prefill.scorers.lexical import clearness, rarest_shared_word
+from core.prefill.scorers.lexical import Words, words_of
 from core.prefill.scorers.registry import SCORERS
-from core.prefill.scorers.score_propagation import carried_tokens
-from core.prefill.scorers.scorer import ScorerInputs, ScoringDraft
+from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
 from core.prefill.select import LATEST, Selection, must_keep, select
 from core.settings.prefill import Prefill
 
-# Finds more than early layers and as much as both together, at a hundredth of their time
-# (notes/retrieval.md).
-_BEST = "lexical"
+_BEST = "fusion"
 # Of the context that a text longer than it may fill: the rest is for what is asked later.
 _FILLS = 0.75
 # Where nothing ranks passages.
@@ -68,7 +67,7 @@ class PromptText(Struct, frozen=True):
         return replace(
             self,
             ids=[*self.ids[:at], *quoted, *self.ids[at:]],
-            layout=lambda: self.layout().quoting(at, len(quoted)),
+            layout=cache(lambda: self.layout().quoting(at, len(quoted))),
             branches=lambda: [length for length in self.branches() if length <= at],
         )
 
@@ -83,7 +82,7 @@ class ReadingInputs(Struct, frozen=True):
     here, None if nobody knows; `timed(tokens, context_tokens, seconds)` is told what a chunk took.
     `clock`: seconds. `room_tokens`: what a prompt may become longer by when passages are quoted in it.
     `most_tokens`: how much of the prompt may be held if not all of it can be, for it has more than
-    `limit_tokens`.
+    `limit_tokens`. `embedder`: None where there is no sentence encoder.
     """
 
     why_no_gaps: Callable[[int], str]
@@ -95,6 +94,7 @@ class ReadingInputs(Struct, frozen=True):
     room_tokens: int = 1 << 30
     most_tokens: int | None = None
     limit_tokens: int = 0
+    embedder: Embedder | None = None
 
 
 class Outcome(Struct, frozen=True):
@@ -132,7 +132,10 @@ class Reading:
         self._inputs = inputs
         self._draft: ScoringDraft | None = None
         self._from = 0
+        self._scored: tuple[Passages, Scored] | None = None
+        self._words: Words | None = None
         self._skipped: SkippedText | None = None
+        self._skipped_scorer = ""
         self._inserted: Positions = np.empty(0, np.int32)
         self._quoted: Positions = np.empty(0, np.int32)
         self._ranked: list[Positions] = []
@@ -153,6 +156,11 @@ class Reading:
     def layout(self) -> Layout:
         """Of `ids`."""
         return self._text.layout()
+
+    @property
+    def words(self) -> Words:
+        """Of `ids`."""
+        return self._all_words()
 
     def snapshot_lengths(self, sequence: CachedSequence) -> list[int]:
         """Lengths of `ids`, ascending, at which `sequence` takes snapshots; none if it needs none.
@@ -184,8 +192,11 @@ class Reading:
         others = np.setdiff1d(gaps, known)
         return [*ranked, *np.split(others, range(_PIECE_TOKENS, len(others), _PIECE_TOKENS))]
 
-    def plan(self) -> None:
-        """Reuse what can be, and decide. Raises `RequestError` kinds."""
+    def plan(self) -> Generator[PrefillProgress, None, None]:
+        """Reuse what can be, score and decide. Raises `RequestError` kinds.
+
+        Progress of scoring, if there is any; close it to cancel.
+        """
         settings, ids = self._settings, self._text.ids
         whole = why_whole(settings, self._text.asked)
         closed_up = settings.positions != "true"
@@ -195,29 +206,64 @@ class Reading:
         if self._sequence.columns.whole is None:
             self._sequence.close_up(closed_up)
         decision = decide(settings, whole, len(ids) - self._from, self._dense_s())
-        if self._is_beyond():
+        is_beyond = self._is_beyond()
+        if is_beyond:
             decision = beyond(settings, whole, len(ids))
-        elif decision.sparse and settings.mode == "auto" and self._is_unclear():
-            decision = Decision(False, NOTHING_STANDS_OUT, refused(settings, NOTHING_STANDS_OUT))
         if decision.sparse and not closed_up and (why_not := self._inputs.why_no_gaps(len(ids))):
             decision = Decision(
                 False, why_not, refused(settings, f"{self._loaded.info.name} cannot skip: {why_not}")
             )
-        changes: tuple[Change, ...] = (decision.change,) if decision.change else ()
         scorer = self._choose() if decision.sparse else ""
-        if scorer not in ("", _BEST) and self._inputs.most_tokens is not None:
-            reason = "a scorer that reads cannot read more than the context"
-            changes += (Change("prefill.scorer", scorer, _BEST, reason),)
+        changes: tuple[Change, ...] = ()
+        if scorer == "draft-model" and self._inputs.most_tokens is not None:
+            reason = "a draft model cannot read more than the context"
+            changes = (Change("prefill.scorer", scorer, _BEST, reason),)
             scorer = _BEST
-        self.outcome = Outcome(
-            decision.sparse,
-            decision.reason,
-            scorer,
-            self._sequence.columns.count,
-            changes=changes,
-        )
+        self.outcome = Outcome(scorer=scorer, reused_tokens=self._sequence.columns.count, changes=changes)
+        earlier = ""
         if self._sequence.skipped:
-            self._plan_reading_on()
+            earlier = yield from self._plan_reading_on()
+        if decision.sparse:
+            decision = yield from self._plan_skipping(decision, scorer, is_beyond)
+        outcome = self.outcome
+        self.outcome = replace(
+            outcome,
+            sparse=decision.sparse,
+            reason=f"{decision.reason}{earlier}",
+            scorer=outcome.scorer if decision.sparse else "",
+            changes=(*((decision.change,) if decision.change else ()), *outcome.changes),
+        )
+
+    def _plan_skipping(
+        self, decision: Decision, scorer: str, is_beyond: bool
+    ) -> Generator[PrefillProgress, None, Decision]:
+        """Score what is new. Whatever goes wrong with it, everything is read."""
+        settings = self._settings
+        try:
+            passages = self.layout.passages(self._from, len(self.ids), settings)
+            scored = yield from self._score(scorer, passages)
+            if not np.isfinite(scored.scores).all():
+                raise ValueError("the scores are not numbers")
+        except Exception as error:
+            if memory.is_exhausted(error) or self._inputs.most_tokens is not None:
+                raise
+            reason = f"scoring failed ({type(error).__name__}: {error}), so all of it was read"
+            return Decision(False, reason, refused(settings, reason))
+        self._scored = passages, scored
+        if scored.used:
+            self._uses_instead(scored)
+        # Where a text just goes on, nothing has to stand out.
+        clear = scored.stands_out or self.layout.goes_on
+        if settings.mode == "auto" and not is_beyond and not clear:
+            return Decision(False, NOTHING_STANDS_OUT, refused(settings, NOTHING_STANDS_OUT))
+        return decision
+
+    def _uses_instead(self, scored: Scored) -> None:
+        """Record that another scorer than the chosen one was used, and why if that was refused."""
+        changes = self.outcome.changes
+        if scored.without:
+            changes += (Change("prefill.scorer", self._settings.scorer, scored.used, scored.without),)
+        self.outcome = replace(self.outcome, scorer=scored.used, changes=changes)
 
     def events(self) -> Generator[PrefillProgress | ReadingMap, None, None]:
         """Read. Progress before the first piece of work and after each; close it to cancel."""
@@ -248,10 +294,11 @@ class Reading:
             self._from = 0
         return True
 
-    def _plan_reading_on(self) -> None:
-        """Whether and how what earlier turns skipped is read now."""
-        settings, layout = self._settings, self._text.layout()
+    def _plan_reading_on(self) -> Generator[PrefillProgress, None, str]:
+        """Whether and how what earlier turns skipped is read now; returns the end of the outcome's reason."""
+        settings, layout = self._settings, self.layout
         asks = np.flatnonzero(layout.question)
+        gaps = self._sequence.columns.gaps()
         # The same question again, or one that looks for nothing in the text: what was read for it is there.
         if not len(asks) or asks[0] < self._from or layout.goes_on or settings.read_on == "off":
             return self._stays_skipped()
@@ -261,18 +308,21 @@ class Reading:
         if (most := self._inputs.most_tokens) is not None:
             held_tokens = self._sequence.columns.count + len(self._text.ids) - self._from
             room_tokens = min(room_tokens, most - held_tokens)
-        self._skipped = text = skipped_text(
-            self._loaded, self._text.ids, self._sequence.columns, layout, settings, room_tokens
-        )
-        if text is None:
-            return None
+        passages = layout.passages(int(gaps[0]), int(gaps[-1]) + 1, settings)
+        scorer = _BEST if settings.scorer in ("auto", "draft-model") else settings.scorer
+        scored = yield from self._score(scorer, passages)
+        text = skipped_text(self._sequence.columns, passages, scored, settings, room_tokens)
+        self._skipped = text
+        self._skipped_scorer = scored.used or scorer
         self._ranked = text.ranked
         if not len(text.chosen):
             return self._stays_skipped()
         if quotes:
             self._quoted = text.chosen
             quoted = excerpt(self._text.ids, text.chosen, self._loaded)
-            self._text = self._text.quoting(int(asks[0]), quoted)
+            at = int(asks[0])
+            self._words = self._all_words().shifted(at, len(quoted))
+            self._text = self._text.quoting(at, quoted)
         else:
             self._inserted = text.chosen
         count = len(text.chosen)
@@ -282,8 +332,7 @@ class Reading:
         if why_quoted and not (settings.read_on == "auto" and self._sequence.closed_up):
             changes += (Change("prefill.read_on", settings.read_on, "quote", why_quoted),)
         self.outcome = replace(self.outcome, changes=changes, read_on_tokens=count)
-        self._stays_skipped(how)
-        return None
+        return self._stays_skipped(how)
 
     def _why_no_insertion(self) -> str:
         if self._sequence.closed_up:
@@ -291,17 +340,15 @@ class Reading:
         why_not = self._inputs.why_no_insertion(len(self._text.ids))
         return f"{self._loaded.info.name}: {why_not}" if why_not else ""
 
-    def _stays_skipped(self, but: str = "") -> None:
-        """Say so of what earlier turns skipped."""
-        words = f"{self._sequence.skipped:,} earlier ones were skipped"
-        reason = f"{self.outcome.reason}; {words}{', ' if but else ''}{but}"
-        self.outcome = replace(self.outcome, reason=reason)
+    def _stays_skipped(self, but: str = "") -> str:
+        """What the outcome's reason says of what earlier turns skipped."""
+        return f"; {self._sequence.skipped:,} earlier ones were skipped{', ' if but else ''}{but}"
 
     def _insert(self) -> Iterator[PrefillProgress | ReadingMap]:
         """Read what was skipped and matters now. Whatever goes wrong with it, it stays skipped."""
         text = self._skipped
         assert text is not None
-        yield self._map(self._earlier(), len(self._inserted), "lexical")
+        yield self._map(self._earlier(), len(self._inserted), self._skipped_scorer)
         model, chunk = self._loaded.model, self._settings.chunk_tokens
         steps = read_skipped(
             model,
@@ -333,7 +380,7 @@ class Reading:
         text = self._skipped
         if text is None or not len(self._inserted):
             return ()
-        found = passages(text.selection, self._text.layout())
+        found = passages(text.selection, self.layout)
         return tuple(
             replace(passage, earlier=passage.kept and not now) for passage, now in zip(found, text.now)
         )
@@ -342,15 +389,11 @@ class Reading:
         """How long reading all that is new would take, if that is known."""
         return self._inputs.dense_s(len(self._text.ids) - self._from, self._sequence.columns.count)
 
-    def _is_unclear(self) -> bool:
-        """Whether nothing stands out; where a text just goes on, nothing has to."""
-        layout = self._text.layout()
-        if layout.goes_on:
-            return False
-        pieces = self._loaded.tokenizer.convert_ids_to_tokens(self._text.ids[self._from :])
-        question, passage_tokens = layout.question[self._from :], self._settings.passage_tokens
-        rarest = rarest_shared_word(pieces, question, passage_tokens, self._loaded.word_rank)
-        return unclear(clearness(pieces, question, passage_tokens), rarest)
+    def _all_words(self) -> Words:
+        """The terms of `ids`, computed once."""
+        if self._words is None:
+            self._words = words_of(self._loaded.tokenizer.convert_ids_to_tokens(self.ids))
+        return self._words
 
     def _choose(self) -> str:
         wanted = _BEST if self._settings.scorer == "auto" else self._settings.scorer
@@ -371,9 +414,8 @@ class Reading:
 
     def _sparse(self) -> Generator[PrefillProgress | ReadingMap, None, bool]:
         """Returns False if there is nothing to skip."""
-        layout = self._text.layout()
-        scores = yield from self._scored(layout)
-        chosen = self._select(scores, layout)
+        layout = self.layout
+        chosen = self._select(layout)
         if layout.goes_on:
             reason = f"{self.outcome.reason}; it goes on from the end, so most of what is read is the end"
             self.outcome = replace(self.outcome, reason=reason)
@@ -391,62 +433,61 @@ class Reading:
                 self._take_back()
         return True
 
-    def _scored(self, layout: Layout) -> Generator[PrefillProgress, None, np.ndarray[Any, Any]]:
+    def _score(self, scorer: str, passages: Passages) -> Generator[PrefillProgress, None, Scored]:
         clock = self._inputs.clock
-        started = clock()
-        total = len(self._text.ids) - self._from
+        started, before_s = clock(), self.outcome.score_s
+        total = passages.end - int(passages.firsts[0])
         yield self._progress(ReadProgress(0, total, None), "scoring")
-        scoring = SCORERS[self.outcome.scorer].score(
-            ScorerInputs(
-                self._loaded, self._text.ids, self._from, layout.question, self._settings, self._draft
-            )
+        inputs = ScorerInputs(
+            *(self._loaded, self.ids, self.layout, passages, self._all_words, self._settings),
+            *(self._draft, self._inputs.embedder),
         )
+        scoring = SCORERS[scorer].score(inputs)
         try:
             while True:
                 done = next(scoring)
                 passed = clock() - started
                 left = passed / done * (total - done) if done else None
-                self.outcome = replace(self.outcome, scored_tokens=min(done, total), score_s=passed)
+                self.outcome = replace(
+                    self.outcome, scored_tokens=min(done, total), score_s=before_s + passed
+                )
                 yield self._progress(ReadProgress(0, total, left), "scoring")
         except StopIteration as end:
-            scores: np.ndarray[Any, Any] = end.value
+            scored: Scored = end.value
         finally:
             scoring.close()
             self._draft = None  # its cache, if nobody else holds it, goes before the target reads
             mx.clear_cache()
         passed = clock() - started
-        self.outcome = replace(self.outcome, scored_tokens=total, score_s=passed)
-        return scores
+        self.outcome = replace(self.outcome, scored_tokens=total, score_s=before_s + passed)
+        return scored
 
-    def _select(self, scores: np.ndarray[Any, Any], layout: Layout) -> Selection:
-        start, settings = self._from, self._settings
-        if not np.isfinite(scores).all():
-            raise ValueError("the scores are not numbers")
-        if not SCORERS[self.outcome.scorer].propagates:
-            scores = carried_tokens(scores, settings.passage_tokens)
+    def _select(self, layout: Layout) -> Selection:
+        assert self._scored is not None
+        passages, scored = self._scored
         protected = layout.protected | layout.question
         window_tokens = largest_window(self._sequence.cache)
         chosen = select(
-            scores,
-            protected[start:],
-            start=start,
-            keep_pct=self._keep_pct(protected[start:], window_tokens),
-            passage_tokens=settings.passage_tokens,
+            scored.scores,
+            protected,
+            passages,
+            keep_pct=self._keep_pct(protected, passages, window_tokens),
             window_tokens=window_tokens,
             latest=LATEST if layout.goes_on else 0.0,
         )
         self._ranked += chosen.skipped
         return chosen
 
-    def _keep_pct(self, protected: np.ndarray[Any, Any], window_tokens: int) -> float:
+    def _keep_pct(self, protected: np.ndarray[Any, Any], passages: Passages, window_tokens: int) -> float:
         """As set, or less if no more than that can be held beside what is always read."""
         settings, most = self._settings, self._inputs.most_tokens
-        if most is None or self._sequence.columns.count + len(protected) <= most:
+        new_tokens, lengths = passages.end - self._from, passages.lengths
+        if most is None or self._sequence.columns.count + new_tokens <= most:
             return settings.keep_pct
-        passage = settings.passage_tokens
-        always = int(must_keep(protected, passage, window_tokens).sum()) * passage
-        held = self._sequence.columns.count + always + passage
-        fits = 100 * (_FILLS * most - held) / len(protected)
+        # The last passage that is chosen may exceed the share by all of it but a token.
+        always = int(lengths[must_keep(protected, passages, window_tokens)].sum())
+        held = self._sequence.columns.count + always + int(lengths.max())
+        fits = 100 * (_FILLS * most - held) / new_tokens
         if fits <= 0:
             raise PromptTooLongError(len(self._text.ids), self._inputs.limit_tokens)
         if fits < settings.keep_pct:

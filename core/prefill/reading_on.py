@@ -3,13 +3,12 @@
 At each turn the new question scores all passages between the first and the last that were skipped. Those that
 a fresh sparse reading would take for it and that were never read are newly relevant, the best first and not
 more than a bound. How they come into the context is `core.prefill.reading`'s: inserted where they stand, or
-quoted before the question. Scored by words (`core.prefill.scorers.lexical`), whatever scored at first: the
-other scorers read, and what they would read is what is to be saved. Worker's main thread.
+quoted before the question. A draft model does not score them:
+it would read what is to be saved. Worker's main thread.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,14 +17,13 @@ from msgspec import Struct
 
 from core.kv.columns import Columns
 from core.models.loader import LoadedModel
-from core.prefill.layout import Layout
-from core.prefill.plan import unclear
+from core.prefill.layout import Passages
 from core.prefill.read import Positions
-from core.prefill.scorers.lexical import clearness, lexical_scores, rarest_shared_word
+from core.prefill.scorers.scorer import Scored
 from core.prefill.select import Selection
 from core.settings.prefill import Prefill
 
-# Of the passages that a fresh reading would take: so many are read on in one turn.
+# Of the tokens that a fresh reading would take: this share is read on in one turn.
 _BOUND = 0.5
 # Between quoted passages, in any language.
 _LEFT_OUT = "\n[…]\n"
@@ -47,42 +45,36 @@ class SkippedText(Struct, frozen=True):
 
 
 def skipped_text(
-    loaded: LoadedModel,
-    ids: Sequence[int],
-    columns: Columns,
-    layout: Layout,
-    settings: Prefill,
-    room_tokens: int,
-) -> SkippedText | None:
-    """What of the skipped text the question of `layout` makes relevant; None if nothing was skipped.
+    columns: Columns, passages: Passages, scored: Scored, settings: Prefill, room_tokens: int
+) -> SkippedText:
+    """What of the skipped text is relevant for the question that `passages` are `scored` for.
 
-    `columns` say what of `ids` is held. No more is chosen than `room_tokens` take when it is quoted.
+    `columns` say what of the prompt is held; `passages` reach from the first skipped token to the last. What
+    is chosen takes at most `room_tokens` when it is quoted.
     """
     gaps = columns.gaps()
-    if not len(gaps):
-        return None
-    start, end, passage = int(gaps[0]), int(gaps[-1]) + 1, settings.passage_tokens
-    scores, stands_out = _scored(loaded, ids, start, end, layout, passage)
-    skipped = np.zeros(end - start, dtype=np.bool_)
-    skipped[gaps - start] = True
-    firsts = np.arange(0, end - start, passage)
-    lasts = np.minimum(firsts + passage, end - start)
-    means = np.add.reduceat(scores, firsts) / (lasts - firsts)
+    firsts, lengths, scores = passages.firsts, passages.lengths, scored.scores
+    skipped = np.zeros(passages.end, dtype=np.bool_)
+    skipped[gaps] = True
     left = np.add.reduceat(skipped.astype(np.int32), firsts)
-    best = np.argsort(-means, kind="stable")
-    wanted = math.ceil(settings.keep_pct / 100 * len(skipped) / passage)
-    most = min(math.ceil(_BOUND * wanted), max(0, room_tokens) // (passage + _AROUND_QUOTE_TOKENS))
-    relevant = [at for at in best[:wanted] if left[at]][: most if stands_out else 0]
+    best = np.argsort(-scores, kind="stable")
+    wanted = settings.keep_pct / 100 * float(lengths.sum())
+    relevant = best[np.cumsum(lengths[best]) - lengths[best] < wanted]
+    relevant = relevant[left[relevant] > 0]
+    spent = np.cumsum(left[relevant] + _AROUND_QUOTE_TOKENS)
     now = np.zeros(len(firsts), dtype=np.bool_)
-    now[relevant] = True
+    if scored.stands_out:
+        bound = _BOUND * wanted + _AROUND_QUOTE_TOKENS * np.arange(1, len(relevant) + 1)
+        now[relevant[(spent - left[relevant] < bound) & (spent <= max(0, room_tokens))]] = True
 
     def skipped_of(at: int) -> Positions:
-        return np.asarray(start + firsts[at] + np.flatnonzero(skipped[firsts[at] : lasts[at]]), np.int32)
+        first = int(firsts[at])
+        return np.asarray(first + np.flatnonzero(skipped[first : first + lengths[at]]), np.int32)
 
     chosen = [skipped_of(int(at)) for at in np.flatnonzero(now)]
-    shown = (means / (means.max() or 1.0)).clip(0.0, 1.0).astype(np.float32)
+    shown = (scores / (scores.max(initial=0.0) or 1.0)).clip(0.0, 1.0).astype(np.float32)
     return SkippedText(
-        Selection(firsts + start, lasts + start, (left < lasts - firsts) | now, shown),
+        Selection(firsts, firsts + lengths, (left < lengths) | now, shown),
         now,
         np.concatenate([np.empty(0, np.int32), *chosen]),
         [skipped_of(at) for at in best if left[at]],
@@ -100,16 +92,3 @@ def excerpt(ids: Sequence[int], positions: Positions, loaded: LoadedModel) -> li
     quoted = f"{_LEFT_OUT}{_LEFT_OUT.join(texts)}{_LEFT_OUT}\n".lstrip("\n")
     found = tokenizer.encode(quoted, add_special_tokens=False)
     return [int(token) for token in found if token < loaded.info.vocabulary]
-
-
-def _scored(
-    loaded: LoadedModel, ids: Sequence[int], start: int, end: int, layout: Layout, passage: int
-) -> tuple[np.ndarray[Any, Any], bool]:
-    """float32 scores of the text from `start` to `end`, and whether anything in it stands out."""
-    asking = end + np.flatnonzero(layout.question[end:])
-    at = np.append(np.arange(start, end), asking)
-    asks = np.append(np.zeros(end - start, dtype=np.bool_), np.ones(len(asking), dtype=np.bool_))
-    pieces = loaded.tokenizer.convert_ids_to_tokens([ids[i] for i in at.tolist()])
-    rarest = rarest_shared_word(pieces, asks, passage, loaded.word_rank)
-    stands_out = not unclear(clearness(pieces, asks, passage), rarest)
-    return lexical_scores(pieces, asks, passage)[: end - start], stands_out

@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from core.events import Passage
 from core.models.loader import LoadedModel
 from core.prefill.layout import Layout
 from core.prefill.read import Positions
-from core.prefill.scorers.lexical import clearness, matching
+from core.prefill.scorers.lexical import Words, asked_by, clearness, matching, words_of
+from core.settings.prefill import Prefill
 
 _MOST_SOURCES = 3
-# A passage is a small part of a page, and what an answer says may begin in one and end in the next.
-_PASSAGE_TOKENS = 32
+# What an answer says may begin in one passage and end in the next.
 _MOST_PASSAGES = 3
 # Of the best one's score: the least of another source, and of a neighbour that belongs to one.
 _LEAST = 0.5
@@ -30,23 +31,29 @@ _CLEAR = 7.0
 
 
 def sources(
-    loaded: LoadedModel, ids: Sequence[int], layout: Layout, seen: Positions, answer: Sequence[int]
+    loaded: LoadedModel,
+    layout: Layout,
+    words: Words,
+    seen: Positions,
+    answer: Sequence[int],
+    settings: Prefill,
 ) -> tuple[Passage, ...]:
-    """The best first. `layout` is of `ids`; `seen` (int32) are the positions that the model has read."""
-    places = np.flatnonzero(layout.source >= 0)
-    if not len(places) or not answer:
+    """The best first. `layout` and `words` are the prompt's; `seen` (int32): positions that were read."""
+    in_documents = layout.source >= 0
+    if not in_documents.any() or not answer:
         return ()
-    convert = loaded.tokenizer.convert_ids_to_tokens
-    pieces = [*convert([ids[at] for at in places.tolist()]), *convert(list(answer))]
-    asks = np.arange(len(pieces)) >= len(places)
-    if clearness(pieces, asks, _PASSAGE_TOKENS) < _CLEAR:
+    said = words_of(loaded.tokenizer.convert_ids_to_tokens(list(answer)))
+    asked = asked_by(said, np.ones(len(answer), dtype=np.bool_))
+    start, end = np.flatnonzero(in_documents)[[0, -1]].tolist()
+    passages = layout.passages(start, end + 1, settings)
+    passages = replace(passages, of=np.where(in_documents, passages.of, -1))
+    if clearness(words, asked, passages) < _CLEAR:
         return ()
-    starts = np.arange(0, len(places), _PASSAGE_TOKENS)
-    scores = matching(pieces, asks, _PASSAGE_TOKENS)[: len(starts)]
-    was_seen = np.zeros(len(ids), dtype=np.bool_)
-    was_seen[seen[seen < len(ids)]] = True  # by now the answer is in the cache, too
-    scores = scores * (np.add.reduceat(was_seen[places].astype(np.int32), starts) > 0)
-    best, found, taken = float(scores.max(initial=0.0)), list[Passage](), np.zeros(len(starts), np.bool_)
+    was_seen = np.zeros(len(in_documents), dtype=np.bool_)
+    was_seen[seen[seen < len(was_seen)]] = True  # by now the answer is in the cache, too
+    held = np.add.reduceat((was_seen & in_documents)[: end + 1].astype(np.int32), passages.firsts)
+    scores = matching(words, asked, passages) * (held > 0)
+    best, found, taken = float(scores.max(initial=0.0)), list[Passage](), np.zeros(len(scores), np.bool_)
     for at in np.argsort(-scores, kind="stable").tolist():
         if len(found) == _MOST_SOURCES or scores[at] <= _LEAST * best:
             break
@@ -54,14 +61,15 @@ def sources(
             continue
         first, last = at, at
         while last - first + 1 < _MOST_PASSAGES:
-            sides = [n for n in (first - 1, last + 1) if 0 <= n < len(starts) and not taken[n]]
+            sides = [n for n in (first - 1, last + 1) if 0 <= n < len(scores) and not taken[n]]
             side = max(sides, key=lambda n: scores[n], default=at)
             if side == at or scores[side] < _BELONGS * scores[at]:
                 break
             first, last = min(first, side), max(last, side)
         taken[max(0, first - 1) : last + 2] = True  # what touches it adds nothing
-        own = places[first * _PASSAGE_TOKENS : (last + 1) * _PASSAGE_TOKENS]
-        most = np.bincount(layout.source[own]).argmax()  # a passage can reach over the end of a document
+        own = np.arange(passages.firsts[first], passages.firsts[last] + passages.lengths[last])
+        own = own[in_documents[own]]
+        most = np.bincount(layout.source[own]).argmax()  # a fixed passage can reach over a document's end
         found.append(_passage(layout, own[layout.source[own] == most], scores[at]))
     return tuple(found)
 

@@ -24,8 +24,8 @@ from msgspec import Struct
 from core.errors import TableError
 from core.events import ModelInfo
 from core.rehearsal.streams import Stream
-from core.tables.container import Arrays, Refused, checked, decode, encode
-from core.tables.prebuilt.built import shipped_dir
+from core.tables.container import Arrays, InvalidFileError, check_arrays, decode, encode
+from core.tables.prebuilt import shipped_dir
 
 SUFFIX = ".answers.xz"
 _FORMAT: Literal["draftlight-answers"] = "draftlight-answers"
@@ -93,10 +93,12 @@ def load_ids(path: Path, info: ModelInfo) -> AnswerIds:
     try:
         header, found = _read(path)
         if (header.family, header.model) != (info.family, info.name):
-            raise Refused(f"holds answers of {header.model} ({header.family_name}), not of {info.name}")
+            raise InvalidFileError(
+                f"holds answers of {header.model} ({header.family_name}), not of {info.name}"
+            )
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
-    except Refused as refused:
+    except InvalidFileError as refused:
         raise TableError(f"{path.name} {refused}.", "Take a file that was made for this model.") from None
     return found
 
@@ -109,7 +111,7 @@ def shipped_ids(info: ModelInfo) -> AnswerIds | None:
     for path in sorted(shipped_dir().glob(f"*{SUFFIX}")):
         try:
             header, found = _read(path)
-        except (OSError, Refused) as error:
+        except (OSError, InvalidFileError) as error:
             raise TableError(f"{path.name} {error}.", "Install Draftlight again.") from None
         if (header.family, header.model) == (info.family, info.name):
             return found
@@ -122,11 +124,11 @@ def _read(path: Path) -> tuple[_Header, AnswerIds]:
         opened = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=256 << 20)
         plain = opened.decompress(content, max_length=_MOST_BYTES)
     except lzma.LZMAError:
-        raise Refused("is damaged, or no file of answers") from None
+        raise InvalidFileError("is damaged, or not a file of answers") from None
     if not opened.eof or opened.unused_data:
-        raise Refused("is damaged: it does not end where it should")
+        raise InvalidFileError("is damaged: it does not end where it should")
     header, arrays = decode(plain, _Header, _FORMAT, _VERSION)
-    checked(
+    check_arrays(
         arrays,
         {
             "prompts": (np.uint64, (header.answers,)),
@@ -137,7 +139,7 @@ def _read(path: Path) -> tuple[_Header, AnswerIds]:
     ids = arrays["ids"]
     ends = [0, *np.cumsum(arrays["lengths"], dtype=np.uint64).tolist()]
     if ends[-1] != header.tokens or (len(ids) and int(ids.max()) >= header.vocabulary):
-        raise Refused("holds answers that make no sense")
+        raise InvalidFileError("contains invalid answers")
     outs = [ids[start:end].tolist() for start, end in pairwise(ends)]
     return header, AnswerIds(header.model, dict(zip(arrays["prompts"].tolist(), outs)))
 

@@ -22,7 +22,7 @@ from core.models.loader import LoadedModel
 from core.rehearsal.answer_ids import shipped_ids
 from core.rehearsal.conversations import default_conversations, read_conversations
 from core.rehearsal.rehearsal import Progress, Rehearsal, RehearsalPlan
-from core.tables.prebuilt.built import rehearsal_paths
+from core.tables.prebuilt import rehearsal_paths
 
 _BATCH = 4
 _CHUNK_TOKENS = 64

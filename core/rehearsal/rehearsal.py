@@ -24,8 +24,8 @@ from core.rehearsal.answers import Answered, GreedyAnswers
 from core.rehearsal.conversations import RehearsedConversation
 from core.rehearsal.records import Records, read_records
 from core.rehearsal.streams import Stream
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
-from core.tables.prebuilt.gram_file import save_grams
+from core.tables.gram_count import GramCounter, Pruning
+from core.tables.prebuilt_files import save_grams
 
 
 class RehearsalPlan(Struct, frozen=True):
@@ -127,7 +127,7 @@ class Rehearsal:
         counter = GramCounter(plan.pruning.highest_order)
         for stream in read_records(plan.records):
             counter.add(stream.prompt, stream.out, stream.tops, stream.shares)
-        if not counter.places:
+        if not counter.positions:
             return
         pieces = counter.pieces(plan.pruning)
         while True:
@@ -138,7 +138,7 @@ class Rehearsal:
                 break
             yield self.progress()
         info = self._loaded.info
-        learned_from = f"{counter.places:,} places in answers of {info.name}"
+        learned_from = f"{counter.positions:,} places in answers of {info.name}"
         save_grams(
             table, plan.table, family=info.family, family_name=info.family_name, learned_from=learned_from
         )

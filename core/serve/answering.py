@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
@@ -30,13 +31,16 @@ from core.serve.errors import ApiError, FieldNames, of_failure
 from core.serve.fields import with_own_system_message
 from core.serve.http.responses import EventLine, comment, send_json, watched
 
-# Proxies give up after 30 to 60 s without a byte.
-_QUIET_S = 10.0
+# Proxies give up after 30 to 60 s without a byte, and people sooner. A call may be written for a minute.
+_QUIET_S = 5.0
 _CLIENT_CHARACTERS = 60
 
 
 class Writer(Protocol):
     """The shape of one API's answers. Bytes are whole events; empty ones are not sent."""
+
+    # Codes of errors that are told in a stream although nothing was sent before: its clients read them there.
+    streamed_errors: ClassVar[frozenset[str]]
 
     @property
     def names(self) -> FieldNames:
@@ -117,8 +121,10 @@ def commented(happening: Happening | None) -> bytes:
         case PrefillProgress() as reading:
             done = reading.scored_tokens if reading.phase == "scoring" else reading.done_tokens
             return comment(f"keepalive {done}/{reading.total_tokens}")
-        case _:
+        case None:
             return comment("waiting")
+        case _:
+            return comment("writing")
 
 
 async def answer_with(
@@ -137,6 +143,7 @@ async def answer_with(
     it makes of a `Waiting` may not be sent.
     """
     generate = with_own_system_message(generate)
+    scope["draftlight.begun"] = True  # from here on its record says what becomes of it
     answer = answers.begin(generate, path=scope["path"], client=client_name(scope), streams=streams)
     # OpenAI's name of it, and Anthropic's.
     headers = {"x-request-id": generate.request, "request-id": generate.request}
@@ -176,15 +183,17 @@ async def _stream(
     line = EventLine(send, headers)
     last: Happening | None = None
     opened = False
+    sent_s = time.monotonic()
     while True:
-        happened = await answer.next(_QUIET_S)
+        happened = await answer.next(max(0.0, sent_s + _QUIET_S - time.monotonic()))
         failed = next((one for one in happened if isinstance(one, Failed)), None)
-        if failed is not None and not line.is_open:
-            raise of_failure(failed, writer.names)
+        error = of_failure(failed, writer.names) if failed is not None else None
+        if error is not None and not line.is_open and error.code not in writer.streamed_errors:
+            raise error
         tokens = [one for one in happened if isinstance(one, Token)]
         finished = next((one for one in happened if isinstance(one, Finished)), None)
         moved = next((one for one in reversed(happened) if isinstance(one, Waiting | PrefillProgress)), None)
-        last = moved or last
+        last = tokens[-1] if tokens else moved or last
         out = alive(last) if moved is not None or not happened else b""
         if tokens or finished is not None:
             if not opened:
@@ -193,12 +202,15 @@ async def _stream(
             out += writer.written(tokens) if tokens else b""
         if finished is not None:
             out += writer.finished(finished)
-        if failed is not None:
-            out += writer.failed(of_failure(failed, writer.names))
+        elif not out and time.monotonic() - sent_s >= _QUIET_S:
+            out = alive(last)  # tokens came that say nothing yet
+        if error is not None:
+            out += writer.failed(error)
         # A place in the queue is no promise yet: what is refused when its turn comes gets its status.
         if out and (line.is_open or not _only_waits(happened)):
             await line.write(out)
-        if finished is not None or failed is not None:
+            sent_s = time.monotonic()
+        if finished is not None or error is not None:
             await line.close()
             return
 

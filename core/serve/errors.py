@@ -19,6 +19,8 @@ from core.serve.anthropic.errors import error_body
 _STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "model-changed": 503, "cancelled": 499}
 # Absolute paths; of addresses (http://…) and of the API's own (/v1/…) nothing is cut.
 _PATH = re.compile(r"(?<![\w:/.])(?:~|[A-Za-z]:)?/(?!v1\b)(?:[^\s/“”\"',:;]+/)+([^\s/“”\"',:;]*)")
+_PROMPT_TOKENS = re.compile(r"The prompt has ([\d,]+) tokens")
+TOO_LONG = "context_length_exceeded"
 OURS = "Draftlight hit an error of its own while it answered."
 
 
@@ -47,6 +49,7 @@ class ApiError(Exception):
         self.param = param
         self.code = code
         self.headers = headers or {}
+        self.anthropic_message = message
 
     @property
     def type(self) -> str:
@@ -73,7 +76,7 @@ class ApiError(Exception):
 
 
 _SHAPES: dict[str, Callable[[ApiError], dict[str, Any]]] = {
-    "/v1/messages": lambda error: error_body(error.status, error.message),
+    "/v1/messages": lambda error: error_body(error.status, error.anthropic_message),
 }
 
 
@@ -92,7 +95,7 @@ def of_failure(failed: Failed, names: FieldNames) -> ApiError:
         return ApiError(500, message, code=code)
     match failed.code:
         case "prompt-too-long":
-            return field_error(names.prompt, message, "context_length_exceeded")
+            return _too_long(failed, message, names)
         case "empty-prompt":
             return field_error(names.prompt, message, code)
         case "bad-grammar":
@@ -102,11 +105,31 @@ def of_failure(failed: Failed, names: FieldNames) -> ApiError:
     return ApiError(status, message, code=code, headers=_again(status))
 
 
+def _too_long(failed: Failed, message: str, names: FieldNames) -> ApiError:
+    """Clients shorten the conversation by these words: Anthropic's have both figures in a fixed form."""
+    found = _PROMPT_TOKENS.search(failed.message)
+    if found is None:
+        return field_error(names.prompt, message, TOO_LONG)
+    tokens = int(found[1].replace(",", ""))
+    most = tokens - failed.over_tokens
+    error = field_error(
+        names.prompt,
+        f"The prompt has {tokens} tokens; this model's maximum context length is {most + 1} tokens,"
+        f" so at most {most} can be read. {failed.hint}".strip(),
+        TOO_LONG,
+    )
+    error.anthropic_message = f"prompt is too long: {tokens} tokens > {most} maximum"
+    return error
+
+
 def of_error(error: DraftlightError) -> ApiError:
     """An error that was raised before the worker was asked."""
     status = _STATUSES.get(error.code, 400)
     return ApiError(
-        status, without_paths(str(error)), code=error.code.replace("-", "_"), headers=_again(status)
+        status,
+        without_paths(str(error)),
+        code=error.code.replace("-", "_"),
+        headers=_again(status, getattr(error, "retry_after_s", 0)),
     )
 
 
@@ -115,5 +138,6 @@ def without_paths(text: str) -> str:
     return _PATH.sub(lambda found: found[1] or "…", text)
 
 
-def _again(status: int) -> dict[str, str]:
-    return {"retry-after": "2"} if status == 503 else {}
+def _again(status: int, after_s: int = 0) -> dict[str, str]:
+    """`after_s` is 0 where the wait is unknown: while a model is loaded."""
+    return {"retry-after": str(after_s or 2)} if status == 503 else {}

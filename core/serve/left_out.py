@@ -1,13 +1,17 @@
 """Parts and tools of a request that no loaded model supports: images, files, tools that a server runs.
 
+Also what a client sends that the model should not read as it is: its billing header, calls that were cut off.
 In earlier turns and in results of tools a short text replaces such a part, so that one image does not end a
 conversation. In the question itself it is refused: without it the answer would be wrong.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
+
+import msgspec
 
 from core.events import Change
 from core.serve.errors import field_error
@@ -24,6 +28,8 @@ _NOUNS = {
     "video_url": "video",
 }
 _DOES_NOT = {"image": "this model does not see images"}
+_MUST_CALL = ("any", "required")
+_HEADER = re.compile(r"\s*x-[\w-]*(?:billing|attribution)[\w-]*:[^\n]*\n?", re.IGNORECASE)
 _TEXT_ONLY = "this model reads text only"
 
 
@@ -83,15 +89,88 @@ class LeftOut:
         tools = fields.get("tools")
         if not isinstance(tools, list):
             return fields
-        kept = []
+        kept, missing = [], set()
         for number, tool in enumerate(tools):
             kind = _type_of(tool)
             if kind is None or kind in types:
                 kept.append(tool)
             else:
+                missing.add(str(tool.get("name") or kind))
                 reason = "the model can call functions of the client only"
                 self._changes.append(change(f"tools[{number}]", kind, "left out", reason))
-        return fields | {"tools": kept}
+        fields = fields | {"tools": kept}
+        choice = fields.get("tool_choice")
+        named = choice.get("name") or choice.get("type") if isinstance(choice, dict) else choice
+        if missing and (named in missing or (not kept and named in _MUST_CALL)):
+            reason = "the tool that must be called was left out"
+            self._changes.append(change("tool_choice", choice, "auto", reason))
+            del fields["tool_choice"]
+        return fields
+
+    def system(self, place: str, content: Any) -> Any:
+        """The system prompt `content` without a billing header of the client at its beginning.
+
+        Claude Code writes one that differs in each request, so that no prefix could be reused.
+        """
+        if isinstance(content, str):
+            header = _HEADER.match(content)
+            if header is None:
+                return content
+            reason = "it differs in each request, so that nothing of the prompt could be reused"
+            self._changes.append(change(place, header[0].strip(), "left out", reason))
+            return content[header.end() :]
+        if not isinstance(content, list):
+            return content
+        parts = []
+        for number, part in enumerate(content):
+            text = part.get("text") if isinstance(part, dict) else None
+            if not isinstance(text, str) or self.system(f"{place}[{number}]", text) == text:
+                parts.append(part)
+            elif left := text[_HEADER.match(text).end() :]:  # type: ignore[union-attr]
+                parts.append({**part, "text": left})
+        return parts
+
+    def arguments(self, place: str, text: Any) -> Any:
+        """The arguments of an earlier call; a JSON object that the answer's length cut off is completed."""
+        if not isinstance(text, str) or _is_json(text):
+            return text
+        whole = completed(text)
+        if text.strip():
+            self._changes.append(change(place, text, whole, "the call was cut off"))
+        return whole
+
+
+def completed(text: str) -> str:
+    """`text`, a JSON object that ends too early, with its brackets closed; "{}" where that gives none."""
+    closers: list[str] = []
+    quoted = escaped = False
+    cut, cut_closers = 0, ""
+    for at, one in enumerate(text):
+        if quoted:
+            quoted = escaped or one != '"'
+            escaped = not escaped and one == "\\"
+        elif one == '"':
+            quoted = True
+        elif one in "{[":
+            closers.append("}" if one == "{" else "]")
+            cut, cut_closers = at + 1, "".join(reversed(closers))
+        elif one in "}]" and closers:
+            closers.pop()
+        elif one == ",":
+            cut, cut_closers = at, "".join(reversed(closers))
+    whole = text[:-1] if escaped else text
+    for tried in (whole + '"' * quoted + "".join(reversed(closers)), text[:cut] + cut_closers):
+        if _is_json(tried) and tried.lstrip().startswith("{"):
+            return tried
+    return "{}"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return False
+    return True
 
 
 def question_at(messages: list[Any], kind_of: Callable[[dict[str, Any]], Kind]) -> int | None:

@@ -7,8 +7,10 @@ from typing import Any
 
 from msgspec import field
 
+from core.events import Grammar
 from core.serve.errors import field_error
 from core.serve.fields import OwnFields, seed_of, settings_with
+from core.serve.schemas import SchemaCheck, relaxed
 from core.settings import Settings
 from core.settings.declaration import find
 
@@ -27,6 +29,34 @@ class Sampling(OwnFields, kw_only=True):
     presence_penalty: float | None = None
     repetition_penalty: float | None = None
     logit_bias: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def schema_check(self) -> SchemaCheck | None:
+        """What the finished answer is checked for."""
+        check: SchemaCheck | None = self.__dict__.get("schema_check")
+        return check
+
+    def enforceable(self, grammar: Grammar | None, name: str) -> Grammar | None:
+        """`grammar`, from the field `name`, without what it cannot enforce; see `schema_check`."""
+        if grammar is None:
+            return None
+        grammar, self.__dict__["schema_check"] = relaxed(grammar, name)
+        return grammar
+
+    def check_strictly(self) -> None:
+        """Raises `ApiError` 400 if the answer would not honour something of the request."""
+        if self.changes:
+            first = self.changes[0]
+            raise field_error(
+                first.setting, f"“{first.setting}” is not supported: {first.reason}.", "unsupported_parameter"
+            )
+        if self.schema_check is not None:
+            raise field_error(
+                self.schema_check.name,
+                f"“{self.schema_check.name}{self.schema_check.dropped[0].place}” is not supported: a grammar"
+                " cannot enforce this keyword.",
+                "unsupported_parameter",
+            )
 
     @property
     def most_tokens(self) -> tuple[str, int] | None:

@@ -183,15 +183,24 @@ def check(settings: Settings) -> None:
 
 def _with(settings: _Root, setting: Setting, value: Any) -> _Root:
     group: Struct = getattr(settings, setting.group)
-    if setting.kind == "number" and type(value) is int:
-        value = float(value)
     try:
+        if setting.kind == "number" and type(value) is int:
+            value = float(value)
         checked = msgspec.convert(value, _types(type(group))[setting.name])
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, OverflowError):  # JSON integers have no upper bound
         raise SettingError(
-            f"“{value}” is not allowed for {setting.key} ({setting.title}).", f"It takes {setting.allowed}."
+            f"“{_short(value)}” is not allowed for {setting.key} ({setting.title}).",
+            f"Allowed: {setting.allowed}.",
         ) from None
     return replace(settings, **{setting.group: replace(group, **{setting.name: checked})})
+
+
+def _short(value: Any) -> str:
+    try:
+        text = str(value)
+    except ValueError:  # Python does not write integers of more than 4,300 digits
+        text = "an integer of thousands of digits"
+    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def _absolute(setting: Setting, value: Any, folder: Path) -> Any:

@@ -9,7 +9,8 @@ from msgspec import Meta, Struct
 PrefillMode = Literal["auto", "on", "off"]
 ReadOnChoice = Literal["auto", "insert", "quote", "off"]
 PositionsChoice = Literal["auto", "closed-up", "true"]
-ScorerChoice = Literal["auto", "lexical", "early-layers", "fusion", "draft-model"]
+PassagesChoice = Literal["sentences", "fixed"]
+ScorerChoice = Literal["auto", "lexical", "embedding", "fusion", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
 
@@ -77,30 +78,20 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
                 "labels": {
                     "auto": "Automatic",
                     "lexical": "Words",
-                    "early-layers": "Early layers",
-                    "fusion": "Words and layers",
+                    "embedding": "Meaning",
+                    "fusion": "Words and meaning",
                     "draft-model": "Draft model",
                 },
                 "notes": {
-                    "auto": "Words: nothing found more where it was measured, and nothing is faster.",
+                    "auto": "Words and meaning, or words alone in a language that the encoder does not know.",
                     "lexical": "Words and parts of words that both have. Fastest, weak on paraphrase.",
-                    "early-layers": "What the model's own first layers pay attention to.",
-                    "fusion": "Words and early layers together; words count twice.",
+                    "embedding": "What a small sentence encoder takes for similar.",
+                    "fusion": "The ranks by words and by meaning, added.",
                     "draft-model": "What a smaller model of the family pays attention to.",
                 },
             },
         ),
     ] = "auto"
-    score_layers: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=128,
-            title="Early layers",
-            description="How many of the model's layers score passages. More score better and slower.",
-            extra={"unit": "layers"},
-        ),
-    ] = 8
     lookahead_tokens: Annotated[
         int,
         Meta(
@@ -111,13 +102,27 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"unit": "tokens"},
         ),
     ] = 8
+    passages: Annotated[
+        PassagesChoice,
+        Meta(
+            title="Passages",
+            description="Where a text is cut into the passages that are kept or skipped.",
+            extra={
+                "labels": {"sentences": "Sentences", "fixed": "Fixed length"},
+                "notes": {
+                    "sentences": "At the ends of paragraphs, lines and sentences, about every 32 tokens.",
+                    "fixed": "After a fixed number of tokens.",
+                },
+            },
+        ),
+    ] = "sentences"
     passage_tokens: Annotated[
         int,
         Meta(
             ge=8,
             le=512,
             title="Passage",
-            description="Text is kept or skipped in passages of this length.",
+            description="The length of passages of fixed length, and of texts given as token IDs.",
             extra={"unit": "tokens"},
         ),
     ] = 32

@@ -68,12 +68,12 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
         int,
         Meta(
             ge=0,
-            le=64,
+            le=100,
             title="Waiting requests",
             description="How many may wait while one is answered. More are told to come back later.",
             extra={"unit": "requests"},
         ),
-    ] = 16
+    ] = 64
     max_body_mb: Annotated[
         int,
         Meta(
@@ -105,6 +105,14 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
                     "False": "Off: requests are forgotten when Draftlight quits.",
                 }
             },
+        ),
+    ] = False
+    strict: Annotated[
+        bool,
+        Meta(
+            title="Strict",
+            description="Requests with fields, tools, images or model names that are not supported are"
+            " refused. Otherwise these are left out, and the answer's draftlight.changes names them.",
         ),
     ] = False
     metrics: Annotated[

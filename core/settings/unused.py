@@ -26,8 +26,8 @@ _SPARSE = (
     "threshold_tokens",
     "patience_s",
     "scorer",
-    "score_layers",
     "lookahead_tokens",
+    "passages",
     "passage_tokens",
     "positions",
     "read_on",
@@ -35,7 +35,6 @@ _SPARSE = (
 )
 # Draws need no seed where nothing is drawn.
 _DRAWS = ("top_p", "min_p", "top_k", "seed", "new_seed")
-_SCORED_BY = {"score_layers": ("early-layers", "fusion"), "lookahead_tokens": ("draft-model",)}
 
 
 def unused(settings: Settings) -> dict[str, str]:
@@ -55,9 +54,8 @@ def _all(settings: Settings) -> Iterator[tuple[str, str]]:
         yield from ((f"prefill.{name}", _KEEPS_EVERYTHING) for name in _SPARSE if name != "keep_pct")
     if prefill.mode == "on":
         yield from ((f"prefill.{name}", _ALWAYS_SPARSE) for name in ("threshold_tokens", "patience_s"))
-    for name, scorers in _SCORED_BY.items():
-        if prefill.scorer not in scorers:
-            yield f"prefill.{name}", _OTHER_SCORER
+    if prefill.scorer != "draft-model":
+        yield "prefill.lookahead_tokens", _OTHER_SCORER
     if settings.sampling.temperature == 0:
         yield from ((f"sampling.{name}", _GREEDY) for name in _DRAWS)
     elif settings.sampling.new_seed == "always":

@@ -40,10 +40,10 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
         Literal["always", "hover", "never"],
         Meta(
             title="Token tint",
-            description="When answers show where each token came from.",
+            description="When answers show where each token came from. Never hides the legend and strip.",
             extra={"labels": {"always": "Always", "hover": "On hover", "never": "Never"}},
         ),
-    ] = "always"
+    ] = "hover"
     motion: Annotated[
         Literal["system", "reduced"],
         Meta(

@@ -1,1 +1,1 @@
-"""N-gram tables on disk: written whole or not at all, refused if they are not what they say."""
+"""N-gram tables on disk and prebuilt tables: written atomically, and validated completely when read."""

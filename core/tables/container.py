@@ -1,16 +1,19 @@
 """A header and arrays as one checked file: safetensors with a typed header and a checksum over every byte.
 
-The safetensors metadata holds two texts: `draftlight`, the header as JSON, whose first words are
-`format` and `version`, and `sha256`, over the whole file with these 64 digits as zeros. So any
-other byte, in the header or in the arrays, is an error with words and never a wrong table.
-
-Knows no table and no folder. Raises `Refused`, with a phrase that goes on after “it”.
+The safetensors metadata holds two strings: `draftlight`, the header as JSON, which starts with `format` and
+`version`, and `sha256`, the checksum of the whole file with its own 64 digits as zeros. A change of any byte
+is therefore an error with a message and never a wrong table. Errors are `InvalidFileError`, whose message
+continues a sentence that starts with the file's name.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
+import stat
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,85 +24,150 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 _HEADER_KEY = "draftlight"
-_SUM_KEY = "sha256"
-_NO_SUM = "0" * 64
-# History and teachers of a table are some kilobytes.
+_CHECKSUM_KEY = "sha256"
+_NO_CHECKSUM = "0" * 64
+# The history of a table takes some kilobytes.
 _MOST_HEADER_BYTES = 1 << 20
 
 H = TypeVar("H", bound=Struct)
 Arrays = dict[str, NDArray[Any]]
 
 
-class Refused(Exception):
-    """This content is not used; the message says why."""
+class InvalidFileError(Exception):
+    """The file cannot be used; the message says why and continues after the file's name."""
 
 
-class _Kind(Struct):
+class _FormatVersion(Struct):
     format: str
     version: int
 
 
 def encode(header: Struct, arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """The file's content. `header` has fields `format` and `version`."""
-    texts = {_HEADER_KEY: msgspec.json.encode(header).decode(), _SUM_KEY: _NO_SUM}
-    content = save(dict(arrays), metadata=texts)
+    """The file's content. `header` has the fields `format` and `version`."""
+    metadata = {_HEADER_KEY: msgspec.json.encode(header).decode(), _CHECKSUM_KEY: _NO_CHECKSUM}
+    content = save(dict(arrays), metadata=metadata)
     digest = hashlib.sha256(content).hexdigest()
-    return content.replace(_sum_field(_NO_SUM), _sum_field(digest), 1)
+    return content.replace(_checksum_field(_NO_CHECKSUM), _checksum_field(digest), 1)
 
 
-def decode(content: bytes, header: type[H], kind: str, version: int) -> tuple[H, Arrays]:
-    """What `encode` was given. Raises `Refused` for anything that is not exactly that."""
-    texts = _texts(content)
-    found = _convert(texts.get(_HEADER_KEY), _Kind)
-    if found is None or found.format != kind:
-        raise Refused("is not a Draftlight file of this kind")
-    digest = texts.get(_SUM_KEY)
-    if not isinstance(digest, str) or len(digest) != len(_NO_SUM) or _sum_of(content, digest) != digest:
-        raise Refused("is damaged: its checksum does not match")
-    if found.version != version:
-        raise Refused(f"has format version {found.version}, and this Draftlight reads {version}")
-    typed = _convert(texts[_HEADER_KEY], header)
+def decode(content: bytes, header: type[H], file_format: str, version: int) -> tuple[H, Arrays]:
+    """The header and arrays given to `encode`. Raises `InvalidFileError` if anything differs."""
+    metadata = _metadata(content)
+    stated = _decoded(metadata.get(_HEADER_KEY), _FormatVersion)
+    if stated is None or stated.format != file_format:
+        raise InvalidFileError("is not a Draftlight file of this kind")
+    digest = metadata.get(_CHECKSUM_KEY)
+    if (
+        not isinstance(digest, str)
+        or len(digest) != len(_NO_CHECKSUM)
+        or _checksum(content, digest) != digest
+    ):
+        raise InvalidFileError("is damaged: its checksum does not match")
+    if stated.version != version:
+        raise InvalidFileError(
+            f"has format version {stated.version}; this Draftlight reads version {version}"
+        )
+    typed = _decoded(metadata[_HEADER_KEY], header)
     if typed is None:
-        raise Refused("has a header that makes no sense")
+        raise InvalidFileError("has an invalid header")
     try:
         return typed, load(content)
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise Refused(f"holds arrays that cannot be read ({error})") from None
+        raise InvalidFileError(f"holds arrays that cannot be read ({error})") from None
 
 
-def checked(arrays: Arrays, shapes: Mapping[str, tuple[type[np.generic], tuple[int, ...]]]) -> None:
-    """Raises `Refused` unless the arrays are exactly those, with these types and shapes."""
+def check_arrays(arrays: Arrays, shapes: Mapping[str, tuple[type[np.generic], tuple[int, ...]]]) -> None:
+    """Raises `InvalidFileError` unless the arrays have exactly these names, dtypes and shapes."""
     if arrays.keys() != shapes.keys():
-        raise Refused("does not hold the arrays it should")
+        raise InvalidFileError("does not contain the expected arrays")
     for name, (dtype, shape) in shapes.items():
         if arrays[name].dtype != dtype or arrays[name].shape != shape:
-            raise Refused(f"has “{name}” of the wrong size or type")
+            raise InvalidFileError(f"has an array an array “{name}” of the wrong size or type")
 
 
-def _texts(content: bytes) -> dict[str, Any]:
+def _metadata(content: bytes) -> dict[str, Any]:
     length = int.from_bytes(content[:8], "little")
     if len(content) < 8 or length > min(_MOST_HEADER_BYTES, len(content) - 8):
-        raise Refused("is damaged: it ends too early")
+        raise InvalidFileError("is damaged: it ends too early")
     try:
-        texts = msgspec.json.decode(content[8 : 8 + length], type=dict[str, Any]).get("__metadata__")
+        metadata = msgspec.json.decode(content[8 : 8 + length], type=dict[str, Any]).get("__metadata__")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Refused("is damaged: its header cannot be read") from None
-    return texts if isinstance(texts, dict) else {}
+        raise InvalidFileError("is damaged: its header cannot be read") from None
+    return metadata if isinstance(metadata, dict) else {}
 
 
-def _sum_field(digest: str) -> bytes:
-    # Inside the header's own text the quotes are escaped, so this occurs once.
-    return f'"{_SUM_KEY}":"{digest}"'.encode()
+def _checksum_field(digest: str) -> bytes:
+    # Quotes inside the header's JSON are escaped, so this occurs once.
+    return f'"{_CHECKSUM_KEY}":"{digest}"'.encode()
 
 
-def _sum_of(content: bytes, digest: str) -> str:
-    return hashlib.sha256(content.replace(_sum_field(digest), _sum_field(_NO_SUM), 1)).hexdigest()
+def _checksum(content: bytes, digest: str) -> str:
+    return hashlib.sha256(
+        content.replace(_checksum_field(digest), _checksum_field(_NO_CHECKSUM), 1)
+    ).hexdigest()
 
 
-def _convert(text: object, kind: type[H]) -> H | None:
+def _decoded(text: object, file_format: type[H]) -> H | None:
     if not isinstance(text, str):
         return None
     try:
-        return msgspec.json.decode(text, type=kind)
+        return msgspec.json.decode(text, type=file_format)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
+
+
+def read_file(path: Path, most_bytes: int) -> bytes:
+    """The content of a regular file. Raises `InvalidFileError` for other or larger files, and `OSError`."""
+    # Non-blocking: opening a pipe without a writer must not hang.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidFileError("is not a regular file")
+        if status.st_size > most_bytes:
+            raise InvalidFileError(f"is larger than {most_bytes // 1024:,} KiB, the limit for such a file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most_bytes)
+    finally:
+        os.close(descriptor)
+
+
+def write_whole(target: Path, content: bytes, *, keep: Path | None = None) -> None:
+    """Replaces `target` atomically by one rename; the previous file becomes `keep`, if given.
+
+    Raises `OSError`; `target` is then unchanged.
+    """
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    moved = False
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            remaining = memoryview(content)
+            while remaining:
+                remaining = remaining[os.write(descriptor, remaining) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if keep is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(target, keep)
+                moved = True
+        os.replace(temporary, target)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if moved and keep is not None:
+            with contextlib.suppress(OSError):
+                os.replace(keep, target)
+        raise
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the renames durable. Ignored where unsupported: the files are complete in either case."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,7 +1,7 @@
-"""Family: what is in memory of one tokenizer family: its tables' lives and `auto`'s calibration.
+"""Tables and calibration of one tokenizer family in memory, and the metadata of each table.
 
-Reads them from a folder and makes the pages that have to be written there. Takes no lock and
-writes nothing itself. Engine's thread, but for `Page`s, which whoever writes them works on alone.
+Reads them from a folder and prepares the files to write; takes no lock and writes nothing. Engine's thread,
+except for `PendingFile`s, which belong to the thread that writes them.
 """
 
 from __future__ import annotations
@@ -13,21 +13,31 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.drafting.evidence.calibration import Calibration
-from core.drafting.tables.ngram_table import ID_END, NgramTables
-from core.events import TableInfo
-from core.tables import calibration_file
-from core.tables.calibration_file import decode_calibration, encode_calibration
-from core.tables.container import Refused
-from core.tables.folder import Found, TableFolder, TableKey
-from core.tables.metadata import TableMetadata
-from core.tables.table_file import MOST_BYTES, SavedTable, decode_table, encode_table
+from core.drafting.calibration import Calibration
+from core.drafting.ngram_table import ID_END, NgramTable, NgramTables
+from core.events import TableDay, TableFigures, TableInfo, TableTeacher
+from core.tables.container import InvalidFileError
+from core.tables.folder import ReadResult, TableFolder, TableKey
+from core.tables.table_file import (
+    DAYS_KEPT,
+    MOST_BYTES,
+    MOST_CALIBRATION_BYTES,
+    SavedTable,
+    TableHeader,
+    decode_calibration,
+    decode_table,
+    encode_calibration,
+    encode_table,
+    make_header,
+)
 
 State = NDArray[np.float64]
 
 
-class Page(Struct):
-    """One file to write, from copies of what was in memory; `saved(bytes, now_s)` is told once it is."""
+class PendingFile(Struct):
+    """One file to write, made of copies of the memory's content; call `saved(bytes, now_s)` once it is on
+    disk.
+    """
 
     name: str
     entries: int
@@ -36,7 +46,10 @@ class Page(Struct):
 
 
 class Family:
-    """`tables` are those of all families. `why_not_saved` is empty where this process saves."""
+    """One tokenizer family. `tables` holds the tables of all families.
+
+    `why_not_saved` is empty if this process saves the family.
+    """
 
     def __init__(self, fingerprint: str, name: str, vocabulary: int, tables: NgramTables) -> None:
         self.fingerprint = fingerprint
@@ -51,38 +64,40 @@ class Family:
 
     # ---- looking in
 
-    def lives(self) -> tuple[TableMetadata, ...]:
-        """Of every table in memory. Registers those that drafters made since: engine's thread only."""
-        for table in self._tables.of_family(self.fingerprint):
+    def records(self) -> tuple[TableMetadata, ...]:
+        """Metadata of every table in memory, including those that drafters made since the last call. Engine's
+        thread.
+        """
+        for table in self._tables.for_family(self.fingerprint):
             key = TableKey(self.fingerprint, table.n, table.slots)
             if key not in self._lives:
                 self._lives[key] = TableMetadata(table, time.time())
         return tuple(self._lives.values())
 
-    def life(self, key: TableKey) -> TableMetadata | None:
-        """Of the table of that shape, if it is in memory."""
-        self.lives()
+    def record(self, key: TableKey) -> TableMetadata | None:
+        """Metadata of the table with that shape, if it is in memory."""
+        self.records()
         return self._lives.get(key)
 
     @property
     def entries(self) -> int:
         """Used slots of all its tables."""
-        return sum(life.table.used for life in self.lives())
+        return sum(record.table.used for record in self.records())
 
     @property
     def is_saved(self) -> bool:
-        return self._is_calibration_saved and all(life.is_saved for life in self.lives())
+        return self._is_calibration_saved and all(record.is_saved for record in self.records())
 
     def infos(self, folder: TableFolder | None) -> tuple[TableInfo, ...]:
-        """Descriptions of its tables that `lives` returned so far. Any thread."""
+        """Descriptions of the tables that the last `records` returned. Any thread."""
         return tuple(
-            life.info(
+            record.info(
                 self.fingerprint,
                 self.name,
-                has_previous=folder is not None and folder.has_previous(self._key(life).file),
+                has_previous=folder is not None and folder.has_previous(self._key(record).file),
                 why_not_saved=self.why_not_saved,
             )
-            for life in tuple(self._lives.values())
+            for record in tuple(self._lives.values())
         )
 
     @property
@@ -96,19 +111,19 @@ class Family:
 
     # ---- changes
 
-    def learn(self, day: str) -> None:
-        """An answer ended on `day`."""
-        for life in self.lives():
-            life.credit(self.model, day)
+    def answer_finished(self, day: str) -> None:
+        """Credits what the last answer wrote to the model and to `day`."""
+        for record in self.records():
+            record.credit(self.model, day)
 
     def forget(self) -> None:
-        """Nothing was ever learned."""
+        """Drops all tables and the calibration from memory."""
         self._tables.forget(self.fingerprint)
         self._lives, self.calibration = {}, Calibration()
         self._saved_calibration = self.calibration.state()
 
-    def take(self, saved: SavedTable, size_bytes: int) -> None:
-        """A table from a file of this family replaces the one of its shape."""
+    def install(self, saved: SavedTable, size_bytes: int) -> None:
+        """Replaces the table of the same shape by one from a file of this family."""
         header = saved.header
         table = self._tables.table(self.fingerprint, header.n, header.slots)
         table.restore(saved.entries, header.figures)
@@ -123,7 +138,7 @@ class Family:
         return f"{self.fingerprint[:16]}-auto.safetensors"
 
     def read(self, folder: TableFolder) -> list[str]:
-        """Replace all of it by what is saved. Returns what was refused, in sentences."""
+        """Replaces everything by the saved files. Returns a sentence for each problem."""
         self.forget()
         notes: list[str] = []
         for named in folder.keys(self.fingerprint):
@@ -131,45 +146,48 @@ class Family:
             saved, found = read_table(folder, key, self.vocabulary)
             notes += found.notes
             if saved is not None:
-                self.take(saved, found.size_bytes)
+                self.install(saved, found.size_bytes)
             elif found.notes:
-                notes.append("A fresh table takes its place.")
+                notes.append("A new table takes its place.")
         state, other = folder.read(
-            self.calibration_file, self.fingerprint, self._calibration_of, calibration_file.MOST_BYTES
+            self.calibration_file, self.fingerprint, self._calibration_of, MOST_CALIBRATION_BYTES
         )
         if state is not None and state[0] is not None:
             self.calibration.restore(state[0])
             self._saved_calibration = state[0]
         return notes + other.notes
 
-    def pages(self, *, all_of_it: bool = False) -> list[Page]:
-        """What has to be written, or all tables; copies."""
-        pages = [self._table_page(life) for life in self.lives() if all_of_it or not life.is_saved]
+    def pending_files(self, *, force: bool = False) -> list[PendingFile]:
+        """The files that have to be written, from copies; `force` includes unchanged tables."""
+        pending_files = [
+            self._pending_table(record) for record in self.records() if force or not record.is_saved
+        ]
         if not self._is_calibration_saved:
-            pages.append(self._calibration_page(self.calibration.state()))
-        return pages
+            pending_files.append(self._pending_calibration(self.calibration.state()))
+        return pending_files
 
-    def encoded(self, life: TableMetadata) -> bytes:
-        """One of its tables as the content of a file."""
-        return self._table_page(life).content()
+    def encode_table_of(self, record: TableMetadata) -> bytes:
+        """The content of a file with this table."""
+        return self._pending_table(record).content()
 
-    def _table_page(self, life: TableMetadata) -> Page:
-        mark, copy = life.mark(), life.table.copy()
-        header = life.header(self.fingerprint, self.name, time.time())
-        return Page(
-            self._key(life).file,
+    def _pending_table(self, record: TableMetadata) -> PendingFile:
+        mark, copy = record.mark(), record.table.copy()
+        header = record.header(self.fingerprint, self.name, time.time())
+        return PendingFile(
+            self._key(record).file,
             copy.used,
-            # Finding the used slots of a large table takes 10 ms, the copy 1 to 8: the writer finds them.
+            # Finding the used slots of a large table takes 10 ms, the copy 1 to 8: the writing thread finds
+            # them.
             lambda: encode_table(SavedTable(header, copy.entries())),
-            lambda size_bytes, now_s: life.saved(mark, size_bytes, now_s),
+            lambda size_bytes, now_s: record.saved(mark, size_bytes, now_s),
         )
 
-    def _calibration_page(self, state: State) -> Page:
+    def _pending_calibration(self, state: State) -> PendingFile:
         def saved(size_bytes: int, now_s: float) -> None:
             self._saved_calibration = state
 
         family, name, now_s = self.fingerprint, self.name, time.time()
-        return Page(
+        return PendingFile(
             self.calibration_file,
             0,
             lambda: encode_calibration(state, family=family, family_name=name, updated_s=now_s),
@@ -179,28 +197,144 @@ class Family:
     def _calibration_of(self, content: bytes) -> tuple[State | None]:
         header, state = decode_calibration(content)
         if header.family != self.fingerprint:
-            raise Refused(f"belongs to another tokenizer family, {header.family_name}")
+            raise InvalidFileError(f"belongs to another tokenizer family, {header.family_name}")
         return (state,)
 
-    def _key(self, life: TableMetadata) -> TableKey:
-        return TableKey(self.fingerprint, life.table.n, life.table.slots)
+    def _key(self, record: TableMetadata) -> TableKey:
+        return TableKey(self.fingerprint, record.table.n, record.table.slots)
 
 
 def read_table(
     folder: TableFolder, key: TableKey, vocabulary: int = ID_END
-) -> tuple[SavedTable | None, Found]:
-    """The newest table of `key` that is no file of something else, and can be used."""
+) -> tuple[SavedTable | None, ReadResult]:
+    """The newest valid saved table of `key`, with ids below `vocabulary`."""
 
     def decode(content: bytes) -> SavedTable:
         table = decode_table(content, vocabulary=vocabulary)
         header = table.header
         if not header.family.startswith(key.family):
-            raise Refused(f"belongs to another tokenizer family, {header.family_name}")
+            raise InvalidFileError(f"belongs to another tokenizer family, {header.family_name}")
         if (header.n, header.slots) != (key.n, key.slots):
-            raise Refused(f"holds a table of another shape, n {header.n} with {header.slots:,} slots")
+            raise InvalidFileError(
+                f"contains a table of another shape (n {header.n}, {header.slots:,} slots)"
+            )
         return table
 
     saved, found = folder.read(key.file, key.family, decode, MOST_BYTES)
     if saved is not None and found.notes:
-        found.notes.append("The generation saved before it is used.")
+        found.notes.append("The previous save is used.")
     return saved, found
+
+
+class TableMetadata:
+    """Metadata of one table in memory: the models that wrote it, statistics per day, and the saved state.
+
+    Counters of a table only grow; their growth is credited to the loaded model and to the day. `header` is
+    that of the file from which the table was read, if any.
+    """
+
+    def __init__(
+        self, table: NgramTable, now_s: float, header: TableHeader | None = None, size_bytes: int = 0
+    ) -> None:
+        self.table = table
+        self.created_s = header.created_s if header else now_s
+        self.updated_s = header.updated_s if header else 0.0
+        self.size_bytes = size_bytes
+        self._teachers = {t.model: t.entries for t in header.learned_from} if header else {}
+        self._days: list[TableDay] = list(header.days) if header else []
+        # A table that was not read from a file was made by a drafter during an answer: nothing is credited
+        # yet.
+        figures = table.figures() if header else TableFigures()
+        self._credited = self._saved_changes = table.changes if header else 0
+        self._tested, self._accepted = figures.tested, figures.accepted
+        self._saved_activity = (figures.inserts, figures.lookups)
+
+    def credit(self, model: str, day: str) -> None:
+        """Credits the changes since the last call to `model` and to `day` (like 2026-11-21)."""
+        changes = self.table.changes - self._credited
+        figures = self.table.figures()
+        if changes:
+            self._teachers[model] = self._teachers.get(model, 0) + changes
+        tested, accepted = figures.tested - self._tested, figures.accepted - self._accepted
+        if changes or tested:
+            if self._days and self._days[-1].day == day:
+                last = self._days.pop()
+                tested, accepted = tested + last.tested, accepted + last.accepted
+            self._days.append(TableDay(day, figures.used, tested, accepted))
+            del self._days[:-DAYS_KEPT]
+        self._credited, self._tested, self._accepted = self.table.changes, figures.tested, figures.accepted
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether there was no activity since the last save. An unused table needs none."""
+        return self._activity() == self._saved_activity
+
+    def mark(self) -> tuple[int, tuple[int, int]]:
+        """Identifies the current content; pass it to `saved` once that is on disk."""
+        return self.table.changes, self._activity()
+
+    def saved(self, mark: tuple[int, tuple[int, int]], size_bytes: int, now_s: float) -> None:
+        """Records that the content at `mark` is on disk."""
+        self._saved_changes, self._saved_activity = mark
+        self.size_bytes, self.updated_s = size_bytes, now_s
+
+    def header(self, family: str, family_name: str, now_s: float) -> TableHeader:
+        """The header of a file with the current content."""
+        return make_header(
+            family,
+            family_name,
+            self.table.n,
+            self.table.figures(),
+            self.teachers,
+            tuple(self._days),
+            self.created_s,
+            now_s,
+        )
+
+    def info(self, family: str, family_name: str, *, has_previous: bool, why_not_saved: str) -> TableInfo:
+        """A description for the user interface."""
+        return TableInfo(
+            family,
+            family_name,
+            self.table.n,
+            self.table.figures(),
+            self.teachers,
+            tuple(self._days),
+            self.created_s,
+            self.updated_s,
+            self.size_bytes,
+            has_previous,
+            True,
+            self.table.changes - self._saved_changes,
+            why_not_saved,
+        )
+
+    @property
+    def teachers(self) -> tuple[TableTeacher, ...]:
+        """The models that wrote entries, most entries first."""
+        most_first = sorted(self._teachers.items(), key=lambda pair: -pair[1])
+        return tuple(TableTeacher(model, entries) for model, entries in most_first)
+
+    def _activity(self) -> tuple[int, int]:
+        figures = self.table.figures()
+        return figures.inserts, figures.lookups
+
+
+def saved_info(header: TableHeader, *, size_bytes: int, has_previous: bool) -> TableInfo:
+    """The description of a table that is only on disk."""
+    return TableInfo(
+        header.family,
+        header.family_name,
+        header.n,
+        TableFigures(**_as_dict(header.figures)),
+        tuple(TableTeacher(t.model, t.entries) for t in header.learned_from),
+        tuple(TableDay(d.day, d.used, d.tested, d.accepted) for d in header.days),
+        header.created_s,
+        header.updated_s,
+        size_bytes,
+        has_previous,
+    )
+
+
+def _as_dict(figures: TableFigures) -> dict[str, int]:
+    return {name: getattr(figures, name) for name in TableFigures.__struct_fields__}

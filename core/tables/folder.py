@@ -1,16 +1,16 @@
-"""TableFolder: the tables' files on disk: names, generations, locks, what is set aside.
+"""TableFolder: the tables' files on disk, with generations, locks and quarantine.
 
     <family>-n<n>-<slots>.safetensors             a table; <family> is 16 digits of the fingerprint
     <family>-auto.safetensors                     what auto learned about its guesses
-    <either>.previous                             the generation before
+    <either>.previous                             the previous generation
     <any>.refused-<time>                          set aside: could not be used, never deleted
     <family>.lock                                 held by the process that writes this family
 
-Invariant: whenever a process dies, the file or its previous generation is there and whole. A file
-is written under another name, synced, and takes the name in one rename. Files can be read by their
-owner only. Only who holds a family's lock writes its files, and that includes setting aside.
+Invariant: whenever a process dies, the file or its previous generation exists and is complete. A file is
+written under another name, synced, and renamed. Only the owner can read the files. Only the process that
+holds a family's lock writes, renames or sets aside its files.
 
-Every error of the disk is a `TableError` that says what to do. Any one thread at a time.
+Every error of the disk is a `TableError` with advice. One thread at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +28,7 @@ from msgspec import Struct
 
 from core.errors import TableError
 from core.system.paths import shown
-from core.tables.container import Refused
+from core.tables.container import InvalidFileError, read_file, write_whole
 
 _FINGERPRINT = re.compile(r"[0-9a-z]{1,64}")
 PREVIOUS = ".previous"
@@ -40,7 +39,9 @@ T = TypeVar("T")
 
 
 class TableKey(Struct, frozen=True, order=True):
-    """Which table. `family` is the whole fingerprint, or its first 16 digits where only a name is known."""
+    """Identifies a table. `family` is the fingerprint, or its first 16 digits if only a file name is
+    known.
+    """
 
     family: str
     n: int
@@ -51,15 +52,15 @@ class TableKey(Struct, frozen=True, order=True):
         return f"{self.family[:16]}-n{self.n}-{self.slots}.safetensors"
 
 
-class Found(Struct):
-    """What was read: the file's size, and a sentence for each file that could not be used."""
+class ReadResult(Struct):
+    """The size of the file read, and a sentence for each file that could not be used."""
 
     size_bytes: int = 0
     notes: list[str] = []
 
 
 class TableFolder:
-    """`path` need not exist; it is made when something is first written."""
+    """`path` need not exist; it is created at the first write."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -68,7 +69,9 @@ class TableFolder:
     # ---- who writes
 
     def lock(self, family: str) -> str:
-        """Take the family's lock for this process. Returns why not, in words; empty if it is held."""
+        """Acquires the family's lock for this process. Returns the reason for a failure; empty if it is
+        held.
+        """
         name = family[:16]
         if name in self._locks:
             return ""
@@ -81,24 +84,26 @@ class TableFolder:
         except (OSError, NotImplementedError) as error:
             return f"{self.path} cannot be written ({_reason(error)})"
         self._locks[name] = lock
-        self._sweep(name)
+        self._remove_unfinished(name)
         return ""
 
     def unlock(self, family: str) -> None:
-        """Give the lock back, if it is held."""
+        """Releases the lock, if it is held."""
         lock = self._locks.pop(family[:16], None)
         if lock is not None:
             lock.release()
 
     @contextlib.contextmanager
-    def writing(self, family: str) -> Iterator[None]:
-        """Hold the lock for a moment, or longer if it was held already. Raises `TableError` if it cannot,
-        and for what is no fingerprint: files are called by it.
+    def hold_lock(self, family: str) -> Iterator[None]:
+        """Holds the lock within the block, and longer if it was held before.
+
+        Raises `TableError` if the lock cannot be acquired, or if `family` is not a fingerprint, because file
+        names contain it.
         """
         if not _FINGERPRINT.fullmatch(family):
             raise TableError(
-                f"“{shown(family)}” is no tokenizer family.",
-                "`draftlight tables list` names those there are.",
+                f"“{shown(family)}” is not the fingerprint of a tokenizer family.",
+                "Run `draftlight tables list` to list the families.",
             )
         held = family[:16] in self._locks
         why_not = self.lock(family)
@@ -122,7 +127,7 @@ class TableFolder:
     # ---- reading
 
     def keys(self, family: str | None = None) -> list[TableKey]:
-        """The tables that have a file, of one family or of all, as named there."""
+        """The tables with a file, of one family or of all, by file name."""
         keys = set()
         for name in self._names():
             match = _TABLE_NAME.fullmatch(name)
@@ -132,13 +137,12 @@ class TableFolder:
 
     def read(
         self, name: str, family: str, decode: Callable[[bytes], T], most_bytes: int
-    ) -> tuple[T | None, Found]:
-        """The newest generation of `name` that `decode` does not refuse; None if there is none.
+    ) -> tuple[T | None, ReadResult]:
+        """The newest generation of `name` that `decode` accepts; None if there is none.
 
-        What is refused is set aside if this process holds the lock. Raises nothing: what is wrong
-        with the files is in the notes.
+        Invalid files are set aside if this process holds the lock. Does not raise: problems are in the notes.
         """
-        found = Found()
+        found = ReadResult()
         for path in (self.path / name, self.path / f"{name}{PREVIOUS}"):
             try:
                 content = read_file(path, most_bytes)
@@ -148,7 +152,7 @@ class TableFolder:
             except OSError as error:
                 found.notes.append(f"{path.name} could not be read: {_reason(error)}.")
                 continue
-            except Refused as refusal:
+            except InvalidFileError as refusal:
                 aside = self._set_aside(path) if self.holds(family) else "left alone"
                 found.notes.append(f"{path.name} {refusal}; it was {aside}.")
                 continue
@@ -157,19 +161,19 @@ class TableFolder:
         return None, found
 
     def has_previous(self, name: str) -> bool:
-        """Whether there is an older generation of `name`."""
+        """Whether `name` has a previous generation."""
         return (self.path / f"{name}{PREVIOUS}").is_file()
 
     def set_aside(self) -> tuple[str, ...]:
-        """Names of the files that could not be used."""
+        """Names of the files that were set aside."""
         return tuple(sorted(name for name in self._names() if _REFUSED in name))
 
     # ---- writing
 
     def write(self, name: str, content: bytes) -> None:
-        """Make `content` the newest generation of `name`, and the one before the previous.
+        """Makes `content` the newest generation of `name`, and the current one the previous.
 
-        The lock must be held. Raises `TableError`; then the newest generation is what it was.
+        The lock must be held. Raises `TableError`; the newest generation is then unchanged.
         """
         target = self.path / name
         try:
@@ -177,20 +181,23 @@ class TableFolder:
         except OSError as error:
             raise TableError(
                 f"{target} could not be saved: {_reason(error)}.",
-                "Make room or make the folder writable. Until then the last saved table stays as it is.",
+                "Free some disk space or make the folder writable. The last saved table is unchanged.",
             ) from error
 
-    def go_back(self, name: str) -> None:
-        """Make the previous generation of `name` the newest. The lock must be held. Raises `TableError`."""
+    def restore_previous(self, name: str) -> None:
+        """Makes the previous generation of `name` the newest. The lock must be held. Raises `TableError`."""
         try:
             os.replace(self.path / f"{name}{PREVIOUS}", self.path / name)
         except OSError as error:
-            raise TableError(f"{name} has no previous generation to use: {_reason(error)}.") from error
+            raise TableError(
+                f"The previous generation of {name} cannot be restored: {_reason(error)}."
+            ) from error
 
     def erase(self, family: str) -> int:
-        """Delete every file of the family but its lock, set aside and unfinished ones too; how many.
+        """Deletes every file of the family except its lock, including set-aside and unfinished ones; returns
+        their number.
 
-        The lock must be held. Raises `TableError` that names the first file that stays.
+        The lock must be held. Raises `TableError` that names the first file that could not be deleted.
         """
         count = 0
         for name in self._names():
@@ -213,8 +220,8 @@ class TableFolder:
         except OSError:
             return []
 
-    def _sweep(self, name: str) -> None:
-        """Remove what a process that died while saving left unfinished."""
+    def _remove_unfinished(self, name: str) -> None:
+        """Removes unfinished files of a process that died while saving."""
         for unfinished in self._names():
             if unfinished.startswith(f".{name}-") and unfinished.endswith(".tmp"):
                 with contextlib.suppress(OSError):
@@ -229,63 +236,6 @@ class TableFolder:
         except OSError as error:
             return f"left alone ({_reason(error)})"
         return f"set aside as {name}"
-
-
-def read_file(path: Path, most_bytes: int) -> bytes:
-    """The whole of a regular file. Raises `Refused` for what is none or too large, and `OSError`."""
-    # Not blocking: a pipe with nobody at its other end must not hang whoever opens it.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise Refused("is not a regular file")
-        if facts.st_size > most_bytes:
-            raise Refused(f"is larger than {most_bytes // 1024:,} KiB, which no such file is")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(most_bytes)
-    finally:
-        os.close(descriptor)
-
-
-def write_whole(target: Path, content: bytes, *, keep: Path | None = None) -> None:
-    """Put a file in its place in one rename; what was there goes to `keep`, if that is given.
-
-    Raises `OSError`, and then `target` is what it was.
-    """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    moved = False
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        if keep is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.replace(target, keep)
-                moved = True
-        os.replace(temporary, target)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if moved and keep is not None:
-            with contextlib.suppress(OSError):
-                os.replace(keep, target)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renames last. The files are whole either way, so a system that cannot is let be."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _reason(error: Exception) -> str:

@@ -1,27 +1,33 @@
-"""One n-gram table as a file: the used slots only.
+"""File formats of one n-gram table (used slots only) and of `auto`'s calibration.
 
-    slots    uint32 [used]   the slots' numbers, ascending
-    tokens   uint32 [used]   the token each holds
-    ages     uint8  [used]   how many epochs ago it was written
+    slots    uint32 [used]             the used slots, ascending
+    tokens   uint32 [used]             the token in each
+    ages     uint8  [used]             its age in epochs
 
-Nothing in a file is believed: every count, size, number and id is checked before a table is made
-of it. Knows no folder.
+    state    float64 [KINDS · 3 + 1]   `Calibration.state`: counts only, no token of any chat
+
+Every count, size, number and id is checked before a table is made. The calibration's counts correct given
+weights: with other weights, a saved state is out of date.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+import hashlib
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from msgspec import Meta, Struct
+from numpy.typing import NDArray
 
-from core.drafting.tables.ngram_table import ID_END, MULTIPLIER, Entries
+from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
+from core.drafting.ngram_table import ID_END, MULTIPLIER, Entries
 from core.events import TableDay, TableFigures, TableTeacher
-from core.tables.container import Refused, checked, decode, encode
+from core.tables.container import InvalidFileError, check_arrays, decode, encode
 
 FORMAT = "draftlight-table"
 VERSION = 1
-# The largest table, full, is 38 MB.
+# The largest table takes 38 MB when full.
 MOST_BYTES = 64 * 1024 * 1024
 DAYS_KEPT = 60
 _TEACHERS_KEPT = 32
@@ -33,7 +39,7 @@ _Time = Annotated[float, Meta(ge=0, lt=2**40)]
 
 
 class _Figures(TableFigures, frozen=True):
-    """Bounds for what comes from a file."""
+    """Bounds for counters from a file."""
 
     used: _Count = 0
     slots: Annotated[int, Meta(ge=2**12, le=2**22)] = 2**12
@@ -58,7 +64,7 @@ class _Day(TableDay, frozen=True):
 
 
 class TableHeader(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a file says of itself. Times are Unix seconds; `days` and `learned_from` as in `TableInfo`."""
+    """Header of a table file. Times are Unix seconds; `days` and `learned_from` as in `TableInfo`."""
 
     format: str
     version: int
@@ -94,7 +100,7 @@ def make_header(
     created_s: float,
     updated_s: float,
 ) -> TableHeader:
-    """A header of the current version; of teachers and days the most important are kept."""
+    """A header of the current version with the most active models and the latest days."""
     teachers = sorted(learned_from, key=lambda teacher: -teacher.entries)[:_TEACHERS_KEPT]
     return TableHeader(
         FORMAT,
@@ -118,20 +124,65 @@ def encode_table(table: SavedTable) -> bytes:
 
 
 def decode_table(content: bytes, *, vocabulary: int = ID_END) -> SavedTable:
-    """The table in `content`, whose ids are below `vocabulary`. Raises `Refused`."""
+    """The table in `content`, with ids below `vocabulary`. Raises `InvalidFileError`."""
     header, arrays = decode(content, TableHeader, FORMAT, VERSION)
     used, slots = header.figures.used, header.slots
     if header.multiplier != MULTIPLIER:
-        raise Refused("was made with another hash")
+        raise InvalidFileError("was written with another hash function")
     if slots & (slots - 1) or used > slots:
-        raise Refused(f"claims {used:,} entries in {slots:,} slots, which cannot be")
-    checked(
+        raise InvalidFileError(f"has an impossible size: {used:,} entries in {slots:,} slots")
+    check_arrays(
         arrays, {"slots": (np.uint32, (used,)), "tokens": (np.uint32, (used,)), "ages": (np.uint8, (used,))}
     )
     entries = Entries(arrays["slots"], arrays["tokens"], arrays["ages"])
     if used:
         if int(entries.slots[-1]) >= slots or bool((entries.slots[1:] <= entries.slots[:-1]).any()):
-            raise Refused("has slots out of order or outside the table")
+            raise InvalidFileError("has slots out of order or outside the table")
         if int(entries.tokens.max()) >= min(vocabulary, ID_END):
-            raise Refused(f"holds ids outside the model's vocabulary of {vocabulary:,}")
+            raise InvalidFileError(f"holds ids outside the model's vocabulary of {vocabulary:,}")
     return SavedTable(header, entries)
+
+
+CALIBRATION_FORMAT = "draftlight-calibration"
+CALIBRATION_VERSION = 1
+MOST_CALIBRATION_BYTES = 64 * 1024
+
+
+class CalibrationHeader(Struct, frozen=True, forbid_unknown_fields=True):
+    """`basis` identifies the weights that the counts correct."""
+
+    format: str
+    version: int
+    family: Fingerprint
+    family_name: Annotated[str, Meta(max_length=200)]
+    basis: str
+    updated_s: float
+
+
+def basis() -> str:
+    """Identifies the weights of this version."""
+    return hashlib.sha256(msgspec.json.encode((WEIGHTS, WEIGHTS_LEARNED))).hexdigest()[:16]
+
+
+def encode_calibration(
+    state: NDArray[np.float64], *, family: str, family_name: str, updated_s: float
+) -> bytes:
+    """The file's content."""
+    header = CalibrationHeader(
+        CALIBRATION_FORMAT, CALIBRATION_VERSION, family, family_name[:200], basis(), updated_s
+    )
+    return encode(header, {"state": state})
+
+
+def decode_calibration(content: bytes) -> tuple[CalibrationHeader, NDArray[np.float64] | None]:
+    """Header and state; the state is None if it corrects other weights. Raises `InvalidFileError`."""
+    header, arrays = decode(content, CalibrationHeader, CALIBRATION_FORMAT, CALIBRATION_VERSION)
+    if header.basis != basis():
+        return header, None
+    state: NDArray[Any] = Calibration().state()
+    check_arrays(arrays, {"state": (np.float64, state.shape)})
+    try:
+        Calibration().restore(arrays["state"])
+    except ValueError as error:
+        raise InvalidFileError(f"has invalid counts ({error})") from None
+    return header, arrays["state"]

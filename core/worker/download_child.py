@@ -13,8 +13,7 @@ import threading
 
 from core.errors import DraftlightError
 from core.events import DownloadProgress, encode, failure
-from core.models.library.download import Download, standing
-from core.models.library.meter import Meter
+from core.models.library.download import Download, Meter, standing
 
 
 def main(model: str) -> int:

@@ -68,7 +68,7 @@ from core.worker.folders_in_use import FoldersInUse
 from core.worker.model_service import ModelService
 
 if TYPE_CHECKING:  # importing it loads numpy, and MLX must be prepared before
-    from core.tables.memory import Done
+    from core.tables.memory import TableResult
 
 _TICKS_A_BEAT = round(1.0 / TICK_S)
 # A window that is gone does not wait for a long forward to end, but for the tables to be on the disk.
@@ -289,11 +289,11 @@ class _Worker:
         return not self._queue.empty() or self._closing.is_set()
 
     def _list_tables(self, request: str) -> None:
-        from core.tables.listing import table_list
+        from core.tables.memory import table_list
 
         self._channel.send(table_list(self._engine.memory, request))
 
-    def _done(self, request: str, action: TableAction, done: Done) -> None:
+    def _done(self, request: str, action: TableAction, done: TableResult) -> None:
         self._channel.send(
             TableDone(
                 request,

@@ -260,11 +260,17 @@ def answer(command: Generate) -> None:
         stats = replace(stats, reused_tokens=9 + len(command.continuation))
     effective = effective_of(command)
     if reading:
-        kept, all_of_it = reading.read_tokens, reading.prompt_tokens
-        stats = replace(stats, prompt_tokens=all_of_it, read_tokens=kept, skipped_tokens=all_of_it - kept)
+        read, all_of_it = reading.read_tokens, reading.prompt_tokens
+        stats = replace(stats, prompt_tokens=all_of_it, read_tokens=read, skipped_tokens=all_of_it - read)
         stats = replace(stats, prefill_s=3.0, score_s=1.0)
         effective = replace(effective, reading="sparse", scorer="lexical")
-    send(Finished(request, reason, stats, effective))
+    cited: tuple[Passage, ...] = ()
+    if reading and "cite" in question:
+        # The best twice, and one that was skipped.
+        kept = [each for each in reading.passages if each.kept and each.source >= 0]
+        skipped = next(each for each in reading.passages if not each.kept and each.source >= 0)
+        cited = (kept[-1], kept[-1], skipped, kept[1])
+    send(Finished(request, reason, stats, effective, sources=cited))
 
 
 def suggest_title(command: SuggestTitle) -> None:

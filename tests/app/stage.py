@@ -35,15 +35,17 @@ def play(
     silence_s: float = 15.0,
     model: str = "starter",
     folder: Path | None = None,
+    errors: Sequence[str] = (),
 ) -> None:
     """Open the window, play `scene`, close it, and look for what is left.
 
-    Chats are kept in `folder`; without one they are forgotten.
+    Chats are kept in `folder`; without one they are forgotten. `errors` are the messages of the exceptions
+    that the loop has to report.
     """
-    errors: list[str] = []
+    found: list[str] = []
     loop = QEventLoop(application)
     loop.set_exception_handler(
-        lambda _, context: errors.append(str(context.get("exception") or context["message"]))
+        lambda _, context: found.append(str(context.get("exception") or context["message"]))
     )
     asyncio.set_event_loop(loop)
 
@@ -51,6 +53,7 @@ def play(
         window = MainWindow(Theme("light"), model, command, silence_s=silence_s, home=Home(folder))
         if window.controller.home.preferences.now.window is None:
             window.resize(START_SIZE)  # the screen of tests is smaller than any that people have
+            window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
         window.show()
         window.start()
         try:
@@ -69,7 +72,7 @@ def play(
     finally:
         asyncio.set_event_loop(None)
         application.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
-    assert errors == []
+    assert found == list(errors)
     assert application.topLevelWidgets() == []
 
 

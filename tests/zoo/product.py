@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from core.answer_format import AnswerFormat, CallArguments, CallBegun, Text, Thought
-from core.decoding.detokenise import TokenTexts
+from core.decoding.text import TokenTexts
 from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message, Token, Tool, ToolCall
 from core.models.prompt import Prompt

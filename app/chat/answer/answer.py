@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QRect, Qt, Signal
-from PySide6.QtGui import QEnterEvent, QGuiApplication, QResizeEvent
+from PySide6.QtGui import QEnterEvent, QGuiApplication, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat.answer import stats_line, strings
@@ -19,6 +19,7 @@ from app.chat.answer.answer_footer import AnswerFooter
 from app.chat.answer.entry import Reply
 from app.chat.reading.reading_card import ReadingCard
 from app.chat.reading.reading_facts import everything_s, everything_words, fits, is_worth_showing
+from app.chat.reading.sources import sources_of
 from app.chat.tokens import token_strip
 from app.chat.tokens.token_facts import TokenFacts, facts_of
 from app.richtext.canvas.accessible_text import announce
@@ -44,7 +45,9 @@ class AnswerView(QWidget):
     everything_requested = Signal()
     more_requested = Signal()
     stop_requested = Signal()
-    place_chosen = Signal(object)  # events.Passage
+    place_chosen = Signal(object)  # events.Passage, on the map that is read
+    source_chosen = Signal(object)  # Source
+    chosen = Signal()  # a press of the mouse anywhere in it
     branch_requested = Signal()
     version_requested = Signal(int)  # its place
     compare_requested = Signal()
@@ -73,7 +76,7 @@ class AnswerView(QWidget):
         self.footer.more_requested.connect(self.more_requested)
         self.footer.branch_requested.connect(self.branch_requested)
         self.footer.copy_requested.connect(self._copy)
-        self.footer.place_chosen.connect(self.place_chosen)
+        self.footer.source_chosen.connect(self.source_chosen)
         self.footer.version_requested.connect(self.version_requested)
         self.footer.compare_requested.connect(self.compare_requested)
 
@@ -164,7 +167,10 @@ class AnswerView(QWidget):
                 if self._reply.imported
                 else stats_line.cut_off_parts(self.body.table, alone)
             )
-        self.footer.finish(parts, notes, finished.sources if finished else ())
+        passages = finished.sources if finished else ()
+        self.footer.finish(
+            parts, notes, sources_of(passages, self.text, self._reply.documents, self._reply.reading)
+        )
         self.footer.show_version(self._reply.place, self._reply.versions)
         if finished and finished.effective.reading == "sparse" and fits(finished.stats):
             stats = finished.stats
@@ -185,6 +191,9 @@ class AnswerView(QWidget):
     def set_mode(self, mode: TintMode) -> None:
         """When tints show."""
         self.body.set_mode(mode)
+        if self.footer.strip.isHidden() != (mode == "never"):
+            self.footer.strip.setVisible(mode != "never")
+            self.height_changed.emit()
 
     def set_newest(self, newest: bool) -> None:
         """Whether this is the newest finished answer, whose actions always show."""
@@ -275,6 +284,10 @@ class AnswerView(QWidget):
         cell = px_rect(self.footer.strip.cell(token)).toAlignedRect()
         origin = self.footer.strip.mapTo(self, cell.topLeft())
         self.token_pointed.emit(self, token, QRect(origin, cell.size()))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self.chosen.emit()
+        super().mousePressEvent(event)
 
     def enterEvent(self, event: QEnterEvent) -> None:
         self._hovered = True

@@ -256,7 +256,9 @@ class AnswerBody(TextCanvas):
         """Add the inks of `piece` from token `first_token` on."""
         table = self.table
         spans = list(spans_of(piece.segments, table, first_token))
-        inks.extend(piece.text, spans, [(table[span.token].origin, table[span.token].step) for span in spans])
+        inks.extend(
+            piece.text, spans, [(table.origin_of(span.token), table[span.token].step) for span in spans]
+        )
 
     def _place_parts(self) -> None:
         self.place_copies()
@@ -387,7 +389,8 @@ class AnswerBody(TextCanvas):
             return  # its head says that the model is at work
         if box and box.layout.lines:
             line = box.layout.lines[-1]
-            x = box.text_left + line.x_at(line.end) + _CARET_GAP_PX
+            end = box.text_left + line.x_at(line.end)
+            x = end - _CARET_GAP_PX - _CARET_WIDTH_PX if line.chunk.rtl else end + _CARET_GAP_PX
             middle = box.text_top + line.top + box.layout.style.line_px / 2
         caret_px = _CARET_HEIGHT_PX * self._theme.zoom
         painter.fillRect(

@@ -20,13 +20,14 @@ from app.chat.answer.stats_label import StatsLabel
 from app.chat.answer.stats_line import StatsPart
 from app.chat.answer.version_switch import VersionSwitch
 from app.chat.reading import strings as reading_strings
+from app.chat.reading.sources import Source
 from app.chat.tokens import token_strip
 from app.chat.tokens.token_strip import TokenStrip
 from app.controls.buttons.button import Button
 from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
 from app.theme.zoom import px, px_size
-from core.events import Passage, Token
+from core.events import Token
 
 _STRIP_BOTTOM_PX = token_strip.REACH_PX + token_strip.HEIGHT_PX
 _STATS_GAP_PX = 7
@@ -46,7 +47,7 @@ class AnswerFooter(QWidget):
     everything_requested = Signal()
     more_requested = Signal()
     branch_requested = Signal()
-    place_chosen = Signal(object)  # events.Passage
+    source_chosen = Signal(object)  # Source
     version_requested = Signal(int)  # its place
     compare_requested = Signal()
 
@@ -79,7 +80,7 @@ class AnswerFooter(QWidget):
         self._copy.clicked.connect(self._copy.show_done)
         self._again.clicked.connect(self.regenerate_requested)
         self._branch.clicked.connect(self.branch_requested)
-        self.sources.place_chosen.connect(self.place_chosen)
+        self.sources.source_chosen.connect(self.source_chosen)
         for button in self.buttons:
             button.hide()
 
@@ -108,7 +109,7 @@ class AnswerFooter(QWidget):
         self.stats.set_parts(parts)
 
     def finish(
-        self, parts: Sequence[StatsPart], notes: Sequence[str], sources: tuple[Passage, ...] = ()
+        self, parts: Sequence[StatsPart], notes: Sequence[str], sources: tuple[Source, ...] = ()
     ) -> None:
         """The last figures, sentences to put under them, what the answer stands on, and the actions."""
         self.stats.set_parts(parts)
@@ -166,7 +167,7 @@ class AnswerFooter(QWidget):
         left = px(-_ACTIONS_LEFT_PX)
         column = width - 2 * left
         self.strip.setGeometry(left, 0, column, px(token_strip.HEIGHT_PX + 2 * token_strip.REACH_PX))
-        y = px(_STRIP_BOTTOM_PX) + px(_STATS_GAP_PX)
+        y = 0 if self.strip.isHidden() else px(_STRIP_BOTTOM_PX) + px(_STATS_GAP_PX)
         height = self.stats.height_for(column)
         self.stats.setGeometry(left, y, column, height)
         y += height

@@ -69,6 +69,7 @@ class Reply:
     over: bool = False
     reading: ReadingMap | None = None  # while it is read
     labels: tuple[tuple[float, str], ...] = ()  # along the map: place from 0 to 1, words
+    documents: dict[int, tuple[str, str]] = field(default_factory=dict)  # name and text of each attachment
     imported: bool = False  # words from elsewhere, without figures
     place: int = 0  # of this version among all that there are of the answer
     versions: int = 1

@@ -1,27 +1,29 @@
-"""SourcesRow: the passages an answer stands on, by number; a click goes to the place in the document."""
+"""SourcesRow: the sentences an answer stands on: a tooltip shows one, a click opens its document."""
 
 from __future__ import annotations
 
 from functools import partial
+from html import escape
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from app.chat.answer import strings
+from app.chat.reading.sources import Source
 from app.controls.buttons.button import Button
 from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
 from app.theme.zoom import px
-from core.events import Passage
 
 HEIGHT_PX = 24
 _GAP_PX = 2
+_TIP_CHARACTERS = 400
 
 
 class SourcesRow(QWidget):
     """Hidden where there are none."""
 
-    place_chosen = Signal(object)  # events.Passage
+    source_chosen = Signal(object)  # Source
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,14 +33,18 @@ class SourcesRow(QWidget):
         self.hide()
         theme.zoomed.connect(self._arrange)
 
-    def show_sources(self, sources: tuple[Passage, ...]) -> None:
+    def show_sources(self, sources: tuple[Source, ...]) -> None:
         """The best first."""
-        for number, passage in enumerate(sources, start=1):
+        for number, source in enumerate(sources, start=1):
             button = Button(self._theme, f"{number}", "link", True, self)
-            words = strings.OPEN_SOURCE.format(number=number)
-            button.setToolTip(words)
-            button.setAccessibleName(words)
-            button.clicked.connect(partial(self.place_chosen.emit, passage))
+            words = (
+                source.words if len(source.words) <= _TIP_CHARACTERS else source.words[:_TIP_CHARACTERS] + "…"
+            )
+            # As rich text, long words are broken into lines of a readable length.
+            button.setToolTip(f"<p><b>{escape(source.name)}</b><br>{escape(words)}</p>")
+            button.setAccessibleName(strings.OPEN_SOURCE.format(number=number))
+            button.setAccessibleDescription(f"{source.name}: {words}")
+            button.clicked.connect(partial(self.source_chosen.emit, source))
             self.buttons.append(button)
             button.show()
         self._arrange()

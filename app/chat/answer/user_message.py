@@ -41,6 +41,7 @@ class UserMessage(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._message = message
+        self._fitted: tuple[tuple[int, float], int, int] | None = None
         self._chips = [MessageChip(theme, attachment, self) for attachment in message.attachments]
         for number, chip in enumerate(self._chips):
             chip.clicked.connect(lambda checked=False, number=number: self.attachment_opened.emit(number))
@@ -97,14 +98,14 @@ class UserMessage(QWidget):
         height = len(self._message.attachments) * (px(_CHIP_PX) + px(_GAP_PX))
         if not self._message.content:
             return height - px(_GAP_PX)
-        return height + self._text_height(width) + 2 * px(_PAD_Y_PX)
+        return height + self._text_size(width)[1] + 2 * px(_PAD_Y_PX)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._place_chips()
         bubble = self._bubble()
         text_width = round(bubble.width()) - 2 * px(_PAD_X_PX)
         left = round(bubble.left()) + px(_PAD_X_PX) - MARGIN_PX
-        height = self.body.height_for(self._room(self._column))
+        _, height = self._text_size(self._column)
         self.body.setGeometry(left, round(bubble.top()) + px(_PAD_Y_PX), text_width + 2 * MARGIN_PX, height)
         size = px_size(action_button.SIZE)
         top = round(bubble.center().y() - size.height() / 2)
@@ -124,16 +125,31 @@ class UserMessage(QWidget):
     def _room(self, column: int) -> int:
         return min(px(_MAX_WIDTH_PX), column - 40) - 2 * px(_PAD_X_PX)
 
-    def _text_height(self, column: int) -> int:
-        return self.body.height_for(self._room(column))
+    def _text_size(self, column: int) -> tuple[int, int]:
+        """The width of the longest line and the height, in pixels.
+
+        Lines that run from right to left stand at the right of what they are laid out in: that is made as
+        wide as the longest line.
+        """
+        key = (self._room(column), self._theme.zoom)
+        if self._fitted and self._fitted[0] == key and not self.body.is_given_up:
+            return self._fitted[1:]
+        room = key[0]
+        height = self.body.height_for(room)
+        boxes = self.body.boxes
+        widest = max((line.right - line.left for box in boxes for line in box.layout.lines), default=0.0)
+        width = room if any(box.is_code for box in boxes) else math.ceil(widest)
+        if width < room and any(line.chunk.rtl for box in boxes for line in box.layout.lines):
+            width = min(room, width + 1)
+            if self.body.height_for(width) != height:
+                width, height = room, self.body.height_for(room)
+        self._fitted = (key, width, height)
+        return width, height
 
     def _bubble(self) -> QRectF:
         """As wide as the longest line."""
-        height = self._text_height(self._column) + 2 * px(_PAD_Y_PX)
-        widest = max((line.right for box in self.body.boxes for line in box.layout.lines), default=0.0)
-        if any(box.is_code for box in self.body.boxes):
-            widest = self._room(self._column)
-        width = math.ceil(widest) + 2 * px(_PAD_X_PX)
+        text_width, text_height = self._text_size(self._column)
+        width, height = text_width + 2 * px(_PAD_X_PX), text_height + 2 * px(_PAD_Y_PX)
         top = len(self._message.attachments) * (px(_CHIP_PX) + px(_GAP_PX))
         return QRectF(self.OUTDENT_PX + self._column - width, top, width, height)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractButton, QWidget
+from PySide6.QtGui import QContextMenuEvent, QFont, QFontMetricsF, QKeyEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.chat.attachments import strings
 from app.chat.attachments.token_estimate import size_words
@@ -22,6 +22,7 @@ from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_size
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, height_of, painter_on, place, px_size, ratio_of, width_of
+from core.documents.text import Guess
 from core.events import Attachment
 
 _HEIGHT_PX = 43
@@ -121,13 +122,19 @@ class Chip(QAbstractButton):
 
 
 class AttachmentChip(Chip):
-    """A document. `tokens` is None until the worker has counted; an estimate stands in for it."""
+    """A document. `tokens` is None until the worker has counted; an estimate stands in for it.
+
+    If the file's encoding was guessed, the chip names it, and its menu offers others.
+    """
+
+    encoding_chosen = Signal(str)
 
     def __init__(self, theme: Theme, attachment: Attachment, parent: QWidget | None = None) -> None:
         super().__init__(theme, attachment.name, strings.remove_attachment(attachment.name), parent)
         self._attachment = attachment
         self._tokens: int | None = None
         self._embedded: float | None = None
+        self._guess: Guess | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._ring = FocusRing(self, theme, _RADIUS_PX)
         self.show_tokens(attachment.tokens or None)
@@ -153,11 +160,33 @@ class AttachmentChip(Chip):
         self._show()
 
     def _show(self) -> None:
-        note = size_words(self.attachment)
+        size = size_words(self.attachment)
+        note = strings.guessed(size, self._guess.encoding) if self._guess else size
         self.set_note(note, self._embedded)
         words = note if self._embedded is None else f"{note}\n{strings.indexing(self._embedded)}"
         self.setAccessibleDescription(words)
         self.setToolTip(f"{self.text()}\n{words}")
+
+    def offer_encodings(self, guess: Guess) -> None:
+        """Name the encoding that was guessed, and offer the others."""
+        self._guess = guess
+        self._show()
+
+    def encoding_menu(self) -> QMenu | None:
+        """The other encodings to read the file in; None if its encoding is certain."""
+        if self._guess is None:
+            return None
+        menu = QMenu(self)
+        for encoding in self._guess.others:
+            action = menu.addAction(strings.read_as(encoding))
+            action.triggered.connect(lambda checked=False, to=encoding: self.encoding_chosen.emit(to))
+        return menu
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = self.encoding_menu()
+        if menu is not None:
+            menu.aboutToHide.connect(menu.deleteLater)
+            menu.popup(event.globalPos())
 
 
 class FileChip(Chip):

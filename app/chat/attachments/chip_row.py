@@ -51,9 +51,11 @@ class ChipRow(QWidget):
         """The chips of files that are being read."""
         return tuple(self._files.values())
 
-    def add(self, attachment: Attachment, instead_of: Reading | None = None) -> None:
-        """One more document, at the end or where its file's chip is."""
-        self._put(self._chip(attachment), instead_of)
+    def add(self, attachment: Attachment, instead_of: Reading | None = None) -> AttachmentChip:
+        """One more document, at the end or where its file's chip is. Returns its chip."""
+        chip = self._chip(attachment)
+        self._put(chip, instead_of)
+        return chip
 
     def add_all(self, attachments: Sequence[Attachment], instead_of: Reading) -> None:
         """Many documents where the chip is that stood for them."""
@@ -85,12 +87,13 @@ class ChipRow(QWidget):
         if chip := self._files.pop(reading, None):
             self.remove(chip)
 
-    def replace(self, chip: AttachmentChip, attachment: Attachment) -> None:
-        """Another text in a chip's place."""
+    def replace(self, chip: AttachmentChip, attachment: Attachment) -> AttachmentChip:
+        """Another text in a chip's place. Returns the new chip."""
         place = self._all.index(chip)
-        self.add(attachment)
+        other = self.add(attachment)
         self._all.insert(place, self._all.pop())
         self.remove(chip)
+        return other
 
     def remove(self, chip: Chip) -> None:
         """Take one away. The focus, if it was there, goes to the chip that takes its place."""

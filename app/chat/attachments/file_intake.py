@@ -15,9 +15,11 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.attachments import strings
 from app.chat.attachments.attach_reader import FileReader, Reading
+from app.chat.attachments.attachment_chip import AttachmentChip
 from app.chat.attachments.chip_row import ChipRow
 from app.chat.attachments.folder_reading import FolderReading
 from core.documents.reading import quick_text, shown_name
+from core.documents.text import Guess
 from core.errors import RequestError
 from core.events import Attachment
 
@@ -49,16 +51,34 @@ class FileIntake(QObject):
             if path.is_dir():
                 self._row.add_file(self.reader.read_folder(path))
                 continue
+            guesses: list[Guess] = []
             try:
-                text = quick_text(path) if time.monotonic() < ends_at else None
+                text = quick_text(path, guesses.append) if time.monotonic() < ends_at else None
             except RequestError as error:
                 self._refused.append(error)
                 continue
             if text is None:
                 self._row.add_file(self.reader.read(path))
             else:
-                self._row.add(Attachment(shown_name(path), text))
+                chip = self._row.add(Attachment(shown_name(path), text))
+                if guesses:
+                    self._offer_encodings(chip, path, guesses[0])
         self._report()
+
+    def _offer_encodings(self, chip: AttachmentChip, path: Path, guess: Guess) -> None:
+        chip.offer_encodings(guess)
+        chip.encoding_chosen.connect(lambda encoding: self._read_again(chip, path, guess, encoding))
+
+    def _read_again(self, chip: AttachmentChip, path: Path, guess: Guess, encoding: str) -> None:
+        try:
+            text = quick_text(path, encoding=encoding)
+        except RequestError as error:
+            self.failed.emit(error)
+            return
+        if text is not None:
+            others = tuple(each for each in (guess.encoding, *guess.others) if each != encoding)
+            again = self._row.replace(chip, Attachment(chip.attachment.name, text))
+            self._offer_encodings(again, path, Guess(encoding, others))
 
     def cancel(self) -> None:
         """Nothing is wanted any more."""

@@ -45,6 +45,28 @@ def about(words: str) -> str:
     return f"about {words}"
 
 
+# What people and other programs call encodings; others have their name in capitals.
+_ENCODINGS = {
+    "cp1250": "Windows Central European", "cp1251": "Windows Cyrillic", "cp1252": "Windows Western",
+    "cp1253": "Windows Greek", "cp1254": "Windows Turkish", "cp1255": "Windows Hebrew",
+    "cp1256": "Windows Arabic", "cp1257": "Windows Baltic", "cp932": "Shift JIS", "gb18030": "GB 18030",
+    "cp949": "Korean", "big5hkscs": "Big5", "mac_roman": "Mac Roman", "cp437": "DOS US",
+    "cp850": "DOS Western", "cp852": "DOS Central European", "cp866": "DOS Cyrillic", "cp874": "Thai",
+}  # fmt: skip
+
+
+def encoding_name(codec: str) -> str:
+    return _ENCODINGS.get(codec, codec.upper().replace("_", "-"))
+
+
+def guessed(size: str, codec: str) -> str:
+    return f"{size}, {encoding_name(codec)}?"
+
+
+def read_as(codec: str) -> str:
+    return f"Read as {encoding_name(codec)}"
+
+
 # ---- attaching files
 READING_FILE = "Reading"
 READING_PAGE = "Page {page:,} of {pages:,}"

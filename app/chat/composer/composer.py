@@ -63,6 +63,7 @@ class Composer(QWidget):
     message_submitted = Signal(object)  # events.Message
     message_queued = Signal(object)  # events.Message, to be sent when the answer under way has ended
     stop_requested = Signal()
+    escaped = Signal()  # Escape in the field, while no preview is open
     draft_changed = Signal()
     attach_failed = Signal(object)  # RequestError
     new_chat_requested = Signal()  # with what is written
@@ -103,7 +104,7 @@ class Composer(QWidget):
 
         self.edit.textChanged.connect(self._changed)
         self.edit.send_requested.connect(self._submit)
-        self.edit.stop_requested.connect(self._stop)
+        self.edit.escaped.connect(self._escape)
         self.edit.long_pasted.connect(self._paste.take)
         self.edit.files_dropped.connect(self.attach_files)
         # Qt's own slot: the field still tells of its focus while both are being destroyed.
@@ -288,16 +289,15 @@ class Composer(QWidget):
         elif self._state == "busy" and self._is_whole():
             self.message_queued.emit(self.message())
 
-    def _stop(self) -> None:
+    def _escape(self) -> None:
         if self._preview.is_open:
             self._preview.close()
-            return
-        if self._state == "busy":
-            self.stop_requested.emit()
+        else:
+            self.escaped.emit()
 
     def _button(self) -> None:
         if self._state == "busy":
-            self._stop()
+            self.stop_requested.emit()
         else:
             self._submit()
 

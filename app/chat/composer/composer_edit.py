@@ -1,7 +1,7 @@
 """ComposerEdit: the text field of the composer. Plain text, grows to eight lines, then scrolls.
 
 Return asks to send and Shift+Return breaks the line, or, with the other send keys, ⌘Return
-sends and Return breaks the line. Escape asks to stop. A paste that may be a document is not
+sends and Return breaks the line. Escape is told. A paste that may be a document is not
 inserted but offered as `long_pasted`; pasting raw (⇧⌘V) inserts it whatever its length.
 Dropped or pasted files are offered as `files_dropped`. It decides nothing about any of them.
 """
@@ -48,7 +48,7 @@ class ComposerEdit(QTextEdit):
     """Signals say what the person asked for; the text stays until `set_text` replaces it."""
 
     send_requested = Signal()
-    stop_requested = Signal()
+    escaped = Signal()
     edit_last_requested = Signal()  # Up in an empty field
     long_pasted = Signal(str)  # a text that may be a document
     files_dropped = Signal(object)  # list[Path]
@@ -141,7 +141,7 @@ class ComposerEdit(QTextEdit):
                 self.ensureCursorVisible()
             event.accept()
         elif event.key() == Qt.Key.Key_Escape:
-            self.stop_requested.emit()
+            self.escaped.emit()
             event.accept()
         elif event.key() == Qt.Key.Key_Up and not event.modifiers() and not self.text:
             self.edit_last_requested.emit()

@@ -1,4 +1,4 @@
-"""QueueBar: above the composer while messages wait for the answer under way to end. Takes them back."""
+"""QueueBar: the messages that wait to be sent, above the composer. Sends the next, takes back the last."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class QueueBar(QWidget):
     """Hidden while nothing waits."""
 
     remove_requested = Signal()  # the one that came last
+    send_requested = Signal()  # the next one, now
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -37,9 +38,12 @@ class QueueBar(QWidget):
         self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.remove_button = Button(theme, strings.REMOVE, "link", True)
         self.remove_button.clicked.connect(self.remove_requested)
+        self.send_button = Button(theme, strings.SEND_NOW, "link", True)
+        self.send_button.clicked.connect(self.send_requested)
         row = QHBoxLayout(self)
         set_margins(row, 38, 0, 6, _HEIGHT_PX - _BOX_PX)
         row.addWidget(self._label, 1)
+        row.addWidget(self.send_button)
         row.addWidget(self.remove_button)
         set_fixed_height(self, _HEIGHT_PX)
         set_maximum_width(self, WIDTH_PX)
@@ -53,9 +57,11 @@ class QueueBar(QWidget):
         """What it says, in full."""
         return self._text
 
-    def show_messages(self, messages: Sequence[Message]) -> None:
-        """These wait, the first to be sent first."""
-        self._text = strings.queued([_short(message) for message in messages]) if messages else ""
+    def show_messages(self, messages: Sequence[Message], held: bool = False) -> None:
+        """These wait, the first to be sent first; `held`: an answer broke off, a person has to send them."""
+        texts = [_short(message) for message in messages]
+        self._text = (strings.held(texts) if held else strings.queued(texts)) if texts else ""
+        self.send_button.setVisible(held)
         self._elide()
         self.setAccessibleName(self._text)
         self.setVisible(bool(messages))

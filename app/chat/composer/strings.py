@@ -71,7 +71,18 @@ CANCEL = "Cancel"
 REMOVE = "Remove"
 
 
+SEND_NOW = "Send Now"
+
+
 def queued(texts: Sequence[str]) -> str:
     """What waits for the answer under way to end."""
-    more = f" (and {len(texts) - 1:,} more)" if len(texts) > 1 else ""
-    return f"Next: {texts[0]}{more}"
+    return f"Next: {texts[0]}{_more(texts)}"
+
+
+def held(texts: Sequence[str]) -> str:
+    """What waits for a person to send it."""
+    return f"Not sent, the last answer broke off: {texts[0]}{_more(texts)}"
+
+
+def _more(texts: Sequence[str]) -> str:
+    return f" (and {len(texts) - 1:,} more)" if len(texts) > 1 else ""

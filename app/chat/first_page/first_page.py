@@ -77,6 +77,10 @@ class FirstPage(QScrollArea):
         attachments = (handbook(),) if with_document else ()
         self.example_chosen.emit(Message("user", card.example, attachments))
 
+    def scroll_to_top(self) -> None:
+        """A new chat begins at its beginning."""
+        self.verticalScrollBar().setValue(0)
+
     def set_model_name(self, name: str) -> None:
         """The name of the model that is ready or on its way."""
         self._page.model = name

@@ -14,6 +14,9 @@ from core.settings.declaration import find
 
 _WORTH_TOKENS = 256
 _WORTH_S = 2.0
+# A reading that is shorter, or a smaller share of the prompt, says nothing about how long all of it takes.
+_COMPARABLE_TOKENS = 256
+_COMPARABLE = 0.05
 # No reading takes that long: a speed that says so is none.
 _LONGEST_S = 1e9
 
@@ -99,11 +102,12 @@ def everything_words(tokens: int, takes_s: float | None) -> str:
 def everything_s(reading: ReadingMap | None, stats: Stats | None = None) -> float | None:
     """How long reading all would take: what the worker expects by this machine's pace, wherever it is said.
 
-    Where it expected nothing yet, what it read for the answer (`stats`) tells, once that is known.
+    Where it expected nothing yet, what it read for the answer (`stats`) tells, once that is known: not a few
+    tokens, which take the time of a forward however few they are.
     """
     if reading is not None and reading.dense_s is not None:
         return reading.dense_s
-    if stats is None or not stats.read_tokens:
+    if stats is None or stats.read_tokens < max(_COMPARABLE_TOKENS, _COMPARABLE * stats.prompt_tokens):
         return None
     seconds = stats.prefill_s - stats.score_s
     return stats.prompt_tokens * seconds / stats.read_tokens if seconds > 0 else None

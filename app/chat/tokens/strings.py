@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 # ---- token classes
-CLASS_NAMES = {"accepted": "Accepted draft", "bonus": "Bonus", "normal": "Normal"}
+CLASS_NAMES = {"accepted": "Accepted draft", "bonus": "Bonus", "normal": "Alone"}
 CLASS_EXPLAINED = {
     "accepted": "Guessed ahead by the drafter, then checked by the model. Solid underline.",
-    "bonus": "The extra token the model gives for free after a check. Dotted underline.",
-    "normal": "Written one at a time, with no draft to check. No mark.",
+    "bonus": "The model's own token after accepted ones, free in the same step. Dotted underline.",
+    "normal": "Came alone in its step: there was no draft, or none of it was accepted. No mark.",
 }
 LEGEND_HINT = "Hover over a token for details"
 
@@ -28,5 +28,5 @@ SECONDS = "{value} s"
 END_OF_ANSWER = "end of answer"
 PART_OF = "part of {text}"
 STRIP_NAME = "Where the tokens came from"
-STRIP_SAYS = "{accepted:,} accepted, {bonus:,} bonus, {normal:,} normal"
+STRIP_SAYS = "{accepted:,} accepted, {bonus:,} bonus, {normal:,} alone"
 TIP_LINK = "Opens outside:"

@@ -26,13 +26,13 @@ class TokenFacts(Struct, frozen=True):
 
 def facts_of(table: TokenTable, index: int, drafter: str, address: str = "") -> TokenFacts:
     """The facts of token number `index`. `drafter` may be empty while it is not known."""
-    token = table[index]
+    token, origin = table[index], table.origin_of(index)
     drafted = token.origin == "accepted" and token.draft_length > 0
     return TokenFacts(
         _shown(table, index),
         strings.TOKEN_ID.format(id=token.id),
-        token.origin,
-        strings.CLASS_NAMES[token.origin],
+        origin,
+        strings.CLASS_NAMES[origin],
         (
             (strings.TIP_STEP, strings.STEP_OF.format(step=token.step, steps=max(table.steps, token.step))),
             (strings.TIP_DRAFTER, drafter_label(drafter) if drafter else strings.NONE),

@@ -9,6 +9,7 @@ from PySide6.QtGui import QImage, QMouseEvent, QPainter, QPainterPath, QPaintEve
 from PySide6.QtWidgets import QWidget
 
 from app.chat.tokens import strings
+from app.richtext.markdown.token_table import shown_origin
 from app.theme.theme import Theme
 from app.theme.zoom import design_point, painter_on, px_size, ratio_of, width_of
 from core.events import Origin, Token
@@ -32,6 +33,7 @@ class TokenStrip(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._cells = bytearray()  # the number of each token's class in `_CLASSES`
+        self._last: Token | None = None
         self._thoughts: tuple[range, ...] = ()
         self._pointed = -1
         self.setMouseTracking(True)
@@ -43,7 +45,9 @@ class TokenStrip(QWidget):
 
     def append(self, tokens: Sequence[Token]) -> None:
         """More cells at the right; the ones before move together."""
-        self._cells += bytes(_CLASSES.index(token.origin) for token in tokens)
+        for token in tokens:
+            self._cells.append(_CLASSES.index(shown_origin(token, self._last)))
+            self._last = token
         self.update()
 
     def set_thoughts(self, thoughts: Sequence[range]) -> None:

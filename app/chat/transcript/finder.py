@@ -26,6 +26,7 @@ class Finder(QObject):
     """`marks_changed` asks for painting, `shown` for scrolling to a match."""
 
     marks_changed = Signal()
+    opened = Signal(bool)  # or closed: it takes the first lines' place, or gives it back
     shown = Signal(object, object)  # Entry, Match
 
     def __init__(
@@ -60,6 +61,7 @@ class Finder(QObject):
             self.search(self.bar.field.text())
         self.place()
         self.bar.open()
+        self.opened.emit(True)
 
     def close(self) -> None:
         """Away with bar and marks; the keyboard goes back to where it was."""
@@ -67,6 +69,12 @@ class Finder(QObject):
             return
         self._stop()
         self.bar.leave()
+        self.opened.emit(False)
+
+    def forget(self) -> None:
+        """Another chat is shown: nothing is looked for in it yet."""
+        self.close()
+        self.bar.field.clear()
 
     def reset(self) -> None:
         """Another conversation: the search starts anew in it."""
@@ -97,6 +105,11 @@ class Finder(QObject):
         """The matches in `entry`, and which of them is looked at."""
         current = self._find.current
         return self._find.matches(entry), current[1] if current and current[0] is entry else None
+
+    @property
+    def room_px(self) -> int:
+        """The height that the bar takes, with its margins."""
+        return px(HEIGHT_PX) + 2 * _MARGIN_PX
 
     def place(self) -> None:
         """Into the right upper corner."""

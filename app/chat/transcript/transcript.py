@@ -52,6 +52,8 @@ class Transcript(QScrollArea):
     stop_requested = Signal()
     attachment_opened = Signal(str, int)  # turn id, the attachment's number in its message
     place_chosen = Signal(object)  # events.Passage, on the map that is read
+    source_chosen = Signal(str, object)  # turn id, Source
+    answer_chosen = Signal(str)  # turn id: a press of the mouse in its answer
     branch_requested = Signal(str)  # turn id
     edit_requested = Signal(str)  # turn id
     version_requested = Signal(str, int)  # turn id, the version's place
@@ -91,6 +93,7 @@ class Transcript(QScrollArea):
         self.finder = Finder(theme, self, lambda: self._entries, self._first_seen)
         self.finder.marks_changed.connect(self._mark_found)
         self.finder.shown.connect(self._go_to_match)
+        self.finder.opened.connect(self._make_room_to_find)
         bar = self.verticalScrollBar()
         bar.setSingleStep(_WHEEL_STEP_PX)
         bar.valueChanged.connect(self._scrolled)
@@ -174,6 +177,12 @@ class Transcript(QScrollArea):
         if answer := self._writing(turn_id):
             answer.show_map()
 
+    def _documents(self) -> dict[int, tuple[str, str]]:
+        """Name and text of each attachment, numbered as the worker counts them: over all messages, from 0."""
+        questions = (entry for entry in self._entries if isinstance(entry, QuestionEntry))
+        attached = (each for question in questions for each in question.message.attachments)
+        return {number: (each.name, each.text) for number, each in enumerate(attached)}
+
     def show_passages(self, turn_id: str, number: int, passages: tuple[Passage, ...]) -> None:
         """What was read of an attachment; empty if that was all of it."""
         for entry in self._entries:
@@ -195,6 +204,7 @@ class Transcript(QScrollArea):
         """The answer's end; None says it was cut off."""
         answer, reply = self._writing(turn_id), self._replies[turn_id]
         reply.finished, reply.note, reply.over = finished, note, True
+        reply.documents = self._documents()
         self._unfinished.discard(reply)
         if answer:
             answer.finish(finished, note)
@@ -291,6 +301,8 @@ class Transcript(QScrollArea):
                 item.keep_to_copying()
             item.edit_requested.connect(lambda: self.edit_requested.emit(entry.turn_id))
         else:
+            if entry.over:
+                entry.documents = self._documents()
             item = AnswerView(self._theme, entry, parent)
             if self._watched:
                 item.footer.keep_to_copying()
@@ -305,6 +317,8 @@ class Transcript(QScrollArea):
             item.everything_requested.connect(lambda: self.everything_requested.emit(entry.turn_id))
             item.stop_requested.connect(self.stop_requested)
             item.place_chosen.connect(self.place_chosen)
+            item.source_chosen.connect(lambda source: self.source_chosen.emit(entry.turn_id, source))
+            item.chosen.connect(lambda: self.answer_chosen.emit(entry.turn_id))
             item.branch_requested.connect(lambda: self.branch_requested.emit(entry.turn_id))
             item.version_requested.connect(lambda at: self.version_requested.emit(entry.turn_id, at))
             item.compare_requested.connect(lambda: self.compare_requested.emit(entry.turn_id))
@@ -399,6 +413,10 @@ class Transcript(QScrollArea):
     def _first_seen(self) -> int:
         return self._column.near().start
 
+    def _make_room_to_find(self, is_open: bool) -> None:
+        """The bar lies above the text, not over its first lines."""
+        self.setViewportMargins(0, self.finder.room_px if is_open else 0, 0, 0)
+
     def _mark_found(self) -> None:
         for entry, item in self._items.items():
             item.body.show_found(*self.finder.marks(entry))
@@ -468,6 +486,6 @@ def _reply(turn: Turn, drafter: str) -> Reply:
     answer = turn.answer
     reply = Reply(turn.id, drafter, list(answer.tokens), None, answer.finished, answer.note)
     reply.over, reply.imported = answer.over, answer.status == "imported"
-    reply.reading = None if answer.over else answer.reading
+    reply.reading = answer.reading
     reply.place, reply.versions = turn.place, len(turn.versions)
     return reply

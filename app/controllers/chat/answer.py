@@ -108,6 +108,9 @@ class AnswerController(QObject):
     def begin(self) -> None:
         """It is on its way."""
         assert self._running
+        if not self._is_shown():  # a queued message of another chat
+            self._page.show_names()
+            return
         if self._running.replaced is None:
             if not self._running.keeps_draft:
                 self._views.composer.clear()

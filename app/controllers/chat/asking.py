@@ -14,7 +14,7 @@ from app.controllers.chat.editing import Editing
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
-from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn, merged
+from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn
 from app.session.turn.intents import Stop, Submit
 from app.session.turn.link_state import Link, Phase
 from app.session.worker.trouble import Until
@@ -51,7 +51,7 @@ class AskController(QObject):
         self._trouble = trouble
         self._handle = handle
         self._link = link
-        self._queues: dict[str, list[Message]] = {}  # by chat, the next first
+        self._was_ready = False
         page.chat_shown.connect(self.offer_to_go_on)
         page.chat_shown.connect(self._show_queue)
         page.chat_shown.connect(self._send_next_soon)
@@ -63,6 +63,11 @@ class AskController(QObject):
     def answers_here(self) -> bool:
         """Whether the open chat is being answered."""
         return self._answering.running is not None and not self._answering.elsewhere
+
+    @property
+    def is_editing(self) -> bool:
+        """Whether the composer holds a message that was sent before."""
+        return bool(self._editing.turn_id)
 
     def offer_to_go_on(self) -> None:
         """Below the last answer, if the model could write on there."""
@@ -80,28 +85,36 @@ class AskController(QObject):
         self._ask(asked, Running(chat.id, turn_id))
 
     def queue(self, message: Message) -> None:
-        """Send `message` as soon as the answer under way in the open chat has ended."""
-        self._queues.setdefault(self._chats.open.id, []).append(message)
+        """Send `message` as soon as the answer under way in the open chat has ended.
+
+        It is saved at once, in place of the draft that it was.
+        """
+        chat = self._chats.open
+        self._chats.keep(chat.with_queued((*chat.queued, message)).with_draft(NOTHING_WRITTEN))
         self._views.composer.clear()
         self._show_queue()
 
     def take_back(self) -> None:
-        """What was queued last waits no more; it goes back into the composer if that is empty."""
-        waiting = self._queues.get(self._chats.open.id)
-        if waiting:
-            message, composer = waiting.pop(), self._views.composer
+        """Removes the message that was queued last; it goes back into the composer if that is empty."""
+        chat, composer = self._chats.open, self._views.composer
+        if chat.queued:
+            self._chats.keep(chat.with_queued(chat.queued[:-1]))
             if not (composer.text or composer.attachments):
-                composer.set_message(message)
+                composer.set_message(chat.queued[-1])
             self._show_queue()
 
-    def leave(self) -> None:
-        """The window closes: what waits becomes what is written and not sent."""
-        for chat_id, waiting in self._queues.items():
-            chat = self._chats.get(chat_id)
-            drafts = [*waiting, chat.draft] if chat.draft != NOTHING_WRITTEN else waiting
-            if drafts:
-                self._chats.keep(chat.with_draft(merged(drafts)))
-        self._queues.clear()
+    def send_queued(self) -> None:
+        """Send the next queued message of the open chat, whatever became of the last answer."""
+        if self._ready and self._chats.open.queued and not self._editing.turn_id:
+            self._ask_queued(self._chats.open)
+
+    def follow(self) -> None:
+        """The worker or its turn has another state."""
+        was_ready, self._was_ready = self._was_ready, self._ready
+        if self._ready and not was_ready:
+            self._send_next_soon()
+        self._show_queue()
+        self.offer_to_go_on()
 
     def regenerate(self, turn_id: str = "", settings: Settings | None = None) -> None:
         """Answer a question of the open chat again, as a new version: the last one if `turn_id` is empty.
@@ -166,23 +179,30 @@ class AskController(QObject):
 
     def _send_next_soon(self) -> None:
         """Whoever tells of the end has first to be done with it."""
-        if self._queues.get(self._chats.open.id):
+        if self._chats.queued():
             QTimer.singleShot(0, self, self._send_next)
 
     def _send_next(self) -> None:
-        chat = self._chats.open
-        waiting = self._queues.get(chat.id)
-        if not waiting or not self._ready or self._editing.turn_id:
+        """Of the open chat first, then of any other one."""
+        if not self._ready:
             return
-        if chat.turns and chat.turns[-1].answer.status not in ("finished", "stopped"):
-            return  # what went wrong is to be seen first: it waits for the next answer, or is taken back
+        for chat_id in self._chats.queued():
+            chat = self._chats.get(chat_id)
+            editing = self._editing.turn_id and chat_id == self._chats.open.id
+            if not (editing or _went_wrong(chat)):
+                self._ask_queued(chat)
+                return
+
+    def _ask_queued(self, chat: Conversation) -> None:
         turn_id = self._chats.new_turn_id()
-        asked = chat.ask(turn_id, waiting.pop(0), self._chats.now())
+        asked = chat.ask(turn_id, chat.queued[0], self._chats.now()).with_queued(chat.queued[1:])
+        self._ask(asked, Running(chat.id, turn_id, keeps_draft=True), self._chat.settings.of(chat))
         self._show_queue()
-        self._ask(asked, Running(chat.id, turn_id, keeps_draft=True))
 
     def _show_queue(self) -> None:
-        self._views.queue_bar.show_messages(self._queues.get(self._chats.open.id, ()))
+        chat = self._chats.open
+        self._views.queue_bar.show_messages(chat.queued, _went_wrong(chat) and not self.answers_here)
+        self._views.queue_bar.send_button.setEnabled(self._ready)
 
     def _stop_repeating(self) -> None:
         if self._preferences.now.settings.writing.stop_repeating and self._link().busy:
@@ -229,6 +249,7 @@ class AskController(QObject):
         views.composer.message_submitted.connect(self.submit)
         views.composer.message_queued.connect(self.queue)
         views.queue_bar.remove_requested.connect(self.take_back)
+        views.queue_bar.send_requested.connect(self.send_queued)
         views.composer.stop_requested.connect(self.stop)
         views.composer.edit.edit_last_requested.connect(self._edit_last_by_key)
         views.first_page.example_chosen.connect(self._take_example)
@@ -247,6 +268,11 @@ class AskController(QObject):
     def _take_example(self, message: Message) -> None:
         self._views.composer.set_message(message)
         self._views.composer.edit.setFocus()
+
+
+def _went_wrong(chat: Conversation) -> bool:
+    """Whether the last answer broke off: that is to be seen before anything else is sent."""
+    return bool(chat.turns) and chat.turns[-1].answer.status in ("cut_off", "failed")
 
 
 def _ids(turn: Turn) -> set[str]:

@@ -6,6 +6,8 @@ moment after the last key, so that it is there in any chat and after any end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.composer import strings as composer_strings
@@ -64,6 +66,9 @@ class ChatPage(QObject):
         self.show_transcript()
         self._views.composer.set_message(chat.draft)
         self._show_figures()
+        self._views.first_page.scroll_to_top()
+        self._views.transcript.finder.forget()
+        self._views.document.finder.forget()
         self.show_kind()
         self.show_names()
         self.chat_shown.emit()
@@ -95,7 +100,7 @@ class ChatPage(QObject):
         used_tokens = chat.context_used_tokens
         if without:
             used_tokens = last.stats.context_used_tokens if last else 0
-        self._meter.show_used(used_tokens, skipped_places(last.stats) if last else 0)
+        self._meter.show_used(used_tokens, skipped_places(last.stats) if last else 0, _uncounted(turns))
 
     def show_transcript(self) -> None:
         """All its turns."""
@@ -127,3 +132,14 @@ class ChatPage(QObject):
         """The title above; whoever lists chats hears of it."""
         self._views.header.set_title(self._chats.open.title or panels_strings.NEW_CHAT)
         self.names_changed.emit()
+
+
+def _uncounted(turns: Sequence[Turn]) -> str:
+    """The words of the imported turns at the end: no answer's figures count them."""
+    words: list[str] = []
+    for turn in reversed(turns):
+        if turn.answer.status != "imported":
+            break
+        attached = (attachment.text for attachment in turn.user.attachments)
+        words.append("\n\n".join((*attached, turn.user.content, turn.answer.text)))
+    return "\n\n".join(reversed(words))

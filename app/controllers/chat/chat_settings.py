@@ -13,6 +13,7 @@ from app.controllers.chat import strings
 from app.controllers.chat.chat_presets import ChatPresets
 from app.panels.inspector.inspector import Inspector
 from app.session.chats.chats import Chats
+from app.session.chats.conversation import Conversation
 from app.session.chats.overrides import apply, chosen_keys, differences
 from app.store.preferences import PreferencesFile
 from core.errors import RequestError
@@ -47,6 +48,10 @@ class ChatSettings(QObject):
         chosen = chosen_keys(each for each in overrides if each not in refused)
         self._inspector.set_settings(settings, defaults, chosen)
         self.presets.show()
+
+    def of(self, chat: Conversation) -> Settings:
+        """The settings in force in `chat`, which need not be open."""
+        return apply(self.defaults, chat.overrides)[0]
 
     def set_model(self, info: ModelInfo | None) -> None:
         """Let what nobody chose be as the loaded model wants it; None: as Draftlight has it."""

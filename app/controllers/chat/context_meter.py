@@ -50,6 +50,7 @@ class ContextMeter(QObject):
         self._idle = False
         self._used_tokens = 0
         self._skipped_tokens = 0
+        self._uncounted = ""
         self._prefill = Prefill()
         self._token_s: float | None = None  # what reading a token takes, by the newest count
         self._model_tokens = 0
@@ -114,11 +115,15 @@ class ContextMeter(QObject):
         self._refused_by_tokens = over_tokens
         self._show()
 
-    def show_used(self, used_tokens: int, skipped_tokens: int = 0) -> None:
+    def show_used(self, used_tokens: int, skipped_tokens: int = 0, uncounted: str = "") -> None:
         """What the open chat has in the context, without what is being written.
 
-        `skipped_tokens` of them were not read.
+        `skipped_tokens` of them were not read. `uncounted` are words that the model has not seen yet and that
+        the next question takes along, as those of an imported chat: the worker counts them.
         """
+        if uncounted != self._uncounted:
+            self._uncounted = uncounted
+            self._timer.start()
         self._used_tokens, self._skipped_tokens = used_tokens, skipped_tokens
         self._show()
 
@@ -162,18 +167,23 @@ class ContextMeter(QObject):
             self._show()
 
     def _show(self) -> None:
-        typed, *attached = (self._counts.of(text) for text in self._texts())
+        uncounted, typed, *attached = (self._counts.of(text) for text in self._texts())
         # Of a text that is too long the passages that fit are read, so that nothing is too long for that.
         fits_always = self._prefill.reads_beyond and not self._refused_by_tokens
         limit_tokens = 0 if fits_always else self.limit_tokens
-        written = Written(self._used_tokens, typed, tuple(attached), limit_tokens)
+        used_tokens = self._used_tokens + (uncounted or 0)
+        written = Written(used_tokens, typed, tuple(attached), limit_tokens)
         dense_s = None if self._token_s is None else self._token_s * written.new_tokens
         will = will_skip(written.new_tokens, dense_s, self._prefill)
         skipped = self._skipped_tokens + will
         self.estimated.emit(written.new_tokens, will, dense_s)
-        self._composer.pill.show_context(self._used_tokens + written.new_tokens, self.limit_tokens, skipped)
+        self._composer.pill.show_context(used_tokens + written.new_tokens, self.limit_tokens, skipped)
         self._composer.show_fit(written, self._refused_by_tokens)
 
     def _texts(self) -> list[str]:
         composer = self._composer
-        return [composer.text.strip(), *(attachment.text for attachment in composer.attachments)]
+        return [
+            self._uncounted,
+            composer.text.strip(),
+            *(attachment.text for attachment in composer.attachments),
+        ]

@@ -23,7 +23,6 @@ class Editing(QObject):
         self._page = page
         self.turn_id = ""
         views.editing_bar.cancel_requested.connect(self.cancel)
-        views.composer.edit.stop_requested.connect(self.cancel)
         page.chat_shown.connect(self._end)
 
     def begin(self, turn_id: str) -> None:

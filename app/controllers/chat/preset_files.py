@@ -19,6 +19,7 @@ from app.session.chats.presets import Preset
 from app.store import strings as store_strings
 from app.store.files.file_name import file_name
 from app.store.files.preset_file import from_json, to_json
+from app.store.files.replacing import replacing
 from app.store.recovery.faults import StoreError, TransferError
 from core.errors import RequestError
 
@@ -76,7 +77,8 @@ class PresetFiles(QObject):
 
     def _write(self, path: Path, found: Sequence[Preset]) -> None:
         try:
-            path.write_bytes(to_json(found))
+            with replacing(path) as file:
+                file.write(to_json(found))
         except OSError as error:
             reason = store_strings.not_written(str(path), error.strerror or str(error))
             self.failed.emit(TransferError(reason))

@@ -1,15 +1,21 @@
-"""Transfer: chats out into files and in from files, chosen by the person.
+"""Transfer: exports chats to files and imports them, where the person chose.
 
-Many chats are written one at a time between the window's other work, so that nothing stands still.
-What was written is said, and so is what could not be.
+Exports are written one after the other on a thread, which gets the chats from the window's thread one by
+one. Each file replaces an older one only when it is whole. Every export ends with a notice or an error.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.chat.notice_bar import NoticeBar
@@ -21,8 +27,9 @@ from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.store import strings as store_strings
 from app.store.files.file_name import file_name
-from app.store.files.json_file import from_json, to_json
+from app.store.files.json_file import from_json, pieces
 from app.store.files.markdown_file import from_markdown, to_markdown
+from app.store.files.replacing import replacing
 from app.store.recovery.faults import StoreError, TransferError
 from core.errors import RequestError
 
@@ -40,27 +47,38 @@ class Transfer(QObject):
         self._window = window
         self._notice = notice
         self._chats = chats
-        self._work: Iterator[None] | None = None
-        self._timer = QTimer(self, interval=0)
-        self._timer.timeout.connect(self._go_on)
+        self._exports: deque[_Export] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
 
     @property
     def is_busy(self) -> bool:
         """Whether files are being written."""
-        return self._work is not None
+        return bool(self._exports)
 
     def export(self, chat_id: str, kind: str) -> None:
-        """Ask where to, and write one chat, or (empty id) all of them."""
+        """Ask where to, and write one chat, or (empty id) all of them; after the exports under way."""
         if chat_id:
-            self._export_one(self._chats.get(chat_id), kind)
-        elif kind == "json":
+            ending = "json" if kind == "json" else "md"
+            path = self._save_path(_file_name(self._chats.summary(chat_id).title), ending)
+            if path:
+                self._start(_Export(path, kind, (chat_id,)))
+            return
+        chat_ids = tuple(each.id for each in (*self._chats.listed(), *self._chats.archived()))
+        if kind == "json":
             path = self._save_path(strings.ALL_CHATS_FILE, "json")
             if path:
-                self._start(self._all_as_json(path))
+                self._start(_Export(path, kind, chat_ids))
         else:
             folder = QFileDialog.getExistingDirectory(self._window, strings.EXPORT_TITLE, first_folder())
             if folder:
-                self._start(self._all_as_markdown(Path(folder)))
+                self._start(_Export(Path(folder), kind, chat_ids, in_folder=True))
+
+    async def close(self) -> None:
+        """Give up the exports that are not written yet. Safe to call twice."""
+        self._closing = True
+        if self._task is not None:
+            await self._task
 
     def import_files(self) -> None:
         """Ask which files, and take in what is in them."""
@@ -82,54 +100,74 @@ class Transfer(QObject):
         if first:
             self.imported.emit(first)
 
-    def _export_one(self, chat: Conversation, kind: str) -> None:
-        path = self._save_path(_file_name(chat.title), "json" if kind == "json" else "md")
-        if path:
-            data = to_json([chat]) if kind == "json" else to_markdown(chat).encode()
-            if self._guard(lambda: path.write_bytes(data), path):
-                self._tell(path, 1)
+    def _start(self, export: _Export) -> None:
+        self._exports.append(export)
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._write_all())
 
-    def _all_as_json(self, path: Path) -> Iterator[None]:
-        chats = []
-        for each in (*self._chats.listed(), *self._chats.archived()):
-            chats.append(self._chats.get(each.id))
-            yield
-        if self._guard(lambda: path.write_bytes(to_json(chats)), path):
-            self._tell(path, len(chats))
+    async def _write_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._exports and not self._closing:
+            export = self._exports[0]
+            try:
+                written = await _on_thread(partial(self._write, export, loop))
+            except OSError as error:
+                place = error.filename or str(export.path)
+                self.failed.emit(
+                    TransferError(store_strings.not_written(str(place), error.strerror or str(error)))
+                )
+            except RequestError as error:  # a chat that the disk does not give
+                self.failed.emit(error)
+            except _ClosingError:
+                pass
+            else:
+                self._tell(export.path, written, export.in_folder)
+            self._exports.popleft()
+        self._exports.clear()
 
-    def _all_as_markdown(self, folder: Path) -> Iterator[None]:
+    async def _load(self, chat_id: str) -> Conversation | None:
+        """None if it was deleted for good meanwhile."""
+        if self._closing:
+            raise _ClosingError
+        try:
+            return self._chats.get(chat_id)
+        except KeyError:
+            return None
+
+    # ---- on the thread
+
+    def _write(self, export: _Export, loop: asyncio.AbstractEventLoop) -> int:
+        """The number of chats written. Raises `OSError`, and what loading a chat raises."""
         written = 0
-        for each in (*self._chats.listed(), *self._chats.archived()):
-            chat = self._chats.get(each.id)
-            path = _free(folder / f"{_file_name(chat.title)}.md")
-            text = to_markdown(chat)
-            if not self._guard(lambda path=path, text=text: path.write_text(text, "utf-8"), path):  # type: ignore[misc]
-                return
-            written += 1
-            yield
-        self._tell(folder, written)
 
-    def _tell(self, path: Path, chats: int) -> None:
-        text = strings.exported(path.name or str(path), chats, path.is_dir())
+        def chats() -> Iterator[Conversation]:
+            nonlocal written
+            for chat_id in export.chat_ids:
+                chat = asyncio.run_coroutine_threadsafe(self._load(chat_id), loop).result()
+                if chat is not None:
+                    yield chat
+                    written += 1
+
+        if export.kind == "json":
+            with replacing(export.path) as file:
+                for piece in pieces(chats()):
+                    file.write(piece)
+            return written
+        for chat in chats():
+            path = _free(export.path / f"{_file_name(chat.title)}.md") if export.in_folder else export.path
+            with replacing(path) as file:
+                file.write(to_markdown(chat).encode())
+        return written
+
+    # ---- inside
+
+    def _tell(self, path: Path, chats: int, in_folder: bool) -> None:
+        text = strings.exported(path.name or str(path), chats, in_folder)
         self._notice.show_notice(text, strings.SHOW_IN_FOLDER, lambda: self._show(path))
 
     def _show(self, path: Path) -> None:
         if not show_in_folder(path):
             self.failed.emit(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
-
-    def _start(self, work: Iterator[None]) -> None:
-        self._work = work
-        self._timer.start()
-
-    def _go_on(self) -> None:
-        try:
-            over = self._work is None or next(self._work, self) is self
-        except StoreError as error:  # a chat that the disk does not give
-            self.failed.emit(error)
-            over = True
-        if over:
-            self._work = None
-            self._timer.stop()
 
     def _save_path(self, name: str, ending: str) -> Path | None:
         chosen, _ = QFileDialog.getSaveFileName(
@@ -140,14 +178,50 @@ class Transfer(QObject):
         )
         return Path(chosen) if chosen else None
 
-    def _guard(self, write: Callable[[], object], path: Path) -> bool:
+
+@dataclass(frozen=True)
+class _Export:
+    """`path` is a file or, `in_folder`, the folder that gets a file for each chat."""
+
+    path: Path
+    kind: str  # "json" or "markdown"
+    chat_ids: tuple[str, ...]
+    in_folder: bool = False
+
+
+class _ClosingError(Exception):
+    """The window closes."""
+
+
+async def _on_thread(work: Callable[[], int]) -> int:
+    """The result of `work`, run on a daemon thread: a disk that hangs must not keep the process."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[int] = loop.create_future()
+
+    def settle(result: int, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        result, failed = 0, None
         try:
-            write()
-        except OSError as error:
-            reason = store_strings.not_written(str(path), error.strerror or str(error))
-            self.failed.emit(TransferError(reason))
-            return False
-        return True
+            result = work()
+        except BaseException as error:
+            failed = error
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, result, failed)
+
+    thread = threading.Thread(target=run, name="draftlight-export", daemon=True)
+    thread.start()
+    try:
+        return await done
+    finally:
+        if done.done() and not done.cancelled():
+            thread.join(1.0)
 
 
 def _read(path: Path) -> tuple[Conversation, ...]:

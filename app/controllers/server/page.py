@@ -16,6 +16,7 @@ from app.controllers.server.settings_box import state_words
 from app.controllers.server.sharing import WorkerSharing
 from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Answer, Turn
+from app.session.turn.link_state import Link
 from app.store.requests.kept_request import KeptRequest
 from app.windows.server import strings
 from app.windows.server.facts import facts_of
@@ -30,6 +31,7 @@ from core.events import (
     Token,
 )
 from core.serve.answers.requests import ServedRequest
+from core.serve.openai.models import model_id
 
 _ROWS_EVERY_MS = 200
 # Of a question; more of it is no use in a bubble.
@@ -99,6 +101,10 @@ class ServerPage(QObject):
 
     # ---- inside
 
+    def follow(self, link: Link) -> None:
+        """Another model may be loaded."""
+        self._show_server()
+
     def _show_server(self, *_: object) -> None:
         waiting = self._sharing.waiting
         state = self._server.state
@@ -110,7 +116,8 @@ class ServerPage(QObject):
             words = f"{words} {self._keeping.problem}"
         elif self._keeping.is_wanted:
             words = f"{words} {strings.KEEPING}"
-        self._window.show_server(words, state.address)
+        model = self._sharing.gate.model
+        self._window.show_server(words, state.address, model_id(model) if model else "")
 
     def _show_rows(self) -> None:
         self._soon.stop()
@@ -137,7 +144,9 @@ class ServerPage(QObject):
         one = self._now()
         transcript = self._window.transcript
         self._over = one is None or one.record.is_over
-        self._window.show_kept(one is None or one.asked is not None)
+        refused = one is not None and one.asked is None and bool(one.record.problem)
+        gone = strings.refused(one.record.problem) if one is not None and refused else strings.NOT_KEPT
+        self._window.show_kept(one is None or one.asked is not None, gone)
         if one is None or one.asked is None:
             transcript.clear()
         else:

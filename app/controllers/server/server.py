@@ -133,7 +133,8 @@ class ServerController(QObject):
 
         doors = doors_of(wanted, self.key)
         server = LocalServer(
-            self._sharing.answers, Serving(doors, wanted.port, metrics=wanted.metrics, base=self._base)
+            self._sharing.answers,
+            Serving(doors, wanted.port, metrics=wanted.metrics, base=self._base, strict=wanted.strict),
         )
         await server.start()
         self._server = server

@@ -93,6 +93,8 @@ class ChatList(QListView):
         if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace) and self.selected:
             self.delete_requested.emit(self.selected)
             event.accept()
+        elif event.text().strip() and not event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            event.ignore()  # the message's; Qt would look for a chat that begins with it
         else:
             super().keyPressEvent(event)
 

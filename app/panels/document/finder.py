@@ -50,6 +50,7 @@ class DocumentFinder(QObject):
         """Show the bar; look for what was looked for last."""
         if not self.is_open:
             self.search(self.bar.field.text())
+        self._view.set_room_above(px(HEIGHT_PX) + 2 * _MARGIN_PX)
         self._place()
         self.bar.open()
 
@@ -60,7 +61,13 @@ class DocumentFinder(QObject):
         self._timer.stop()
         self._words = self._similar = NONE
         self._show(NONE)
+        self._view.set_room_above(0)
         self.bar.leave()
+
+    def forget(self) -> None:
+        """Another chat is shown: nothing is looked for in its documents yet."""
+        self.close()
+        self.bar.field.clear()
 
     def look_again(self) -> None:
         """Another text is shown, or more or less of it."""

@@ -73,6 +73,23 @@ class BlockPainter:
             for row in self._rows(layout, part, y + self._measures.pads(block)[0]):
                 draw_found(painter, row, accent, part.stretch == at)
 
+    def paint_place(
+        self,
+        painter: QPainter,
+        layout: QTextLayout,
+        parts: Sequence[BlockPart],
+        y: float,
+        block: TextBlock,
+        *,
+        strong: bool,
+    ) -> None:
+        """A film and a line under the words that a source points at."""
+        accent = self._theme.color("accent")
+        for part in parts:
+            for row in self._rows(layout, part, y + self._measures.pads(block)[0]):
+                draw_found(painter, row, accent, strong)
+                painter.fillRect(QRectF(row.left(), row.bottom() - 1.5, row.width(), 1.5), accent)
+
     def _paint_lines(
         self, painter: QPainter, layout: QTextLayout, part: BlockPart, y: float, tint: QColor
     ) -> None:

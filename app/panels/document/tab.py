@@ -44,6 +44,7 @@ class DocumentTab(QWidget):
         self._documents: tuple[Document, ...] = ()
         self._shown: Document | None = None
         self._read_tokens: int | None = None
+        self._asked = ""
         self.view = DocumentView(theme)
         self.gutter = DocumentGutter(theme)
         self.finder = DocumentFinder(theme, self.view)
@@ -94,10 +95,25 @@ class DocumentTab(QWidget):
         self._offer()
         self._take(kept)
 
+    def show_answer(self, asked: str) -> None:
+        """The question of the answer whose reading is shown; empty for the newest one's."""
+        self._asked = asked
+        self._show()
+
     def show_read(self, read_tokens: int | None) -> None:
         """How far the reading is."""
         self._read_tokens = read_tokens
         self._show_cells()
+
+    def show_source(self, source: int, first: int, last: int) -> None:
+        """Show the document of that number and mark its characters `first` to `last`, end-exclusive."""
+        document = next((d for d in self._documents if d.source == source), None)
+        if document is None:
+            return
+        self._take(document)
+        if not self.view.shows(first):
+            self.filter.set_value("all")
+        self.view.show_place(first, last)
 
     def choose(self, source: int, character: int | None = None) -> None:
         """Show the document of that number, and of it that place. Unknown ones are ignored."""
@@ -152,7 +168,9 @@ class DocumentTab(QWidget):
             self.chooser.blockSignals(True)
             self.chooser.set_value(str(document.source))
             self.chooser.blockSignals(False)
-        self.note_label.setText(self._note(document))
+        note = self._note(document)
+        self.note_label.setText(strings.EARLIER_ANSWER.format(note=note) if self._asked else note)
+        self.note_label.setToolTip(self._asked)
         marked = document.reading is not None
         self.filter.setVisible(marked)
         for button in (self.previous_button, self.next_button):
@@ -169,6 +187,8 @@ class DocumentTab(QWidget):
             return size
         passages = reading_map.of_source(document.reading, document.source)
         kept = reading_map.kept_passages(passages)
+        if not passages:
+            return strings.NOTHING_READ.format(size=size)
         return strings.DOCUMENT_NOTE.format(size=size, kept=kept, passages=len(passages))
 
     def _offer(self) -> None:

@@ -38,10 +38,13 @@ from app.panels.document.find import NONE, Matches
 from app.panels.document.layouts import DocumentLayouts, in_units
 from app.panels.document.measures import DocumentMeasures
 from app.panels.document.paint import LEFT_PX, RIGHT_PX, TEXT_LEFT_PX, TEXT_RIGHT_PX, BlockPainter
+from app.theme.motion import system_reduces_motion
 from app.theme.theme import Theme
 
 _START_PX, _END_PX = 8.0, 24
 _MEASURING_S = 0.004
+# An odd number of half periods: it begins strong and ends marked.
+_FLASHES, _FLASH_MS = 5, 220
 
 
 class DocumentView(QAbstractScrollArea):
@@ -62,6 +65,10 @@ class DocumentView(QAbstractScrollArea):
         self._marked = False
         self._kept_only = False
         self._current = -1
+        self._place: Stretch | None = None
+        self._flashes = 0
+        self._flash_timer = QTimer(self, interval=_FLASH_MS)
+        self._flash_timer.timeout.connect(self._flash)
         self._matches = NONE
         self._heights: list[float] = []
         self._measured: list[bool] = []
@@ -92,6 +99,7 @@ class DocumentView(QAbstractScrollArea):
         self._starts = [block.start for block in self._blocks]
         self._stretches, self._stretch_starts, self._marked = (), [], False
         self._current = -1
+        self._leave_place()
         self._choose_shown()
         self.verticalScrollBar().setValue(0)
 
@@ -112,6 +120,10 @@ class DocumentView(QAbstractScrollArea):
             self._kept_only = kept_only
             self._choose_shown()
             self.scroll_to_character(first)
+
+    def set_room_above(self, height_px: int) -> None:
+        """Begin so far below the upper edge: what lies there covers no line."""
+        self.setViewportMargins(0, height_px, 0, 0)
 
     def show_matches(self, matches: Matches) -> None:
         """Mark words that were looked for, and go to the one that is looked at."""
@@ -142,7 +154,9 @@ class DocumentView(QAbstractScrollArea):
 
     @property
     def current_text(self) -> str:
-        """Its words; empty if none was."""
+        """Its words, or those of the place that is shown; empty if there is neither."""
+        if self._place is not None:
+            return self._text[self._place.first : self._place.last].strip()
         if self._current < 0:
             return ""
         stretch = self._stretches[self._current]
@@ -201,8 +215,43 @@ class DocumentView(QAbstractScrollArea):
         self.select_stretch(target)
         return True
 
+    @property
+    def place(self) -> Stretch | None:
+        """What `show_place` marked and still is."""
+        return self._place
+
+    def show_place(self, first: int, last: int) -> None:
+        """Mark exactly these characters in the middle of the view, flash them, and say them aloud.
+
+        They stay marked and in the middle, also in a view that gets its size only now, until a person
+        scrolls.
+        """
+        if not self._text:
+            return
+        self._current, self._place = -1, Stretch(first, last)
+        self._centre_place()
+        self._flashes = 0 if system_reduces_motion() else _FLASHES
+        self._flash_timer.start()
+        self.setAccessibleDescription(self._text[first:last].strip())
+        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
+        self.viewport().update()
+
+    def _centre_place(self) -> None:
+        place = self._place
+        if place is not None:
+            middle = (place.first + place.last) // 2
+            self.scroll_to_character(middle, (self.viewport().height() - self._measures.line_px) // 2)
+            self._place = place  # now: scrolling is how a reader leaves it
+
+    def _flash(self) -> None:
+        self._flashes -= 1
+        if self._flashes <= 0:
+            self._flash_timer.stop()
+        self.viewport().update()
+
     def select_stretch(self, number: int) -> None:
         """Show this one and say it aloud."""
+        self._place = None
         stretch = self._stretches[number]
         self.scroll_to_character(stretch.first, self.viewport().height() // 4)
         self._current = number  # now: scrolling is how a reader leaves it
@@ -240,8 +289,14 @@ class DocumentView(QAbstractScrollArea):
     def _lay_out_again(self) -> None:
         """Lines break elsewhere; the reader stays at the same words."""
         first = self.visible_characters()[0] if self._tops else 0
+        current = self._current
         self._choose_shown()
-        self.scroll_to_character(first)
+        if self._place is not None:
+            self._centre_place()
+        elif current >= 0:
+            self.select_stretch(current)
+        else:
+            self.scroll_to_character(first)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         if event.size().width() != event.oldSize().width():
@@ -279,6 +334,12 @@ class DocumentView(QAbstractScrollArea):
             found = in_units(self._matches.within(block), self._text[block.start : block.end])
             block_painter.paint(painter, block, layout, parts, y, self._heights[place])
             block_painter.paint_found(painter, block, layout, found, y, self._matches.current)
+            if self._place is not None:
+                marked = in_units(
+                    parts_of(block, (self._place,), (self._place.first,)),
+                    self._text[block.start : block.end],
+                )
+                block_painter.paint_place(painter, layout, marked, y, block, strong=self._flashes % 2 == 1)
             y += self._heights[place]
             place += 1
         if changed:
@@ -364,7 +425,12 @@ class DocumentView(QAbstractScrollArea):
         self.viewport().update()
         if not self._moving:
             self._current = -1
+            self._leave_place()
             self.moved.emit()
+
+    def _leave_place(self) -> None:
+        self._place = None
+        self._flash_timer.stop()
 
     # ---- layouts
 

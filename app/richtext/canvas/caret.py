@@ -11,6 +11,9 @@ from app.richtext.layout.piece_box import PieceBox
 
 Move = Literal["left", "right", "word_left", "word_right", "up", "down", "home", "end", "first", "last"]
 
+_MIRRORED: dict[Move, Move] = {
+    "left": "right", "right": "left", "word_left": "word_right", "word_right": "word_left",
+}  # fmt: skip
 _WORD_END = re.compile(r"\W*\w+|\W+")
 
 
@@ -26,6 +29,8 @@ def moved(boxes: Sequence[PieceBox], place: TextPlace, move: Move) -> TextPlace:
     if move in ("up", "down", "home", "end"):
         return _along_lines(boxes, seen, place, move)
     text, char = boxes[place.piece].piece.text, place.char
+    if boxes[place.piece].rtl:  # an arrow goes where it points
+        move = _MIRRORED.get(move, move)
     back = move in ("left", "word_left")
     if (back and char == 0) or (not back and char >= len(text)):
         other = _neighbour(seen, place.piece, -1 if back else 1)

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from app.richtext.markdown.piece import Piece
 
+_MARKERS = {"•": "-", "☐": "- [ ]", "☑": "- [x]"}
 _WORD = re.compile(r"\w+")
 
 
@@ -81,9 +82,9 @@ def selected_text(
             copied.append("\n" if above.depth and piece.depth else "\n\n")
         chosen = selection.in_piece(number, len(piece.text)) or (0, 0)
         if piece.marker and chosen[0] == 0:
-            marker = "-" if piece.marker == "•" else piece.marker
-            copied.append("  " * (piece.depth - 1) + marker + " ")
-        copied.append(piece.text[chosen[0] : chosen[1]])
+            copied.append("  " * (piece.depth - 1) + _MARKERS.get(piece.marker, piece.marker) + " ")
+        # Spreadsheets and editors would take a line separator for a new row.
+        copied.append(piece.text[chosen[0] : chosen[1]].replace("\u2028", " "))
         above = piece
     # A selection inside one item is just words.
     if selection.start.piece == selection.end.piece:

@@ -21,6 +21,7 @@ from PySide6.QtGui import (
     QMouseEvent,
     QPainter,
     QPaintEvent,
+    QWheelEvent,
 )
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -251,6 +252,11 @@ class TextCanvas(ReadAloud):
         """Mark these, and the one that is looked at more strongly."""
         if (found, looked_at) != (self._found, self._looked_at):
             self._found, self._looked_at = found, looked_at
+            if looked_at and looked_at.piece < len(self.boxes):
+                box = self.boxes[looked_at.piece]
+                rects = box.layout.rects(looked_at.start, looked_at.end) if box.most_scroll else []
+                if rects:
+                    box.scroll_to(rects[0].left() + box.text_left, rects[0].right() + box.text_left)
             self.update()
 
     def select_to(self, point: QPointF) -> None:
@@ -335,6 +341,10 @@ class TextCanvas(ReadAloud):
             if box.hidden:
                 continue
             lines = box.lines_in(clip.adjusted(0, -25, 0, 25))
+            box.paint_scroll_bar(painter, self._theme)
+            painter.save()
+            if box.most_scroll:
+                painter.setClipRect(box.window, Qt.ClipOperation.IntersectClip)
             box.paint_around(painter, self._theme, lines)
             self.paint_under_text(painter, box, lines)
             self._paint_found(painter, number, box)
@@ -344,6 +354,7 @@ class TextCanvas(ReadAloud):
             if len(lines):
                 colours = self._colours.of(box) if box.is_code and self.code_is_coloured(box) else ()
                 box.layout.draw(painter, box.text_left, box.text_top, clip, colours)
+            painter.restore()
         self.paint_over_text(painter)
 
     def _between(self, above: float, below: float) -> range:
@@ -388,6 +399,22 @@ class TextCanvas(ReadAloud):
             return
         self.select_to(event.position())
         self.drag_moved.emit(event.globalPosition().toPoint())
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Sideways it scrolls the wide table under the pointer; everything else is the transcript's."""
+        moved = event.pixelDelta() if not event.pixelDelta().isNull() else event.angleDelta() / 3
+        sideways = (
+            moved.y()
+            if event.modifiers() & Qt.KeyboardModifier.ShiftModifier and not moved.x()
+            else moved.x()
+        )
+        y = event.position().y()
+        box = next((box for box in self.boxes if box.most_scroll and box.top <= y < box.bottom), None)
+        if box is None or box.hidden or (abs(moved.y()) > abs(moved.x()) and sideways != moved.y()):
+            event.ignore()
+        elif box.scroll_by(-sideways):
+            self.pointer_moved(None)
+            self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         self.drag_ended.emit()

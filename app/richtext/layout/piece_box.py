@@ -1,7 +1,8 @@
 """PieceBox: one piece in its place: where its text stands, and what is drawn around it.
 
-Code has a frame with a header, quotes a rule at the left, list items a marker. Measures are from
-the left edge of the reading column and the top of the canvas.
+Code has a frame with a header, quotes a rule, list items a marker, both at the side where the text starts.
+A table that is wider than the column scrolls sideways. Measures are from the left edge of the reading
+column and the top of the canvas.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.table_layout import TableLayout
+from app.richtext.layout.text_chunk import is_rtl, without_code
 from app.richtext.layout.text_style import TextStyle, style_of
 from app.richtext.layout.tint import InkTable
 from app.richtext.layout.tint_paint import LineMarks, marks_of
@@ -34,6 +36,8 @@ _MARKER_HANG_PX = 6
 _QUOTE_INDENT_PX = 16
 _RULE_HEIGHT_PX = 9
 THOUGHT_HEAD_PX = 20
+_SCROLL_BAR_PX = 4
+_SCROLL_ROOM_PX = 10
 _THOUGHT_INDENT_PX = 22
 _THOUGHT_RULE_PX = 6
 
@@ -62,23 +66,31 @@ class PieceBox:
         self._marks: dict[int, LineMarks] = {}
         self.top = top
         self._zoom = zoom = theme.zoom
-        self.left: float = zoom * (piece.depth * _LIST_INDENT_PX + piece.quotes * _QUOTE_INDENT_PX)
-        if piece.thought >= 0:
-            self.left += zoom * _THOUGHT_INDENT_PX
+        self.rtl = _runs_from_the_right(piece)
+        indent: float = zoom * (piece.depth * _LIST_INDENT_PX + piece.quotes * _QUOTE_INDENT_PX)
         # A wide marker hangs out a little, as far as nothing is cut off; then it pushes the text.
         self._marker_width = QFontMetricsF(_marker_font(zoom)).horizontalAdvance(piece.marker)
         hang_px = _LIST_INDENT_PX + _MARKER_HANG_PX - _MARKER_GAP_PX
-        self.left += max(0.0, self._marker_width - zoom * hang_px)
-        self._width = width
-        self.text_left = self.left + (_CODE_PAD_LEFT_PX if self.is_code else 0)
-        room = width - self.text_left - (_CODE_PAD_LEFT_PX if self.is_code else 0)
+        indent += max(0.0, self._marker_width - zoom * hang_px)
+        self.left = zoom * _THOUGHT_INDENT_PX if piece.thought >= 0 else 0.0
+        self.right = width
+        if self.rtl:
+            self.right -= indent
+        else:
+            self.left += indent
+        room = self.right - self.left - (2 * _CODE_PAD_LEFT_PX if self.is_code else 0)
         link = theme.color("accent")
         style, room = style or style_of(piece, zoom), max(40.0, room)
         self.layout: PieceLayout
         if piece.kind == "table" and not hidden:
             self.layout = TableLayout(piece, style, room, link)
         else:
-            self.layout = PieceLayout("" if hidden else piece.text, style, room, piece.styles, link)
+            text, direction = "" if hidden else piece.text, False if self.is_code else None
+            self.layout = PieceLayout(text, style, room, piece.styles, link, direction)
+        # How far a wide table can be and is scrolled to the right.
+        table_width = self.layout.table_width if isinstance(self.layout, TableLayout) else 0.0
+        self.most_scroll = max(0.0, table_width - room)
+        self.scroll = self.most_scroll if self.rtl else 0.0
 
     @property
     def inks(self) -> InkTable:
@@ -113,6 +125,30 @@ class PieceBox:
         return self.piece.kind == "code"
 
     @property
+    def text_left(self) -> float:
+        return self.left + (_CODE_PAD_LEFT_PX if self.is_code else 0) - self.scroll
+
+    @property
+    def window(self) -> QRectF:
+        """Where a table that scrolls is seen; empty for everything else."""
+        return (
+            QRectF(self.left, self.top, self.right - self.left, self.height) if self.most_scroll else QRectF()
+        )
+
+    def scroll_by(self, pixels: float) -> bool:
+        """Scroll a wide table to the right. Returns whether it moved."""
+        before = self.scroll
+        self.scroll = min(max(0.0, before + pixels), self.most_scroll)
+        return self.scroll != before
+
+    def scroll_to(self, left: float, right: float) -> None:
+        """Scroll so that [left, right], as they stand now, are seen."""
+        if left < self.left:
+            self.scroll_by(left - self.left)
+        elif right > self.right:
+            self.scroll_by(min(right - self.right, left - self.left))
+
+    @property
     def text_top(self) -> float:
         return self.top + (1 + px(CODE_HEADER_PX) + _CODE_PAD_TOP_PX if self.is_code else 0)
 
@@ -126,7 +162,7 @@ class PieceBox:
             return px(THOUGHT_HEAD_PX)
         if self.is_code:
             return self.text_top - self.top + self.layout.height + _CODE_PAD_BOTTOM_PX
-        return self.layout.height
+        return self.layout.height + (px(_SCROLL_ROOM_PX) if self.most_scroll else 0)
 
     @property
     def bottom(self) -> float:
@@ -135,7 +171,7 @@ class PieceBox:
     @property
     def frame(self) -> QRectF:
         """The frame of a code block."""
-        return QRectF(self.left, self.top, self._width - self.left, self.height)
+        return QRectF(self.left, self.top, self.right - self.left, self.height)
 
     def shows(self, piece: Piece) -> bool:
         """Whether `piece` looks just as what is shown."""
@@ -145,7 +181,8 @@ class PieceBox:
     def grows_to(self, piece: Piece) -> bool:
         """Whether `piece` is what is shown with more text at its end."""
         mine = replace(self.piece, text=piece.text, segments=piece.segments, source_end=piece.source_end)
-        return piece == mine and piece.text.startswith(self.piece.text) and not self.hidden
+        grows = piece == mine and piece.text.startswith(self.piece.text) and not self.hidden
+        return grows and _runs_from_the_right(piece) == self.rtl
 
     def extend(self, piece: Piece) -> int:
         """Show `piece`, which this `grows_to`. The number of the first changed line."""
@@ -162,7 +199,8 @@ class PieceBox:
         """Frame, rules and marker, and what is behind code in `lines`: all but the text and its tints."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for level in range(self.piece.quotes):
-            x = self.left - (self.piece.quotes - level) * _QUOTE_INDENT_PX * self._zoom
+            distance = (self.piece.quotes - level) * _QUOTE_INDENT_PX * self._zoom
+            x = self.right + distance - 2 if self.rtl else self.left - distance
             painter.fillRect(QRectF(x, self._rule_top, 2, self.bottom - self._rule_top), theme.color("hair2"))
         if self.piece.thought >= 0 and self.piece.kind != "thought":
             rule = QRectF(_THOUGHT_RULE_PX, self._rule_top, 2, self.bottom - self._rule_top)
@@ -171,7 +209,7 @@ class PieceBox:
             self._paint_grid(painter, theme, self.layout)
         if self.piece.kind == "rule":
             y = round(self.top + px(_RULE_HEIGHT_PX) / 2)
-            painter.fillRect(QRectF(self.left, y, self._width - self.left, 1), theme.color("hair"))
+            painter.fillRect(QRectF(self.left, y, self.right - self.left, 1), theme.color("hair"))
         if self.is_code:
             self._paint_frame(painter, theme)
         if self.piece.marker:
@@ -179,8 +217,11 @@ class PieceBox:
             painter.setPen(theme.color("text2"))
             baseline = self.text_top + self.layout.style.baseline_px
             indent, gap = _LIST_INDENT_PX * self._zoom, _MARKER_GAP_PX * self._zoom
-            x = self.left - max(indent, self._marker_width + gap)
-            painter.drawText(QPointF(x, baseline), self.piece.marker)
+            distance = max(indent, self._marker_width + gap)
+            x = self.right + distance - self._marker_width if self.rtl else self.left - distance
+            # Between marks of that direction the period of a number stands to its left.
+            marker = f"\u200f{self.piece.marker}\u200f" if self.rtl else self.piece.marker
+            painter.drawText(QPointF(x, baseline), marker)
         if lines:
             self._paint_inline_code(painter, theme, lines)
 
@@ -204,8 +245,21 @@ class PieceBox:
 
     def _paint_grid(self, painter: QPainter, theme: Theme, table: TableLayout) -> None:
         for number, height in enumerate(table.rules):
-            line = QRectF(self.left, round(self.text_top + height), table.table_width, 1)
+            left = self.text_left + table.table_left
+            line = QRectF(left, round(self.text_top + height), table.table_width, 1)
             painter.fillRect(line, theme.color("hair" if number else "hair2"))
+
+    def paint_scroll_bar(self, painter: QPainter, theme: Theme) -> None:
+        """How wide a table is, and which part of it is seen."""
+        if not self.most_scroll:
+            return
+        seen = self.right - self.left
+        share = seen / (seen + self.most_scroll)
+        left = self.left + self.scroll * share
+        bar = QRectF(left, self.bottom - px(_SCROLL_BAR_PX), seen * share, px(_SCROLL_BAR_PX))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("hair2"))
+        painter.drawRoundedRect(bar, bar.height() / 2, bar.height() / 2)
 
     def _paint_inline_code(self, painter: QPainter, theme: Theme, lines: range) -> None:
         first, last = self.layout.lines[lines[0]].start, self.layout.lines[lines[-1]].end
@@ -218,6 +272,10 @@ class PieceBox:
             for rect in self.layout.rects(start, end):
                 rect.translate(self.text_left, self.text_top)
                 painter.drawRoundedRect(rect.adjusted(-2, 2, 2, -2), 4, 4)
+
+
+def _runs_from_the_right(piece: Piece) -> bool:
+    return piece.kind != "code" and bool(is_rtl(without_code(piece.text, piece.styles)))
 
 
 def _marker_font(zoom: float) -> QFont:

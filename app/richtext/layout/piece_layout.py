@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QTextCharFormat, QTextLayout
 
-from app.richtext.layout.text_chunk import Chunk, VisualLine, lay_out
+from app.richtext.layout.text_chunk import Chunk, VisualLine, is_rtl, lay_out, without_code
 from app.richtext.layout.text_style import TextStyle
 from app.richtext.markdown.piece import Styled
 
@@ -34,7 +34,10 @@ class PieceLayout:
         width: float,
         styles: Sequence[Styled] = (),
         link: QColor | None = None,
+        rtl: bool | None = None,
     ) -> None:
+        """`rtl`: the base direction of all lines; without it each hard line has its own."""
+        self._rtl = rtl
         self.style = style
         self.text = ""
         self.lines: list[VisualLine] = []
@@ -93,10 +96,10 @@ class PieceLayout:
         found: list[QRectF] = []
         for line in self.lines[self.line_of(start) : self.line_of(max(start, end - 1)) + 1]:
             low, high = max(start, line.start), min(end, line.end)
-            left, right = line.x_at(low), line.x_at(high)
-            if high == line.end and high < end:
-                right = max(right, line.right)
-            found.append(QRectF(min(left, right), line.top, abs(right - left), self.style.line_px))
+            spans = line.spans(low, high) or [(line.x_at(low), line.x_at(low))]
+            if high == line.end and high < end and not line.chunk.is_mixed:
+                spans = [(spans[0][0], max(spans[0][1], line.right))]
+            found += [QRectF(left, line.top, right - left, self.style.line_px) for left, right in spans]
         return found
 
     def draw(
@@ -154,10 +157,13 @@ class PieceLayout:
 
     def _add(self, start: int, text: str) -> None:
         """Lay out one hard line, in parts while it is long."""
+        rtl = self._rtl
+        if rtl is None:
+            rtl = self._direction(start)
         while True:
             top = len(self.lines) * self.style.line_px
             part = text[:_LONG_CHUNK_CHARACTERS]
-            chunk = Chunk(start, part, top)
+            chunk = Chunk(start, part, top, rtl)
             lines = self._lay_out(chunk)
             is_last = len(part) == len(text)
             if is_last and len(lines) <= _LONG_CHUNK_LINES:
@@ -167,11 +173,21 @@ class PieceLayout:
             # Thousands of characters that take no room stand on one line: then it is cut anywhere.
             cut = lines[-_KEPT_OPEN_LINES].start - start if len(lines) > _KEPT_OPEN_LINES else len(part)
             if cut < len(part):
-                chunk = Chunk(start, text[:cut], top)
+                chunk = Chunk(start, text[:cut], top, rtl)
                 lines = self._lay_out(chunk)
             self._chunks.append(chunk)
             self.lines += lines
             start, text = start + cut, text[cut:]
+
+    def _direction(self, start: int) -> bool:
+        """Whether the hard line at `start` runs from right to left; one without letters does as the text."""
+        line_start = self.text.rfind("\n", 0, start) + 1
+        for begin, stop in ((line_start, "\n"), (0, "\0")):
+            part = self.text[begin : begin + _LONG_CHUNK_CHARACTERS].partition(stop)[0]
+            found = is_rtl(without_code(part, self._styles, begin))
+            if found is not None:
+                return found
+        return False
 
     def _lay_out(self, chunk: Chunk) -> list[VisualLine]:
         return lay_out(chunk, self.style, self._width, self._styles_in(chunk), self._link)

@@ -1,7 +1,8 @@
 """TableLayout: the cells of a table in columns, and the way between characters and pixels.
 
-Has what `PieceLayout` has. Columns are as wide as their contents while there is room; else words
-wrap inside them, and no column gets narrower than its longest word until all of them have to.
+Has what `PieceLayout` has. Columns are as wide as their contents while there is room; else words wrap
+inside them, but no column gets narrower than its longest word: a table may be wider than the column it
+stands in. A table whose text starts with a right-to-left letter has its first column at the right.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 
 from app.richtext.layout.piece_layout import PieceLayout
-from app.richtext.layout.text_chunk import Chunk, lay_out
+from app.richtext.layout.text_chunk import Chunk, is_rtl, lay_out
 from app.richtext.layout.text_style import TextStyle
 from app.richtext.markdown.piece import Piece, TableCell
 
@@ -46,6 +47,8 @@ class TableLayout(PieceLayout):
     def __init__(self, piece: Piece, style: TextStyle, width: float, link: QColor | None = None) -> None:
         self._piece = piece
         self._rows: list[_Row] = []
+        self.rtl = bool(is_rtl(piece.text))
+        self.table_width = 0.0  # of all columns together
         super().__init__(piece.text, style, width, piece.styles, link)
 
     @property
@@ -57,14 +60,15 @@ class TableLayout(PieceLayout):
         return [row.bottom for row in self._rows[:-1]]
 
     @property
-    def table_width(self) -> float:
-        """How wide the columns are together."""
-        return max((row.cells[-1].right for row in self._rows if row.cells), default=0.0)
+    def table_left(self) -> float:
+        """Where the columns begin: a right-to-left table that is narrow stands at the right."""
+        return max(0.0, self._width - self.table_width) if self.rtl else 0.0
 
     def extend(self, text: str) -> int:
         """Lay the table out; it never grows, because a table is shown once it is whole."""
         self.text = text
         widths = self._widths()
+        self.table_width = sum(widths) + _GAP_PX * max(0, len(widths) - 1)
         top = 0.0
         for _, cells in groupby(self._piece.cells, key=lambda cell: cell.row):
             top = self._add_row(list(cells), top, widths)
@@ -72,7 +76,8 @@ class TableLayout(PieceLayout):
 
     def line_near(self, x: float, y: float) -> int:
         row = next((row for row in self._rows if y < row.bottom), self._rows[-1])
-        cell = next((cell for cell in row.cells if x < cell.right + _GAP_PX / 2), row.cells[-1])
+        cells = row.cells[::-1] if self.rtl else row.cells
+        cell = next((cell for cell in cells if x < cell.right + _GAP_PX / 2), cells[-1])
         line = int((y - row.top - _PAD_PX) // self.style.line_px)
         return max(cell.first, min(cell.last, cell.first + line))
 
@@ -101,9 +106,16 @@ class TableLayout(PieceLayout):
         for cell in row:
             left = sum(widths[: cell.column]) + cell.column * _GAP_PX
             width = widths[cell.column]
+            if self.rtl:
+                left = self.table_left + self.table_width - left - width
             aligns = self._piece.aligns
             align = aligns[cell.column] if cell.column < len(aligns) else "left"
-            chunk = Chunk(cell.start, self.text[cell.start : cell.end], top + _PAD_PX)
+            text = self.text[cell.start : cell.end]
+            direction = is_rtl(text)
+            rtl = self.rtl if direction is None else direction
+            if self.rtl and not rtl and align == "left":
+                align = "right"  # a column's cells start at its side, whatever they are written in
+            chunk = Chunk(cell.start, text, top + _PAD_PX, rtl)
             lines = lay_out(
                 chunk, self.style, width, self._styles_in(chunk), self._link, left=left, align=align
             )
@@ -122,13 +134,14 @@ class TableLayout(PieceLayout):
         for cell in self._piece.cells:
             text = self.text[cell.start : cell.end]
             chunk = Chunk(cell.start, text, 0)
-            (line, *_) = lay_out(chunk, self.style, _ENDLESS_PX, self._styles_in(chunk), self._link)
-            natural[cell.column] = max(natural[cell.column], line.line.naturalTextWidth() + 1)
+            lines = lay_out(chunk, self.style, _ENDLESS_PX, self._styles_in(chunk), self._link)
+            widest = max(line.line.naturalTextWidth() for line in lines)
+            natural[cell.column] = max(natural[cell.column], widest + 1)
             longest = max((metrics.horizontalAdvance(word) for word in text.split()), default=0.0)
             # Headings are bold, and bold is wider than the metrics say.
             least[cell.column] = max(least[cell.column], min(longest * 1.08 + 1, _LONGEST_WORD_PX))
         room = self._width - _GAP_PX * max(0, columns - 1)
-        return share(room, natural, least)
+        return share(max(room, sum(map(min, least, natural))), natural, least)
 
 
 def share(room: float, natural: Sequence[float], least: Sequence[float]) -> list[float]:

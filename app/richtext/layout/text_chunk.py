@@ -1,11 +1,14 @@
 """Chunk: a stretch of text without hard line breaks, broken into lines by Qt.
 
 Positions are Python string indices into the piece's text; QTextLayout counts UTF-16 units, and
-the translation happens here and nowhere else.
+the translation happens here and nowhere else. Each chunk has one base direction (UAX #9): right to
+left if its first letter with a direction is Hebrew, Arabic or the like.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,15 +27,47 @@ _ALIGN = {
     "right": Qt.AlignmentFlag.AlignRight,
 }
 _TAB_PX = 4 * 7.5
+_CODE_STYLES = 50  # looked at for the direction of a text
+# Scripts that run from right to left, and the marks that make others do so.
+_RTL = re.compile(
+    "[\u0590-\u08ff\u200f\u202b\u202e\u2067\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+
+
+def is_rtl(text: str) -> bool | None:
+    """The base direction of `text` by its first letter; None if it has no letter with a direction."""
+    if not _RTL.search(text):
+        return False if any(character.isalpha() for character in text) else None
+    classes = map(unicodedata.bidirectional, text)
+    return next((found != "L" for found in classes if found in ("L", "R", "AL")), None)
+
+
+def without_code(text: str, styles: Sequence[Styled], offset: int = 0) -> str:
+    """`text`, which is at `offset` of its piece, with spaces for the inline code at its beginning.
+
+    Code has no say in the direction of the words around it.
+    """
+    if not _RTL.search(text):
+        return text
+    for styled in styles[:_CODE_STYLES]:
+        start, end = max(0, styled.start - offset), min(styled.end - offset, len(text))
+        if styled.style == "code" and start < end:
+            text = text[:start] + " " * (end - start) + text[end:]
+    return text
 
 
 class Chunk:
-    """`start` is where it begins in the piece's text, `top` where its first line stands."""
+    """`start` is where it begins in the piece's text, `top` where its first line stands.
 
-    def __init__(self, start: int, text: str, top: float) -> None:
+    `rtl` is its base direction; `is_mixed` if any of its text runs from right to left.
+    """
+
+    def __init__(self, start: int, text: str, top: float, rtl: bool = False) -> None:
         self.start = start
         self.text = text
         self.top = top
+        self.rtl = rtl
+        self.is_mixed = rtl or _RTL.search(text) is not None
         self.layout = QTextLayout(_whole(text))
         # UTF-16 offsets differ from string indices only behind characters outside the basic plane.
         self.units: list[int] | None = None
@@ -78,6 +113,28 @@ class VisualLine:
         x = cast(tuple[float, int], self.line.cursorToX(self.chunk.unit(char - self.chunk.start)))
         return x[0]
 
+    def spans(self, start: int, end: int) -> list[tuple[float, float]]:
+        """What the characters [start, end) of this line cover: left and right edges, from left to right.
+
+        In text of both directions neighbouring characters may be apart.
+        """
+        if not self.chunk.is_mixed:
+            left, right = self.x_at(start), self.x_at(end)
+            return [(min(left, right), max(left, right))]
+        # The cursor's places at a change of direction belong to the text before it: only glyphs say.
+        first, last = (self.chunk.unit(char - self.chunk.start) for char in (start, end))
+        areas = (
+            [run.boundingRect() for run in self.line.glyphRuns(first, last - first)] if first < last else []
+        )
+        edges = [(area.left(), area.right()) for area in areas]
+        found: list[tuple[float, float]] = []
+        for left, right in sorted(edges):
+            if found and left <= found[-1][1] + 0.75:
+                found[-1] = (found[-1][0], max(found[-1][1], right))
+            elif right > left:
+                found.append((left, right))
+        return found
+
     def char_at(self, x: float, between: bool) -> int:
         """The character at `x`, or with `between` the nearest gap between two."""
         where = QTextLine.CursorPosition
@@ -86,12 +143,14 @@ class VisualLine:
 
     @property
     def left(self) -> float:
-        """Where the text begins."""
-        return self.x_at(self.start)
+        """The left edge of the text."""
+        return self.line.naturalTextRect().left() if self.chunk.is_mixed else self.x_at(self.start)
 
     @property
     def right(self) -> float:
-        """How far the text reaches, spaces at its end not counted."""
+        """The right edge of the text; spaces at the end of a left-to-right line do not count."""
+        if self.chunk.is_mixed:
+            return self.line.naturalTextRect().right()
         text = self.chunk.text[self.start - self.chunk.start : self.end - self.chunk.start]
         if not text[-1:].isspace():
             return self.x_at(self.end)
@@ -113,7 +172,9 @@ def lay_out(
     layout = chunk.layout
     layout.setCacheEnabled(True)
     layout.setFont(style.font)
-    option = QTextOption(_ALIGN[align])
+    # Left is where a line starts, unless it runs the other way.
+    option = QTextOption(_ALIGN["right" if chunk.rtl and align == "left" else align])
+    option.setTextDirection(Qt.LayoutDirection.RightToLeft if chunk.rtl else Qt.LayoutDirection.LeftToRight)
     option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
     option.setTabStopDistance(_TAB_PX)
     layout.setTextOption(option)

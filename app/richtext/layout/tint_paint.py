@@ -62,14 +62,12 @@ def marks_of(layout: PieceLayout, inks: InkTable, number: int) -> LineMarks:
     line, measures = layout.lines[number], layout.style.tint
     paths = {"accepted": QPainterPath(), "bonus": QPainterPath()}
     for run in inks.runs_between(line.start, line.end):
-        fragment = _fragment(layout, line, run, QPointF())
-        if fragment is None:
-            continue
-        if fragment.square_left or fragment.square_right:
-            shape = _shape(fragment.rect, measures.radius, fragment.square_left, fragment.square_right)
-            paths[run.origin].addPath(shape)
-        else:
-            paths[run.origin].addRoundedRect(fragment.rect, measures.radius, measures.radius)
+        for fragment in _fragments(layout, line, run, QPointF()):
+            if fragment.square_left or fragment.square_right:
+                shape = _shape(fragment.rect, measures.radius, fragment.square_left, fragment.square_right)
+                paths[run.origin].addPath(shape)
+            else:
+                paths[run.origin].addRoundedRect(fragment.rect, measures.radius, measures.radius)
     for path in paths.values():
         path.setFillRule(Qt.FillRule.WindingFill)
     solid: list[QRectF] = []
@@ -77,12 +75,12 @@ def marks_of(layout: PieceLayout, inks: InkTable, number: int) -> LineMarks:
     for ink in inks.inks_between(line.start, line.end):
         if ink.origin == "normal":
             continue
-        left, right = _ends(layout, line, ink.start, ink.end)
         y = line.baseline + measures.rule
-        if ink.origin == "accepted":
-            solid.append(QRectF(left, y - RULE_PX / 2, max(0.5, right - left - RULE_GAP_PX), RULE_PX))
-        elif right > left:
-            dotted.append(QRectF(left, y - DOT_PX / 2, right - left - 0.5, DOT_PX))
+        for left, right in _spans(layout, line, ink.start, ink.end):
+            if ink.origin == "accepted":
+                solid.append(QRectF(left, y - RULE_PX / 2, max(0.5, right - left - RULE_GAP_PX), RULE_PX))
+            elif right > left:
+                dotted.append(QRectF(left, y - DOT_PX / 2, right - left - 0.5, DOT_PX))
     return LineMarks(paths["accepted"], paths["bonus"], tuple(solid), tuple(dotted))
 
 
@@ -167,12 +165,10 @@ def paint_tints(
         for run in inks.runs_between(line.start, line.end):
             if only is not None and run.step != only:
                 continue
-            fragment = _fragment(layout, line, run, origin)
-            if fragment is None:
-                continue
-            _fill(painter, fragment, measures.radius, tints[run.origin])
-            if run.step == step:
-                outlined.append(fragment)
+            for fragment in _fragments(layout, line, run, origin):
+                _fill(painter, fragment, measures.radius, tints[run.origin])
+                if run.step == step:
+                    outlined.append(fragment)
         if pointed:
             _paint_pointed(painter, layout, line, inks, origin, theme, pointed)
     for fragment in outlined:
@@ -198,12 +194,12 @@ def _underline(
         for ink in inks.inks_between(line.start, line.end):
             if ink.origin == "normal" or (only_step is not None and ink.step != only_step):
                 continue
-            left, right = _ends(layout, line, ink.start, ink.end)
-            left, right = origin.x() + left, origin.x() + right
-            if ink.origin == "accepted":
-                solid.append(QRectF(left, y - RULE_PX / 2, max(0.5, right - left - RULE_GAP_PX), RULE_PX))
-            elif right > left:
-                dotted.append(QLineF(left + DOT_PX / 2 + 0.1, y, right - 0.5, y))
+            for left, right in _spans(layout, line, ink.start, ink.end):
+                left, right = origin.x() + left, origin.x() + right
+                if ink.origin == "accepted":
+                    solid.append(QRectF(left, y - RULE_PX / 2, max(0.5, right - left - RULE_GAP_PX), RULE_PX))
+                elif right > left:
+                    dotted.append(QLineF(left + DOT_PX / 2 + 0.1, y, right - 0.5, y))
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.color("accepted_line"))
     painter.drawRects(solid)
@@ -219,32 +215,37 @@ def dots(color: QColor) -> QPen:
     return pen
 
 
-def _ends(layout: PieceLayout, line: VisualLine, start: int, end: int) -> tuple[float, float]:
-    """The left and right edges of [start, end) on `line`, without spaces where the line wraps."""
+def _spans(layout: PieceLayout, line: VisualLine, start: int, end: int) -> list[tuple[float, float]]:
+    """What [start, end) covers on `line`, without spaces where the line wraps: left and right edges."""
     low, high = max(start, line.start), min(end, line.end)
     text = layout.text
     while high > low and high < end and text[high - 1].isspace():
         high -= 1
     while low < high and low > start and text[low].isspace():
         low += 1
-    if low >= high:
-        return 0.0, 0.0
-    left, right = line.x_at(low), line.x_at(high)
-    return min(left, right), max(left, right)
+    return line.spans(low, high) if low < high else []
 
 
-def _fragment(layout: PieceLayout, line: VisualLine, run: TintRun, origin: QPointF) -> _Fragment | None:
-    left, right = _ends(layout, line, run.start, run.end)
-    if right <= left:
-        return None
+def _fragments(layout: PieceLayout, line: VisualLine, run: TintRun, origin: QPointF) -> list[_Fragment]:
+    found: list[_Fragment] = []
+    spans = [(left, right) for left, right in _spans(layout, line, run.start, run.end) if right > left]
     measures = layout.style.tint
-    square_left = run.joined_left and run.start >= line.start
-    square_right = run.joined_right and run.end <= line.end
-    left += _JOIN_PX if square_left else -measures.overhang
-    right += 0 if square_right else measures.overhang
-    top = origin.y() + line.baseline - measures.top
-    rect = QRectF(origin.x() + left, top, right - left, measures.height)
-    return _Fragment(run, rect, square_left, square_right)
+    before = run.joined_left and run.start >= line.start
+    behind = run.joined_right and run.end <= line.end
+    if line.chunk.is_mixed:
+        # Which edge is the run's first depends on the letters there; between two directions none is joined.
+        backwards = (
+            line.x_at(run.start) > line.x_at(max(run.start, run.end - 1)) if before or behind else False
+        )
+        before, behind = (behind, before) if backwards else (before, behind)
+        before, behind = before and len(spans) == 1, behind and len(spans) == 1
+    for left, right in spans:
+        left += _JOIN_PX if before else -measures.overhang
+        right += 0 if behind else measures.overhang
+        top = origin.y() + line.baseline - measures.top
+        rect = QRectF(origin.x() + left, top, right - left, measures.height)
+        found.append(_Fragment(run, rect, before, behind))
+    return found
 
 
 def _fill(painter: QPainter, fragment: _Fragment, radius: float, color: QColor) -> None:
@@ -277,27 +278,28 @@ def _paint_pointed(
         ink = inks.inks[number]
         if ink.start >= line.end or ink.end <= line.start:
             continue
-        left, right = _ends(layout, line, ink.start, ink.end)
-        if right <= left:
-            continue
         top = origin.y() + line.baseline - measures.top
-        rect = QRectF(origin.x() + left, top, right - left, measures.height)
-        if ink.origin == "normal":
-            painter.setBrush(theme.color("fill2"))
-            painter.drawRoundedRect(rect, measures.radius, measures.radius)
-            continue
         run = inks.run_of(number)
-        fragment = _fragment(layout, line, run, origin) if run else None
-        if fragment:
-            if ink.start == fragment.run.start:
-                rect.setLeft(fragment.rect.left())
-            if ink.end == fragment.run.end:
-                rect.setRight(fragment.rect.right())
-            path = QPainterPath()
-            path.addRect(rect)
-            shape = _shape(fragment.rect, measures.radius, fragment.square_left, fragment.square_right)
+        fragments = _fragments(layout, line, run, origin) if run else []
+        for left, right in _spans(layout, line, ink.start, ink.end):
+            if right <= left:
+                continue
+            rect = QRectF(origin.x() + left, top, right - left, measures.height)
+            if ink.origin == "normal":
+                painter.setBrush(theme.color("fill2"))
+                painter.drawRoundedRect(rect, measures.radius, measures.radius)
+                continue
             painter.setBrush(theme.color(f"{ink.origin}_hover"))
-            painter.drawPath(path.intersected(shape))
+            for fragment in fragments:
+                # The tint hangs over at the ends of its run.
+                if abs(rect.left() - fragment.rect.left()) <= measures.overhang + _JOIN_PX:
+                    rect.setLeft(fragment.rect.left())
+                if abs(rect.right() - fragment.rect.right()) <= measures.overhang + _JOIN_PX:
+                    rect.setRight(fragment.rect.right())
+                path = QPainterPath()
+                path.addRect(rect)
+                shape = _shape(fragment.rect, measures.radius, fragment.square_left, fragment.square_right)
+                painter.drawPath(path.intersected(shape))
 
 
 def _shape(rect: QRectF, radius: float, square_left: bool, square_right: bool) -> QPainterPath:

@@ -26,12 +26,12 @@ _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 _RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _ITEM = re.compile(r"( {0,3})([-*+]|(\d{1,9})[.)])([ \t]+|$)")
 _QUOTE = re.compile(r" {0,3}>")
-# A line that has only begun and may still become anything: an item, a heading, a rule, a fence.
+# A line that has only begun and may still become anything: an item, a task, a heading, a rule, a fence.
 # The lookahead and its reference read the marks of lists without going back, in linear time. Possessive
 # repetition of a group would, too, but matches wrongly in Python before 3.11.5 (python/cpython#101955).
 _UNSURE = re.compile(
     r"(?=(?P<marks>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*))(?P=marks)"
-    r"(?:[-*+_#>|=~`\s]*|\d{1,9}[.)]?[ \t]*|`{3,}[^`]*|~{3,}.*)"
+    r"(?:[-*+_#>|=~`\s]*|\d{1,9}[.)]?[ \t]*|`{3,}[^`]*|~{3,}.*|\[(?:[ xX](?:\][ \t]*)?)?)"
 )
 
 BlockKind = Literal["blank", "text", "fence", "item"]

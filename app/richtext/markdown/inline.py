@@ -33,20 +33,23 @@ class InlineText(Struct, frozen=True):
     styles: tuple[Styled, ...]
 
 
-def align_inline(content: str, children: Sequence[Node], keep_indent: bool = False) -> InlineText:
+def align_inline(
+    content: str, children: Sequence[Node], keep_indent: bool = False, line_break: str = "\n"
+) -> InlineText:
     """The visible form of `children`, the parser's parts of `content`.
 
-    `keep_indent`: the spaces that lines after the first begin with are shown.
+    `keep_indent`: the spaces that lines after the first begin with are shown. `line_break` is shown for <br>.
     """
-    reader = _Reader(content, keep_indent)
+    reader = _Reader(content, keep_indent, line_break)
     for node in children:
         reader.take(node)
     return InlineText("".join(reader.shown), tuple(reader.origins), tuple(reader.styles))
 
 
 class _Reader:
-    def __init__(self, content: str, keep_indent: bool) -> None:
+    def __init__(self, content: str, keep_indent: bool, line_break: str) -> None:
         self.content = content
+        self._line_break = line_break
         self._keep_indent = keep_indent
         self.at = 0
         self.shown: list[str] = []
@@ -60,7 +63,9 @@ class _Reader:
         if edge in ("open", "close") and kind in _DELIMITERS:
             self._delimiter(node, _DELIMITERS[kind], edge == "open")
         elif node.type in ("softbreak", "hardbreak"):
-            self._break()
+            self._break(node)
+        elif node.type == "footnote_ref":
+            self._footnote(node)
         elif node.type == "code_inline":
             self._code(node)
         elif node.type == "image":
@@ -93,8 +98,9 @@ class _Reader:
         """A formula: its marks are stepped over, its inside is shown as Unicode."""
         opening = self.content.find(node.markup + node.content, self.at)
         inner = max(opening, self.at) + len(node.markup)
-        text, places = legible(node.content)
-        self._show(text, [inner + place for place in places])
+        formula, start = legible(node.content), len(self.origins)
+        self.styles += [Styled(start + low, start + high, "bold") for low, high in formula.bold]
+        self._show(formula.text, [inner + place for place in formula.places])
         self.at = inner + len(node.content) + len(node.info)
 
     def _loosely(self, text: str) -> None:
@@ -118,7 +124,19 @@ class _Reader:
         self._show(node.content, (place,) * len(node.content))
         self.at = found + len(node.markup)
 
-    def _break(self) -> None:
+    def _footnote(self, node: Node) -> None:
+        """[^1] is shown as [1]."""
+        found = max(self.at, self.content.find(node.markup, self.at))
+        label = found + 2
+        self._show(f"[{node.content}]", [found, *range(label, label + len(node.content) + 1)])
+        self.at = found + len(node.markup)
+
+    def _break(self, node: Node) -> None:
+        if node.markup.startswith("<"):
+            found = max(self.at, self.content.find(node.markup, self.at))
+            self._show(self._line_break, (found,))
+            self.at = found + len(node.markup)
+            return
         found = self.content.find("\n", self.at)
         self.at = found if found >= 0 else self.at
         self._show("\n", (min(self.at, len(self.content) - 1),))

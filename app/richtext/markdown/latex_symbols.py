@@ -17,8 +17,14 @@ _SIGNS = {
     "geq": "≥", "ge": "≥", "ll": "≪", "gg": "≫", "neq": "≠", "ne": "≠", "equiv": "≡", "approx": "≈",
     "sim": "∼", "simeq": "≃", "cong": "≅", "propto": "∝", "in": "∈", "notin": "∉", "ni": "∋",
     "subset": "⊂", "subseteq": "⊆", "supset": "⊃", "supseteq": "⊇", "emptyset": "∅", "varnothing": "∅",
-    "forall": "∀", "exists": "∃", "nexists": "∄", "infty": "∞", "partial": "∂", "nabla": "∇", "sum": "∑",
-    "prod": "∏", "int": "∫", "iint": "∬", "iiint": "∭", "oint": "∮", "to": "→", "rightarrow": "→",
+    "forall": "∀", "exists": "∃", "nexists": "∄", "infty": "∞", "partial": "∂", "nabla": "∇",
+    "lt": "<", "gt": ">", "amalg": "⨿", "asymp": "≍", "prec": "≺", "succ": "≻", "uplus": "⊎", "ominus": "⊖",
+    "oslash": "⊘", "dashv": "⊣", "Vdash": "⊩", "vDash": "⊨", "longleftarrow": "⟵", "Longrightarrow": "⟹",
+    "longmapsto": "⟼", "nearrow": "↗", "searrow": "↘", "rightleftharpoons": "⇌", "leadsto": "⇝",
+    "Uparrow": "⇑", "Downarrow": "⇓", "lesssim": "≲", "gtrsim": "≳", "subsetneq": "⊊", "supsetneq": "⊋",
+    "coloneqq": "≔", "doteq": "≐", "bowtie": "⋈", "wp": "℘", "complement": "∁", "diamond": "⋄", "dotsc": "…",
+    "dotsb": "⋯", "surd": "√", "imath": "ı", "jmath": "ȷ", "eth": "ð", "S": "§", "P": "¶",
+    "to": "→", "rightarrow": "→",
     "longrightarrow": "⟶", "leftarrow": "←", "gets": "←", "leftrightarrow": "↔", "Rightarrow": "⇒",
     "implies": "⟹", "Leftarrow": "⇐", "Leftrightarrow": "⇔", "iff": "⟺", "mapsto": "↦", "uparrow": "↑",
     "downarrow": "↓", "hookrightarrow": "↪", "ldots": "…", "dots": "…", "cdots": "⋯", "vdots": "⋮",
@@ -29,24 +35,28 @@ _SIGNS = {
     "hbar": "ℏ", "ell": "ℓ", "Re": "ℜ", "Im": "ℑ", "aleph": "ℵ", "dagger": "†", "ddagger": "‡",
     "models": "⊨", "vdash": "⊢", "top": "⊤", "bot": "⊥", "colon": ":", "backslash": "\\", "checkmark": "✓",
 }  # fmt: skip
-_NAMES = tuple(
-    name
-    for line in (
-        "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp min max sup inf",
-        "lim limsup liminf det dim ker gcd arg deg Pr hom mod",
-    )
-    for name in line.split(" ")
-)
-SYMBOLS: dict[str, str] = {**_GREEK, **_SIGNS, **{name: name for name in _NAMES}, "argmax": "arg max"}
-SYMBOLS |= {"bmod": " mod ", "argmin": "arg min"}
+_NAMES = (
+    "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "coth",
+    "log", "ln", "lg", "exp", "min", "max", "sup", "inf", "lim", "limsup", "liminf", "det", "dim", "ker",
+    "gcd", "lcm", "arg", "deg", "Pr", "hom", "tr", "rank", "sgn",
+)  # fmt: skip
+SYMBOLS: dict[str, str] = _GREEK | _SIGNS
+# Names of functions and operators, which need a space beside letters.
+WORDS: dict[str, str] = {name: name for name in _NAMES}
+WORDS |= {"argmax": "arg max", "argmin": "arg min", "bmod": "mod", "mod": "mod"}
+# Operators on everything that follows them.
+BIG = {
+    "sum": "∑", "prod": "∏", "coprod": "∐", "int": "∫", "iint": "∬", "iiint": "∭", "oint": "∮",
+    "bigcup": "⋃", "bigcap": "⋂", "bigoplus": "⨁", "bigotimes": "⨂", "bigvee": "⋁", "bigwedge": "⋀",
+}  # fmt: skip
 
 # Commands that only change the face of what they take; True: of words, whose spaces count.
 PLAIN: dict[str, bool] = {
     "text": True, "textbf": True, "textit": True, "textrm": True, "texttt": True, "mbox": True,
-    "mathrm": False, "mathbf": False, "mathit": False, "mathsf": False, "mathtt": False, "mathcal": False,
-    "mathfrak": False, "mathscr": False, "boldsymbol": False, "bm": False, "operatorname": False,
-    "boxed": False, "overbrace": False, "underbrace": False,
+    "mathrm": False, "mathbf": False, "mathit": False, "mathsf": False, "mathtt": False, "boldsymbol": False,
+    "bm": False,
 }  # fmt: skip
+BOLD = frozenset(("textbf", "mathbf", "boldsymbol", "bm"))
 ACCENTS = {
     "hat": "\u0302", "widehat": "\u0302", "bar": "\u0304", "overline": "\u0305", "underline": "\u0332",
     "tilde": "\u0303", "widetilde": "\u0303", "vec": "\u20d7", "dot": "\u0307", "ddot": "\u0308",
@@ -54,7 +64,7 @@ ACCENTS = {
 DROPPED = frozenset(
     name
     for line in (
-        "displaystyle textstyle scriptstyle limits nolimits middle nonumber notag",
+        "displaystyle textstyle scriptstyle limits nolimits nonumber notag hline rm bf it sf tt cal",
         "big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr",
     )
     for name in line.split(" ")
@@ -63,6 +73,12 @@ SPACES = frozenset(["quad", "qquad", "enspace", "thinspace"])
 DOUBLE_STRUCK = {
     "R": "ℝ", "N": "ℕ", "Z": "ℤ", "Q": "ℚ", "C": "ℂ", "P": "ℙ", "H": "ℍ", "E": "𝔼", "F": "𝔽", "1": "𝟙",
 }  # fmt: skip
+_CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SCRIPT = dict(zip(_CAPITALS, "𝒜ℬ𝒞𝒟ℰℱ𝒢ℋℐ𝒥𝒦ℒℳ𝒩𝒪𝒫𝒬ℛ𝒮𝒯𝒰𝒱𝒲𝒳𝒴𝒵"))
+_FRAKTUR = dict(zip(_CAPITALS, "𝔄𝔅ℭ𝔇𝔈𝔉𝔊ℌℑ𝔍𝔎𝔏𝔐𝔑𝔒𝔓𝔔ℜ𝔖𝔗𝔘𝔙𝔚𝔛𝔜ℨ"))
+_FRAKTUR |= dict(zip(_CAPITALS.lower(), "𝔞𝔟𝔠𝔡𝔢𝔣𝔤𝔥𝔦𝔧𝔨𝔩𝔪𝔫𝔬𝔭𝔮𝔯𝔰𝔱𝔲𝔳𝔴𝔵𝔶𝔷"))
+FACES = {"mathcal": _SCRIPT, "mathscr": _SCRIPT, "mathfrak": _FRAKTUR}
 SUPER = dict(zip("0123456789+−=()nibcdefghjklmoprstuvwxyzabcABDEGHIJKLMNOPRTUVW αβγδεθφχ".replace(" ", ""),
                  "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱᵇᶜᵈᵉᶠᵍʰʲᵏˡᵐᵒᵖʳˢᵗᵘᵛʷˣʸᶻᵃᵇᶜᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂᵅᵝᵞᵟᵋᶿᵠᵡ"))  # fmt: skip
+SUPER["⊤"] = "ᵀ"
 SUB = dict(zip("0123456789+−=()aehijklmnoprstuvxβγρφχ", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓᵦᵧᵨᵩᵪ"))

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 _SCHEMES = frozenset(("http", "https", "mailto"))
-_BARE = re.compile(r"\bhttps?://[^\s<>\"`]+")
+# Chinese, Japanese and Korean punctuation, which no address has and no space follows.
+_FULL_WIDTH = (
+    "\u2018-\u201f\u2026\u3001-\u3003\u3008-\u3011\u3014-\u301f"
+    "\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+)
+_CJK = "\u1100-\u11ff\u3005\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
+# Such letters belong to an address at the beginning of one of its parts, not behind its Latin letters.
+_BARE = re.compile(rf"(?<![A-Za-z0-9])https?://(?:[^\s<>\"`{_FULL_WIDTH}{_CJK}]|(?<![A-Za-z0-9:])[{_CJK}]+)+")
 _LONGEST = 2_000  # characters; nobody opens a longer one
 
 

@@ -1,10 +1,11 @@
 """Markdown: one closed block of an answer as pieces, every visible character with its source. No Qt.
 
-Paragraphs, headings, lists, quotes, fenced and indented code, tables and rules; inline bold,
-italic, struck, code, links and formulas. Line breaks stay where the model wrote them, and outside
-lists and quotes so does the indent: code that nobody fenced reads as it came. HTML and link
-definitions are text: nothing the model wrote is hidden except syntax that has been carried out,
-and nothing is ever fetched. What is deeper or larger than anybody writes stands as it was written.
+Paragraphs, headings, lists and tasks, quotes, fenced and indented code, tables, footnotes,
+definitions and rules; inline bold, italic, struck, code, links and formulas. Line breaks stay where
+the model wrote them, and outside lists and quotes so does the indent: code that nobody fenced reads
+as it came. HTML, except <br>, and link definitions are text: nothing the model wrote is hidden except
+syntax that has been carried out, and nothing is ever fetched. What is deeper or larger than anybody
+writes stands as it was written.
 
 A block that is still being written is read with `read_open`, which says from where the next reading
 may go on, so that the two hundredth item of a list costs what the second one did.
@@ -24,8 +25,7 @@ from msgspec.structs import replace
 
 from app.richtext.markdown.blocks import open_code
 from app.richtext.markdown.inline import InlineText, align_inline
-from app.richtext.markdown.links import may_open
-from app.richtext.markdown.math_rules import add_math, add_paragraph, open_formula
+from app.richtext.markdown.math_rules import add_paragraph, open_formula
 from app.richtext.markdown.piece import (
     Align,
     Piece,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token as Node
 
 _BULLET = "•"
+_TASK = re.compile(r"\[([ xX])\][ \t]+(?=\S)")
 # A quote is one level, a list two. What is deeper the parser would leave out.
 _DEEPEST = 18
 _LONGEST = 50_000  # characters of a block that is read as Markdown
@@ -148,15 +149,9 @@ def _emptied(line: str, items: int) -> str:
 
 @cache
 def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # takes a moment, and a window without an answer needs none
+    from app.richtext.markdown.rules import parser as made  # takes a moment: markdown-it is imported there
 
-    parser = MarkdownIt("commonmark", {"html": False})
-    parser.enable(["table", "strikethrough"])
-    # `text_join` would merge escapes into the text around them, and their source would be lost.
-    parser.disable(["text_join", "reference", "html_block", "html_inline"])
-    # What may not be opened is no link: it stays as the model wrote it, address and all.
-    parser.validateLink = may_open  # type: ignore[method-assign,assignment]
-    add_math(parser)
+    parser = made()
     names: list[str] = parser.block.ruler.get_active_rules()
     parser.block.ruler.before(names[0], "deep", _deep)
     return parser
@@ -194,6 +189,7 @@ class _Walk:
     cells: int = 0
     aligns: list[Align] = field(default_factory=list)
     table_map: list[int] | None = None
+    cell_at: int = 0  # where the next cell of a row begins, at the earliest
 
     def __post_init__(self) -> None:
         self.line_starts = [0]
@@ -233,6 +229,16 @@ class _Walk:
                 self.aligns.append("right" if "right" in style else "center" if "center" in style else "left")
             case "tr_open":
                 self.rows.append([])
+                self.cell_at = int(node.meta.get("start", 0))
+            case "footnote_open" | "definition_open":
+                self._flush_marker(node)
+                self.lists.append(_List(ordered=False))
+                if node.type == "footnote_open":
+                    self.marker = node.markup
+                elif self.pieces and self.pieces[-1].kind == "text" and not self.pieces[-1].depth:
+                    self._embolden(node)
+            case "footnote_close" | "definition_close":
+                self.lists.pop()
             case "table_close":
                 self.in_table = False
                 self._table()
@@ -310,7 +316,8 @@ class _Walk:
             self.cells += 1
             if self.cells > _MOST_CELLS:
                 return
-            cell = align_inline(node.content, node.children or ())
+            # Rows are lines: a break inside of a cell is a line separator.
+            cell = align_inline(node.content, node.children or (), line_break="\u2028")
             self.rows[-1].append((cell, self._cell_places(node.content, first)))
             return
         free = not (self.lists or self.quotes or self.level)
@@ -318,6 +325,13 @@ class _Walk:
         places = self._places(node.content, first)
         places += places[-1:] * (max(inline.origins, default=0) + 1 - len(places))
         origins = [self.offset + places[origin] for origin in inline.origins]
+        if self.marker and (task := _TASK.match(node.content)) and inline.text.startswith(task.group()):
+            box = "☐" if task.group(1) == " " else "☑"
+            self.marker = box if self.marker == _BULLET else f"{self.marker} {box}"
+            cut = task.end()
+            origins = origins[cut:]
+            shifted = tuple(replace(s, start=s.start - cut, end=s.end - cut) for s in inline.styles)
+            inline = InlineText(inline.text[cut:], inline.origins[cut:], shifted)
         kind: PieceKind = "heading" if self.level else "text"
         text, styles = inline.text, inline.styles
         if free and (indent := self._first_indent(node, first)):
@@ -357,19 +371,29 @@ class _Walk:
 
     def _cell_places(self, content: str, line: int) -> list[int]:
         """Block offsets of a table cell's characters; a pipe in a cell is written with a backslash."""
-        row, source, begin = self.rows[-1], self.line(line), self._line_start(line)
-        at = row[-1][1][-1] + 1 - begin if row and row[-1][1] else 0
+        source, begin = self.line(line), self._line_start(line)
+        at = max(0, self.cell_at - begin)
         places: list[int] = []
         for character in content:
             found = source.find(character, at)
             at = found if found >= 0 else min(at, max(0, len(source) - 1))
             places.append(begin + at)
             at += 1
+        while at < len(source) and (source[at] != "|" or source[at - 1 : at] == "\\"):
+            at += 1
+        self.cell_at = begin + at + 1
         return places
+
+    def _embolden(self, node: Node) -> None:
+        """The paragraph directly above a definition is its term."""
+        term = self.pieces[-1]
+        if node.map and term.source_end == self.offset + self._line_start(node.map[0]) and term.text:
+            styles = (*term.styles, Styled(0, len(term.text), "bold"))
+            self.pieces[-1] = replace(term, styles=styles)
 
     def _table(self) -> None:
         """All rows in one text, as a spreadsheet takes them: tabs between cells, a line a row."""
-        if self.cells > _MOST_CELLS or len(self.aligns) > _MOST_COLUMNS:
+        if self.cells > _MOST_CELLS or max(map(len, self.rows), default=0) > _MOST_COLUMNS:
             self._as_written(self.table_map or (0, 0))
             return
         text: list[str] = []

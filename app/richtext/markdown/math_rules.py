@@ -2,7 +2,8 @@
 
 `$…$` and `\\(…\\)` in a line, `$$…$$`, `\\[…\\]` and `\\begin{…}…\\end{…}` also over several lines.
 A dollar sign starts a formula only if a letter, digit or sign follows at once and the closing one
-has neither a space before nor a letter or digit behind it: prices stay prices.
+has neither a space before nor an ASCII letter or digit behind it, except an ordinal's or a plural's
+ending (“the $n$th”): prices stay prices. Other scripts write letters beside formulas without spaces.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from markdown_it.rules_block import StateBlock
     from markdown_it.rules_inline import StateInline
 
-_DOLLAR = re.compile(r"\$(?![\s$])((?:\\.|[^\\$`])+?)(?<!\s)\$(?![\w$])", re.S)
+_DOLLAR = re.compile(
+    r"(?<![A-Za-z])\$(?![\s$])((?:\\.|[^\\$`])+?)(?<!\s)\$(?:(?![A-Za-z0-9_$])|(?=(?:th|st|nd|rd|s)\b))", re.S
+)
 _MARKS = re.compile(r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*")
 _BEHIND = " .,;:"  # may follow a formula that is a paragraph of its own
 _OPEN = re.compile(r"\$\$|\\\[|\\\(|\\begin\{([a-zA-Z]+\*?)\}")

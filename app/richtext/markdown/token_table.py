@@ -12,7 +12,17 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
-from core.events import Token
+from core.events import Origin, Token
+
+
+def shown_origin(token: Token, before: Token | None) -> Origin:
+    """The class that the window shows for `token`, which `before` came before.
+
+    A bonus comes with at least one accepted token of its step. A token that came alone after a draft that was
+    rejected entirely counts as bonus in the worker's figures, and is shown as what it is: one alone.
+    """
+    alone = before is None or before.step != token.step or before.origin != "accepted"
+    return "normal" if token.origin == "bonus" and alone else token.origin
 
 
 class TokenTable:
@@ -24,11 +34,14 @@ class TokenTable:
         self._parts: list[str] = []
         self._length = 0
         self._per_step: Counter[int] = Counter()
+        self._origins: list[Origin] = []
         self._accepted = [0]  # how many of the tokens before each were accepted drafts
 
     def extend(self, tokens: Sequence[Token]) -> str:
         """Add `tokens`; returns their text."""
         for token in tokens:
+            before = self._tokens[-1] if self._tokens else None
+            self._origins.append(shown_origin(token, before))
             self._tokens.append(token)
             self._starts.append(self._length)
             self._length += len(token.text)
@@ -43,6 +56,10 @@ class TokenTable:
 
     def __getitem__(self, index: int) -> Token:
         return self._tokens[index]
+
+    def origin_of(self, index: int) -> Origin:
+        """The class that the window shows for that token: see `shown_origin`."""
+        return self._origins[index]
 
     @property
     def tokens(self) -> Sequence[Token]:

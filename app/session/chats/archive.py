@@ -17,7 +17,7 @@ from app.session.chats.conversation import Conversation
 
 class Summary(Struct, frozen=True):
     """A chat without its turns: what the sidebar lists. `deleted` says since when it waits for its end,
-    `archived` since when it is kept out of the list."""
+    `archived` since when it is kept out of the list. `queued` counts the messages that wait to be sent."""
 
     id: str
     title: str
@@ -26,6 +26,7 @@ class Summary(Struct, frozen=True):
     pinned: bool = False
     deleted: datetime | None = None
     archived: datetime | None = None
+    queued: int = 0
 
 
 class Hit(Struct, frozen=True):
@@ -61,7 +62,14 @@ class ChatArchive(Protocol):
 def summary_of(chat: Conversation) -> Summary:
     """The head of a chat."""
     return Summary(
-        chat.id, chat.title, chat.changed, len(chat.turns), chat.pinned, chat.deleted, chat.archived
+        chat.id,
+        chat.title,
+        chat.changed,
+        len(chat.turns),
+        chat.pinned,
+        chat.deleted,
+        chat.archived,
+        len(chat.queued),
     )
 
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from app.session.chats.archive import ChatArchive, Hit, MemoryArchive, Summary, summary_of
-from app.session.chats.conversation import Conversation
+from app.session.chats.conversation import NOTHING_WRITTEN, Conversation, merged
 from app.session.chats.presets import Preset
 from app.session.chats.strings import UNFINISHED_NOTE
 from core.errors import RequestError
@@ -79,6 +79,11 @@ class Chats:
             sorted(found, key=lambda each: each.deleted.timestamp() if each.deleted else 0, reverse=True)
         )
 
+    def queued(self) -> tuple[str, ...]:
+        """The ids of the chats in which messages wait to be sent, the open one first."""
+        found = [each.id for each in self._summaries.values() if each.queued and not each.deleted]
+        return tuple(sorted(found, key=lambda chat_id: chat_id != self._open_id))
+
     def summary(self, chat_id: str) -> Summary:
         """What is known of a chat without opening it. Raises `KeyError`."""
         return self._summaries[chat_id]
@@ -87,6 +92,7 @@ class Chats:
         """The chat called `chat_id`. Raises `KeyError`."""
         chat = self._held.pop(chat_id, None) or self._fetch(chat_id)
         self._held[chat_id] = chat  # the latest used is the last
+        self._let_go()
         return chat
 
     def keep(self, chat: Conversation) -> None:
@@ -102,7 +108,6 @@ class Chats:
         """Open the chat called `chat_id`. Raises `KeyError`."""
         chat = self.get(chat_id)
         self._open_id = chat_id
-        self._let_go()
         return chat
 
     def start(self) -> Conversation:
@@ -149,7 +154,13 @@ class Chats:
         self._summaries = {each.id: each for each in self._archive.summaries()} | held
 
     def add(self, chat: Conversation) -> Conversation:
-        """Take in a chat from elsewhere. If its id is taken by another chat it gets a new one."""
+        """Take in a chat from elsewhere. If its id is taken by another chat it gets a new one.
+
+        Messages that waited to be sent there become its draft: nothing is sent without its author.
+        """
+        if chat.queued:
+            drafts = [*chat.queued, chat.draft] if chat.draft != NOTHING_WRITTEN else chat.queued
+            chat = chat.with_draft(merged(drafts)).with_queued(())
         if chat.id in self._summaries or chat.id in self._held:
             chat = replace(chat, id=uuid4().hex)
         self.keep(chat)

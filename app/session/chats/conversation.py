@@ -123,7 +123,8 @@ class Conversation(Struct, frozen=True):
     """A chat. `context_used_tokens` is what its last answer left in the model's context.
 
     `name` is the title it was given, by a person or by the model. `overrides` are the settings it holds for
-    itself. `draft` is what is written and not sent. `deleted` is set while the deletion can be undone,
+    itself. `draft` is what is written and not sent, `queued` what is to be sent after the answer under way,
+    the next first. `deleted` is set while the deletion can be undone,
     `archived` while it is kept out of the list. `preset` is the name of the one it took last, empty for
     none; the settings that it gave are among the overrides.
     """
@@ -139,6 +140,7 @@ class Conversation(Struct, frozen=True):
     deleted: datetime | None = None
     archived: datetime | None = None
     preset: str = ""
+    queued: tuple[Message, ...] = ()
 
     @property
     def title(self) -> str:
@@ -153,7 +155,7 @@ class Conversation(Struct, frozen=True):
     @property
     def is_blank(self) -> bool:
         """Whether nothing would be lost with it."""
-        kept = self.turns or self.name or self.overrides or self.preset
+        kept = self.turns or self.name or self.overrides or self.preset or self.queued
         return not (kept or self.draft != NOTHING_WRITTEN)
 
     def turn(self, turn_id: str) -> Turn:
@@ -267,6 +269,10 @@ class Conversation(Struct, frozen=True):
     def with_draft(self, draft: Message) -> Conversation:
         """With `draft` written and not sent."""
         return replace(self, draft=draft)
+
+    def with_queued(self, messages: Sequence[Message]) -> Conversation:
+        """With `messages` waiting to be sent, the next first."""
+        return replace(self, queued=tuple(messages))
 
     def with_deleted(self, deleted: datetime | None) -> Conversation:
         """Deleted at that time, or (None) back again."""

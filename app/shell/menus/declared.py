@@ -133,15 +133,22 @@ MENUS = (
         ),
     ),
     MenuSpec(
-        strings.WINDOW,
+        strings.PERFORMANCE,
         (
             (
                 ActionSpec("race", strings.RACE, ("Ctrl+Shift+R",), reach="app"),
                 ActionSpec("tables", strings.TABLES, ("Ctrl+Shift+T",), reach="app"),
                 ActionSpec("lab", strings.LAB, ("Ctrl+Shift+L",), reach="app"),
+                ActionSpec("machines", strings.MACHINES, reach="app"),
+            ),
+        ),
+    ),
+    MenuSpec(
+        strings.WINDOW,
+        (
+            (
                 ActionSpec("server", strings.SERVER, ("Ctrl+Shift+S",), reach="app"),
                 ActionSpec("models", strings.MODELS, ("Ctrl+Shift+M",), reach="app"),
-                ActionSpec("machines", strings.MACHINES, reach="app"),
                 ActionSpec("library", strings.LIBRARY, ("Ctrl+Shift+D",), reach="app"),
             ),
         ),

@@ -6,6 +6,7 @@ CHAT = "&Chat"
 EDIT = "&Edit"
 VIEW = "&View"
 ANSWER = "&Answer"
+PERFORMANCE = "&Performance"
 WINDOW = "&Window"
 HELP = "&Help"
 

@@ -7,7 +7,7 @@ versions of a turn that are not shown, `place` is the shown one's among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +23,7 @@ from app.store.packing import (
     forgiving,
     pack_answer,
     pack_message,
+    pack_messages,
     pack_overrides,
     pack_tokens,
     tokens_of,
@@ -66,13 +67,20 @@ class ChatFile(Struct, frozen=True):
     chats: tuple[FileChat, ...]
 
 
+def pieces(chats: Iterable[Conversation]) -> Iterator[bytes]:
+    """The file of `chats`, a turn at a time: a long chat is never in memory twice."""
+    yield b'{"draftlight_chats":%d,"chats":[' % FORMAT
+    for number, chat in enumerate(chats):
+        yield (b"," if number else b"") + b'{"chat":' + _encoded(replace(chat, turns=())) + b',"turns":['
+        for place, turn in enumerate(chat.turns):
+            yield (b"," if place else b"") + _encoded(_packed(turn))
+        yield b"]}"
+    yield b"]}"
+
+
 def to_json(chats: Iterable[Conversation]) -> bytes:
     """All of `chats`."""
-    file = ChatFile(FORMAT, tuple(_packed(chat) for chat in chats))
-    try:
-        return msgspec.json.encode(file)
-    except UnicodeEncodeError:
-        return msgspec.json.encode(well_formed_record(file))
+    return b"".join(pieces(chats))
 
 
 def from_json(data: bytes) -> tuple[Conversation, ...]:
@@ -109,6 +117,7 @@ def _check_savable(chat: Conversation) -> None:
         chat.created.timestamp(), chat.changed.timestamp()  # chats are listed by it; a year 1 has none
         pack_overrides(chat.overrides)
         pack_message(chat.draft)
+        pack_messages(chat.queued)
         for turn in chat.turns:
             for version in turn.versions:
                 pack_message(version.user)
@@ -118,12 +127,16 @@ def _check_savable(chat: Conversation) -> None:
         raise TransferError(strings.CANNOT_BE_SAVED, strings.CANNOT_BE_SAVED_HINT) from None
 
 
-def _packed(chat: Conversation) -> FileChat:
-    turns = tuple(
-        FileTurn(*_fields(turn), tuple(FileVersion(*_fields(each)) for each in turn.others), turn.place)
-        for turn in chat.turns
-    )
-    return FileChat(replace(chat, turns=()), turns)
+def _encoded(record: Conversation | FileTurn) -> bytes:
+    try:
+        return msgspec.json.encode(record)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(well_formed_record(record))
+
+
+def _packed(turn: Turn) -> FileTurn:
+    others = tuple(FileVersion(*_fields(each)) for each in turn.others)
+    return FileTurn(*_fields(turn), others, turn.place)
 
 
 def _fields(of: Turn | Version) -> tuple[str, Message, Answer, TokenColumns, str, datetime | None]:

@@ -104,7 +104,7 @@ class Salvage:
         owners = self._select(connection, "SELECT chat FROM turns GROUP BY chat")
         for chat_id in dict.fromkeys(each for each in (*heads, *owners) if isinstance(each, str)):
             chat = self._chat(rows, chat_id)
-            if chat.turns or chat.draft.content or chat.draft.attachments:
+            if chat.turns or chat.queued or chat.draft.content or chat.draft.attachments:
                 yield chat
 
     def _chat(self, rows: Rows, chat_id: str) -> Conversation:

@@ -8,6 +8,7 @@ set aside, and what of it can be read goes into a new one.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import threading
@@ -142,30 +143,47 @@ class KeptRequests:
             try:
                 self._carry_out()
             except StoreError as error:
-                if not self._failing:
-                    self._say(error)
-                self._failing = True
+                self._report(error)
+            except Exception as error:  # a bug; without this thread all later requests would be lost, too
+                self._report(_trouble(error))
             else:
-                if self._failing:
-                    self._say(None)
-                self._failing = False
+                self._report(None)
             if last:
                 break
         with self._file:
             self._let_go()
 
+    def _report(self, error: StoreError | None) -> None:
+        """Tells the first failure of several, and that it is over."""
+        failing, self._failing = self._failing, error is not None
+        if failing != self._failing:
+            self._say(error)
+
     def _carry_out(self) -> None:
-        """Do what waits. Raises `StoreError` if that cannot be done now; then it waits on."""
+        """Runs the waiting jobs. Raises `StoreError` if the disk refuses one, which then stays the next.
+
+        A job that raises anything else is dropped: it would fail again and block the others.
+        """
         with self._file:
             while self._jobs:
-                self._with_store(self._jobs[0])
+                try:
+                    self._with_store(self._jobs[0])
+                except StoreError:
+                    raise
+                except Exception:
+                    self._jobs.popleft()
+                    raise
                 self._jobs.popleft()
 
     def _read(self, read: Callable[[RequestStore], _Value]) -> _Value | None:
         """None if there is nothing to read. Raises `StoreError`, and what `read` raises beside damage."""
         with self._file:
-            with contextlib.suppress(StoreError):  # the thread says it
+            try:
                 self._carry_out()
+            except StoreError:
+                pass  # the thread tries again and tells it
+            except Exception as error:  # the job is dropped, so the thread does not see it
+                self._say(_trouble(error))
             if self._path is None or not self._path.is_file():
                 return None
             return self._with_store(read)
@@ -174,6 +192,8 @@ class KeptRequests:
         """`work` done on the file; once more on a new one where the file is damaged."""
         try:
             return self._tried(work)
+        except OSError as error:
+            raise _trouble(error) from error
         except _UNREADABLE as error:
             if isinstance(error, sqlite3.Error) and not is_damage(error):
                 raise _trouble(error) from error
@@ -233,5 +253,6 @@ class KeptRequests:
 
 def _trouble(error: Exception) -> StoreError:
     full = getattr(error, "sqlite_errorname", "").startswith("SQLITE_FULL")
+    full = full or (isinstance(error, OSError) and error.errno == errno.ENOSPC)
     hint = strings.DISK_FULL if full else strings.not_opened(str(error))
     return StoreError(strings.REQUESTS_NOT_KEPT, hint)

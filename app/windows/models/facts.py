@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import Literal
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +26,7 @@ _SUGGESTED_CONTEXT_TOKENS = 8192
 _SLOW_SHARE = 0.35
 
 
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -79,6 +83,19 @@ def is_hub_name(text: str) -> bool:
     return _HUB_NAME.fullmatch(text) is not None
 
 
+def local_path(text: str) -> str:
+    """`text` as an absolute path if it is written as a path of this machine, else empty.
+
+    Such a text is never sent to the hub. `owner/name` is a hub name, so a relative path begins with a dot.
+    """
+    text = text.strip().strip("\"'")
+    if text.startswith("file:"):
+        return url2pathname(urlsplit(text).path)
+    if text.startswith(("/", "~", "./", "../", "\\")) or text in (".", "..") or _DRIVE.match(text):
+        return os.path.abspath(os.path.expanduser(text))
+    return ""
+
+
 def family_colors(models: Sequence[ModelEntry]) -> dict[str, str]:
     """A colour for each tokenizer family, in the order of the list."""
     families = list(dict.fromkeys(entry.family for entry in models if entry.family))
@@ -103,8 +120,12 @@ def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[Row
     )
 
 
-def suggestions(state: ModelsState, context_tokens: int) -> tuple[RowFacts, ...]:
-    """Of what is neither here nor coming: the largest two that fit, and the smallest, which drafts."""
+def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
+    """Of what is neither here nor coming: the largest two that fit, and the smallest, which drafts.
+
+    Those of them whose names contain `wanted`.
+    """
+    word = wanted.strip().lower()
     taken = {entry.reference for entry in state.models} | {each.model for each in state.downloads}
     fitting = [
         entry
@@ -129,6 +150,7 @@ def suggestions(state: ModelsState, context_tokens: int) -> tuple[RowFacts, ...]
             drafts=strings.NONE_YET,
         )
         for entry in chosen
+        if word in entry.name.lower() or word in entry.reference.lower()
     )
 
 
@@ -153,7 +175,7 @@ def drafts(entry: ModelEntry, state: ModelsState, context_tokens: int) -> tuple[
         DraftFacts(
             each.model,
             each.model.rpartition("/")[2],
-            strings.STILL_COMING,
+            strings.COMING.get(each.state, strings.STILL_COMING),
             strings.size(each.total_bytes),
             False,
         )
@@ -256,8 +278,10 @@ def _draft(
         usable, why = False, strings.DIFFERENT
     elif fit is not None and fit.fit == "too-large":
         usable, why = False, strings.TOO_LARGE_BESIDE
-    elif other.parameters >= entry.parameters:
+    elif other.parameters > entry.parameters:
         why = strings.LARGER
+    elif other.parameters == entry.parameters:
+        why = strings.AS_LARGE
     elif other.parameters > _SLOW_SHARE * entry.parameters:
         why = strings.SLOW
     return DraftFacts(other.reference, name, why, strings.size(other.disk_bytes), usable)

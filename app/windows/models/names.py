@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from app.windows.models import strings
@@ -30,8 +31,11 @@ def _marks(alike: Sequence[ModelEntry]) -> list[str]:
 
 
 def _places(alike: Sequence[ModelEntry]) -> list[str]:
-    """The last folders before the name, or a hub name's owner: as many as it takes."""
+    """The folders' own names, a hub name's owner, or the folders that they are in: as many as it takes."""
     parts = [entry.reference.replace("\\", "/").strip("/").split("/") for entry in alike]
+    own = [each[-1] if os.path.isabs(entry.reference) else each[0] for entry, each in zip(alike, parts)]
+    if _all_differ(own):
+        return own
     for depth in range(1, max(map(len, parts))):
         places = ["/".join(each[:-1][-depth:] or each) for each in parts]
         if _all_differ(places):

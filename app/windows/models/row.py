@@ -261,13 +261,12 @@ class HubRow(KeyedRow):
     wanted = Signal(str)  # the row's key: a hub name, or the text to look for
 
     def __init__(
-        self, theme: Theme, key: str, title: str, detail: str, button: str, parent: QWidget | None = None
+        self, theme: Theme, key: str, title: str, detail: str, button: str, icon_name: str = ""
     ) -> None:
-        super().__init__(theme, key, parent)
+        super().__init__(theme, key, None)
         self._title, self._detail = title, detail
-        self.button = Button(
-            theme, button, small=True, parent=self, icon_name="download" if key == title else "search"
-        )
+        icon_name = icon_name or ("download" if key == title else "search")
+        self.button = Button(theme, button, small=True, parent=self, icon_name=icon_name)
         self.button.setAccessibleName(strings.get_of(title) if key == title else title)
         self.button.clicked.connect(lambda: self.wanted.emit(self.key))
         self.setAccessibleName(title)

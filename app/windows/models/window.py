@@ -110,7 +110,7 @@ class ModelsWindow(SideWindow):
         self.list.show_models(rows, self._chosen, can_load=controller.can_load, limit_note=limit)
         self.list.show_downloads(state.downloads, controller.alive)
         self.list.say("" if state.listed else strings.LISTING if controller.alive else strings.NO_WORKER)
-        worth = () if self.search.text().strip() else facts.suggestions(state, self._context_tokens)
+        worth = facts.suggestions(state, self._context_tokens, self.search.text())
         self.list.show_suggested(worth, strings.suggested_for(state.limit_bytes), controller.alive)
         self._show_hub()
         self.problem.show_problem(state.problem, state.hint)
@@ -141,7 +141,9 @@ class ModelsWindow(SideWindow):
         rows: list[HubRow] = []
         note = ""
         taken = {*here, *coming}
-        if text and text != state.asked:
+        if path := facts.local_path(text):
+            rows = [HubRow(self._theme, text, path, strings.ON_DISK, strings.ADD_FOLDER, "folder")]
+        elif text and text != state.asked:
             if facts.is_hub_name(text):
                 rows = [] if text in taken else [HubRow(self._theme, text, text, "", strings.GET)]
             else:
@@ -169,7 +171,10 @@ class ModelsWindow(SideWindow):
             self._hub_wanted(text)
 
     def _hub_wanted(self, key: str) -> None:
-        if facts.is_hub_name(key):
+        if path := facts.local_path(key):
+            self.search.clear()
+            self.add_folder(path)
+        elif facts.is_hub_name(key):
             self._controller.download(key)
         else:
             self._controller.look_up(key)

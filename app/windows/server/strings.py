@@ -5,6 +5,7 @@ from __future__ import annotations
 TITLE = "Local server"
 LIST = "Requests"
 ADDRESS = "Address"
+MODEL_NAME = "Model name"
 SETTINGS = "Settings…"
 DELETE = "Delete"
 DELETE_HELP = "Erase the chosen request and its answer, from the disk, too."
@@ -62,6 +63,14 @@ FORMATS = {
     "json_schema": "JSON by a schema",
     "tool_calls": "Text, and calls by their schemas",
 }
+
+
+def model_named(name: str) -> str:
+    return f"Model: {name}"
+
+
+def refused(problem: str) -> str:
+    return f"The server refused this request: {problem}"
 
 
 def waiting(position: int) -> str:

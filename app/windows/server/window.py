@@ -45,7 +45,9 @@ class ServerWindow(SideWindow):
         super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
         self._subtitle = TextLabel(theme, "", 11, 15)
         self.address = CopyButton(theme, strings.ADDRESS)
-        self.address.hide()
+        self.model = CopyButton(theme, strings.MODEL_NAME)
+        for button in (self.address, self.model):
+            button.hide()
         self.settings = Button(theme, strings.SETTINGS, small=True)
         self.delete = Button(theme, strings.DELETE, small=True, icon_name="trash")
         self.delete.setToolTip(strings.DELETE_HELP)
@@ -55,7 +57,7 @@ class ServerWindow(SideWindow):
         self.transcript = Transcript(theme, watched=True)
         self.facts = FactsPanel(theme)
         self._empty = TextLabel(theme, strings.NOTHING_OFF, 13, 18, align=Qt.AlignmentFlag.AlignCenter)
-        self._gone = TextLabel(theme, strings.NOT_KEPT, 13, 18, align=Qt.AlignmentFlag.AlignCenter)
+        self._gone = TextLabel(theme, "", 13, 18, wrap=True, align=Qt.AlignmentFlag.AlignCenter)
         self._pages = QStackedWidget()
         self._below = QStackedWidget()
         self._lay_out()
@@ -77,14 +79,22 @@ class ServerWindow(SideWindow):
         """What stands there instead of requests; empty if there are some."""
         return self._empty.text() if self._pages.currentIndex() else ""
 
-    def show_server(self, subtitle: str, address: str) -> None:
-        """How it stands, and where it is found; an empty `address`: nowhere."""
+    @property
+    def gone_text(self) -> str:
+        """What is said instead of the opened request's words; empty if those are there."""
+        return self._gone.text() if self._below.currentIndex() else ""
+
+    def show_server(self, subtitle: str, address: str, model: str = "") -> None:
+        """How it stands, where it is found (nowhere if `address` is empty), what clients call the model."""
         self._subtitle.setText(subtitle)
         self._subtitle.setToolTip(subtitle)
         self._empty.setText(strings.NOTHING_ON if address else strings.NOTHING_OFF)
         self.address.setVisible(bool(address))
         if address:
             self.address.set_value(address, address)
+        self.model.setVisible(bool(address and model))
+        if model:
+            self.model.set_value(strings.model_named(model), model)
 
     def show_rows(self, rows: Sequence[RequestRow]) -> None:
         """The requests that there are, the newest first."""
@@ -93,8 +103,9 @@ class ServerWindow(SideWindow):
         self.delete_all.setEnabled(any(row.over for row in rows))
         self._show_buttons()
 
-    def show_kept(self, kept: bool) -> None:
-        """Whether what the opened request said is still there."""
+    def show_kept(self, kept: bool, why_not: str = strings.NOT_KEPT) -> None:
+        """Whether what the opened request said is there, and what is said instead of it."""
+        self._gone.setText(why_not)
         self._below.setCurrentIndex(0 if kept else 1)
 
     def ask(self, title: str, detail: str) -> Question:
@@ -164,6 +175,7 @@ class ServerWindow(SideWindow):
         set_margins(row, 20, 0, 14, 0)
         set_spacing(row, 8)
         row.addLayout(titles, 1)
+        row.addWidget(self.model)
         row.addWidget(self.address)
         row.addWidget(self.settings)
         add_gap(row, 8)

@@ -34,7 +34,7 @@ from core.bench.statistic import known, median, speed_ratio
 from core.drafting.registry import DRAFTERS
 from core.events import Change, ModelInfo, PositionStat
 from core.settings import Settings
-from core.tables.prebuilt.built import load_built
+from core.tables.prebuilt import load_built
 
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.engine.engine import Engine

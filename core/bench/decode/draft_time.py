@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from core.drafting.evidence.learned import Continuations
+from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DrafterSpec, Resources
-from core.drafting.tables.ngram_table import NgramTables
+from core.drafting.table_evidence import Continuations
 from core.settings import Settings
 
 HISTORY_TOKENS = 32_000

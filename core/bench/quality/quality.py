@@ -30,7 +30,7 @@ from core.bench.quality.tasks import TASKS, task
 from core.bench.quality.trial import Trial
 from core.bench.results_folder import write_results
 from core.errors import RequestError
-from core.settings import Settings, assign_all
+from core.settings import Settings, assign
 from core.system.progress_line import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
@@ -110,7 +110,7 @@ def _conditions(options: argparse.Namespace, loaded: LoadedModel, draft: str) ->
         f"{loaded.info.name}, keep {options.keep:g}% beside what must be (its end where it goes on),"
         f" carried, closed up unless “-true”, context {options.context},"
         f" document {options.document_context} + {options.continuation},"
-        f" {options.score_layers or 'default'} score layers, draft {draft or 'none'}"
+        f" draft {draft or 'none'}"
     )
 
 
@@ -120,10 +120,7 @@ def _readers(options: argparse.Namespace, loaded: LoadedModel, scratch: Path) ->
     from core.bench.truncated import truncated_copy
     from core.models.loader import load
 
-    values = [("prefill.keep_pct", options.keep)]
-    if options.score_layers:
-        values.append(("prefill.score_layers", options.score_layers))
-    settings = assign_all(Settings(), values).prefill
+    settings = assign(Settings(), "prefill.keep_pct", options.keep).prefill
     names = list(options.readers)
     if not any(at_true_positions(name)[0] == "draft-model" for name in names):
         return readers(names, loaded, settings, None), ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,10 @@ from core.models.loader import LoadedModel
 from core.models.prompt import Prompt, offsets
 from core.models.rope import rotations
 from core.prefill.gap_probe import why_no_gaps
-from core.prefill.layout import Layout, layout, unknown_layout
+from core.prefill.layout import Layout, Passages, layout, unknown_layout
 from core.prefill.read import read_kept, read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
-from core.prefill.scorers.score_propagation import carried_tokens
+from core.prefill.scorers.score_propagation import carried, means_of
 from core.prefill.scorers.scorer import ScoringDraft
 from core.prefill.select import select
 from core.settings.prefill import SCORERS, Prefill
@@ -99,8 +100,7 @@ class _Scored(Reader):
         inputs = ReadingInputs(lambda tokens: "", self._scoring_draft)
         text = PromptText(prompt.ids, prompt.asked, lambda: self._layout(prompt))
         reading = Reading("bench", self._loaded, sequence, text, self._settings, inputs)
-        reading.plan()
-        for _ in reading.events():
+        for _ in chain(reading.plan(), reading.events()):
             pass
         if not reading.outcome.sparse:
             raise RequestError(
@@ -118,18 +118,18 @@ class _Chosen(Reader):
     """Passages chosen by scores that no scorer of the product gives."""
 
     @abstractmethod
-    def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
-        """float32, one for each of `ids`."""
+    def _scores(self, ids: Sequence[int], passages: Passages, ahead: Ahead | None) -> Scores:
+        """float32, one a passage."""
 
     def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
         known = self._layout(prompt)
         sequence.close_up(self._settings.positions != "true")
+        passages = known.passages(0, len(prompt.ids), self._settings)
         chosen = select(
-            self._scores(prompt.ids, ahead),
+            self._scores(prompt.ids, passages, ahead),
             known.protected | known.question,
-            start=0,
+            passages,
             keep_pct=self._settings.keep_pct,
-            passage_tokens=self._settings.passage_tokens,
         )
         model, found = self._loaded.model, rotations(self._loaded.model)
         chunk = self._settings.chunk_tokens
@@ -140,26 +140,24 @@ class _Chosen(Reader):
 class _Scoreless(_Chosen):
     """Random passages, those nearest to both ends, or those nearest to the end."""
 
-    def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
-        tokens = len(ids)
+    def _scores(self, ids: Sequence[int], passages: Passages, ahead: Ahead | None) -> Scores:
+        middles = (passages.firsts + passages.lengths / 2).astype(np.float32)
         way, _ = at_true_positions(self.name)
         if way == "head-and-tail":
-            return np.asarray(np.abs(np.arange(tokens, dtype=np.float32) - tokens / 2))
+            return np.asarray(np.abs(middles - len(ids) / 2))
         if way == "end":
-            return np.arange(tokens, dtype=np.float32)
-        passage = self._settings.passage_tokens
-        drawn = np.random.default_rng(list(ids)).random(-(-tokens // passage), dtype=np.float32)
-        return np.repeat(drawn, passage)[:tokens]
+            return middles
+        return np.random.default_rng(list(ids)).random(len(passages), dtype=np.float32)
 
 
 class _Hindsight(_Chosen):
     """What the tokens that follow attend to, put together as the product's scorers do."""
 
-    def _scores(self, ids: Sequence[int], ahead: Ahead | None) -> Scores:
+    def _scores(self, ids: Sequence[int], passages: Passages, ahead: Ahead | None) -> Scores:
         if ahead is None:
             raise RequestError(f"{self.name} needs to be shown what follows.", "Give it what follows.")
         attended = ahead.full.attended_by(ahead.tokens[: hindsight(self.name)])
-        return carried_tokens(attended, self._settings.passage_tokens)
+        return carried(means_of(attended, passages))
 
 
 def readers(

@@ -1,7 +1,7 @@
 """`draftlight bench fit`: the weights of `auto`'s evidence, from recorded answers.
 
 Question: what is each piece of evidence worth? A guess's log-odds are linear in the weights
-(`core.drafting.evidence.evidence`), so if each weight stands for a unit vector, the very code that weighs a
+(`core.drafting.evidence`), so if each weight stands for a unit vector, the very code that weighs a
 guess returns its features. They go, with whether the guess came, into one logistic regression
 with a ridge penalty, solved by Newton's method. Most guesses are hopeless and never drafted, and
 what tells them apart from each other is not what tells good ones apart: so it is done twice, the
@@ -16,7 +16,7 @@ chat, and a tenth of the table is somebody else's. How often people ask again is
 share only makes the first guesses bolder, which are corrected as they fail.
 
 Answers are split by their number: fitted on all but every `--held-out`th, and the log loss of both
-parts is reported. Prints the weights as they are written in `core.drafting.evidence.calibration`.
+parts is reported. Prints the weights as they are written in `core.drafting.calibration`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.drafting.evidence.calibration import REMEMBERED_KIND, Calibration, Weights
-from core.drafting.evidence.evidence import Evidence
-from core.drafting.evidence.learned import Learned
-from core.drafting.evidence.remembered import Remembered
-from core.drafting.tables.gram_table import GramTable
-from core.drafting.tables.ngram_table import NgramTable
-from core.drafting.tables.table_writer import TableWriter
+from core.drafting.calibration import REMEMBERED_KIND, Calibration, Weights
+from core.drafting.evidence import Evidence
+from core.drafting.gram_table import GramTable
+from core.drafting.ngram_table import NgramTable, TableWriter
+from core.drafting.table_evidence import Learned, Remembered
 from core.rehearsal.streams import Stream, read_streams
 from core.settings.drafting import NgramMod
 from core.system.progress_line import ProgressLine
@@ -129,9 +127,9 @@ def collect(
                     came += (guess == coming[ahead] for guess in odds)
                     answers += [number] * len(odds)
             # No guesses: what is learned on the way is a correction of the weights, not a feature.
-            evidence.hear(token, ())
+            evidence.observe(token, ())
             if stream.tops:
-                evidence.hear_top([stream.tops[place]])
+                evidence.observe_ranking([stream.tops[place]])
     features = np.array(rows).reshape(-1, len(_LEAVES))
     return Guesses(features, np.array(came, dtype=np.float64), np.array(answers, dtype=np.int64))
 
@@ -142,7 +140,7 @@ def _along(
     """What is guessed at the end of the text, then behind each token of `coming` that `weights` draft."""
     position = evidence.position()
     for token in coming:
-        odds, kinds = evidence.weighed(position)
+        odds, kinds = evidence.log_odds_of_guesses(position)
         yield odds, kinds
         if weights is None or token not in odds or _sigmoid(np.asarray(odds[token]) @ weights) < DRAFTED:
             return

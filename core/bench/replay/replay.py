@@ -27,20 +27,17 @@ from core.bench.replay.reliability import Decile, Fate, deciles, fates
 from core.bench.results_folder import write_results
 from core.decoding.accept import walk
 from core.decoding.planner import Planner
-from core.drafting.draft import Draft, sanitise
-from core.drafting.drafter import Drafter
-from core.drafting.evidence.learned import Continuations
+from core.drafting.draft import Draft, Drafter, sanitise
+from core.drafting.follower_tables import FrozenTable
 from core.drafting.gate import Gate
+from core.drafting.gram_table import GramTable, JoinedTables
+from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
-from core.drafting.tables.frozen_table import FrozenTable
-from core.drafting.tables.gram_table import GramTable
-from core.drafting.tables.joined import Joined
-from core.drafting.tables.ngram_table import NgramTables
+from core.drafting.table_evidence import Continuations
 from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
 from core.settings.gate import Gate as GateSettings
-from core.tables.prebuilt.frozen_file import FROZEN
-from core.tables.prebuilt.gram_file import GRAMS
+from core.tables.prebuilt_files import FROZEN, GRAMS
 
 # No id of a recorded stream is near this; drafts are only checked for form.
 _VOCABULARY = 1 << 24
@@ -107,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     """Replay and write `rows.jsonl`, `results.json` and `report.md`."""
     streams = read_streams(options.streams)
     answers, texts = learned_table(options.learned), learned_table(options.texts)
-    learned = Joined(answers, texts) if answers or texts else None
+    learned = JoinedTables(answers, texts) if answers or texts else None
     frozen = FROZEN.load_any(options.frozen, _VOCABULARY) if options.frozen else None
     environment = describe()
     files = [path for path in (options.streams, options.learned, options.texts, options.frozen) if path]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -27,6 +27,7 @@ from core.bench.environment import Environment
 from core.bench.journal import Journal
 from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
 from core.bench.results_folder import write_results
+from core.bench.retrieval.answers import nll, prompt_text, read
 from core.bench.retrieval.names import LIKELIHOOD_PARTS
 from core.bench.retrieval.questions import Document, Question, documents, questions
 from core.bench.statistic import median
@@ -36,9 +37,8 @@ from core.settings import Settings, assign_all
 from core.settings.prefill import Prefill
 
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
-    from core.kv.cached_sequence import CachedSequence
     from core.models.loader import LoadedModel
-    from core.prefill.reading import PromptText, Reading
+    from core.prefill.reading import PromptText
 
 POSITIONS, TURNS = LIKELIHOOD_PARTS
 WAYS = {POSITIONS: ("true", "closed up"), TURNS: ("off", "insert", "quote", "fresh")}
@@ -197,14 +197,14 @@ def _read_in_places(
 
     text, answer = _prompt(loaded, source, question), _answer(loaded, source, question)
     settings = assign_all(Settings(prefill=settings), [("prefill.positions", "true")]).prefill
-    sequence, _ = _read(loaded, CachedSequence(loaded.new_cache), text, settings)
+    sequence, _ = read(loaded, CachedSequence(loaded.new_cache), text, settings)
     kept = sequence.columns.places(0, sequence.columns.count)
-    yield Way("true", _nll(loaded, sequence, text.ids[-1], answer), len(kept) + 1)
+    yield Way("true", nll(loaded, sequence, text.ids[-1], answer), len(kept) + 1)
     closed = [*(text.ids[at] for at in kept.tolist()), text.ids[-1]]
     sequence = CachedSequence(loaded.new_cache)
     for _ in read_prompt(loaded.model, sequence, closed, chunk_tokens=settings.chunk_tokens):
         pass
-    yield Way("closed up", _nll(loaded, sequence, closed[-1], answer), len(closed))
+    yield Way("closed up", nll(loaded, sequence, closed[-1], answer), len(closed))
 
 
 def _read_in_turns(
@@ -212,7 +212,7 @@ def _read_in_turns(
 ) -> Iterator[Way]:
     from core.kv.cached_sequence import CachedSequence
 
-    before, _ = _read(loaded, CachedSequence(loaded.new_cache), _prompt(loaded, source, first), settings)
+    before, _ = read(loaded, CachedSequence(loaded.new_cache), _prompt(loaded, source, first), settings)
     answer = _answer(loaded, source, second)
     text = _prompt(loaded, source, second, first)
     for name in WAYS[TURNS]:
@@ -223,35 +223,9 @@ def _read_in_turns(
             settings if fresh else assign_all(Settings(prefill=settings), [("prefill.read_on", name)]).prefill
         )
         start = CachedSequence(loaded.new_cache) if fresh else before.fork(len(before.tokens))
-        sequence, reading = _read(loaded, start, text, chosen)
-        read = reading.outcome.read_tokens + 1
-        yield Way(name, _nll(loaded, sequence, reading.ids[-1], answer), read)
-
-
-def _read(
-    loaded: LoadedModel, sequence: CachedSequence, text: PromptText, settings: Prefill
-) -> tuple[CachedSequence, Reading]:
-    """All of `text` but its last token, by the product's own way."""
-    from core.prefill.reading import Reading, ReadingInputs
-
-    def no_draft() -> Any:
-        raise RequestError("This bench has no draft model.", "Choose another scorer.")
-
-    reading = Reading("", loaded, sequence, text, settings, ReadingInputs(lambda tokens: "", no_draft))
-    reading.plan()
-    for _ in reading.events():
-        pass
-    return sequence, reading
-
-
-def _nll(loaded: LoadedModel, sequence: CachedSequence, last: int, answer: Sequence[int]) -> float:
-    import mlx.core as mx
-
-    from core.bench.quality.likelihood import log_probabilities, mean_nll
-
-    block = [last, *answer[:-1]]
-    found = log_probabilities(loaded.model(mx.array(block)[None], cache=sequence.cache)[0])
-    return mean_nll(found, answer)
+        sequence, reading = read(loaded, start, text, chosen)
+        tokens = reading.outcome.read_tokens + 1
+        yield Way(name, nll(loaded, sequence, reading.ids[-1], answer), tokens)
 
 
 # ---- prompts
@@ -261,22 +235,17 @@ def _prompt(
     loaded: LoadedModel, source: _Source, question: Question, first: Question | None = None
 ) -> PromptText:
     """The conversation up to `question`; `first` was asked and rightly answered before it."""
-    from core.models.prompt import offsets, render
-    from core.prefill.layout import layout
-    from core.prefill.reading import PromptText
-
     attached = (Attachment(source.document.name, source.text),)
     if first is None:
-        messages: tuple[Message, ...] = (Message("user", question.question, attached),)
-    else:
-        messages = (
+        return prompt_text(loaded, (Message("user", question.question, attached),))
+    return prompt_text(
+        loaded,
+        (
             Message("user", first.question, attached),
             Message("assistant", _quotation(source, first)),
             Message("user", question.question),
-        )
-    prompt = render(loaded.tokenizer, messages)
-    parts = layout(prompt, offsets(loaded.tokenizer, prompt))
-    return PromptText(list(prompt.ids), question.question, lambda: parts)
+        ),
+    )
 
 
 def _quotation(source: _Source, question: Question) -> str:
@@ -293,23 +262,19 @@ def _recall(
     loaded: LoadedModel, source: _Source, asked: Question, wanted: Question, settings: Prefill
 ) -> float | None:
     """How much of what answers `wanted` a reading for `asked` keeps; None if there is nothing of it."""
-    from core.prefill.scorers.lexical import lexical_scores
+    from core.prefill.scorers.lexical import lexical_scores, words_of
     from core.prefill.select import select
 
     text = _prompt(loaded, source, asked)
-    parts, passage = text.layout(), settings.passage_tokens
-    pieces = loaded.tokenizer.convert_ids_to_tokens(text.ids)
-    scores = lexical_scores(pieces, parts.question, passage)
+    parts = text.layout()
+    passages = parts.passages(0, len(text.ids), settings)
+    words = words_of(loaded.tokenizer.convert_ids_to_tokens(text.ids))
+    scores = lexical_scores(words, parts.question, passages)
     first, last = wanted.gold[0]
     gold = (parts.source == 0) & (parts.first_char < last) & (parts.last_char > first)
     if not gold.any():
         return None
-    chosen = select(
-        *(scores, parts.protected | parts.question),
-        start=0,
-        keep_pct=settings.keep_pct,
-        passage_tokens=passage,
-    )
+    chosen = select(scores, parts.protected | parts.question, passages, keep_pct=settings.keep_pct)
     kept = np.repeat(chosen.kept, chosen.ends - chosen.starts)
     return float(kept[gold[: len(kept)]].mean())
 

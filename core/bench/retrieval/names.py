@@ -1,12 +1,12 @@
-"""What `bench retrieval` and `bench likelihood` measure, by name; a command line need not load the rest."""
+"""Names in the command lines of `bench retrieval` and `bench likelihood`, which load the benches later."""
 
 from __future__ import annotations
 
 from core.settings.prefill import SCORERS
 
-# What a scorer has to beat.
+# Every scorer has to find more than these.
 BASELINES = ("random", "head-and-tail")
-# A draft model's scores are `bench quality`'s: they need one.
+# `bench quality` measures the scorer by a draft model, which it has.
 MEASURED = (*BASELINES, *(name for name in SCORERS if name != "draft-model"))
-# Where kept passages stand, and what a second question is worth.
+# Positions of kept passages, and later turns.
 LIKELIHOOD_PARTS = ("positions", "turns")

@@ -1,8 +1,9 @@
-"""Questions about documents that come with the locked packages: manuals, licences, code, JSON, tables.
+"""Questions about documents: manuals, licences, code, JSON, tables, rules and prose in five languages.
 
-Only the questions are ours, so only they are kept; documents are read where they are installed. A document is
-a part of a package's file, known by its hash; what answers a question is known by its place in that part. A
-package of another version may hold another text: then the document is left out, and the report says so.
+Most documents are parts of files of the locked packages: these are read where they are installed and
+identified by their hash, and only the questions are kept here. No package holds prose, or text in other
+languages than English, so those documents are our own (`resources/bench`). A package of another version may
+hold another text: its document is then left out, and the report names it.
 """
 
 from __future__ import annotations
@@ -15,28 +16,32 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-_FOLDER = Path(__file__).resolve().parents[3] / "resources" / "bench" / "retrieval"
+_OURS = Path(__file__).resolve().parents[3] / "resources" / "bench"
 T = TypeVar("T")
 QuestionKind = Literal["verbatim", "paraphrase", "code", "two places", "aggregate", "beginning", "end"]
+Language = Literal["en", "de", "fr", "es", "zh"]
 
 
 class Document(Struct, frozen=True):
-    """Characters `start` to `end` of the one file that the pattern `file` finds among the packages.
+    """Characters `start` to `end` (exclusive) of the only file that matches the pattern `file`.
 
-    `held_out`: nothing is chosen by looking at it.
+    The pattern is relative to the installed packages or to `resources/bench`. Settings are tuned on documents
+    that are not `held_out`.
     """
 
     name: str
     file: str
     form: str
+    language: Language
     start: int
     end: int
     sha256: str
     held_out: bool
 
     def text(self) -> str | None:
-        """None if it is not there, or not the same."""
-        files = list(Path(sysconfig.get_paths()["purelib"]).glob(self.file))
+        """The document's text, or None if its file is missing or has other contents."""
+        folders = (Path(sysconfig.get_paths()["purelib"]), _OURS)
+        files = [file for folder in folders for file in folder.glob(self.file)]
         if len(files) != 1:
             return None
         found = files[0].read_text("utf-8")[self.start : self.end]
@@ -44,23 +49,31 @@ class Document(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """`gold` are the places that answer it: first and last character of the text, end-exclusive."""
+    """A question about a document.
+
+    `gold`: the character ranges of the document (end-exclusive) that answer it. `answer`: a short right
+    answer, or None where a list or several facts are asked for.
+    """
 
     document: str
     kind: QuestionKind
     question: str
     gold: tuple[tuple[int, int], ...]
+    answer: str | None = None
 
 
 def documents() -> list[Document]:
-    """All that there are questions about."""
+    """All documents of the retrieval set."""
     return _lines("documents.jsonl", Document)
 
 
 def questions() -> list[Question]:
-    """In the order of their documents."""
+    """All questions, grouped by document."""
     return _lines("questions.jsonl", Question)
 
 
 def _lines(name: str, kind: type[T]) -> list[T]:
-    return [msgspec.json.decode(line, type=kind) for line in (_FOLDER / name).read_bytes().splitlines()]
+    return [
+        msgspec.json.decode(line, type=kind)
+        for line in (_OURS / "retrieval" / name).read_bytes().splitlines()
+    ]

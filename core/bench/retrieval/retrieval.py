@@ -1,11 +1,13 @@
-"""`draftlight bench retrieval`: how often a scorer keeps the passage that a question is about.
+"""`draftlight bench retrieval`: how often a scorer keeps the passage that answers a question.
 
-Question: of what answers a question, how much is among the passages that sparse prefill would read? Scores
-and selection are the product's own; nothing is read and nothing is answered, so a model matters only to
-scorers that use it. Recall is over the gold passages' tokens; strict recall counts a question only if all of
-them are kept. What is read whatever its score (the beginning, the end, the question) is no merit of a
-scorer: a gold passage inside it is left out, and so is a question that has no other. Half of the documents
-are held out: scorers are shaped on the others.
+Scores and selection are the product's own, but nothing is read and nothing is answered, so only scorers that
+run the model depend on it. Recall is the kept share of the gold passages' tokens; strict recall counts the
+questions whose gold passages are kept completely. Tokens that are read whatever their score (the beginning,
+the end, the question) say nothing about a scorer: gold passages among them don't count, and neither does a
+question without others. Half of the documents are held out; settings are tuned on the other half.
+
+With `--answers`, the bench also measures how likely right answers are after reading what was kept
+(`core.bench.retrieval.answers`).
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -23,31 +27,45 @@ from core.bench.environment import Environment
 from core.bench.journal import Journal
 from core.bench.pieces import BenchPiece, PieceProgress, conditions, measure, of_run
 from core.bench.results_folder import write_results
+from core.bench.retrieval.answers import Answered, answer_pieces, answers_report, describe_answered
+from core.bench.retrieval.names import BASELINES
 from core.bench.retrieval.questions import Document, Question, documents, questions
 from core.bench.statistic import median
 from core.errors import RequestError
 from core.events import Attachment, Message
-from core.settings import Settings
+from core.settings import Settings, parse_all
+from core.settings.prefill import Prefill
 
-if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
+if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
+    from core.encoder.store import Embedder
     from core.models.loader import LoadedModel
+    from core.prefill.layout import Layout
+    from core.prefill.scorers.lexical import Words
 
-KEEPS = (10.0, 20.0, 30.0)
-_SIDES = ("shaped on", "held out")
+Array = np.ndarray[Any, Any]
+# Every other scorer is compared with this one.
+_REFERENCE = "lexical"
+_TOLERANCE = 0.02
 
 
 class Found(Struct, frozen=True):
-    """One question by one scorer: `recall` at each of `KEEPS`; empty if the gold passages are always read."""
+    """One question with one scorer.
+
+    `recall`: one value for each keep percentage; empty if the gold passages are read whatever their score.
+    `without`: why a part of the scorer was not used, empty if all of it was.
+    """
 
     document: str
     number: int
     scorer: str
     kind: str
     form: str
+    language: str
     held_out: bool
     tokens: int
     score_s: float
     recall: tuple[float, ...]
+    without: str
 
     @property
     def key(self) -> tuple[str, int, str]:
@@ -55,23 +73,28 @@ class Found(Struct, frozen=True):
 
 
 class RetrievalResults(Struct, frozen=True):
-    """All of one run of the bench. `missing`: documents whose package holds another text."""
+    """Results of one run. `missing`: documents whose package is absent or holds another text."""
 
     bench: str
     environment: Environment
     model: str
     keeps: tuple[float, ...]
+    settings: tuple[str, ...]
     missing: tuple[str, ...]
     found: tuple[Found, ...]
+    answers: tuple[Answered, ...]
     progress: PieceProgress
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `found.jsonl`, `results.json` and `report.md`."""
+    """Measure; write `found.jsonl`, `answers.jsonl`, `results.json` and `report.md`."""
     from core.models.runtime.runtime import prepare
 
+    # Before anything is loaded. Raises `SettingError`.
+    settings = parse_all(Settings(), [tuple(text.split("=", 1)) for text in options.set]).prefill
     blas = prepare()
     from core.bench.environment import describe
+    from core.encoder.store import Embedder, VectorStore
     from core.models.loader import load
 
     texts = {
@@ -80,53 +103,89 @@ def run(options: argparse.Namespace) -> int:
         if options.documents == ("all",) or document.name in options.documents
     }
     missing = tuple(document.name for document, text in texts.items() if text is None)
-    if len(missing) == len(texts):
+    present = [(document, text) for document, text in texts.items() if text is not None]
+    if not present:
         raise RequestError(
-            "None of the documents is here: the packages are of other versions.", "Run `make setup`."
+            "None of the documents is installed: the packages have other versions.", "Run `make setup`."
         )
     loaded = load(options.model)
     environment = describe(blas, loaded.info.dtype)
-    pieces = []
-    for document, text in texts.items():
-        asked = [question for question in questions() if question.document == document.name]
-        for number, question in enumerate(asked):
-            for scorer in options.scorers if text is not None else ():
-                pieces.append(_piece(loaded, document, str(text), number, question, scorer))
-    journal = Journal(options.out / "found.jsonl", conditions(environment, loaded.info.name), Found)
-    progress = measure(journal, pieces, _told, quiet=options.quiet)
-    found = tuple(of_run(journal, pieces))
-    results = RetrievalResults("retrieval", environment, loaded.info.name, KEEPS, missing, found, progress)
+    of_documents = {
+        name: [question for question in questions() if question.document == name]
+        for name in (document.name for document, _ in present)
+    }
+    held = conditions(environment, loaded.info.name, options.keep, *sorted(options.set))
+    # Vectors of a document are computed once, and not put into the app's cache.
+    embedder = Embedder(VectorStore(options.out / "vectors"))
+    pieces = list(_pieces(loaded, embedder, present, of_documents, options.scorers, settings, options.keep))
+    journal = Journal(options.out / "found.jsonl", held, Found)
+    progress = measure(journal, pieces, _described, quiet=options.quiet)
+    answers: tuple[Answered, ...] = ()
+    if options.answers and progress.whole:
+        asked = answer_pieces(
+            loaded, embedder, present, of_documents, settings, options.keep, options.answers
+        )
+        answer_journal = Journal(options.out / "answers.jsonl", held, Answered)
+        answered = measure(answer_journal, asked, describe_answered, quiet=options.quiet)
+        answers = tuple(of_run(answer_journal, asked))
+        progress = PieceProgress(progress.done + answered.done, progress.total + answered.total)
+    results = RetrievalResults(
+        *("retrieval", environment, loaded.info.name, options.keep, tuple(options.set), missing),
+        *(tuple(of_run(journal, pieces)), answers, progress),
+    )
     report = write_report(results)
     write_results(options.out, results, report)
     print(report)
     return progress.status(True)
 
 
-def _piece(
-    loaded: LoadedModel, document: Document, text: str, number: int, question: Question, scorer: str
-) -> BenchPiece[Found]:
-    def find() -> Found:
-        tokens, score_s, recall = _recall(loaded, document, text, question, scorer)
+# ---- measuring
+
+
+class _Prompt(NamedTuple):
+    """A rendered question about a document, with its terms. `gold` (bool, one a token): what answers it."""
+
+    ids: list[int]
+    layout: Layout
+    words: Words
+    gold: Array
+
+
+def _pieces(
+    loaded: LoadedModel,
+    embedder: Embedder,
+    present: Sequence[tuple[Document, str]],
+    of_documents: dict[str, list[Question]],
+    scorers: Sequence[str],
+    settings: Prefill,
+    keeps: Sequence[float],
+) -> Iterator[BenchPiece[Found]]:
+    @lru_cache(maxsize=1)
+    def prompt(at: int, number: int) -> _Prompt:
+        """All scorers of a question share its prompt."""
+        document, text = present[at]
+        return _rendered(loaded, document, text, of_documents[document.name][number])
+
+    def find(at: int, number: int, scorer: str) -> Found:
+        document = present[at][0]
+        question = of_documents[document.name][number]
         return Found(
-            *(document.name, number, scorer, question.kind, document.form, document.held_out),
-            *(tokens, score_s, recall),
+            *(document.name, number, scorer, question.kind, document.form, str(document.language)),
+            document.held_out,
+            *_recall(prompt(at, number), question.question, scorer, loaded, embedder, settings, keeps),
         )
 
-    return BenchPiece((document.name, number, scorer), find)
+    for at, (document, _) in enumerate(present):
+        for number in range(len(of_documents[document.name])):
+            for scorer in scorers:
+                yield BenchPiece((document.name, number, scorer), partial(find, at, number, scorer))
 
 
-def _recall(
-    loaded: LoadedModel, document: Document, text: str, question: Question, scorer: str
-) -> tuple[int, float, tuple[float, ...]]:
-    """The prompt's tokens, the seconds that scoring took, and the recall at each of `KEEPS`."""
+def _rendered(loaded: LoadedModel, document: Document, text: str, question: Question) -> _Prompt:
     from core.models.prompt import offsets, render
     from core.prefill.layout import layout
-    from core.prefill.scorers.registry import SCORERS as SPECS
-    from core.prefill.scorers.score_propagation import carried_tokens
-    from core.prefill.scorers.scorer import ScorerInputs
-    from core.prefill.select import must_keep, select
+    from core.prefill.scorers.lexical import words_of
 
-    settings = Settings().prefill
     prompt = render(
         loaded.tokenizer, (Message("user", question.question, (Attachment(document.name, text),)),)
     )
@@ -134,93 +193,130 @@ def _recall(
     gold = np.zeros(len(prompt.ids), dtype=np.bool_)
     for first, last in question.gold:
         gold |= (parts.source == 0) & (parts.first_char < last) & (parts.last_char > first)
-    protected = parts.protected | parts.question
+    words = words_of(loaded.tokenizer.convert_ids_to_tokens(prompt.ids))
+    return _Prompt(list(prompt.ids), parts, words, gold)
+
+
+def _recall(
+    prompt: _Prompt,
+    seed: str,
+    scorer: str,
+    loaded: LoadedModel,
+    embedder: Embedder,
+    settings: Prefill,
+    keeps: Sequence[float],
+) -> tuple[int, float, tuple[float, ...], str]:
+    """The last four fields of `Found`."""
+    from core.prefill.scorers.registry import SCORERS as SPECS
+    from core.prefill.scorers.scorer import ScorerInputs, finished
+    from core.prefill.select import must_keep, select
+
+    layout, tokens = prompt.layout, len(prompt.ids)
+    protected = layout.protected | layout.question
+    passages = layout.passages(0, tokens, settings)
+    without = ""
     started = time.perf_counter()
     if scorer in SPECS:
-        scoring = SPECS[scorer].score(ScorerInputs(loaded, prompt.ids, 0, parts.question, settings))
-        scores = _end_of(scoring)
-        if not SPECS[scorer].propagates:
-            scores = carried_tokens(scores, settings.passage_tokens)
+        inputs = ScorerInputs(
+            *(loaded, prompt.ids, layout, passages, lambda: prompt.words, settings), embedder=embedder
+        )
+        scored = finished(SPECS[scorer].score(inputs))
+        scores, without = scored.scores, scored.without
     else:
-        scores = _unscored(scorer, len(prompt.ids), settings.passage_tokens, question.question)
+        scores = _baseline(scorer, len(passages), seed)
     score_s = time.perf_counter() - started
-    always = np.repeat(must_keep(protected, settings.passage_tokens), settings.passage_tokens)
-    earned = gold & ~always[: len(gold)]
-    if not earned.any():
-        return len(prompt.ids), score_s, ()
+    earned = prompt.gold & ~np.repeat(must_keep(protected, passages), passages.lengths)
     recall = []
-    for keep in KEEPS:
-        chosen = select(scores, protected, start=0, keep_pct=keep, passage_tokens=settings.passage_tokens)
-        kept = np.repeat(chosen.kept, chosen.ends - chosen.starts)
-        recall.append(float(kept[earned].mean()))
-    return len(prompt.ids), score_s, tuple(recall)
+    for keep in keeps if earned.any() else ():
+        kept = select(scores, protected, passages, keep_pct=keep).kept
+        recall.append(float(np.repeat(kept, passages.lengths)[earned].mean()))
+    return tokens, score_s, tuple(recall), without
 
 
-def _end_of(scoring: Any) -> np.ndarray[Any, Any]:
-    while True:
-        try:
-            next(scoring)
-        except StopIteration as done:
-            scores: np.ndarray[Any, Any] = done.value
-            return scores
-
-
-def _unscored(name: str, tokens: int, passage_tokens: int, seed: str) -> np.ndarray[Any, Any]:
-    """What a scorer has to beat: passages at random, or the nearest to the two ends."""
-    count = -(-tokens // passage_tokens)
+def _baseline(name: str, count: int, seed: str) -> Array:
+    """float32, one a passage: random scores, or the distance from the middle."""
     if name == "random":
         rng = random.Random(seed)
-        scores = np.array([rng.random() for _ in range(count)])
-    else:
-        scores = np.abs(np.arange(count) - count / 2)
-    return np.repeat(scores.astype(np.float32), passage_tokens)[:tokens]
+        return np.array([rng.random() for _ in range(count)], np.float32)
+    return np.asarray(np.abs(np.arange(count, dtype=np.float32) - count / 2))
 
 
-def _told(found: Found) -> Iterable[str]:
+def _described(found: Found) -> Iterable[str]:
     shares = "  ".join(f"{share:4.2f}" for share in found.recall) or "always read"
     yield f"{found.document:<22} {found.kind:<11} {found.scorer:<14} {shares}  {found.score_s:6.2f} s"
 
 
+# ---- the report
+
+
 def write_report(results: RetrievalResults) -> str:
-    """Recall by scorer, then of each scorer by kind of question and form of document."""
-    keeps = " | ".join(f"{keep:g}%" for keep in results.keeps)
+    """Recall by scorer; by kind of question, language and form of document; likelihoods of answers."""
     lines = ["# bench retrieval", "", results.environment.line, "", *results.progress.lines]
     if results.missing:
-        lines += [f"Left out, for their packages hold other texts: {', '.join(results.missing)}.", ""]
-    lines += [f"Mean/strict recall of what answers a question, {results.model}.", ""]
-    for side, name in enumerate(_SIDES):
-        of_side = [found for found in results.found if found.held_out == bool(side) and found.recall]
-        lines += [
-            f"## Documents {name}",
-            "",
-            f"| scorer | questions | {keeps} | seconds |",
-            "|---|---|---|---|---|---|",
-        ]
-        for scorer in _in_order(found.scorer for found in of_side):
-            mine = [found for found in of_side if found.scorer == scorer]
-            seconds = median(found.score_s for found in mine)
-            lines.append(f"| {scorer} | {len(mine)} | {_shares(mine)} | {seconds:.2f} |")
-        lines += ["", f"| scorer | of | questions | {keeps} |", "|---|---|---|---|---|---|"]
-        for scorer in _in_order(found.scorer for found in of_side):
-            mine = [found for found in of_side if found.scorer == scorer]
-            for group in _in_order(group for found in mine for group in _groups(found)):
-                some = [found for found in mine if group in _groups(found)]
-                lines.append(f"| {scorer} | {group} | {len(some)} | {_shares(some)} |")
-        lines.append("")
+        lines += [f"Left out, because their packages hold other texts: {', '.join(results.missing)}.", ""]
+    if results.settings:
+        lines += [f"Settings: {', '.join(results.settings)}.", ""]
+    lines += [f"Mean/strict recall of the passages that answer a question, {results.model}.", ""]
+    for held_out, title in ((True, "Held-out documents"), (False, "Documents for tuning")):
+        half = [found for found in results.found if found.held_out == held_out and found.recall]
+        if half:
+            lines += _half(title, half, results.keeps)
+    if results.answers:
+        lines += answers_report(results.answers)
     return "\n".join(lines)
 
 
-def _groups(found: Found) -> tuple[str, str]:
-    return f"asked: {found.kind}", f"document: {found.form}"
+def _half(title: str, half: Sequence[Found], keeps: Sequence[float]) -> list[str]:
+    columns = " | ".join(f"{keep:g}%" for keep in keeps)
+    rule = "|---" * len(keeps)
+    lines = [f"## {title}", "", f"| scorer | questions | {columns} | seconds |", f"|---|---{rule}|---|"]
+    scorers = list(dict.fromkeys(found.scorer for found in half))
+    for scorer in scorers:
+        some = [found for found in half if found.scorer == scorer]
+        seconds = median(found.score_s for found in some)
+        lines.append(f"| {scorer} | {len(some)} | {_shares(some)} | {seconds:.2f} |")
+    lines += _incomplete(half)
+    lines += ["", f"| group | questions | scorer | {columns} |", f"|---|---|---{rule}|"]
+    worse = []
+    for group in sorted({group for found in half for group in _groups(found)}, key=_group_order):
+        of_group = [found for found in half if group in _groups(found)]
+        reference = [found for found in of_group if found.scorer == _REFERENCE]
+        for scorer in scorers:
+            some = [found for found in of_group if found.scorer == scorer]
+            if not some:  # the run was stopped
+                continue
+            lines.append(f"| {group} | {len(some)} | {scorer} | {_shares(some)} |")
+            if scorer != _REFERENCE and scorer not in BASELINES and len(some) == len(reference):
+                for keep, mine, other in zip(keeps, _means(some), _means(reference)):
+                    if mine < other - _TOLERANCE:
+                        worse.append(f"{scorer}, {group}, {keep:g}%: {mine:.2f} instead of {other:.2f}")
+    if worse:
+        lines += ["", f"Worse than `{_REFERENCE}` by more than {_TOLERANCE} in the mean:", ""]
+        lines += [f"- {each}" for each in worse]
+    return [*lines, ""]
+
+
+def _incomplete(half: Sequence[Found]) -> list[str]:
+    """Which scorers did not use a part of them, and why."""
+    times = Counter((found.scorer, found.without) for found in half if found.without)
+    return ["", *(f"- {scorer}, {n} questions: {why}" for (scorer, why), n in times.items())] if times else []
+
+
+def _groups(found: Found) -> tuple[str, ...]:
+    return f"question: {found.kind}", f"language: {found.language}", f"form: {found.form}"
+
+
+def _group_order(group: str) -> tuple[int, bool, str]:
+    """Kinds of questions first, among them paraphrases, then languages and forms."""
+    what, _, name = group.partition(": ")
+    return ("question", "language", "form").index(what), name != "paraphrase", name
+
+
+def _means(found: Sequence[Found]) -> list[float]:
+    return [sum(column) / len(column) for column in zip(*(one.recall for one in found))]
 
 
 def _shares(found: Sequence[Found]) -> str:
-    columns = list(zip(*(one.recall for one in found)))
-    return " | ".join(
-        f"{sum(column) / len(column):.2f}/{sum(share > 0.999 for share in column) / len(column):.2f}"
-        for column in columns
-    )
-
-
-def _in_order(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
+    columns = zip(*(one.recall for one in found))
+    strict = [sum(share > 0.999 for share in column) / len(column) for column in columns]
+    return " | ".join(f"{mean:.2f}/{whole:.2f}" for mean, whole in zip(_means(found), strict))

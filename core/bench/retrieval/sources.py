@@ -19,6 +19,7 @@ from core.bench.results_folder import write_results
 from core.bench.retrieval.questions import Document, Question, documents, questions
 from core.errors import RequestError
 from core.events import Attachment, Message, Passage
+from core.settings import Settings
 
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.models.loader import LoadedModel
@@ -99,13 +100,16 @@ def _sources(
 ) -> tuple[Passage, ...]:
     from core.models.prompt import offsets, render
     from core.prefill.layout import layout
+    from core.prefill.scorers.lexical import words_of
     from core.prefill.sources import sources
 
     prompt = render(
         loaded.tokenizer, (Message("user", question.question, (Attachment(document.name, text),)),)
     )
     parts = layout(prompt, offsets(loaded.tokenizer, prompt))
-    return sources(loaded, prompt.ids, parts, np.arange(len(prompt.ids), dtype=np.int32), answer)
+    words = words_of(loaded.tokenizer.convert_ids_to_tokens(prompt.ids))
+    seen = np.arange(len(prompt.ids), dtype=np.int32)
+    return sources(loaded, parts, words, seen, answer, Settings().prefill)
 
 
 def _has(found: Sequence[Passage], first: int, last: int) -> bool:

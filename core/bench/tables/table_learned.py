@@ -22,7 +22,7 @@ from core.errors import RequestError
 from core.events import ModelInfo
 from core.rehearsal.streams import Stream
 from core.settings import Settings, assign_all
-from core.tables.prebuilt.built import TEXTS_SUFFIX, frozen_for, load_built
+from core.tables.prebuilt import TEXTS_SUFFIX, frozen_for, load_built
 
 if TYPE_CHECKING:  # importing it loads MLX, which a bench must prepare first
     from core.engine.engine import Engine

@@ -17,14 +17,14 @@ from core.bench.pieces import BenchPiece
 from core.bench.replay.cost_table import CostTable
 from core.bench.replay.replay import ReplayTally, replay_stream
 from core.decoding.planner import Planner
-from core.drafting.evidence.calibration import Calibration
+from core.drafting.calibration import Calibration
+from core.drafting.follower_tables import FrozenTable
+from core.drafting.gram_table import GramRow
+from core.drafting.ngram_table import Entries, NgramTable, NgramTables
 from core.drafting.registry import Resources, drafter_spec
-from core.drafting.tables.frozen_table import FrozenTable
-from core.drafting.tables.gram_table import GramSeen
-from core.drafting.tables.ngram_table import Entries, NgramTable, NgramTables
 from core.rehearsal.streams import Stream
 from core.settings import Settings, assign_all
-from core.tables.prebuilt.frozen_file import FROZEN
+from core.tables.prebuilt_files import FROZEN
 
 SIZES = tuple(2**bits for bits in range(12, 23))
 # Tokens of other chats between two visits: none, some days of chats, and some months.
@@ -230,9 +230,9 @@ class PoisonRow(Struct, frozen=True):
 class _WrongContinuations:
     """A learned table that is sure of what never comes."""
 
-    def look(self, context: Sequence[int]) -> Sequence[GramSeen]:
+    def lookup(self, context: Sequence[int]) -> Sequence[GramRow]:
         return [
-            GramSeen(order, 1000.0, ((_WRONG + order, 0.9),)) for order in range(min(4, len(context)), -1, -1)
+            GramRow(order, 1000.0, ((_WRONG + order, 0.9),)) for order in range(min(4, len(context)), -1, -1)
         ]
 
 

@@ -1,1 +1,1 @@
-"""What a loaded model is tried out for: exactness by width, trees, splits, and T(w)."""
+"""Measurements of a loaded model on this machine: exact block widths, trees, splits, and the cost T(w)."""

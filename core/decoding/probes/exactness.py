@@ -1,9 +1,9 @@
-"""Exactness: which block widths give the bits of a plain step, and how many compared rows say so.
+"""Exactness: the block widths that give the bits of a plain step, and the number of compared rows.
 
 Kernels for one token and for several sum in different orders, so a token's logits at width 1 and at width w
 may differ. In float32 the difference is frequent and tiny. In half precision and in quantised models it is
 rare and large: nearly every sum rounds to the same value, and the one that does not grows from layer to
-layer. A handful of rows therefore proves nothing. `compare.py` compares logits, the last hidden state and the
+layer. A handful of rows is therefore no evidence. `compare.py` compares logits, the last hidden state and the
 cache bit by bit over thousands of rows; this module keeps the counts and turns them into a decoding mode:
 
     fast     any width; the choice as computed
@@ -37,17 +37,17 @@ from core.system.paths import cache_dir
 WIDTHS = tuple(range(2, 17))
 # Rows compared at each width before `exact` uses it: 15,000 in all.
 LEAST_ROWS = 1000
-# Comparisons of a model whose sliding window leaves no room for exact drafts: for `noise` alone.
+# Comparisons of a model whose sliding window leaves no room for exact drafts: they measure `noise` only.
 _PAST_STREAMS = 16
-# Floor of the noise that `guarded` assumes, in units in the last place of the largest logit.
-# docs/numerics.md has the measurement: `python -m tests.attack.campaigns.numerics flips`.
+# Minimum noise that `guarded` assumes, in units in the last place of the largest logit. docs/numerics.md has
+# the measurement: `python -m tests.attack.campaigns.numerics flips`.
 FLOOR_UNITS = 4
-# In the name of the file: profiles of other versions rest on fewer rows or other comparisons.
+# Part of the file name: profiles of other versions have fewer rows or other comparisons.
 _VERSION = 2
 
 
 class WidthRows(Struct, frozen=True):
-    """Rows of one width that were compared, and the comparisons that ended in a difference."""
+    """Compared rows of one width, and the comparisons that ended in a difference."""
 
     width: int
     rows: int = 0
@@ -55,12 +55,14 @@ class WidthRows(Struct, frozen=True):
 
 
 class Profile(Struct, frozen=True):
-    """What was compared for one (model, dtype, machine, mlx version).
+    """Comparisons of one (model, dtype, machine, mlx version).
 
-    `noise` is the largest difference of a logit, past the window included; `unit` one unit in the last place
-    of the largest logit in the coarsest dtype on its way. `window_tokens` is the smallest sliding window, 0
-    without one. `longest_tokens` is the longest context of a comparison. `in_use` names the width of a
-    difference that was found in a block of an answer; 0 if there was none. `streams` counts comparisons.
+    - `noise`: the largest difference of a logit, past the window included.
+    - `unit`: one unit in the last place of the largest logit in the coarsest dtype on its way.
+    - `window_tokens`: the smallest sliding window, 0 without one.
+    - `longest_tokens`: the longest context of a comparison.
+    - `in_use`: width of a difference found in a block of an answer; 0 if there was none.
+    - `streams`: number of comparisons.
     """
 
     key: str
@@ -80,7 +82,7 @@ class Profile(Struct, frozen=True):
 
     @property
     def exact_width(self) -> int:
-        """The largest width up to which every width is without a difference in `LEAST_ROWS` rows."""
+        """The largest width up to which every width has `LEAST_ROWS` rows and no difference."""
         found = 1
         for each in self.widths:
             if each.differences or each.rows < LEAST_ROWS:
@@ -90,12 +92,12 @@ class Profile(Struct, frozen=True):
 
     @property
     def fits_window(self) -> bool:
-        """Whether there is no sliding window, or room in it for comparisons at every width."""
+        """Whether the sliding window, if any, has room for comparisons at every width."""
         return not self.window_tokens or self.window_tokens >= 2 * WIDTHS[-1] + 16
 
     @property
     def is_complete(self) -> bool:
-        """Whether more rows could not make `exact_width` larger."""
+        """Whether more rows could not increase `exact_width`."""
         if not self.fits_window:
             return self.streams >= _PAST_STREAMS
         return self.exact_width == self.identical_width
@@ -107,15 +109,15 @@ class Profile(Struct, frozen=True):
 
     @property
     def rows_needed(self) -> int:
-        """Rows that `rows` must reach before `exact` drafts."""
+        """Rows required before `exact` drafts."""
         return LEAST_ROWS * (self.identical_width - 1)
 
     @property
     def guard(self) -> float:
-        """Margin of a choice that `guarded` computes again: both contenders can move by the noise."""
+        """Margin below which `guarded` computes a choice again: both contenders can move by the noise."""
         return 2.0 * max(self.noise, FLOOR_UNITS * self.unit)
 
-    def compared(self, width: int, rows: int, *, identical: bool, in_use: bool = False) -> Profile:
+    def with_comparison(self, width: int, rows: int, *, identical: bool, in_use: bool = False) -> Profile:
         """This profile after a comparison of `rows` rows at `width`, counted up to the first difference."""
         widths = tuple(
             WidthRows(each.width, each.rows + rows, each.differences + (not identical))
@@ -127,8 +129,8 @@ class Profile(Struct, frozen=True):
         return replace(self, widths=widths, in_use=width if taken else self.in_use)
 
     @property
-    def words(self) -> str:
-        """What `exact` promises for this model, and on how many rows that rests."""
+    def summary(self) -> str:
+        """The guarantee of `exact` for this model, and the number of rows it is based on."""
         reach = f" in {self.rows:,} compared rows of contexts of up to {self.longest_tokens:,} tokens"
         if self.exact_width > 1:
             found = f"the same bits up to width {self.exact_width}{reach}"
@@ -148,16 +150,17 @@ class Profile(Struct, frozen=True):
 class Exactness(Struct, frozen=True):
     """Limits of the decode loop.
 
-    `width_limit`: widest block; `length_limit`: tokens of context up to which blocks are verified; None: no
-    limit. `noise`: margin below which a choice is computed again at width 1; 0: never. `words` for
-    `Effective.exactness`.
+    - `width_limit`: widest block; None: no limit.
+    - `length_limit`: context length up to which blocks are verified; None: no limit.
+    - `noise`: margin below which a choice is computed again at width 1; 0: never.
+    - `summary`: for `Effective.exactness`.
     """
 
     mode: ExactnessMode
     width_limit: int | None = None
     noise: float = 0.0
     length_limit: int | None = None
-    words: str = ""
+    summary: str = ""
 
 
 FAST = Exactness("fast")
@@ -168,23 +171,23 @@ def exactness(mode: ExactnessMode, profile: Profile) -> Exactness:
     if mode == "fast":
         return FAST
     if mode == "guarded":
-        words = f"choices closer than {profile.guard:.2g} are computed again with a plain step"
-        return Exactness(mode, None, profile.guard, None, words)
-    return Exactness(mode, profile.exact_width, 0.0, profile.window_tokens or None, profile.words)
+        summary = f"choices closer than {profile.guard:.2g} are computed again with a plain step"
+        return Exactness(mode, None, profile.guard, None, summary)
+    return Exactness(mode, profile.exact_width, 0.0, profile.window_tokens or None, profile.summary)
 
 
 def load_profile(info: ModelInfo) -> Profile:
-    """The saved profile of this model on this machine; an empty one if there is none to trust."""
+    """The saved profile of this model on this machine; an empty one if none is valid."""
     key = machine_key(info)
     try:
         held = msgspec.json.decode(_path(key).read_bytes(), type=Profile)
     except (OSError, msgspec.DecodeError):
-        return Profile(key, info.name)  # none yet, or unreadable: rows are compared again
+        return Profile(key, info.name)  # missing or unreadable: rows are compared again
     return held if held.key == key else Profile(key, info.name)
 
 
 def saved_profiles() -> list[Profile]:
-    """The profiles of all models that were compared on this machine."""
+    """The profiles of all models compared on this machine."""
     found = []
     for path in sorted((cache_dir() / "profiles").glob(f"exact-v{_VERSION}-*.json")):
         try:
@@ -195,7 +198,7 @@ def saved_profiles() -> list[Profile]:
 
 
 def save_profile(profile: Profile) -> None:
-    """Save `profile` atomically. A full or read-only disk costs a comparison, not an answer."""
+    """Saves `profile` atomically. Ignores disk errors: they cost a comparison, not an answer."""
     path = _path(profile.key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,13 @@
-"""T(w): what a verify block of w tokens costs on this machine, in plain steps.
+"""T(w): the cost of a verify block of w tokens on this machine, in plain steps.
 
-`measure` times blocks of several widths at two context lengths, in rounds over all widths, so that a machine
-that is busy for a while slows all of them alike. Of each width a low quantile counts: other programs only
-ever add time. A block never costs less than a narrower one, so the quantiles are made monotone (pool adjacent
-violators). `why_unreliable` then decides whether the rounds agree; a measurement that fails is not kept and
-is made again later. A result is cached by (model, dtype, machine, mlx version).
+`measure` times blocks of several widths at two context lengths, in rounds over all widths, so that temporary
+load slows all widths alike. A low quantile of each width counts, because other programs only ever add time. A
+block never costs less than a narrower one, so the quantiles are made monotone (pool adjacent violators).
+`why_unreliable` then decides whether the rounds agree; a failed measurement is discarded and repeated later.
+A result is cached by (model, dtype, machine, mlx version).
 
-`LiveCost` is T while an answer is generated: the profile (or a guess where there is none) as a prior, which
-the times of recent steps overrule, however wrong it is.
+`LiveCost` is T while an answer is generated: the profile, or a default, is the prior, and the times of recent
+steps override it, however wrong it is.
 """
 
 from __future__ import annotations
@@ -40,27 +40,26 @@ WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 CONTEXTS = (256, 1024)
 _ROUNDS = 8
 _WARM_ROUNDS = 2
-# Of a width's rounds in order of time, the one that counts (0: the fastest), and how many must be near it.
+# Rank of the counted round of a width (0: the fastest), and how many rounds must be near it.
 _QUANTILE = 1
 _NEAR_ROUNDS = 4
 _NEAR = 1.3
-# How far the monotone fit may move a width: kernels for some widths really are a little faster.
+# Largest factor by which the monotone fit may change a width: some kernels really are a little faster.
 _MOVED = 1.35
-# Blocks of w tokens cost at most so many times w plain steps; beyond it the plain step was mistimed, or they
-# were.
+# Largest cost of a block of w tokens per w plain steps; above it, one of the two was mistimed.
 _MOST_PER_TOKEN = 2.0
 _IDS = 200
-# In the name of the file: profiles of other versions were measured in another way.
+# Part of the file name: profiles of other versions were measured in another way.
 _VERSION = 2
-# Steps of a width that the prior counts for, and factor from which on steps disprove it.
+# Weight of the prior in steps of a width, and the factor from which steps disprove it.
 _PRIOR_STEPS = 4.0
 _DISPROVED = 1.5
 _DISPROVING_STEPS = 6
 _RECENT = 16
 _RECENT_PLAIN = 15
 _DISPROVING_LOW_STEPS = 2
-# After so many plain steps in a row a narrow block is tried if hardly any of its width was timed yet, and
-# after so many blocks a plain step: before there is a unit, and then to renew it.
+# Plain steps after which a narrow block is tried if its width has hardly been timed, and blocks after which a
+# plain step is made: before there is a unit, and later to renew it.
 _TRY_BLOCK_STEPS = 128
 _TRY_WIDTH = 3
 _FIRST_PLAIN_BLOCKS = 32
@@ -68,7 +67,7 @@ _NEXT_PLAIN_BLOCKS = 256
 
 
 class ContextCost(Struct, frozen=True):
-    """Seconds of a forward at each width, at one context length."""
+    """Seconds of a forward pass at each width, at one context length."""
 
     context_tokens: int
     seconds: dict[int, float]
@@ -85,7 +84,7 @@ class CostProfile(Struct, frozen=True):
     doubt: str = ""
 
     def at(self, context_tokens: int) -> Callable[[int], float]:
-        """T for a context of that length: that of the nearest measured one."""
+        """T for that context length: the nearest measured one's."""
         nearest = min(self.contexts, key=lambda each: abs(each.context_tokens - context_tokens))
         base = nearest.seconds[1]
         widths = sorted(nearest.seconds)
@@ -94,12 +93,12 @@ class CostProfile(Struct, frozen=True):
 
 
 def low_times(rounds: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """A low quantile of each width's seconds; `rounds` hold all widths each."""
+    """A low quantile of each width's seconds; each of `rounds` holds all widths."""
     return {width: sorted(each[width] for each in rounds)[_QUANTILE] for width in rounds[0]}
 
 
 def monotone(seconds: Mapping[int, float]) -> dict[int, float]:
-    """The nearest times (least squares of the logarithm) that do not fall as the width grows."""
+    """The nearest times (least squares of the logarithm) that do not decrease with the width."""
     widths = sorted(seconds)
     pools: list[tuple[float, int]] = []  # geometric mean, count
     for width in widths:
@@ -112,7 +111,7 @@ def monotone(seconds: Mapping[int, float]) -> dict[int, float]:
 
 
 def why_unreliable(rounds: Sequence[Mapping[int, float]]) -> str:
-    """Why a measurement says nothing about T, in words; empty if it does."""
+    """Why a measurement is not usable; empty if it is."""
     low = low_times(rounds)
     if reason := _why_implausible(low):
         return reason
@@ -130,7 +129,7 @@ def why_unreliable(rounds: Sequence[Mapping[int, float]]) -> str:
 
 
 def _why_implausible(seconds: Mapping[int, float]) -> str:
-    """Why times of several widths cannot be those of one idle machine, in words; empty if they can."""
+    """Why the times of several widths cannot be those of one idle machine; empty if they can."""
     if 1 not in seconds or not all(0 < each < float("inf") for each in seconds.values()):
         return "a time is missing or not positive"
     fitted = monotone(seconds)
@@ -145,9 +144,9 @@ def _why_implausible(seconds: Mapping[int, float]) -> str:
 class LiveCost:
     """T of one answer. Call `step` with the time of each step.
 
-    Each width goes by the median of its recent steps over the median of the recent plain steps, mixed with
-    the prior while they are few. Steps that disprove the prior by more than half replace it, and move it for
-    the widths that have none.
+    The cost of a width is the median of its recent steps divided by the median of the recent plain steps,
+    mixed with the prior while there are few. Steps that disprove the prior by more than half replace it, and
+    shift it for the widths without steps.
     """
 
     def __init__(self, prior: Callable[[int], float] = default_cost) -> None:
@@ -164,7 +163,7 @@ class LiveCost:
         """T(width), in plain steps."""
         if width not in self._costs:
             self._costs[width] = self._cost(width)
-        # Blocks of a prior that is too high would never be tried, hence never timed.
+        # With a prior that is too high, blocks would never be tried and hence never timed.
         few = len(self._blocks.get(width, ())) < _DISPROVING_LOW_STEPS
         tries = few and width <= _TRY_WIDTH and self._plain_in_a_row >= _TRY_BLOCK_STEPS
         return min(self._costs[width], default_cost(width)) if tries else self._costs[width]
@@ -174,7 +173,7 @@ class LiveCost:
         return self._blocks_in_a_row >= (_NEXT_PLAIN_BLOCKS if self._plain else _FIRST_PLAIN_BLOCKS)
 
     def step(self, width: int, seconds: float) -> None:
-        """A step over `width` tokens took `seconds`."""
+        """Records that a step over `width` tokens took `seconds`."""
         if width == 1:
             self._plain.append(seconds)
             self._plain_s = statistics.median(self._plain)
@@ -199,7 +198,7 @@ class LiveCost:
         return (prior * weight + self._live(width) * count) / (weight + count)
 
     def _prior(self, width: int) -> float:
-        """The prior; a block costs no less than a plain step."""
+        """The prior; a block costs at least a plain step."""
         return self._prior_cost(width) if width == 1 else max(1.0, self._prior_cost(width))
 
     def _live(self, width: int) -> float:
@@ -207,8 +206,8 @@ class LiveCost:
         return self._seconds[width] / self._plain_s
 
     def _disproves(self, width: int) -> bool:
-        """Whether the steps of `width` contradict its prior. Other programs only add time, so low times
-        count sooner.
+        """Whether the steps of `width` contradict its prior. Low times count sooner, because other programs
+        only add time.
         """
         count = len(self._blocks.get(width, ()))
         if count < _DISPROVING_LOW_STEPS:
@@ -226,19 +225,19 @@ class LiveCost:
 
 
 def load_profile(info: ModelInfo) -> CostProfile | None:
-    """The cached profile of this model on this machine, if there is one that can be trusted."""
+    """The cached profile of this model on this machine, if there is a valid one."""
     key = machine_key(info)
     try:
         held = msgspec.json.decode(_path(key).read_bytes(), type=CostProfile)
     except (OSError, msgspec.DecodeError):
-        return None  # none yet, or one that cannot be read: it will be measured
+        return None  # missing or unreadable: it is measured again
     if held.key != key:
         return None
     return None if any(_why_implausible(each.seconds) for each in held.contexts) else held
 
 
 def save_profile(profile: CostProfile) -> None:
-    """Cache `profile`, atomically."""
+    """Caches `profile` atomically."""
     path = _path(profile.key)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent)
@@ -254,7 +253,9 @@ def measure(
     contexts: Sequence[int] = CONTEXTS,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Generator[None, None, CostProfile]:
-    """One forward a `next()`; returns the profile. Contexts longer than the model's are left out."""
+    """Runs one forward pass per `next()`; returns the profile. Contexts that do not fit into the model's are
+    skipped.
+    """
     rng = random.Random(0)
     found = []
     for context in contexts:
@@ -278,7 +279,7 @@ def measure(
                 if block is not None:
                     block.keep(width, ())
                 yield
-        # The first rounds page weights in and compile kernels.
+        # The first rounds load weights and compile kernels.
         rounds = rounds[_WARM_ROUNDS:]
         found.append(ContextCost(context, monotone(low_times(rounds))))
         if doubt := why_unreliable(rounds):

@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from core.errors import DownloadError, ModelError
+from core.events import DownloadProgress
 from core.models.folder import check, gigabytes
 from core.models.library.hub import CutOff, RemoteFile, RemoteModel, file_stream, look_up
 from core.models.library.model_types import is_supported
@@ -39,6 +41,9 @@ _LONGEST_WAIT_S = 8.0
 # Left free for everything else on the disk.
 _SPARE_BYTES = 200_000_000
 _PIECE_BYTES = 1 << 20
+# Between two reports, and the interval that the speed is a mean of.
+_EVERY_S = 0.25
+_WINDOW_S = 4.0
 Heard = Callable[[int, int], None]
 
 
@@ -296,3 +301,34 @@ def _write_all(out: io.FileIO, piece: bytes) -> int:
     while view:
         view = view[out.write(view) or 0 :]
     return len(piece)
+
+
+class Meter:
+    """Speed and remaining time of a running download, reported at most four times a second.
+
+    The speed is the mean over the last `_WINDOW_S` seconds of this run.
+    """
+
+    def __init__(self, model: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.total_bytes = 0
+        self._model = model
+        self._clock = clock
+        self._seen: deque[tuple[float, int]] = deque()
+        self._reported_s: float | None = None
+
+    def take(self, done_bytes: int, total_bytes: int) -> DownloadProgress | None:
+        """The next report; None if the last one is less than `_EVERY_S` seconds old."""
+        now = self._clock()
+        self.total_bytes = total_bytes
+        if not self._seen:
+            self._seen.append((now, done_bytes))
+        if self._reported_s is not None and now - self._reported_s < _EVERY_S:
+            return None
+        self._reported_s = now
+        self._seen.append((now, done_bytes))
+        while len(self._seen) > 2 and now - self._seen[0][0] > _WINDOW_S:
+            self._seen.popleft()
+        since_s, before = self._seen[0]
+        speed = max(0, done_bytes - before) / (now - since_s) if now > since_s else 0.0
+        left_s = (total_bytes - done_bytes) / speed if speed > 0 else None
+        return DownloadProgress(self._model, "running", done_bytes, total_bytes, speed, left_s)

@@ -13,7 +13,8 @@ would be lost (notes/prefill.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -23,11 +24,13 @@ from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.prefill.read import read_prompt
 from core.prefill.scorers.attention import Attended, AttentionSeen, watched
-from core.prefill.scorers.scorer import ScorerInputs, Scoring
+from core.prefill.scorers.lexical import stands_out
+from core.prefill.scorers.score_propagation import carried, means_of
+from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring
 
 
 def score_by_draft_model(inputs: ScorerInputs) -> Scoring:
-    """A `Score`. Raises `InternalError` without a draft model."""
+    """A `Score`; words decide whether something stands out. Raises `InternalError` without a draft model."""
     if inputs.draft is None:
         raise InternalError("The draft-model scorer was asked without its model.")
     scores = yield from draft_scores(
@@ -38,7 +41,9 @@ def score_by_draft_model(inputs: ScorerInputs) -> Scoring:
         lookahead_tokens=inputs.settings.lookahead_tokens,
         chunk_tokens=inputs.settings.chunk_tokens,
     )
-    return scores[inputs.start :]
+    words, question = inputs.words(), inputs.layout.question
+    clear = stands_out(words, question, inputs.passages, inputs.loaded.word_rank)
+    return Scored(carried(means_of(scores, inputs.passages)), clear)
 
 
 def draft_scores(
@@ -49,7 +54,7 @@ def draft_scores(
     *,
     lookahead_tokens: int,
     chunk_tokens: int,
-) -> Scoring:
+) -> Generator[int, None, np.ndarray[Any, Any]]:
     """Yields the tokens scored so far; returns float32 scores, one for each of `ids`.
 
     `asking` are the question's rows, ascending, near the end of `ids` and within one chunk; those

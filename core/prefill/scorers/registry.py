@@ -8,28 +8,25 @@ from __future__ import annotations
 from msgspec import Struct
 
 from core.prefill.scorers.draft_scorer import score_by_draft_model
-from core.prefill.scorers.early_layers import score_by_early_layers
-from core.prefill.scorers.fusion import score_by_fusion
+from core.prefill.scorers.embedding import score_by_meaning, score_by_words_and_meaning
 from core.prefill.scorers.lexical import score_by_words
 from core.prefill.scorers.scorer import Score
 
 
 class ScorerSpec(Struct, frozen=True):
-    """`needs_draft`: it reads with a draft model. `propagates`: its scores go on to the following passages
-    already, and are not propagated once more."""
+    """`needs_draft`: it reads with a draft model."""
 
     name: str
     score: Score
     needs_draft: bool = False
-    propagates: bool = False
 
 
 SCORERS: dict[str, ScorerSpec] = {
     spec.name: spec
     for spec in (
-        ScorerSpec("lexical", score_by_words, propagates=True),
-        ScorerSpec("early-layers", score_by_early_layers),
-        ScorerSpec("fusion", score_by_fusion, propagates=True),
+        ScorerSpec("lexical", score_by_words),
+        ScorerSpec("embedding", score_by_meaning),
+        ScorerSpec("fusion", score_by_words_and_meaning),
         ScorerSpec("draft-model", score_by_draft_model, needs_draft=True),
     )
 }

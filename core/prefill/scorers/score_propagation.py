@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from core.prefill.layout import Passages
+
 _CARRIED = 0.8
 
 
@@ -24,9 +26,7 @@ def carried(scores: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return result
 
 
-def carried_tokens(scores: np.ndarray[Any, Any], passage_tokens: int) -> np.ndarray[Any, Any]:
-    """The same for scores that are one a token: float32, each token with its passage's."""
-    firsts = np.arange(0, len(scores), passage_tokens)
-    lengths = np.diff(np.append(firsts, len(scores)))
-    means = np.add.reduceat(scores, firsts) / lengths
-    return np.repeat(carried(means), lengths).astype(np.float32)
+def means_of(scores: np.ndarray[Any, Any], passages: Passages) -> np.ndarray[Any, Any]:
+    """float32, one a passage: the mean of its tokens' `scores`, which are one a token of the prompt."""
+    firsts = passages.firsts
+    return np.asarray(np.add.reduceat(scores[: passages.end], firsts) / passages.lengths, np.float32)

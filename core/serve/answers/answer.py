@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from core.events import Event, Failed, Finished, Generate
 from core.serve.answers.gate import WorkerGate
-from core.serve.answers.queue import AnswerQueue, Ticket
+from core.serve.answers.queue import AnswerQueue, Pace, QueueFullError, Ticket
 from core.serve.answers.requests import ServedRequest, ServedRequests
 
 # A worker that died is there again in seconds; a model of many gigabytes takes longer to load.
@@ -44,12 +44,19 @@ class Answer:
     """Made by `Answers.begin()`. One task calls `next()` until it gave `Finished` or `Failed`."""
 
     def __init__(
-        self, generate: Generate, gate: WorkerGate, queue: AnswerQueue, requests: ServedRequests, who: str
+        self,
+        generate: Generate,
+        gate: WorkerGate,
+        queue: AnswerQueue,
+        requests: ServedRequests,
+        pace: Pace,
+        who: str,
     ) -> None:
         self.request = generate.request
         self._generate = generate
         self._gate = gate
         self._requests = requests
+        self._pace = pace
         self._news = asyncio.Event()
         self._happened: deque[Happening] = deque()
         self._sent = self._over = self._gone = False
@@ -137,6 +144,7 @@ class Answer:
             return
         self._settle()
         self._sent = True
+        self._pace.begin(time.monotonic())
         self._requests.change(self.request, waited_s=time.monotonic() - self._began_s, state="reading")
         self._gate.ask(self._generate, self._heard)
 
@@ -159,6 +167,8 @@ class Answer:
     def _end(self) -> None:
         self._over = True
         self._settle()
+        if self._sent:
+            self._pace.end(time.monotonic())
         self._ticket.leave()
 
     def _settle(self) -> None:
@@ -176,11 +186,16 @@ class Answers:
         self.gate = gate
         self.queue = queue
         self.requests = requests
+        self._pace = Pace()
         self._running: dict[str, Answer] = {}
 
     def begin(self, generate: Generate, *, path: str, client: str, streams: bool) -> Answer:
         """Put it in the queue. Raises `QueueFullError`. Whoever begins calls `done()` at the end."""
-        answer = Answer(generate, self.gate, self.queue, self.requests, client)
+        try:
+            answer = Answer(generate, self.gate, self.queue, self.requests, self._pace, client)
+        except QueueFullError as error:
+            error.retry_after_s = self._pace.room_in_s(time.monotonic())
+            raise
         model = self.gate.model
         record = ServedRequest(
             generate.request, path, client, model.name if model else "", time.time(), streams

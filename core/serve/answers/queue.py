@@ -7,15 +7,24 @@ called on the loop, from within the call that moved the line.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from math import ceil
 
 from core.errors import RequestError
+
+_RECENT = 16
+_UNKNOWN_S = 10.0
+_SOON_S = 1.0
+_MOST_WAIT_S = 3600
 
 
 class QueueFullError(RequestError):
     """More would wait than may."""
 
     code = "queue-full"
+    # When there is room again, as `Pace` predicts it; 0 if nobody predicts it.
+    retry_after_s = 0
 
     def __init__(self, length: int) -> None:
         super().__init__(
@@ -43,6 +52,36 @@ class Ticket:
     def tell(self) -> None:
         """Its position changed."""
         self._moved()
+
+
+class Pace:
+    """Predicts when a full queue has room, from the durations of recent answers. Times are in seconds."""
+
+    def __init__(self) -> None:
+        self._durations_s: deque[float] = deque(maxlen=_RECENT)
+        self._began_s: float | None = None
+        self._promised_s = 0.0
+
+    def begin(self, now_s: float) -> None:
+        """The worker takes up an answer."""
+        self._began_s = now_s
+
+    def end(self, now_s: float) -> None:
+        """That answer has ended."""
+        if self._began_s is not None:
+            self._durations_s.append(now_s - self._began_s)
+            self._began_s = None
+
+    def room_in_s(self, now_s: float) -> int:
+        """When the next place is free. Each call promises another place: who is refused later comes later."""
+        durations = self._durations_s
+        mean_s = sum(durations) / len(durations) if durations else _UNKNOWN_S
+        elapsed_s = now_s - self._began_s if self._began_s is not None else 0.0
+        free_s = now_s + max(mean_s - elapsed_s, _SOON_S)
+        if self._promised_s > now_s:
+            free_s = max(free_s, self._promised_s + mean_s)
+        self._promised_s = free_s
+        return min(_MOST_WAIT_S, max(1, ceil(free_s - now_s)))
 
 
 class AnswerQueue:

@@ -152,6 +152,12 @@ class ServedRequests:
         self._drop_words()
         self._tell(record)
 
+    def refuse(self, record: ServedRequest) -> None:
+        """One that was over before it was asked: `record` says why."""
+        self._kept[record.id] = _Kept(record, None)
+        self._drop_old()
+        self._tell(record)
+
     def change(self, request: str, **values: object) -> None:
         """Another record in its place. One that is over does not change any more."""
         kept = self._kept.get(request)

@@ -157,7 +157,7 @@ class Asked(Sampling, kw_only=True):
                 self.settings_of(base, model.context_tokens),
                 tools=use.told,
                 stops=(*self.given_stops(), *use.stops(model)),
-                grammar=grammar or use.grammar(model),
+                grammar=self.enforceable(grammar or use.grammar(model), self.names.grammar),
                 logit_bias=self.bias_of(),
             )
         )
@@ -241,6 +241,8 @@ def count_request(fields: dict[str, Any]) -> Asked:
 def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
     left = LeftOut()
     fields = left.tools(fields, ("custom",))
+    if "system" in fields:
+        fields |= {"system": left.system("system", fields["system"])}
     if isinstance(messages := fields.get("messages"), list):
         question = question_at(messages, _kind)
         fields |= {
@@ -277,4 +279,6 @@ def _with_text(left: LeftOut, place: str, message: Any, is_question: bool) -> An
             }
         blocks.append(block)
     content = left.content(place, blocks, _TYPES, text_type="text", is_question=is_question)
+    if message.get("role") == "system":
+        content = left.system(place, content)
     return {**message, "content": content}

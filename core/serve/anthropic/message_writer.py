@@ -7,7 +7,7 @@ from then on pings keep the line alive.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -29,9 +29,11 @@ class MessageWriter:
     `rules` say how its calls are read.
     """
 
+    streamed_errors: ClassVar[frozenset[str]] = frozenset()
+
     def __init__(self, asked: MessageRequest, request: str, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._written = Written(rules)
+        self._written = Written(rules, asked.schema_check, streams=asked.stream)
         self._head: dict[str, Any] = {
             "id": request,
             "type": "message",
@@ -50,13 +52,12 @@ class MessageWriter:
         return self._asked.names
 
     def alive(self, happening: Happening | None) -> bytes:
-        """A comment that says how far it is; while the prompt is read, pings."""
+        """A comment that says how far it is; from when the prompt is read on, pings."""
         said = commented(happening)
-        if not isinstance(happening, PrefillProgress):
-            return said
-        if not self._begun:
+        if isinstance(happening, PrefillProgress) and not self._begun:
             self._usage = _usage(_begun(happening))
-        return said + self.opening() + _named({"type": "ping"})
+            said += self.opening()
+        return said + (_named({"type": "ping"}) if self._begun else b"")
 
     def opening(self) -> bytes:
         """The first event; nothing if it was sent while the prompt was read."""
@@ -92,7 +93,7 @@ class MessageWriter:
 
     def failed(self, error: ApiError) -> bytes:
         """What went wrong in the middle of it."""
-        return _named(error_body(error.status, error.message))
+        return _named(error_body(error.status, error.anthropic_message))
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """All of it in one piece."""
@@ -123,9 +124,8 @@ class MessageWriter:
         }
 
     def _figures(self, finished: Finished) -> dict[str, Any]:
-        own = effective(
-            finished, unlimited=False, loose_tools=self._written.loose, changes=self._asked.changes
-        )
+        changes = (*self._asked.changes, *self._written.changes)
+        own = effective(finished, unlimited=False, changes=changes)
         if isinstance(self._asked.thinking, Enabled):
             asked = str(self._asked.thinking.budget_tokens)
             why = "thoughts are not counted apart; “max_tokens” bounds both"

@@ -11,9 +11,9 @@ from core.serve.answers.answer import Answers
 from core.serve.anthropic.message_request import count_request, message_request
 from core.serve.anthropic.message_writer import MessageWriter
 from core.serve.counting import counted
-from core.serve.http.bodies import decode_fields, read_body
+from core.serve.http.bodies import read_fields
 from core.serve.http.responses import send_json
-from core.serve.openai.models import check_model
+from core.serve.openai.models import answering_model
 
 if TYPE_CHECKING:
     from core.serve.server import Serving
@@ -28,12 +28,11 @@ class MessagesEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        body = await read_body(receive, self._serving.doors.most_bytes)
-        asked = message_request(decode_fields(body))
+        asked = message_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
         model = await loaded_model(self._answers, receive)
-        name = check_model(self._answers, asked.model)
+        name = answering_model(self._answers, asked, self._serving.strict)
         request = new_id("msg", "_")
-        generate = asked.generate(request, self._serving.base(), model)
+        generate = self._serving.accepted(asked, asked.generate(request, self._serving.base(), model))
         writer = MessageWriter(asked, request, name, asked.tool_use.rules(model))
         await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send, writer.alive)
 
@@ -47,10 +46,9 @@ class CountEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        body = await read_body(receive, self._serving.doors.most_bytes)
-        asked = count_request(decode_fields(body))
+        asked = count_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
         model = await loaded_model(self._answers, receive)
-        check_model(self._answers, asked.model)
-        generate = asked.generate(new_id("count"), self._serving.base(), model)
+        answering_model(self._answers, asked, self._serving.strict)
+        generate = self._serving.accepted(asked, asked.generate(new_id("count"), self._serving.base(), model))
         tokens = await counted(self._answers.gate, generate, asked.names, receive)
         await send_json(send, {"input_tokens": tokens})

@@ -17,15 +17,19 @@ from msgspec import Struct
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from core.errors import RequestError
 from core.serve.errors import ApiError
 from core.serve.http.responses import refuse
 
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+# What this machine is called by itself, and by containers on it (Docker, Podman). `.internal` is nobody's.
+_LOOPBACK = ("127.0.0.1", "::1", "localhost", "host.docker.internal", "host.containers.internal")
 _WILDCARDS = ("0.0.0.0", "::")
 _PREFLIGHT_S = "600"
 _HEADERS = "authorization, content-type, x-api-key"
 _HEADER_LIST = re.compile(r"[\w-]+(, ?[\w-]+)*", re.ASCII)
 _MOST_HEADERS = 100
+_HOST = re.compile(r"[\w.:-]+", re.ASCII)
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:]+\]|[\w.-]+)(:\d{1,5})?", re.ASCII)
 _MOST_HEAD_BYTES = 32 * 1024
 
 
@@ -68,12 +72,43 @@ def host_name(header: str) -> str:
     return name if not port or port.isdigit() else ""
 
 
+class BadNameError(RequestError):
+    """A name or an origin that no request could have."""
+
+    code = "bad-name"
+
+
+def allowed_host(given: str) -> str:
+    """The name in `given`, which may have a port. Raises `BadNameError`."""
+    name = host_name(given.strip())
+    if not name or _HOST.fullmatch(name) is None:
+        raise BadNameError(f"“{given}” is not the name of a machine.", "Give a name alone, like mac.local.")
+    return name
+
+
+def allowed_origin(given: str) -> str:
+    """`given` as browsers send it, without a slash at its end. Raises `BadNameError`."""
+    if given.strip() == "*":
+        raise BadNameError(
+            "“*” would let every page on the web use the model.",
+            "Give the pages one by one, like http://localhost:3000.",
+        )
+    origin = given.strip().lower().rstrip("/")
+    if not _ORIGIN.fullmatch(origin):
+        raise BadNameError(
+            f"“{given}” is not an origin: it has a scheme, a name and perhaps a port, and no path.",
+            "Give it as the browser's address bar has it, like http://localhost:3000.",
+        )
+    return origin
+
+
 class Guard:
     """ASGI middleware around everything else."""
 
     def __init__(self, app: ASGIApp, doors: Doors) -> None:
         self._app = app
         self._doors = doors
+        self._origins = {origin.lower() for origin in doors.origins}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let it in or refuse it."""
@@ -109,19 +144,23 @@ class Guard:
 
     def _check_host(self, headers: Headers) -> None:
         named = headers.getlist("host")
-        if len(named) != 1 or not self._doors.knows(host_name(named[0])):
+        name = host_name(named[0]) if len(named) == 1 else ""
+        if not self._doors.knows(name):
             raise ApiError(
                 403,
-                "This server does not answer to the name in the Host header. Use the address that it"
-                " shows; other names must be allowed when it is started.",
+                f"The name “{name[:100]}” in the Host header is not allowed. Use the address that the server"
+                " shows, or allow the name: “draftlight serve --allow-host NAME”, or “Allowed names” in the"
+                " settings of the window's server.",
                 code="host_not_allowed",
             )
 
     def _check_origin(self, origin: str | None) -> None:
-        if origin is not None and origin not in self._doors.origins:
+        if origin is not None and origin.lower() not in self._origins:
             raise ApiError(
                 403,
-                "Pages from this origin may not ask this server. Allow it when the server is started.",
+                f"Pages from the origin “{origin[:100]}” may not use this server. Allow it:"
+                " “draftlight serve --allow-origin ORIGIN”, or “Allowed origins” in the settings of the"
+                " window's server.",
                 code="origin_not_allowed",
             )
 
@@ -160,7 +199,7 @@ class Guard:
         """Whoever is listed may send what headers it likes: none of them lets anybody in but the key's."""
         headers = MutableHeaders({"content-length": "0"})
         _allow(headers, origin)
-        headers["access-control-allow-methods"] = "GET, POST"
+        headers["access-control-allow-methods"] = "GET, HEAD, POST"
         wanted = asked.get("access-control-request-headers", "")
         headers["access-control-allow-headers"] = wanted if _HEADER_LIST.fullmatch(wanted) else _HEADERS
         headers["access-control-max-age"] = _PREFLIGHT_S

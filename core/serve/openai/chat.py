@@ -8,10 +8,10 @@ from starlette.types import Receive, Scope, Send
 
 from core.serve.answering import answer_with, loaded_model, new_id
 from core.serve.answers.answer import Answers
-from core.serve.http.bodies import decode_fields, read_body
+from core.serve.http.bodies import read_fields
 from core.serve.openai.chat_request import chat_request
 from core.serve.openai.chat_writer import ChatWriter
-from core.serve.openai.models import check_model
+from core.serve.openai.models import answering_model
 
 if TYPE_CHECKING:
     from core.serve.server import Serving
@@ -26,11 +26,10 @@ class ChatEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        body = await read_body(receive, self._serving.doors.most_bytes)
-        asked = chat_request(decode_fields(body))
+        asked = chat_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
         model = await loaded_model(self._answers, receive)
-        name = check_model(self._answers, asked.model)
+        name = answering_model(self._answers, asked, self._serving.strict)
         request = new_id("chatcmpl")
-        generate = asked.generate(request, self._serving.base(), model)
+        generate = self._serving.accepted(asked, asked.generate(request, self._serving.base(), model))
         writer = ChatWriter(asked, request, name, asked.tool_use.rules(model))
         await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send)

@@ -184,7 +184,7 @@ class ChatRequest(Sampled, kw_only=True):
         use, grammar = self.tool_use, self._grammar()
         if use.must and grammar is not None:
             raise refused("response_format", "an answer that must be a call has the call's form")
-        grammar = grammar or use.grammar(model)
+        grammar = self.enforceable(grammar or use.grammar(model), self.names.grammar)
         if grammar is not None and not self.draftlight.forced:
             grammar = replace(grammar, drafts=False)
         return well_formed_record(
@@ -262,19 +262,34 @@ def chat_request(fields: dict[str, Any]) -> ChatRequest:
         question = question_at(messages, lambda message: _KINDS.get(str(message.get("role")), "other"))
         fields |= {
             "messages": [
-                {
-                    **message,
-                    "content": left.content(
-                        f"messages[{number}].content",
-                        message.get("content"),
-                        _CONTENT_TYPES,
-                        text_type="text",
-                        is_question=number == question,
-                    ),
-                }
-                if isinstance(message, dict)
-                else message
+                _readable(left, f"messages[{number}]", message, number == question)
                 for number, message in enumerate(messages)
             ]
         }
     return convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, left.changes)
+
+
+def _readable(left: LeftOut, place: str, message: Any, is_question: bool) -> Any:
+    """The message without what the model cannot read."""
+    if not isinstance(message, dict):
+        return message
+    where = f"{place}.content"
+    content = left.content(
+        where, message.get("content"), _CONTENT_TYPES, text_type="text", is_question=is_question
+    )
+    if message.get("role") in ("system", "developer"):
+        content = left.system(where, content)
+    message = {**message, "content": content}
+    if isinstance(calls := message.get("tool_calls"), list):
+        message["tool_calls"] = [
+            _with_arguments(left, f"{place}.tool_calls[{number}].function.arguments", call)
+            for number, call in enumerate(calls)
+        ]
+    return message
+
+
+def _with_arguments(left: LeftOut, place: str, call: Any) -> Any:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or "arguments" not in function:
+        return call
+    return {**call, "function": {**function, "arguments": left.arguments(place, function["arguments"])}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
 from core.events import Finished, Stats, Token
@@ -26,9 +26,11 @@ class ChatWriter:
     `rules` say how its calls are read.
     """
 
+    streamed_errors: ClassVar[frozenset[str]] = frozenset()
+
     def __init__(self, asked: ChatRequest, request: str, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._written = Written(rules)
+        self._written = Written(rules, asked.schema_check, streams=asked.stream)
         self._head = {
             "id": request,
             "object": "chat.completion.chunk" if asked.stream else "chat.completion",
@@ -102,8 +104,7 @@ class ChatWriter:
         return effective(
             finished,
             unlimited=self._asked.most_tokens is None,
-            loose_tools=self._written.loose,
-            changes=self._asked.changes,
+            changes=(*self._asked.changes, *self._written.changes),
         )
 
     def _reason(self, finished: Finished) -> str:

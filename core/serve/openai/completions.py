@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from starlette.types import Receive, Scope, Send
 
@@ -15,12 +15,12 @@ from core.serve.answers.answer import Answers
 from core.serve.converting import convert_fields
 from core.serve.errors import ApiError, FieldNames, field_error
 from core.serve.fields import refused
-from core.serve.http.bodies import decode_fields, read_body
+from core.serve.http.bodies import read_fields
 from core.serve.http.responses import event
 from core.serve.openai.chat_request import IGNORED, Sampled
 from core.serve.openai.chat_writer import DONE, REASONS
 from core.serve.openai.figures import effective, origins, timings, usage
-from core.serve.openai.models import check_model
+from core.serve.openai.models import answering_model
 from core.settings import Settings
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class CompletionRequest(Sampled, kw_only=True):
 
 class CompletionWriter:
     """An answer as OpenAI's text completion."""
+
+    streamed_errors: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, asked: CompletionRequest, request: str, model: str) -> None:
         self._asked = asked
@@ -163,12 +165,12 @@ class CompletionsEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        fields = decode_fields(await read_body(receive, self._serving.doors.most_bytes))
+        fields = await read_fields(scope, receive, self._serving.doors.most_bytes)
         asked = convert_fields(fields, CompletionRequest, IGNORED, _UNSUPPORTED)
         model = await loaded_model(self._answers, receive)
-        name = check_model(self._answers, asked.model)
+        name = answering_model(self._answers, asked, self._serving.strict)
         request = new_id("cmpl")
-        generate = asked.generate(request, self._serving.base(), model)
+        generate = self._serving.accepted(asked, asked.generate(request, self._serving.base(), model))
         writer = CompletionWriter(asked, request, name)
         await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send)
 

@@ -58,13 +58,11 @@ def origins(tokens: Sequence[Token]) -> list[dict[str, Any]]:
     ]
 
 
-def effective(
-    finished: Finished, *, unlimited: bool, loose_tools: bool = False, changes: Iterable[Change] = ()
-) -> dict[str, Any]:
+def effective(finished: Finished, *, unlimited: bool, changes: Iterable[Change] = ()) -> dict[str, Any]:
     """The effective settings, and the reason for each difference from the request.
 
-    `unlimited`: the request has no limit, so the context's limit is not a change. `loose_tools`: the schema
-    of a strict tool is not enforced. `changes` are those of the request's fields.
+    `unlimited`: the request has no limit, so the context's limit is not a change. `changes` are those of the
+    request's fields.
     """
     ran, stats = finished.effective, finished.stats
     told = [
@@ -77,9 +75,6 @@ def effective(
         for change in (*changes, *ran.changes)
         if not (unlimited and change.setting == "sampling.max_tokens")
     ]
-    if loose_tools:
-        why = "this model's calls that need not be made are free; “tool_choice” “required” keeps their schema"
-        told.append({"setting": "tools.strict", "asked": "true", "used": "false", "reason": why})
     return {
         "drafter": ran.drafter,
         "reading": ran.reading,

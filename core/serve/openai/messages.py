@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -59,6 +59,8 @@ class ChatMessage(Struct):
     function_call: Any = None
     reasoning_content: Any = None
     reasoning: Any = None
+    reasoning_details: Any = None
+    thinking_blocks: Any = None
     provider_specific_fields: Any = None
 
 
@@ -82,14 +84,23 @@ def _message(place: str, given: ChatMessage) -> Message:
     )
     if given.role == "tool" and not given.tool_call_id:
         raise field_error(f"{place}.tool_call_id", "A message of the role “tool” says which call it answers.")
-    if given.content is None and given.role != "assistant":
-        raise field_error(f"{place}.content", f"“{place}.content” is missing.", "missing_required_parameter")
     return Message(
         _ROLES[given.role],
         text_of(given.content),
         tool_calls=calls,
         tool_call_id=given.tool_call_id or "",
-        thought=next(
-            (each for each in (given.reasoning_content, given.reasoning) if isinstance(each, str)), ""
-        ),
+        thought=next(filter(None, _thoughts(given)), ""),
     )
+
+
+def _thoughts(given: ChatMessage) -> Iterator[str]:
+    """The thought before an earlier answer, in each form that servers give it."""
+    for thought in (given.reasoning_content, given.reasoning):
+        yield thought if isinstance(thought, str) else ""
+    for parts in (given.reasoning_details, given.thinking_blocks):  # OpenRouter's, LiteLLM's
+        texts = [
+            part.get("text") or part.get("thinking") or part.get("summary")
+            for part in (parts if isinstance(parts, list) else ())
+            if isinstance(part, dict)
+        ]
+        yield "\n\n".join(text for text in texts if isinstance(text, str))

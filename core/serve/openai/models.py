@@ -3,16 +3,57 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Protocol
 
+from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from core.errors import NoModelError
-from core.events import ModelInfo
+from core.events import Change, ModelInfo
 from core.serve.answering import loaded_model
 from core.serve.answers.answer import Answers
 from core.serve.errors import ApiError
+from core.serve.fields import change
 from core.serve.http.responses import send_json
+
+# As OpenRouter names what a request may have.
+_PARAMETERS = (
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_tokens",
+    "min_p",
+    "presence_penalty",
+    "repetition_penalty",
+    "response_format",
+    "seed",
+    "stop",
+    "structured_outputs",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_logprobs",
+    "top_p",
+)
+
+
+class NamesModel(Protocol):
+    """A request that names a model."""
+
+    model: str
+
+    @property
+    def changes(self) -> list[Change]: ...
+
+
+class About:
+    """`GET /`: clients ask whether anything is there."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Name the server."""
+        await send_json(send, {"name": "Draftlight", "api": "/v1", "health": "/health"})
 
 
 class Health:
@@ -41,7 +82,12 @@ class Models:
             listed = [shape(await loaded_model(self._answers, receive), self._since)]
         except NoModelError:
             listed = []
-        await send_json(send, {"object": "list", "data": listed})
+        if "anthropic-version" in Headers(scope=scope):
+            ends = {"first_id": listed[0]["id"], "last_id": listed[0]["id"]} if listed else {}
+            listed = [one | {"type": "model"} for one in listed]
+            await send_json(send, {"data": listed, "has_more": False, **ends})
+        else:
+            await send_json(send, {"object": "list", "data": listed})
 
 
 class Model:
@@ -57,19 +103,50 @@ class Model:
         wanted = scope["path_params"]["model"]
         if model is None or not is_called(model, wanted):
             raise not_here(wanted, model)
-        await send_json(send, shape(model, self._since))
+        kind = {"type": "model"} if "anthropic-version" in Headers(scope=scope) else {}
+        await send_json(send, shape(model, self._since) | kind)
 
 
 def shape(model: ModelInfo, since: int) -> dict[str, Any]:
-    """OpenAI's, and what Draftlight knows besides."""
+    """OpenAI's fields, Draftlight's, and those that clients of other servers read.
+
+    `max_context_length`, `state`, `arch` … are LM Studio's, `capabilities` LM Studio's and Ollama's,
+    `supported_parameters`, `architecture`, `top_provider` OpenRouter's, `max_model_len` vLLM's, `meta`
+    llama.cpp's, `display_name` and `created_at` Anthropic's.
+    """
+    context = model.context_tokens
+    thinks = model.thinks or model.format.thinks
     return {
         "id": model_id(model),
         "object": "model",
         "created": since,
+        "created_at": datetime.fromtimestamp(since, UTC).isoformat().replace("+00:00", "Z"),
         "owned_by": "draftlight",
-        "context_length": model.context_tokens,
+        "name": model.name,
+        "display_name": model.name,
+        "context_length": context,
+        "max_model_len": context,
+        "max_context_length": context,
+        "loaded_context_length": context,
+        "state": "loaded",
+        "type": "llm",
+        "publisher": "draftlight",
+        "arch": model.architecture,
+        "compatibility_type": "mlx",
         "parameters": model.parameters,
         "quantisation": model.quantisation,
+        "quantization": model.quantisation,
+        "capabilities": ["completion", "tools", "tool_use", "json_schema", *(["thinking"] if thinks else [])],
+        "supported_parameters": [*_PARAMETERS, *(["reasoning", "include_reasoning"] if thinks else [])],
+        "architecture": {
+            "modality": "text->text",
+            "input_modalities": ["text"],
+            "output_modalities": ["text"],
+            "tokenizer": model.family_name,
+        },
+        "top_provider": {"context_length": context, "max_completion_tokens": None, "is_moderated": False},
+        "pricing": {"prompt": "0", "completion": "0"},
+        "meta": {"n_ctx_train": context, "n_vocab": model.vocabulary, "n_params": model.parameters},
     }
 
 
@@ -97,9 +174,16 @@ def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
     )
 
 
-def check_model(answers: Answers, wanted: str) -> str:
-    """The name to answer under, if `wanted` is the loaded model. Raises `ApiError` 404."""
+def answering_model(answers: Answers, asked: NamesModel, strict: bool) -> str:
+    """The name to answer under. If the request `asked` names another model, that is one of its changes.
+
+    Clients have names of their own vendor's models fixed in them (`claude-…`, `gpt-…`). Raises `ApiError`
+    404 for another model if the server is `strict`, or none is loaded.
+    """
     model = answers.gate.model
-    if model is None or not is_called(model, wanted):
-        raise not_here(wanted, model)
+    if model is None or (strict and not is_called(model, asked.model)):
+        raise not_here(asked.model, model)
+    if not is_called(model, asked.model):
+        reason = "one model is loaded, and it answers whatever name is sent"
+        asked.changes.insert(0, change("model", asked.model, model_id(model), reason))
     return model_id(model)

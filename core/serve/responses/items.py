@@ -6,8 +6,9 @@ What an answer said and what it called beside that are items of their own there,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -78,6 +79,25 @@ class ResultItem(Struct, tag_field="type", tag="function_call_output"):
     caller: Any = None
 
 
+class CustomCallItem(Struct, tag_field="type", tag="custom_tool_call"):
+    """A call of a custom tool, of an earlier answer."""
+
+    call_id: str
+    name: str
+    input: str
+    id: str | None = None
+    status: str | None = None
+
+
+class CustomResultItem(Struct, tag_field="type", tag="custom_tool_call_output"):
+    """What the call of a custom tool gave."""
+
+    call_id: str
+    output: str | list[InputText]
+    id: str | None = None
+    status: str | None = None
+
+
 class ReasoningItem(Struct, tag_field="type", tag="reasoning"):
     """The thought before an earlier answer or call: its text, else its summary. Encrypted text is ignored."""
 
@@ -88,8 +108,9 @@ class ReasoningItem(Struct, tag_field="type", tag="reasoning"):
     status: str | None = None
 
 
-Item = MessageItem | CallItem | ResultItem | ReasoningItem
-_ITEMS = tuple(str(kind.__struct_config__.tag) for kind in (MessageItem, CallItem, ResultItem, ReasoningItem))
+Item = MessageItem | CallItem | ResultItem | CustomCallItem | CustomResultItem | ReasoningItem
+_ITEMS = tuple(str(kind.__struct_config__.tag) for kind in get_args(Item))
+_RESULTS = ("function_call_output", "custom_tool_call_output")
 _PARTS = tuple(str(kind.__struct_config__.tag) for kind in (InputText, OutputText, Refusal))
 
 
@@ -108,9 +129,9 @@ def with_text(left: LeftOut, items: list[Any]) -> list[Any]:
     read = []
     for number, item in enumerate(items):
         if isinstance(item, dict):
-            name = "output" if item.get("type") == "function_call_output" else "content"
+            name = "output" if item.get("type") in _RESULTS else "content"
             types = ("input_text",) if name == "output" else _PARTS
-            if item.get("type") in ("message", "function_call_output") and name in item:
+            if item.get("type") in ("message", *_RESULTS) and name in item:
                 content = left.content(
                     f"input[{number}].{name}",
                     item[name],
@@ -118,7 +139,12 @@ def with_text(left: LeftOut, items: list[Any]) -> list[Any]:
                     text_type="input_text",
                     is_question=number == question,
                 )
+                if item.get("role") in ("system", "developer"):
+                    content = left.system(f"input[{number}].content", content)
                 item = {**item, name: content}
+            elif item.get("type") == "function_call" and "arguments" in item:
+                arguments = left.arguments(f"input[{number}].arguments", item["arguments"])
+                item = {**item, "arguments": arguments}
         read.append(item)
     return left.items("input", read, _ITEMS)
 
@@ -127,7 +153,7 @@ def _kind(item: dict[str, Any]) -> Kind:
     if item.get("type") == "message":
         role = str(item.get("role"))
         return "user" if role == "user" else "system" if role in ("system", "developer") else "other"
-    return "result" if item.get("type") == "function_call_output" else "other"
+    return "result" if item.get("type") in _RESULTS else "other"
 
 
 def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[Message, ...]:
@@ -141,7 +167,9 @@ def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[
             case MessageItem(role, content):
                 thought = _taken(thoughts) if role == "assistant" else ""
                 messages.append(Message(_ROLES[role], _text(content), thought=thought))
-            case CallItem(call, name, arguments):
+            case CallItem(call, name, arguments) | CustomCallItem(call, name, arguments):
+                if isinstance(item, CustomCallItem):
+                    arguments = msgspec.json.encode({"input": arguments}).decode()
                 made = ToolCall(call, name, arguments)
                 if len(messages) > asked and messages[-1].role == "assistant":
                     turn = messages.pop()
@@ -149,7 +177,7 @@ def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[
                     messages.append(replace(turn, tool_calls=(*turn.tool_calls, made), thought=thought))
                 else:
                     messages.append(Message("assistant", "", tool_calls=(made,), thought=_taken(thoughts)))
-            case ResultItem(call, output):
+            case ResultItem(call, output) | CustomResultItem(call, output):
                 messages.append(Message("tool", _text(output), tool_call_id=call))
             case ReasoningItem():
                 thoughts += [text for text in [_thought(item)] if text]

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from core.events import Change
 from core.serve.errors import field_error
+from core.serve.fields import change
 
 _MOST_RESPONSES = 64
 _MOST_BYTES = 32 * 2**20
@@ -37,8 +39,13 @@ class ResponseMemory:
         while self._kept and (len(self._kept) > self._most or self._bytes > self._most_bytes):
             self._bytes -= self._kept.pop(next(iter(self._kept))).size
 
-    def resolved(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """`fields` with the items that they refer to in `input`. Raises `ApiError` 400 for unknown ids."""
+    def resolved(self, fields: dict[str, Any], changes: list[Change]) -> dict[str, Any]:
+        """`fields` with the items that they refer to in `input`.
+
+        References to unknown items are left out and appended to `changes`: AI SDK refers to every earlier
+        answer, so that a restart of the server would end all conversations. Raises `ApiError` 400 for an
+        unknown response, without which the conversation is missing.
+        """
         before = fields.get("previous_response_id")
         given = fields.get("input")
         if before is None and not _refers(given):
@@ -48,18 +55,23 @@ class ResponseMemory:
             if not isinstance(before, str) or before not in self._kept:
                 raise self._unknown("previous_response_id", "previous_response_not_found")
             earlier = self._kept[before].items
-        items = [self._item(number, item) for number, item in enumerate(_items(given))]
+        items = []
+        for number, item in enumerate(_items(given)):
+            found = self._item(item) if _is_reference(item) else item
+            if found is None:
+                reason = f"it is not among the last {self._most} responses that this server has in memory"
+                changes.append(change(f"input[{number}]", str(item.get("id")), "left out", reason))
+            else:
+                items.append(found)
         return fields | {"input": [*earlier, *items]}
 
-    def _item(self, number: int, item: Any) -> Any:
-        if not _is_reference(item):
-            return item
-        wanted = item.get("id")
+    def _item(self, reference: Any) -> Any:
+        wanted = reference.get("id")
         for kept in reversed(self._kept.values()):
             for one in kept.items:
                 if wanted and isinstance(one, dict) and one.get("id") == wanted:
                     return one
-        raise self._unknown(f"input[{number}].id", "item_not_found")
+        return None
 
     def _unknown(self, name: str, code: str) -> Exception:
         return field_error(

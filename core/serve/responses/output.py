@@ -7,10 +7,13 @@ and so is a thought an item of its own, with its words as open models' are told 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Literal
 
+import msgspec
+
 from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
+from core.serve.left_out import completed
 
 Told = tuple[str, dict[str, Any]]
 
@@ -18,7 +21,9 @@ Told = tuple[str, dict[str, Any]]
 class Output:
     """`items` are all so far. Events come as (name without `response.`, fields)."""
 
-    def __init__(self) -> None:
+    def __init__(self, custom_tools: Collection[str] = ()) -> None:
+        self._custom_tools = custom_tools
+        self._arguments = ""  # of the custom tool's call that is open
         self.items: list[dict[str, Any]] = []
         self._logprobs: list[dict[str, Any]] = []
         self._open = False
@@ -42,6 +47,12 @@ class Output:
                     told, self._logprobs = self._logprobs, []
                     part["logprobs"] += told
                     yield self._of("output_text.delta", content_index=0, delta=text, logprobs=told)
+                case CallBegun(_, name, call) if name in self._custom_tools:
+                    yield from self.close()
+                    item = {"id": _id("ctc"), "type": "custom_tool_call", "status": "in_progress"}
+                    yield from self._begin(item | {"call_id": call, "name": name, "input": ""})
+                case CallArguments(_, text) if self.items[-1]["type"] == "custom_tool_call":
+                    self._arguments += text
                 case CallBegun(_, name, call):
                     yield from self.close()
                     yield from self._begin(
@@ -68,7 +79,12 @@ class Output:
         self._open = False
         item = self.items[-1]
         item["status"] = status
-        if item["type"] == "function_call":
+        if item["type"] == "custom_tool_call":
+            text, self._arguments = _input_of(self._arguments), ""
+            item["input"] = text
+            yield self._of("custom_tool_call_input.delta", delta=text)
+            yield self._of("custom_tool_call_input.done", input=text)
+        elif item["type"] == "function_call":
             arguments, name = item["arguments"], item["name"]
             yield self._of("function_call_arguments.done", arguments=arguments, name=name)
         else:
@@ -102,6 +118,15 @@ class Output:
     def _of(self, event: str, **fields: Any) -> Told:
         place = {"item_id": self.items[-1]["id"], "output_index": len(self.items) - 1}
         return event, place | fields
+
+
+def _input_of(arguments: str) -> str:
+    """The text of a custom tool's call; what the model wrote instead of an object with it, as it is."""
+    try:
+        given = msgspec.json.decode(completed(arguments))["input"]
+    except (msgspec.DecodeError, KeyError):
+        return arguments
+    return given if isinstance(given, str) else arguments
 
 
 def _id(kind: str) -> str:

@@ -47,22 +47,43 @@ _LOGPROBS = "message.output_text.logprobs"
 # Thoughts are never encrypted, so this adds nothing to the answer.
 _ENCRYPTED = "reasoning.encrypted_content"
 _MOST_TOP = 20
+CUSTOM_PARAMETERS = '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
 
 
-class FunctionTool(Struct):
+class FunctionTool(Struct, tag_field="type", tag="function"):
     """A function that the model may call."""
 
-    type: Literal["function"]
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
 
+    @property
+    def told(self) -> Tool:
+        """What the model is told of it."""
+        return Tool(self.name, self.description or "", msgspec.json.encode(self.parameters or {}).decode())
+
+
+class CustomTool(Struct, tag_field="type", tag="custom"):
+    """A tool whose input is any text. To the model it is a function of that text."""
+
+    name: str
+    description: str | None = None
+    format: Any = None
+    strict = False
+
+    @property
+    def told(self) -> Tool:
+        """What the model is told of it, the grammar of its input included."""
+        grammar = self.format.get("definition") if isinstance(self.format, dict) else None
+        texts = [self.description or "", f"Grammar of the input:\n{grammar}" if grammar else ""]
+        return Tool(self.name, "\n\n".join(filter(None, texts)), CUSTOM_PARAMETERS)
+
 
 class NamedChoice(Struct):
-    """The function that must be called."""
+    """The function or custom tool that must be called."""
 
-    type: Literal["function"]
+    type: Literal["function", "custom"]
     name: str
 
 
@@ -110,7 +131,7 @@ class ResponseRequest(Sampling, kw_only=True):
     model: str = ""
     input: str | list[Item]
     instructions: str | None = None
-    tools: list[FunctionTool] = field(default_factory=list)
+    tools: list[FunctionTool | CustomTool] = field(default_factory=list)
     tool_choice: Literal["auto", "none", "required"] | NamedChoice = "auto"
     parallel_tool_calls: bool = True
     text: TextConfig = field(default_factory=TextConfig)
@@ -155,7 +176,7 @@ class ResponseRequest(Sampling, kw_only=True):
                 self.settings_of(base, model.context_tokens),
                 tools=use.told,
                 stops=use.stops(model),
-                grammar=grammar or use.grammar(model),
+                grammar=self.enforceable(grammar or use.grammar(model), self.names.grammar),
                 logit_bias=self.bias_of(),
                 top_logprobs=self._top(),
             )
@@ -164,10 +185,7 @@ class ResponseRequest(Sampling, kw_only=True):
     @property
     def tool_use(self) -> ToolChoice:
         """What the tools come to. Raises `ApiError` 400."""
-        told = [
-            Tool(tool.name, tool.description or "", msgspec.json.encode(tool.parameters or {}).decode())
-            for tool in self.tools
-        ]
+        told = [tool.told for tool in self.tools]
         named = self.tool_choice if isinstance(self.tool_choice, NamedChoice) else None
         return choose(
             told,
@@ -176,6 +194,11 @@ class ResponseRequest(Sampling, kw_only=True):
             several=self.parallel_tool_calls,
             strict=[tool.name for tool in self.tools if tool.strict],
         )
+
+    @property
+    def custom_tools(self) -> frozenset[str]:
+        """Names of the tools whose input is any text."""
+        return frozenset(tool.name for tool in self.tools if isinstance(tool, CustomTool))
 
     def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
         if self.reasoning.effort is not None:
@@ -191,6 +214,10 @@ class ResponseRequest(Sampling, kw_only=True):
         if self.text.verbosity not in (None, "medium"):
             reason = "the loaded model has no levels of verbosity"
             yield change("text.verbosity", self.text.verbosity, "medium", reason)
+        for number, tool in enumerate(self.tools):
+            if isinstance(tool, CustomTool) and isinstance(tool.format, dict) and "definition" in tool.format:
+                reason = "nothing keeps the input of a custom tool to its grammar"
+                yield change(f"tools[{number}].format", tool.format, "told to the model", reason)
         for name in sorted(set(self.include) - {_ENCRYPTED, _LOGPROBS}):
             yield change("include", name, "", "answers do not have this")
 
@@ -220,5 +247,7 @@ def response_request(fields: dict[str, Any]) -> ResponseRequest:
     given = with_types(fields.get("input"))
     if isinstance(given, list):
         given = with_text(left, given)
-    fields = left.tools(fields, ("function",)) | {"input": given}
+    fields = left.tools(fields, ("function", "custom")) | {"input": given}
+    if "instructions" in fields:
+        fields["instructions"] = left.system("instructions", fields["instructions"])
     return convert_fields(fields, ResponseRequest, IGNORED, UNSUPPORTED, left.changes)

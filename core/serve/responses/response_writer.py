@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from core.events import Finished, Generate, PrefillProgress, Stats, Token
 from core.serve.answering import commented
 from core.serve.answers.answer import Happening
-from core.serve.errors import ApiError, FieldNames
+from core.serve.errors import TOO_LONG, ApiError, FieldNames
 from core.serve.http.responses import event
 from core.serve.openai.figures import effective, origins, timings
 from core.serve.openai.logprobs import Logprobs
@@ -22,12 +22,16 @@ from core.serve.responses.output import Output, Told
 from core.serve.responses.response_request import ResponseRequest
 from core.serve.written import CallRules, Written
 
+_ALIVE_S = 30.0
+
 
 class ResponseWriter:
     """Writes one answer to `asked`, which became `generate`, by the model called `model`.
 
     `rules` say how its calls are read. `keep` gets the output items before the end is sent.
     """
+
+    streamed_errors: ClassVar[frozenset[str]] = frozenset({TOO_LONG})
 
     def __init__(
         self,
@@ -39,11 +43,12 @@ class ResponseWriter:
     ) -> None:
         self._asked = asked
         self._keep = keep
-        self._written = Written(rules)
-        self._output = Output()
+        self._written = Written(rules, asked.schema_check, streams=asked.stream)
+        self._output = Output(asked.custom_tools)
         self._logprobs = Logprobs()
         self._events = 0
         self._begun = False
+        self._alive_s = time.monotonic()
         sampling = generate.settings.sampling
         self._head: dict[str, Any] = {
             "id": generate.request,
@@ -79,8 +84,16 @@ class ResponseWriter:
         return self._asked.names
 
     def alive(self, happening: Happening | None) -> bytes:
-        """A comment that says how far it is; the first events stand before it while the prompt is read."""
+        """A comment that says how far it is; the first events stand before it while the prompt is read.
+
+        Codex counts events alone as signs of life, so one of them is sent again every half a minute.
+        """
         first = self.opening() if isinstance(happening, PrefillProgress) else b""
+        if first or not self._begun:
+            self._alive_s = time.monotonic()
+        elif time.monotonic() - self._alive_s >= _ALIVE_S:
+            self._alive_s = time.monotonic()
+            first = self._event("in_progress", {"response": self._head})
         return first + commented(happening)
 
     def opening(self) -> bytes:
@@ -107,10 +120,11 @@ class ResponseWriter:
         return out + self._event(response["status"], {"response": response})
 
     def failed(self, error: ApiError) -> bytes:
-        """What went wrong in the middle of it."""
-        told = {"code": "server_error", "message": error.message}
+        """What went wrong, after the first events."""
+        code = TOO_LONG if error.code == TOO_LONG else "server_error"
+        told = {"code": code, "message": error.message}
         response = self._head | {"status": "failed", "output": self._output.items, "error": told}
-        return self._event("failed", {"response": response})
+        return self.opening() + self._event("failed", {"response": response})
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """All of it in one piece."""
@@ -142,8 +156,7 @@ class ResponseWriter:
         own = effective(
             finished,
             unlimited=self._asked.most_tokens is None,
-            loose_tools=self._written.loose,
-            changes=self._asked.changes,
+            changes=(*self._asked.changes, *self._written.changes),
         )
         return self._head | {
             "status": status,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.types import Receive, Scope, Send
 
+from core.events import Change
 from core.serve.answering import answer_with, loaded_model, new_id
 from core.serve.answers.answer import Answers
-from core.serve.http.bodies import decode_fields, read_body
-from core.serve.openai.models import check_model
+from core.serve.http.bodies import read_fields
+from core.serve.openai.models import answering_model
 from core.serve.responses.memory import ResponseMemory
 from core.serve.responses.response_request import response_request
 from core.serve.responses.response_writer import ResponseWriter
@@ -29,12 +30,15 @@ class ResponsesEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        body = await read_body(receive, self._serving.doors.most_bytes)
-        fields = self._memory.resolved(decode_fields(body))
+        changes: list[Change] = []
+        given = await read_fields(scope, receive, self._serving.doors.most_bytes)
+        fields = self._memory.resolved(given, changes)
         asked = response_request(fields)
+        asked.changes.extend(changes)
         model = await loaded_model(self._answers, receive)
-        name = check_model(self._answers, asked.model)
-        generate = asked.generate(new_id("resp", "_"), self._serving.base(), model)
+        name = answering_model(self._answers, asked, self._serving.strict)
+        request = new_id("resp", "_")
+        generate = self._serving.accepted(asked, asked.generate(request, self._serving.base(), model))
 
         def keep(output: Sequence[dict[str, Any]]) -> None:
             if asked.store:

@@ -233,3 +233,33 @@ def test_a_worker_that_ends_before_hello(start: str, monkeypatch: pytest.MonkeyP
     (last,) = play(scene)
     assert isinstance(last, WorkerExited)
     assert (last.returncode, last.log) == (3, ("cannot begin",))
+
+
+def test_a_command_that_fails_on_its_way_keeps_no_later_one_and_no_process() -> None:
+    heard: list[object] = []
+    reported: list[str] = []
+    pids: list[int] = []
+
+    async def fail() -> None:
+        raise KeyError("the chat is gone")
+
+    async def whole() -> None:
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: reported.append(str(context["exception"]))
+        )
+        link = WorkerLink(heard.append, FAKE)
+        link.start()
+        await until(lambda: any(isinstance(one, Hello) for one in heard))
+        assert link.pid
+        pids.append(link.pid)
+        link.send(LoadModel("starter"), fail)
+        link.send(object())  # type: ignore[arg-type]  # it cannot be encoded
+        link.send(Generate("r1", (Message("user", "write 7"),)))
+        await until(lambda: sum(isinstance(one, Token) for one in heard) == 7)
+        await link.close()
+
+    asyncio.run(whole())
+    assert any(isinstance(one, ModelLoaded) for one in heard)
+    assert len(reported) == 2
+    assert "the chat is gone" in reported[0]
+    assert gone(pids[0])

@@ -74,7 +74,10 @@ async def answered(hands: Hands) -> Answer:
 
 
 async def open_section(hands: Hands, name: str) -> None:
-    section = hands.window.views.inspector.section(name)
+    section, columns = hands.window.views.inspector.section(name), hands.window.columns
+    if columns.arrangement.inspector_px == 0:  # as at the first start
+        await hands.click(hands.window.views.header.inspector_button)
+        await hands.until(lambda: columns.arrangement.inspector_px > 0, "the settings panel is open")
     if not section.is_open:
         await hands.click(section.header)
         await hands.until(lambda: section.is_open, f"the section {name} is open")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import itertools
 import os
 import shutil
 import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,12 +21,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
 
 from app.chat.answer.user_message import UserMessage
+from app.controllers.chat import transfer as transfer_module
 from app.launch.scenario import ask
 from app.panels.chats.chat_delegate import dots_rect
 from app.panels.chats.chat_rows import TIME
 from app.session.chats.conversation import Conversation
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
+from app.store.files.json_file import from_json, pieces
 from app.store.library import Library
 from app.store.recovery.backups import Backups
 from app.windows.chats.archived import ArchivedWindow
@@ -727,8 +733,7 @@ def test_out_into_files_and_in_again(
         transfer.export("c1", "json")
         transfer.export("c1", "markdown")
         transfer.export("", "json")
-        await until(lambda: not transfer.is_busy)
-        transfer.export("", "markdown")
+        transfer.export("", "markdown")  # none of those under way is dropped for it
         await until(lambda: not transfer.is_busy)
         names = sorted(path.name for path in files.iterdir())
         assert names == [
@@ -759,6 +764,78 @@ def test_out_into_files_and_in_again(
 
     play(qapp, out, folder=home)
     play(qapp, back, folder=tmp_path / "elsewhere")
+
+
+def test_the_context_of_an_imported_chat_is_counted(qapp: QApplication, tmp_path: Path) -> None:
+    """It stood at the words of the next question alone."""
+    file = tmp_path / "old.md"
+    file.write_text("# Old\n\n## You\n\n" + "word " * 300 + "\n\n## Answer\n\n" + "answer " * 200)
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        pill = window.views.composer.pill
+        window.controller.chat.transfer.take_in([file])
+        await until(lambda: pill.used_tokens == 500, what=f"{pill.used_tokens} of 500")
+        window.views.composer.set_text("and now?")
+        await until(lambda: pill.used_tokens == 502)
+        window.controller.chat.start()
+        window.views.composer.set_text("")
+        await until(lambda: pill.used_tokens == 0)
+
+    play(qapp, scene)
+
+
+def test_an_export_that_fails_leaves_the_old_file(
+    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk: the second chat cannot be written any more."""
+    home, old = tmp_path / "home", tmp_path / "files" / "All.json"
+    old.parent.mkdir()
+    old.write_text("the export of last week")
+    filled(home, *(chat_of(number, 1, 5) for number in range(3)))
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (str(old), ""))
+    threads: list[bool] = []
+
+    def cut_off(chats: Iterable[Conversation]) -> Iterator[bytes]:
+        for piece in itertools.islice(pieces(chats), 4):
+            threads.append(threading.current_thread() is threading.main_thread())
+            yield piece
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(transfer_module, "pieces", cut_off)
+
+    async def scene(window: MainWindow) -> None:
+        transfer, banner = window.controller.chat.transfer, window.views.banner
+        transfer.export("", "json")
+        await until(lambda: not transfer.is_busy)
+        assert banner.trouble
+        assert f"{old} could not be written: No space left" in banner.trouble.title
+        assert old.read_text() == "the export of last week"
+        assert list(old.parent.iterdir()) == [old]
+        assert threads == [False] * 4  # nor did the window stand still
+        # Closing gives up what is not written; the old file stays.
+        monkeypatch.setattr(transfer_module, "pieces", pieces)
+        transfer.export("", "json")
+
+    play(qapp, scene, folder=home)
+    assert old.read_text() == "the export of last week"
+    assert list(old.parent.iterdir()) == [old]
+
+
+def test_an_export_of_many_chats_holds_few(
+    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, new = tmp_path / "home", tmp_path / "All.json"
+    filled(home, *(chat_of(number, 1, 5) for number in range(20)))
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (str(new), ""))
+
+    async def scene(window: MainWindow) -> None:
+        window.controller.chat.transfer.export("", "json")
+        await until(lambda: not window.controller.chat.transfer.is_busy)
+        assert len(window.controller.chats._held) <= 5
+
+    play(qapp, scene, folder=home)
+    assert len(from_json(new.read_bytes())) == 20
 
 
 class _Opened(QObject):
@@ -792,6 +869,7 @@ def test_an_export_says_what_it_wrote_and_where(
             window.controller.chat.transfer,
         )
         transfer.export("c1", "markdown")
+        await until(lambda: not transfer.is_busy)
         assert notice.isVisible()
         assert notice.text == "Exported 1 chat as “Tides.md”"
         await click(notice.action_button)
@@ -809,6 +887,7 @@ def test_an_export_says_what_it_wrote_and_where(
         # What could not be written is told, and nothing else.
         chosen[0] = files / "gone" / "Tides.md"
         transfer.export("c1", "json")
+        await until(lambda: not transfer.is_busy)
         assert notice.isHidden()
         assert banner.trouble
         assert "Tides.md could not be written: No such file" in banner.trouble.title
@@ -817,6 +896,7 @@ def test_an_export_says_what_it_wrote_and_where(
         chosen[0] = files / "Tides.md"
         notice.set_time_ms(20_000)
         transfer.export("c1", "markdown")
+        await until(lambda: not transfer.is_busy)
         shutil.rmtree(files)
         await click(notice.action_button)
         assert banner.trouble

@@ -164,7 +164,7 @@ def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
         assert "can be used" in trouble.title
         assert f"{file.name} is damaged" in trouble.text
         assert "set aside as" in trouble.text
-        assert "A fresh table takes its place." in trouble.text
+        assert "A new table takes its place." in trouble.text
         await click(banner.remedy_button)
         shown = window.windows.find("tables")
         assert isinstance(shown, TablesWindow)

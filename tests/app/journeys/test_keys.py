@@ -13,14 +13,16 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from app.controls.spin import Spin
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
+from app.windows.library.window import LibraryWindow
 from core.events import Attachment, Message
-from tests.app.stage import last, play, press, ready, until
+from tests.app.stage import click, last, play, press, ready, until
 
 CTRL, SHIFT, ALT, META = (
     Qt.KeyboardModifier.ControlModifier,
@@ -30,6 +32,7 @@ CTRL, SHIFT, ALT, META = (
 )
 SIDEBAR = CTRL | META if sys.platform == "darwin" else CTRL | ALT
 KEY = Qt.Key
+NONE = Qt.KeyboardModifier.NoModifier
 
 
 def test_chats(qapp: QApplication) -> None:
@@ -247,6 +250,129 @@ def test_from_one_kept_passage_to_the_next(qapp: QApplication) -> None:
     play(qapp, scene)
 
 
+def test_letters_are_the_messages_wherever_no_field_has_the_keyboard(qapp: QApplication) -> None:
+    """They were lost after a click on a chat, a source, the find bar's × and Cancel."""
+
+    async def scene(window: MainWindow) -> None:
+        views, controller = window.views, window.controller
+        await ready(window)
+        for question in ("write 3", "write 4"):
+            controller.chat.start()
+            ask(window, question)
+            await ready(window)
+
+        async def typed(what: str) -> None:
+            for letter in "hi":
+                await press(window, KEY(ord(letter.upper())))
+            assert views.composer.text == "hi", what
+            assert views.composer.edit.hasFocus(), what
+            views.composer.set_text("")
+
+        chats = views.sidebar.list
+        chats.setFocus()
+        await click_row(window, 1)
+        assert chats.hasFocus()
+        await typed("after a chat was clicked")
+        await press(window, KEY.Key_F, CTRL)
+        await click(views.transcript.finder.bar.close_button)
+        await typed("after the find bar was closed")
+        views.transcript.setFocus()
+        await typed("in the transcript")
+        answer = views.transcript.answer(controller.chats.open.turns[-1].id)
+        assert answer
+        answer.footer.buttons[0].setFocus()
+        await typed("on a button under an answer")
+        views.inspector.setFocus()
+        await typed("in the inspector")
+        # A field keeps its letters, and what covers the message too.
+        views.sidebar.search.setFocus()
+        await press(window, KEY.Key_X)
+        assert (views.sidebar.search.text(), views.composer.text) == ("x", "")
+        views.sidebar.search.clear()
+        controller.racing.show()
+        await press(window, KEY.Key_X)
+        assert views.composer.text == ""
+
+    play(qapp, scene)
+
+
+async def click_row(window: MainWindow, number: int) -> None:
+    chats = window.views.sidebar.list
+    ids = [each.id for each in window.controller.chats.listed()]
+    rows = [chats.model().index(row, 0) for row in range(chats.model().rowCount())]
+    shown = [
+        index for index in rows if chats.row(ids[number]) and index.data() == chats.row(ids[number]).title
+    ]
+    place = chats.visualRect(shown[0]).center()
+    QTest.mouseClick(chats.viewport(), Qt.MouseButton.LeftButton, NONE, place)
+
+
+def test_escape_closes_one_thing_at_a_time_before_it_stops(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views, controller = window.views, window.controller
+        await ready(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 3)
+        controller.racing.show()
+        await press(window, KEY.Key_Escape)
+        assert not controller.racing.open
+        assert controller.link.phase is Phase.WRITING, "the race stopped the answer behind it"
+        views.transcript.finder.open()
+        views.composer.edit.setFocus()
+        await press(window, KEY.Key_Escape)
+        assert not views.transcript.finder.is_open
+        assert controller.link.phase is Phase.WRITING
+        await press(window, KEY.Key_Escape)
+        await ready(window)
+        assert last(window).status == "stopped"
+        # Nothing is to be stopped: the find bar closes from anywhere, too.
+        views.transcript.finder.open()
+        views.transcript.setFocus()
+        await press(window, KEY.Key_Escape)
+        assert not views.transcript.finder.is_open
+
+    play(qapp, scene)
+
+
+def test_escape_closes_the_library_from_its_search(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        library = window.windows.show("library")
+        assert isinstance(library, LibraryWindow)
+        library.search.setFocus()
+        library.search.setText("tides")
+        await press(library, KEY.Key_Escape)
+        assert (library.search.text(), library.isVisible()) == ("", True)
+        await press(library, KEY.Key_Escape)
+        assert library.isHidden()
+
+    play(qapp, scene)
+
+
+def test_another_chat_is_found_nothing_in_and_begins_at_its_beginning(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views, controller = window.views, window.controller
+        await ready(window)
+        window.resize(980, 640)
+        ask(window, "write 3")
+        await ready(window)
+        await press(window, KEY.Key_F, CTRL)
+        finder = views.transcript.finder
+        finder.bar.field.setText("write")
+        bar = finder.bar.geometry()
+        assert not bar.intersects(views.transcript.viewport().geometry()), "it covers the first lines"
+        page = views.first_page.verticalScrollBar()
+        page.setValue(page.maximum())
+        controller.chat.start()
+        assert not finder.is_open
+        assert finder.bar.field.text() == ""
+        assert page.value() == 0
+        controller.chat.select(controller.chats.listed()[0].id)
+        assert views.transcript.viewport().height() == views.transcript.height()
+
+    play(qapp, scene)
+
+
 def test_a_raw_paste_makes_no_chip(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         composer = window.views.composer
@@ -290,7 +416,7 @@ def test_panels_tint_and_document(qapp: QApplication) -> None:
         views, actions = window.views, window.menu_actions
         await ready(window)
         await press(window, KEY.Key_T, CTRL)
-        assert views.header.tint.value == "hover"
+        assert views.header.tint.value == "never"
         for key, held, panel, name in (
             (KEY.Key_I, CTRL | ALT, views.side, "inspector"),
             (KEY.Key_S, SIDEBAR, views.sidebar, "sidebar"),

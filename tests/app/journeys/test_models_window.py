@@ -427,6 +427,24 @@ def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folde
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 
 
+def test_a_path_in_the_search_is_added_and_sent_nowhere(
+    qapp: QApplication, home: Path, folders: Path, hub: Hub
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        models = await opened(window)
+        for path in (str(folders / "served"), str(folders / "nowhere")):
+            models.search.setText(path)
+            assert [each.title for each in models.list.hub] == [path]
+            models.search.setFocus()
+            await press(models, Qt.Key.Key_Return)
+        await until(lambda: models.chosen == str(folders / "served"), 10)
+        await until(lambda: "nowhere" in models.problem.text, 10)
+        assert not hub.asked
+
+    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+
+
 def test_the_model_at_the_start_is_remembered(qapp: QApplication, home: Path) -> None:
     async def first(window: MainWindow) -> None:
         await ready(window, 60)

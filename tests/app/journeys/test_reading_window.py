@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
 from app.chat.answer.message_chip import MessageChip
+from app.panels.document.view import DocumentView
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from tests.app.stage import click, last, play, press, ready, until
@@ -59,6 +62,80 @@ def test_a_sparse_reading_is_seen_from_beginning_to_end(qapp: QApplication) -> N
         assert finished.effective.reading == "sparse"
         assert answer.footer.everything_button.isVisible()
         assert last(window).reading == reading
+
+    play(qapp, scene)
+
+
+# The fake worker answers “ECHO 1: w1 w2 …”: one sentence of each passage says some of it.
+CITED = "\n\n".join(
+    f"{n} Section. A vessel stays in fog. It has number w{n % 9} there. Ropes are dry." for n in range(160)
+)
+
+
+@pytest.mark.parametrize("begins", ["settings", "hidden", "document", "kept only"])
+def test_a_source_leads_to_its_sentence_wherever_one_is(qapp: QApplication, begins: str) -> None:
+    async def scene(window: MainWindow) -> None:
+        views = window.views
+        await ready(window)
+        turn_id = submit(window, "skim cite write 9", Attachment("handbook.md", CITED))
+        await ready(window)
+        answer = views.transcript.answer(turn_id)
+        assert answer
+        view, buttons = views.document.view, answer.footer.sources.buttons
+        assert len(buttons) == 2  # of four: one is there twice, one was skipped
+        if begins == "hidden":
+            window.columns.show_inspector(False)
+        elif begins != "settings":
+            window.commands.show_document()
+            views.document.filter.set_value("kept" if begins == "kept only" else "all")
+        for button in buttons:
+            await click(button)
+            assert views.side.tab == "document"
+            assert window.columns.arrangement.inspector_px == 400
+            await until(lambda: not view._timer.isActive(), what="not measured")
+            place = view.place
+            assert place, "nothing is marked"
+            assert CITED[place.first : place.last].startswith("It has number w")
+            assert CITED[place.first : place.last] in button.toolTip()
+            first, last = view.visible_characters()
+            assert first < place.first < place.last < last
+            share = (place.first - first) / (last - first)
+            assert 0.3 < share < 0.7 or first == 0 or last >= len(CITED) - 200
+            assert view.grab().toImage() != _without_place(view)  # painted, not only noted
+        await until(lambda: not view._flash_timer.isActive(), what="it flashes for ever")
+        view.verticalScrollBar().setValue(view.verticalScrollBar().value() + 400)
+        assert view.place is None
+
+    play(qapp, scene)
+
+
+def _without_place(view: DocumentView) -> QImage:
+    place, view._place = view._place, None
+    image = view.grab().toImage()
+    view._place = place
+    return image
+
+
+def test_the_tab_shows_what_was_read_for_the_answer_that_is_looked_at(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        views, tab = window.views, window.views.document
+        await ready(window)
+        first = submit(window, "skim write 4", Attachment("handbook.md", HANDBOOK))
+        await ready(window)
+        before = len(tab.view.stretches)
+        submit(window, "skim write 5", Attachment("more.md", HANDBOOK[:4000]))
+        await ready(window)
+        views.document.choose(0)
+        assert "earlier answer" not in tab.note_label.text()
+        answer = views.transcript.answer(first)
+        assert answer
+        await click(answer)
+        assert "earlier answer" in tab.note_label.text()
+        assert tab.shown
+        assert tab.shown.answered_by == first
+        assert len(tab.view.stretches) == before
+        submit(window, "write 3")
+        assert "earlier answer" not in tab.note_label.text()
 
     play(qapp, scene)
 

@@ -47,6 +47,16 @@ def test_without_installed_fonts_it_names_what_cannot_be_shown(tmp_path: Path) -
     assert "Inter-Regular.otf" in fonts[2]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Qt checks the locale's encoding on Linux only")
+@pytest.mark.parametrize("locale", ["C", "POSIX"])
+def test_a_c_locale_prints_no_warning(locale: str) -> None:
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "LC_ALL": locale}
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW], capture_output=True, text=True, env=environment, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_without_a_display_it_says_so_and_looks_off_screen() -> None:
     code = f"import os; os.environ.pop('QT_QPA_PLATFORM', None)\n{SHOW}"
     note, window, *_ = findings(code)

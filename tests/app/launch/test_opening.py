@@ -121,6 +121,15 @@ def fails(*given, **named):
 app.shell.window.MainWindow = fails
 open_window("starter", None, command=FAKE)
 """
+NO_HOST = """
+import app.launch.host
+
+def fails(*given, **named):
+    raise RuntimeError("a window that cannot be shown")
+
+app.launch.host.Host = fails
+open_window("starter", None, command=FAKE)
+"""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
@@ -182,12 +191,14 @@ def test_what_nobody_opened_is_not_imported_before_the_window_is_there() -> None
     assert "app.windows.tables.window" in after
 
 
-def test_a_window_that_cannot_be_made_leaves_no_worker() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BEGUN + NO_WINDOW], capture_output=True, text=True, timeout=60
-    )
+@pytest.mark.parametrize(
+    ("fails", "said"),
+    [(NO_WINDOW, "a window that cannot be made"), (NO_HOST, "a window that cannot be shown")],
+)
+def test_a_window_that_cannot_be_opened_leaves_no_worker(fails: str, said: str) -> None:
+    done = subprocess.run([sys.executable, "-c", BEGUN + fails], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert "a window that cannot be made" in done.stderr
+    assert said in done.stderr
     assert "Task was destroyed" not in done.stderr
     _until_gone(int(done.stdout.split()[1]))
 

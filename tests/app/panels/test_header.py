@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
+from app.panels import strings
 from app.panels.header import HEIGHT_PX, Header
 from app.theme.theme import Theme
 
@@ -23,11 +24,11 @@ def test_a_long_title_is_cut_where_there_is_no_room(header: Header) -> None:
     title = "Which of the ferries that leave today go to the island"
     header.set_title(title)
     assert header._title.text() == title
-    assert header._title.toolTip() == ""
+    assert header.model_button.toolTip() == strings.CHOOSE_MODEL
     header.resize(520, HEIGHT_PX)
     assert header.title == title
     assert header._title.text().endswith("…")
-    assert header._title.toolTip() == title
+    assert title in header.model_button.toolTip()
     assert header._title.accessibleName() == title
     header.resize(896, HEIGHT_PX)
     assert header._title.text() == title
@@ -58,11 +59,16 @@ def test_the_inspectors_switch_says_what_is_wanted(qtbot: QtBot, header: Header)
     assert asked.args == [False]
 
 
-def test_race_tables_and_lab_are_asked_for_here_while_there_is_room(qtbot: QtBot, header: Header) -> None:
-    asked: list[str] = []
-    header.opened.connect(asked.append)
-    for button in header.openers.values():
-        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert asked == ["race", "tables", "lab"]
-    header.resize(540, HEIGHT_PX)
-    assert not any(button.isVisible() for button in header.openers.values())
+def test_all_of_the_title_opens_the_models_menu(header: Header, qtbot: QtBot) -> None:
+    """It was an arrow of 16 pixels."""
+    header.set_title("Tides")
+    header.set_subtitle("Fake 1M, float32")
+    button = header.model_button
+    for place in (QPoint(4, 4), button.rect().center(), button.rect().bottomRight() - QPoint(4, 4)):
+        with qtbot.waitSignal(header.models_requested, timeout=500):
+            qtbot.mouseClick(button, Qt.MouseButton.LeftButton, pos=place)
+    button.setFocus(Qt.FocusReason.TabFocusReason)
+    with qtbot.waitSignal(header.models_requested, timeout=500):
+        qtbot.keyClick(button, Qt.Key.Key_Space)
+    assert button.accessibleName() == strings.CHOOSE_MODEL
+    assert button.accessibleDescription() == "Tides. Fake 1M, float32"

@@ -14,6 +14,7 @@ from app.chat.reading.reading_map_strip import ReadingMapStrip
 from app.launch.application import Application
 from app.panels.document.tab import DocumentTab
 from app.session.chats.reading import Document
+from app.shell.columns import Wants
 from app.shell.screens import Screens, free_places, seen
 from app.shell.window import MINIMUM_SIZE, MainWindow
 from app.store.home import Home
@@ -82,6 +83,19 @@ def test_the_window_opens_in_sight_where_its_screen_is_gone(qapp: QApplication, 
         (free, *_) = free_places()
         assert window.size() == free.size().expandedTo(MINIMUM_SIZE)
         assert window.pos() == free.topLeft()
+    finally:
+        home.close()
+        window.deleteLater()
+
+
+def test_a_first_start_shows_the_chat_and_no_settings(qapp: QApplication, tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    window = MainWindow(Theme("light"), home=home)
+    try:
+        assert window.columns.wants == Wants(sidebar=True, inspector=False)
+        assert window.app_settings.now.look.tint == "hover"
+        titles = [action.text() for action in window.menuBar().actions()]
+        assert "&Performance" in titles
     finally:
         home.close()
         window.deleteLater()

@@ -467,10 +467,11 @@ def test_keys(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         views = window.views
         await ready(window)
-        assert views.header.tint.value == "always"
-        for expected in ("hover", "never", "always"):
+        assert views.header.tint.value == "hover"
+        for expected in ("never", "always", "hover"):
             await press(window, Qt.Key.Key_T, CTRL)
             assert views.header.tint.value == expected
+            assert views.legend.isVisible() == (expected != "never")
         await press(window, Qt.Key.Key_I, CTRL | ALT)
         assert views.side.isHidden()
         assert not views.header.inspector_button.isChecked()

@@ -82,6 +82,7 @@ chats = st.builds(
     deleted=st.none() | times,
     archived=st.none() | times,
     preset=texts,
+    queued=st.lists(messages, max_size=2).map(tuple),
 )
 
 

@@ -165,19 +165,21 @@ def test_chats_of_the_first_version_are_read_before_and_after_migration(tmp_path
         store.close()
 
 
+@pytest.mark.parametrize("version", [3, 5])
 @pytest.mark.parametrize("damaged", [False, True])
-def test_chats_of_the_third_version_keep_their_checksums_through_migration(
-    tmp_path: Path, damaged: bool
+def test_chats_of_earlier_versions_keep_their_checksums_through_migration(
+    tmp_path: Path, version: int, damaged: bool
 ) -> None:
     path = tmp_path / "chats.db"
     connection = schema.connect(path)
-    for step in range(3):
+    for step in range(version):
         schema.MIGRATIONS[step](connection)
-    connection.execute("PRAGMA user_version = 3")
-    chat = replace(chat_of(1), turns=())
-    head = head_values(chat)[: len(schema.OLD_HEAD)]
+    connection.execute(f"PRAGMA user_version = {version}")
+    chat = replace(chat_of(1), turns=(), preset="" if version == 3 else "Facts")
+    head = head_values(chat)[: len(schema.OLD_HEAD) + (0 if version == 3 else 2)]
+    columns = ", ".join((*schema.OLD_HEAD, "archived", "preset")[: len(head)])
     marks = ", ".join("?" * (len(head) + 1))
-    connection.execute(f"INSERT INTO chats VALUES ({marks})", (*head, checksum(*head)))
+    connection.execute(f"INSERT INTO chats ({columns}, sum) VALUES ({marks})", (*head, checksum(*head)))
     if damaged:
         connection.execute("UPDATE chats SET title = 'Another'")
     connection.close()

@@ -263,8 +263,7 @@ def flips(seeds: int, models: Sequence[str], formats: Sequence[str]) -> Iterator
 def _flip(case: Case, seed: int) -> float:
     from copy import deepcopy
 
-    from core.decoding.probes.agreement import differences
-    from core.decoding.probes.compare import forward, unit
+    from core.decoding.probes.compare import differences, forward, unit
     from core.kv.entries import leaves
 
     loaded = _loaded(case, seed)

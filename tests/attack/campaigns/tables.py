@@ -21,13 +21,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from core.drafting.tables.frozen_table import FrozenTable
+from core.drafting.follower_tables import FrozenTable
 from core.errors import TableError
-from core.tables.container import Refused, decode, encode
-from core.tables.prebuilt.frozen_file import FROZEN, save_frozen
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
-from core.tables.prebuilt.gram_file import GRAMS, save_grams
-from core.tables.prebuilt.learned_file import LearnedHeader
+from core.tables.container import InvalidFileError, decode, encode
+from core.tables.gram_count import GramCounter, Pruning
+from core.tables.prebuilt_files import FROZEN, GRAMS, LearnedHeader, save_frozen, save_grams
 from core.tables.table_file import TableHeader
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.core.tables.support import FAMILY, FILE, OTHER, VOCABULARY, Home, content
@@ -223,7 +221,7 @@ def _opened(data: bytes, kind: str) -> tuple[Any, dict[str, Any]]:
     header = TableHeader if kind == "shared" else LearnedHeader
     try:
         return decode(data, header, found["format"], found["version"])
-    except Refused as error:  # the good file itself
+    except InvalidFileError as error:  # the good file itself
         raise AssertionError("the file to damage is no good") from error
 
 

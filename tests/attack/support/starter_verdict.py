@@ -18,7 +18,7 @@ from core.system.paths import resources_dir
 def main() -> int:
     """Returns the exit status."""
     prepare()
-    from core.decoding.probes.verdict import Verdict, verdict_key
+    from core.decoding.probes.trials import Verdict, verdict_key
     from core.engine.engine import Engine
 
     path = resources_dir() / "decoding" / "verdicts.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 WEATHER = ("weather", {"town": "Köln", "days": 2})
-CLOCK = ("clock", {})
+CLOCK: tuple[str, dict[str, object]] = ("clock", {})
 ARGUMENTS = '{"town": "Köln", "days": 2}'
 
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from core.bench.model import found, load_tried
 from core.cli import main
-from core.decoding.probes.split_probe import Splits
-from core.decoding.probes.verdict import Verdict, load_verdict
+from core.decoding.probes.trials import Splits, Verdict, load_verdict
 from core.engine.engine import Engine
 from tests.core.toy import write_toy_model
 

@@ -10,9 +10,9 @@ import pytest
 
 from core.cli import main
 from core.events import TableInfo, TableList
-from core.tables.prebuilt.built import SUFFIX, TEXTS_SUFFIX
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
-from core.tables.prebuilt.gram_file import save_grams
+from core.tables.gram_count import GramCounter, Pruning
+from core.tables.prebuilt import SUFFIX, TEXTS_SUFFIX
+from core.tables.prebuilt_files import save_grams
 from tests.core.tables.support import FAMILY, FILE, OTHER, Home, content, files, fill
 
 
@@ -101,7 +101,7 @@ def test_export_and_import(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
     out = tmp_path / "mine.table"
     assert main(["tables", "export", "Name of ab", str(out)]) == 0
     assert main(["tables", "export", "Name of ab", str(out)]) == 1
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert main(["tables", "export", "Name of ab", str(out), "--replace"]) == 0
     assert main(["tables", "export", "Name of ab", str(out), "--slots", "8192"]) == 1
     assert main(["tables", "reset", "Name of ab", "--yes"]) == 0

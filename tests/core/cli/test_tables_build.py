@@ -11,18 +11,18 @@ import pytest
 
 from core.bench.runs import draftlight
 from core.cli import main
-from core.drafting.tables.gram_table import GramTable
+from core.drafting.gram_table import GramTable
 from core.engine.engine import Engine
 from core.models.loader import load, load_family
 from core.rehearsal import answer_ids
 from core.rehearsal.answers import GreedyAnswers
 from core.rehearsal.records import read_records
 from core.settings import Settings, assign_all
-from core.tables.prebuilt.built import TEXTS_SUFFIX, load_built, texts_path
-from core.tables.prebuilt.corpus import Corpus
-from core.tables.prebuilt.frozen_file import FROZEN
-from core.tables.prebuilt.gram_count import GramCounter
-from core.tables.prebuilt.leader_count import LeaderCount
+from core.tables.corpus import Corpus
+from core.tables.gram_count import GramCounter
+from core.tables.leader_count import LeaderCount
+from core.tables.prebuilt import TEXTS_SUFFIX, load_built, texts_path
+from core.tables.prebuilt_files import FROZEN
 from tests.core.toy import write_toy_model
 
 
@@ -132,8 +132,8 @@ def test_from_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_texts_go_on_where_they_were_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("core.tables.prebuilt.leader_count.LeaderCount", partial(LeaderCount, rows=1))
-    monkeypatch.setattr("core.tables.prebuilt.corpus._PIECE_BYTES", 60)
+    monkeypatch.setattr("core.tables.leader_count.LeaderCount", partial(LeaderCount, rows=1))
+    monkeypatch.setattr("core.tables.corpus._PIECE_BYTES", 60)
     write_toy_model(tmp_path / "toy")
     text = tmp_path / "a.txt"
     text.write_text("the cat and the dog and the bird\n" * 20)
@@ -188,10 +188,10 @@ def test_texts_for_auto_are_asked_from_the_next_load_on(
     assert table is not None
     assert not troubles
     the = ids_of(engine, "the")
-    assert table.look(the)[0].followers[0][0] == ids_of(engine, " ")[0]
+    assert table.lookup(the)[0].followers[0][0] == ids_of(engine, " ")[0]
     asked = []
-    look = GramTable.look
-    monkeypatch.setattr(GramTable, "look", lambda self, tail: asked.append(tail) or look(self, tail))
+    look = GramTable.lookup
+    monkeypatch.setattr(GramTable, "lookup", lambda self, tail: asked.append(tail) or look(self, tail))
     for wanted in (False, True):
         settings = assign_all(
             Settings(),

@@ -50,11 +50,11 @@ def tried(
 def test_two_machines_answer_as_one(tmp_path: Path) -> None:
     folder = tmp_path / "toy"
     write_toy_model(folder, max_position_embeddings=4096)
-    found = tried(tmp_path, folder, 1, drafters=["auto", "cacheback"], tokens=50)
+    found = tried(tmp_path, folder, 1, drafters=["auto", "cacheback"], tokens=150)
     by_name = {str(each["what"]): each for each in found}
     assert by_name["plain"]["flips_at"] == -1
     assert by_name["greedy cacheback"]["tree"]
-    # Which of the two finds something depends on what the random model writes.
+    # A random model repeats itself only after a while; how often drafts are tried depends on timing.
     assert sum(int(str(by_name[f"greedy {name}"]["accepted"])) for name in ("auto", "cacheback")) > 0, by_name
     assert float(str(by_name["logits"]["error"])) > 0  # they really are two halves
 

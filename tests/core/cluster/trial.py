@@ -164,13 +164,6 @@ class _Trial:
         self.tell(
             "sparse", fine, skipped=answers[0][1], kept=sum(kept[0]), why=finished.effective.reading_reason
         )
-        # What must look into all layers does not run here, and the answer says so.
-        self.cluster.forget()
-        layers = {**_SPARSE, "prefill.scorer": "early-layers"}
-        _, finished, _ = _answer(self.cluster, long, _settings(self.spec, "off", layers))
-        effective = finished.effective
-        fine = effective.reading == "dense" and "other machines" in effective.reading_reason
-        self.tell("sparse by layers", fine, why=effective.reading_reason)
         self.cluster.forget()
         self.run("off", long, _SPARSE)
         follow = [*long, *answers[0][0], *_prompt(random.Random(4), 30)]

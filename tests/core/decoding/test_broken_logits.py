@@ -13,11 +13,9 @@ import pytest
 from core.decoding.loop import DecodeLoop
 from core.decoding.probes.exactness import FAST, Exactness
 from core.decoding.proposer import ModelProposer
-from core.decoding.sampling import NO_CHOICE, Rows, Sampler
-from core.drafting.draft import Draft
+from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
+from core.drafting.draft import Draft, Drafter, OffDrafter
 from core.drafting.draft_model import DraftModelDrafter
-from core.drafting.drafter import Drafter
-from core.drafting.off import OffDrafter
 from core.engine.engine import Engine
 from core.errors import BrokenLogitsError
 from core.events import Token
@@ -181,7 +179,7 @@ def test_a_prompt_that_breaks_the_model_gives_no_token() -> None:
 def test_rows_are_judged_one_by_one() -> None:
     logits = mx.array([[0.0, 1.0], [float("nan"), 1.0], [float("-inf"), 1.0], [float("inf"), 0.0]])
     for dtype in (mx.float32, mx.float16, mx.bfloat16):
-        chosen = Sampler(Sampling()).choose(logits.astype(dtype), Rows(range(4)))
+        chosen = Sampler(Sampling()).choose(logits.astype(dtype), RowInputs(range(4)))
         assert chosen.pull() == [1, NO_CHOICE, 1, NO_CHOICE]
 
 

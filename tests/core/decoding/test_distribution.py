@@ -12,8 +12,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import Sampler
-from core.drafting.draft import Draft
-from core.drafting.off import OffDrafter
+from core.drafting.draft import Draft, OffDrafter
 from core.kv.cached_sequence import CachedSequence
 from core.settings.sampling import Sampling
 from tests.core.toy import toy_model

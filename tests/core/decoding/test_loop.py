@@ -14,11 +14,8 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from core.decoding.loop import DecodeLoop, Step
 from core.decoding.probes.exactness import FAST, Exactness
-from core.decoding.sampling import Rows, Sampler
-from core.decoding.top_ids import top_ids
-from core.drafting.draft import EMPTY, Draft
-from core.drafting.drafter import Drafter, RejectedRow
-from core.drafting.off import OffDrafter
+from core.decoding.sampling import RowInputs, Sampler, top_ids
+from core.drafting.draft import EMPTY, Draft, Drafter, OffDrafter, RejectedRow
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.kv.cached_sequence import CachedSequence
 from core.prefill.read import read_prompt
@@ -251,8 +248,8 @@ def test_seeds_and_positions_matter(model: Any) -> None:
 def test_the_penalty_sees_the_prompt() -> None:
     logits = mx.array([[0.0, 2.0, 1.9, -1.0]])
     sampler = Sampler(Sampling(repetition_penalty=1.5))
-    assert sampler.choose(logits, Rows([0])).pull() == [1]
-    assert sampler.choose(logits, Rows([0], mx.array([[1]], dtype=mx.uint32))).pull() == [2]
+    assert sampler.choose(logits, RowInputs([0])).pull() == [1]
+    assert sampler.choose(logits, RowInputs([0], mx.array([[1]], dtype=mx.uint32))).pull() == [2]
 
 
 def test_sampling_follows_the_distribution() -> None:
@@ -260,7 +257,7 @@ def test_sampling_follows_the_distribution() -> None:
     probabilities = np.array([0.5, 0.3, 0.15, 0.05])
     draws = 20_000
     logits = mx.broadcast_to(mx.log(mx.array(probabilities)), (draws, 4))
-    chosen = Sampler(Sampling(temperature=1.0, seed=7)).choose(logits, Rows(range(draws))).pull()
+    chosen = Sampler(Sampling(temperature=1.0, seed=7)).choose(logits, RowInputs(range(draws))).pull()
     counts = np.bincount(np.array(chosen), minlength=4) / draws
     assert np.all(np.abs(counts - probabilities) < 4 * np.sqrt(probabilities * (1 - probabilities) / draws))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -36,6 +37,25 @@ def pdf_of(pages: Sequence[str]) -> bytes:
         out.write(b"%010d 00000 n \n" % place)
     out.write(b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, table))
     return out.getvalue()
+
+
+def pdf_of_streams(streams: Sequence[bytes]) -> bytes:
+    """A PDF whose only page has all these compressed content streams."""
+    kids = " ".join(f"{5 + number} 0 R" for number in range(len(streams)))
+    page = f"/Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Resources << >> /Contents [{kids}]"
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        b"null",
+        f"<< {page} >>".encode(),
+    ]
+    for stream in streams:
+        packed = zlib.compress(stream, 1)
+        head = b"<< /Length %d /Filter /FlateDecode >>" % len(packed)
+        objects.append(b"%s\nstream\n%s\nendstream" % (head, packed))
+    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % (number, each) for number, each in enumerate(objects, 1))
+    # PDFium builds the missing table of objects.
+    return b"%PDF-1.4\n" + body + b"trailer\n<< /Size 4 /Root 1 0 R >>\n%%EOF\n"
 
 
 def paragraph(text: str, properties: str = "") -> str:

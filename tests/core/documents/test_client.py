@@ -15,7 +15,7 @@ import pytest
 from core.documents.client import DocumentProgress, DocumentReading, StoppedError
 from core.documents.limits import Limits
 from core.errors import RequestError
-from tests.core.documents.made import paragraph, pdf_of, write_docx
+from tests.core.documents.made import paragraph, pdf_of, pdf_of_streams, write_docx
 
 
 def _child(code: str) -> list[str]:
@@ -48,6 +48,14 @@ def test_a_folder_with_modules_of_its_own_runs_nothing(
     (tmp_path / "a.docx").write_bytes(write_docx(tmp_path / "b.docx", paragraph("words")).read_bytes())
     monkeypatch.chdir(tmp_path)
     assert DocumentReading(Path("a.docx")).run() == "words"
+
+
+def test_a_page_that_does_not_fit_in_memory_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    file = tmp_path / "plan.pdf"
+    line = b"BT /F1 12 Tf 20 200 Td (Hello) Tj ET\n"
+    file.write_bytes(pdf_of_streams([line, *[b" " * 100_000_000] * 3, line]))
+    with pytest.raises(RequestError, match="takes more than 537 MB of memory to read"):
+        DocumentReading(file).run()
 
 
 def test_memory_has_a_limit(tmp_path: Path) -> None:

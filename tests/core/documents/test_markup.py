@@ -124,3 +124,10 @@ def test_a_table_that_arranges_a_page_gives_blocks() -> None:
 def test_paragraphs_in_items_and_headings_keep_the_mark() -> None:
     assert _text("<ul><li><p>first</p></li><li><p>second</p></li></ul>") == "- first\n- second"
     assert _text("<h2><div>Head</div></h2><p>a\t\n b</p>") == "## Head\n\na b"
+
+
+def test_items_of_numbered_lists_keep_their_numbers() -> None:
+    lists = "<ol start=3><li>a<ul><li>x</ul><li value=9><p>b</p></ol><ol type=I><li>c<li>d</ol><ul><li>e</ul>"
+    assert [line for line in _text(lists).split("\n") if line] == [
+        "3. a", "- x", "9. b", "I. c", "II. d", "- e",
+    ]  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pypdf
 import pytest
+from pypdf.annotations import FreeText
 
 from core.documents import limits, reading
 from core.documents.reading import document_text, quick_text
@@ -288,3 +289,11 @@ def test_every_kind_that_is_read_is_declared_to_the_desktop() -> None:
     for kind, content in contents.items():
         path = Path("page.htm" if kind == "html" else "file")
         assert reading._kind(io.BytesIO(content), len(content), path, path.name) == kind
+
+
+def test_a_form_field_over_a_word_stands_behind_it(tmp_path: Path) -> None:
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf_of(["Gender of the person"])))
+    note = FreeText(text="female", rect=(30, 198, 70, 212))  # begins over “Gender”
+    writer.add_annotation(page_number=0, annotation=note)
+    writer.write(tmp_path / "form.pdf")
+    assert document_text(tmp_path / "form.pdf") == "Gender female of the person"

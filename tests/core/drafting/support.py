@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from core.drafting.draft import Draft, sanitise
-from core.drafting.drafter import Drafter
+from core.drafting.draft import Draft, Drafter, sanitise
 
 # Few different ids, so that everything repeats and every table collides.
 few_ids = st.lists(st.integers(0, 4), max_size=120)

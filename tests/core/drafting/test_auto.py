@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.drafting.auto import AutoDrafter
+from core.drafting.calibration import Calibration
 from core.drafting.draft import Draft
-from core.drafting.evidence.calibration import Calibration
 from core.settings.drafting import Auto
 from tests.core.drafting.support import (
     PASSAGE,

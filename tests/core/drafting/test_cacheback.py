@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from core.drafting.cacheback import CachebackDrafter
 from core.drafting.draft import Draft
-from core.drafting.tables.frozen_table import FrozenTable, pairs
-from core.drafting.tables.lru_table import Gram
+from core.drafting.follower_tables import FrozenTable, Gram, pairs
 from core.errors import SettingError
 from core.events import Occupancy
 from core.settings.drafting import Cacheback

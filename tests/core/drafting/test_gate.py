@@ -29,7 +29,7 @@ def test_a_repetitive_prompt_starts_drafting_and_others_wait() -> None:
     assert gate.decision.reason == "49% of the prompt repeats"
     gate.begin(PASSAGE)
     assert not gate.should_draft()
-    assert gate.decision.reason == "only 0% of the prompt repeats; looking again after 8 tokens"
+    assert gate.decision.reason == "only 0% of the prompt repeats; testing again after 8 tokens"
 
 
 def _steps_until(gate: Gate, drafting: bool, width: int, accepted: int, limit: int = 200) -> int:
@@ -44,7 +44,7 @@ def test_it_looks_again_after_the_rest_counted_in_tokens() -> None:
     gate = Gate(GateSettings(rest_tokens=10))
     gate.begin(PASSAGE)
     assert _steps_until(gate, True, 1, 0) == 10
-    assert "looking again" in gate.decision.reason
+    assert "testing again" in gate.decision.reason
 
 
 def test_drafts_that_pay_keep_it_open() -> None:

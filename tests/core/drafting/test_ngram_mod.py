@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.drafting.draft import Draft
 from core.drafting.ngram_mod import NgramModDrafter
-from core.drafting.tables.ngram_table import Entries, NgramTable
+from core.drafting.ngram_table import Entries, NgramTable
 from core.events import TableFigures
 from core.settings.drafting import NgramMod
 from tests.core.drafting.support import (
@@ -22,7 +22,7 @@ from tests.core.drafting.support import (
     observe_in_pieces,
     survives,
 )
-from tests.core.drafting.tables.test_ngram_table import SLOTS, content, slot_of
+from tests.core.drafting.test_ngram_table import SLOTS, content, slot_of
 
 # Large enough that nothing collides by chance where a test expects a certain draft.
 ROOMY = 2**20

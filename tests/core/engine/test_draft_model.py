@@ -118,6 +118,6 @@ def test_the_gate_says_what_it_decided(toy_engine: Engine) -> None:
     _, finished = run(toy_engine, prompt, settings(**simple, **{"gate.mode": "auto", "gate.repetition": 1.0}))
     assert "of the prompt repeats" in finished.effective.gate or "plain speed" in finished.effective.gate
     _, finished = run(toy_engine, prompt, settings(**simple, **{"gate.mode": "always"}))
-    assert "asked for at every step" in finished.effective.gate
+    assert "drafting at every step was requested" in finished.effective.gate
     _, finished = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
     assert finished.effective.gate == ""

@@ -49,7 +49,7 @@ def test_it_leaves_everything_as_it_was(toy_engine: Engine) -> None:
     chosen = settings("ngram-mod")
     told, first = ask(toy_engine, QUESTION, chosen, isolated=False)
     sequence, held = toy_engine.sequence, list(toy_engine.sequence.tokens)
-    table = toy_engine.memory.tables.of_family(toy_engine.loaded.info.family)[0]
+    table = toy_engine.memory.tables.for_family(toy_engine.loaded.info.family)[0]
     inserts = table.figures().inserts
     other = (Message("user", "Tell me of the sea, in many words."),)
     ask(toy_engine, other, chosen, isolated=True)
@@ -128,7 +128,7 @@ def test_nothing_notices_a_title(toy_engine: Engine) -> None:
 
     first, one = told(CHAT[:1])
     sequence, held = toy_engine.sequence, list(toy_engine.sequence.tokens)
-    table = toy_engine.memory.tables.of_family(toy_engine.loaded.info.family)[0]
+    table = toy_engine.memory.tables.for_family(toy_engine.loaded.info.family)[0]
     inserts = table.figures().inserts
     answer = Message("assistant", "".join(token.text for token in first))
     assert isinstance(toy_engine.title((CHAT[0], answer)), str)

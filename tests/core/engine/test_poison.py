@@ -13,8 +13,7 @@ from mlx_lm.models.cache import QuantizedKVCache, make_prompt_cache
 
 from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import Sampler
-from core.drafting.draft import Draft, sanitise
-from core.drafting.off import OffDrafter
+from core.drafting.draft import Draft, OffDrafter, sanitise
 from core.drafting.registry import DRAFTERS
 from core.kv.cached_sequence import CachedSequence
 from core.settings.sampling import Sampling

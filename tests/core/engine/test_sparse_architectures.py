@@ -71,7 +71,7 @@ def engine(name: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
 @pytest.mark.parametrize("drafter", thinned(["ngram-simple", "cacheback"], keep=["cacheback"]))
 def test_drafting_turns_and_rebuilding_on_every_cache(engine: Engine, name: str, drafter: str) -> None:
     prompt, more = prompt_of(31, 800), prompt_of(32, 30)
-    scorer = {"prefill.scorer": "early-layers", "prefill.keep_pct": 7}
+    scorer = {"prefill.scorer": "lexical", "prefill.keep_pct": 7}
     plain, finished, _ = run(engine, prompt, settings(**scorer))
     assert (finished.effective.reading, finished.effective.changes) == ("sparse", ())
     assert finished.stats.skipped_tokens > 100

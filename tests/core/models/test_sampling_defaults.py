@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from core.events import ModelDefault
+from core.models.generation_config import FILE, sampling_defaults
 from core.models.loader import load
-from core.models.sampling_defaults import FILE, sampling_defaults
 from core.settings import Settings
 from tests.core.toy import write_toy_model
 

@@ -12,6 +12,8 @@ from mlx_lm.utils import load_tokenizer
 from core.events import Attachment, Message
 from core.models.prompt import offsets, render
 from core.prefill.layout import Layout, layout, unknown_layout
+from core.prefill.passages import cut
+from core.settings.prefill import Prefill
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +95,81 @@ def test_a_begun_answer_is_always_read(tokenizer: TokenizerWrapper) -> None:
     assert len(longer.first_char) == len(longer.last_char) == tokens + 3
     assert longer.borders == found.borders
     assert found.followed_by(0) is found
+
+
+DOCUMENT = "".join(
+    f"The pilot of berth {at} waits for the tide, and then he casts off the lines. Nobody may pass.\n"
+    for at in range(40)
+)
+
+
+def test_passages_are_the_texts_own(tokenizer: TokenizerWrapper) -> None:
+    """Whole sentences of documents and messages; what is the template's belongs to none of them."""
+    pasted = (
+        "Who is he?\n\n" + "The buoys are lit at night. The fee is paid in the office, before noon. " * 12
+    )
+    messages = [
+        Message("user", "First?", (Attachment("a.txt", DOCUMENT),)),
+        Message("assistant", "Yes. " * 30),
+        Message("user", pasted, (Attachment("b.txt", "Gamma delta. Epsilon."),)),
+    ]
+    ids, found = laid_out(tokenizer, messages, "Be brief.")
+    passages = found.passages(0, len(ids), Prefill())
+    starts, ends = passages.firsts, passages.firsts + passages.lengths
+    assert starts[0] == 0
+    assert ends[-1] == len(ids)
+    assert (starts[1:] == ends[:-1]).all()
+    cuts = {DOCUMENT[first:last] for first, last in cut(DOCUMENT.strip())}
+    texts = [str(tokenizer.decode(ids[start:end])) for start, end in zip(starts, ends)]
+    assert cuts <= set(texts)
+    for start, end in zip(starts, ends):
+        assert len(set(found.protected[start:end].tolist())) == 1
+        assert len(set(found.source[start:end].tolist())) == 1
+    asks = found.question
+    assert (passages.of[asks] == -1).all()
+    assert (passages.of[~asks] >= 0).all()
+    assert found.asked == "Who is he?"
+    said = [text.text for text in found.texts]
+    assert said == [
+        DOCUMENT.strip(),
+        "First?",
+        "Yes. " * 29 + "Yes.",
+        "Gamma delta. Epsilon.",
+        pasted.strip(),
+    ]
+
+
+def test_passages_from_a_place_and_of_fixed_length(tokenizer: TokenizerWrapper) -> None:
+    ids, found = laid_out(tokenizer, [Message("user", "Who?", (Attachment("a.txt", DOCUMENT),))])
+    every = found.passages(0, len(ids), Prefill()).firsts
+    later = found.passages(500, 900, Prefill())
+    assert later.firsts.tolist() == [500, *every[(every > 500) & (every < 900)].tolist()]
+    assert (later.of[:500] == -1).all()
+    assert (later.of[900:] == -1).all()
+    fixed = found.passages(500, 900, Prefill(passages="fixed", passage_tokens=64))
+    assert fixed.firsts.tolist() == list(range(500, 900, 64))
+    alone = unknown_layout(100).passages(0, 100, Prefill())
+    assert alone.firsts.tolist() == [0, 32, 64, 96]
+
+
+def test_passages_move_with_what_is_quoted_before_the_question(tokenizer: TokenizerWrapper) -> None:
+    ids, found = laid_out(tokenizer, [Message("user", "Who?", (Attachment("a.txt", DOCUMENT),))])
+    at = int(np.argmax(found.question))
+    quoting = found.quoting(at, 7)
+    before, after = found.passages(0, len(ids), Prefill()), quoting.passages(0, len(ids) + 7, Prefill())
+    moved = np.where(before.firsts >= at, before.firsts + 7, before.firsts)
+    assert set(moved.tolist()) <= set(after.firsts.tolist())
+    assert quoting.texts[-1].start == found.texts[-1].start + 7
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ("Who came home?", "Who came home?"),
+        ("Summarise:\n" + "filler words. " * 60, "Summarise:"),
+        ("filler words. " * 60 + "\nWho came home?", "Who came home?"),
+        ("Read this.\n" + "filler words. " * 60 + "\nWho came home?", "Who came home?"),
+    ],
+)
+def test_the_question_is_not_what_was_pasted(tokenizer: TokenizerWrapper, words: str, asked: str) -> None:
+    assert laid_out(tokenizer, [Message("user", words)])[1].asked == asked

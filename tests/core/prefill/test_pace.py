@@ -70,6 +70,32 @@ def test_a_second_chunk_that_was_slow_is_no_law_yet() -> None:
     assert pace.seconds(512, 8 * 512) == pytest.approx(2.7e-4 * 512 * (8 * 512 + 256), rel=0.1)
 
 
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [(1, 3000, 0.4)],  # a follow-up that read its last token
+        [(27, 3500, 0.9), (64, 3600, 77.0)],  # the model was paged in meanwhile
+        [(96, 120, 116.0)],
+    ],
+)
+def test_a_handful_of_tokens_says_nothing_about_a_long_text(chunks: list[tuple[int, int, float]]) -> None:
+    """It said 19 hours for a minute and a half."""
+    pace = Pace("k")
+    for tokens, context, seconds in chunks:
+        pace = pace.read(tokens, context, seconds)
+    assert pace.seconds(56_779) is None
+
+
+def test_short_prompts_on_a_busy_machine_do_not_make_a_long_one_take_hours() -> None:
+    """Each reading's second chunk was slower, as another program started: nothing looked back on much."""
+    pace = Pace("k")
+    for _ in range(6):
+        pace = pace.read(256, 0, 0.4).read(256, 256, 1.6)
+    takes_s = pace.seconds(56_779)
+    assert takes_s is not None
+    assert takes_s < 3600  # and not 6 hours and 40 minutes
+
+
 def test_a_machine_that_became_slower_is_noticed() -> None:
     pace = fed(0.001, 0.0)
     for number in range(40):

@@ -9,23 +9,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.prefill.layout import Passages, unknown_layout
 from core.prefill.select import TAIL_TOKENS, select
+from core.settings.prefill import Prefill
+
+
+def fixed(tokens: int, passage: int = 32, start: int = 0) -> Passages:
+    """Passages of one length, of a prompt of which `start` tokens are held."""
+    settings = Prefill(passages="fixed", passage_tokens=passage)
+    return unknown_layout(start + tokens).passages(start, start + tokens, settings)
 
 
 @given(
-    st.integers(2, 3000),
+    st.lists(st.integers(1, 70), min_size=2, max_size=200),
     st.floats(1, 100),
-    st.sampled_from([8, 32, 100]),
     st.integers(0, 1000),
     st.integers(0, 2**31),
 )
-def test_the_rules_hold(tokens: int, keep: float, passage: int, start: int, seed: int) -> None:
+def test_the_rules_hold(lengths: list[int], keep: float, start: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    scores = rng.random(tokens).astype(np.float32)
-    protected = rng.random(tokens) < 0.002
-    chosen = select(scores, protected, start=start, keep_pct=keep, passage_tokens=passage)
-    assert chosen.starts[0] == start
-    assert chosen.ends[-1] == start + tokens
+    tokens, firsts = sum(lengths), np.cumsum([0, *lengths[:-1]]).astype(np.int32)
+    passages = Passages(start + firsts, start + tokens, np.empty(0, np.int32))
+    scores = rng.random(len(lengths)).astype(np.float32)
+    protected = np.append(np.ones(start, np.bool_), rng.random(tokens) < 0.002)
+    chosen = select(scores, protected, passages, keep_pct=keep)
+    assert chosen.starts.tolist() == (start + firsts).tolist()
     assert (chosen.starts[1:] == chosen.ends[:-1]).all()
     assert ((chosen.scores >= 0) & (chosen.scores <= 1)).all()
     positions = chosen.positions
@@ -33,17 +41,18 @@ def test_the_rules_hold(tokens: int, keep: float, passage: int, start: int, seed
     assert (np.diff(positions) > 0).all()
     held = {*(positions - start).tolist(), tokens - 1}
     assert set(range(max(0, tokens - TAIL_TOKENS), tokens)) <= held
-    assert set(np.flatnonzero(protected).tolist()) <= held
+    assert set(np.flatnonzero(protected[start:]).tolist()) <= held
     assert 0 in held
-    must = np.array([p.any() for p in np.split(protected, range(passage, tokens, passage))])
+    must = np.array([part.any() for part in np.split(protected[start:], firsts[1:])])
     must[0] = True
     must |= chosen.ends - start > tokens - TAIL_TOKENS
-    wanted = math.ceil(keep / 100 * tokens / passage)
-    assert chosen.kept.sum() == min(wanted + must.sum(), len(chosen.kept))
-    means = np.array([part.mean() for part in np.split(scores, range(passage, tokens, passage))])
-    earned, lost = means[chosen.kept & ~must], means[~chosen.kept]
+    earned, lost = scores[chosen.kept & ~must], scores[~chosen.kept]
     if len(earned) and len(lost):
-        assert earned.min() >= lost.max() - 1e-6
+        assert earned.min() >= lost.max()
+    spent = int(passages.lengths[chosen.kept & ~must].sum())
+    share = keep / 100 * tokens
+    if len(lost):
+        assert share - 1e-6 <= spent < share + max(lengths)
 
 
 @pytest.mark.parametrize("keep", [10, 20, 30, 50, 100])
@@ -51,27 +60,27 @@ def test_the_share_is_what_is_chosen(keep: int) -> None:
     """What must be kept is read besides."""
     rng = np.random.default_rng(0)
     none = np.zeros(8000, dtype=np.bool_)
-    chosen = select(rng.random(8000), none, start=0, keep_pct=keep, passage_tokens=32)
+    chosen = select(rng.random(250), none, fixed(8000), keep_pct=keep)
     must = 32 + TAIL_TOKENS
     assert len(chosen.positions) + 1 == min(8000, math.ceil(80 * keep / 32) * 32 + must)
 
 
 @pytest.mark.parametrize("latest", [0.25, 0.75, 1.0])
 def test_a_part_of_the_share_goes_to_what_was_said_last(latest: float) -> None:
-    """As many tokens as without; the rest of the places still goes to the best."""
+    """As many tokens as without, but for a part of a passage; the rest still goes to the best."""
     rng = np.random.default_rng(1)
-    none, scores = np.zeros(8000, dtype=np.bool_), rng.random(8000).astype(np.float32)
-    scores[3200:3232] = 2.0
-    plain = select(scores, none, start=0, keep_pct=20, passage_tokens=32)
-    chosen = select(scores, none, start=0, keep_pct=20, passage_tokens=32, latest=latest)
+    none, scores = np.zeros(8000, dtype=np.bool_), rng.random(250).astype(np.float32)
+    scores[100] = 2.0
+    plain = select(scores, none, fixed(8000), keep_pct=20)
+    chosen = select(scores, none, fixed(8000), keep_pct=20, latest=latest)
     assert len(chosen.positions) == len(plain.positions)
-    end = TAIL_TOKENS + round(latest * 50) * 32
+    end = TAIL_TOKENS + math.ceil(latest * 50) * 32
     assert set(range(8000 - end, 7999)) <= set(chosen.positions.tolist())
     assert bool(chosen.kept[100]) == (latest < 1.0)
 
 
 def test_a_window_is_kept_whole() -> None:
     none = np.zeros(4000, dtype=np.bool_)
-    chosen = select(np.zeros(4000), none, start=0, keep_pct=1, passage_tokens=32, window_tokens=1024)
+    chosen = select(np.zeros(125), none, fixed(4000), keep_pct=1, window_tokens=1024)
     assert set(range(4000 - 1024, 3999)) <= set(chosen.positions.tolist())
     assert len(chosen.positions) < 1200

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core.drafting.drafter import Drafter
-from core.drafting.evidence.learned import Continuations
+from core.drafting.draft import Drafter
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
+from core.drafting.table_evidence import Continuations
 from core.engine.engine import Engine
 from core.errors import NoModelError, TableError
 from core.events import Finished, Generate, Message, Rehearsing
@@ -19,7 +19,7 @@ from core.rehearsal import idle
 from core.rehearsal.idle import IdleRehearsal
 from core.rehearsal.records import Records, read_records
 from core.settings import Settings, assign_all
-from core.tables.prebuilt.built import rehearsal_paths
+from core.tables.prebuilt import rehearsal_paths
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_the_next_answer_goes_by_the_new_table(engine: Engine, monkeypatch: pyte
     ask(engine)
     assert taken[0] is None
     assert taken[1] is not None
-    assert len(taken[1].look([])) == 1
+    assert len(taken[1].lookup([])) == 1
 
 
 def test_a_question_ends_it_and_the_next_quiet_moment_goes_on(

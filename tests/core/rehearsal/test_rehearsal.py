@@ -16,7 +16,7 @@ from core.rehearsal.conversations import RehearsedConversation, default_conversa
 from core.rehearsal.records import Records, read_records
 from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
 from core.rehearsal.streams import Stream
-from core.tables.prebuilt.gram_file import GRAMS
+from core.tables.prebuilt_files import GRAMS
 
 CONVERSATIONS = [
     RehearsedConversation("one", "a"),
@@ -45,7 +45,7 @@ def test_everything_is_answered_and_counted(toy: LoadedModel, plan: RehearsalPla
     table = GRAMS.load(plan.table, family=info.family, family_name=info.family_name, vocabulary=260)
     assert len(table) == done.contexts > 10
     stream = streams[0]
-    first = table.look(stream.prompt)[0]
+    first = table.lookup(stream.prompt)[0]
     assert first.followers[0][0] == stream.out[0] or first.order == 0
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from core.events import Generate
+from core.answer_format import CallArguments, CallBegun, Delta
+from core.events import Change, Generate
+from core.serve import answering
+from core.serve.left_out import completed
 from core.serve.responses.memory import ResponseMemory
-from tests.core.serve.served import CHAT, Reply, Served
+from core.serve.responses.output import Output
+from core.serve.responses.response_request import response_request
+from tests.core.serve.served import CHAT, Reply, Served, settings
 from tests.core.serve.test_unknown_fields import COMPLETIONS, MESSAGES, RESPONSES, SCHEMA, changes
 
 IMAGE_WORDS = "[image left out: this model does not see images]"
@@ -34,7 +40,7 @@ def message(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def response(*items: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {"max_output_tokens": 2, "input": items or "hi", **fields}
+    return {"max_output_tokens": 2, "input": list(items) or "hi", **fields}
 
 
 # ---- messages
@@ -138,7 +144,6 @@ def test_what_a_response_cannot_have_is_named(served: Served) -> None:
         {"type": "function", "name": "n", "strict": False, "parameters": SCHEMA},
         {"type": "namespace", "name": "m", "tools": []},
         {"type": "web_search", "external_web_access": False},
-        {"type": "custom", "name": "patch", "format": {"type": "grammar"}},
     ]
     asked = response(
         *developer,
@@ -155,7 +160,7 @@ def test_what_a_response_cannot_have_is_named(served: Served) -> None:
         max_output_tokens=1,
     )
     named = changes(served, RESPONSES, asked)
-    left_out = {"tools[1]", "tools[2]", "tools[3]", "input[4]"}
+    left_out = {"tools[1]", "tools[2]", "input[4]"}
     assert set(named) == left_out | {"include", "reasoning.effort", "text.verbosity"}
     generate = generate_of(served, served.ask("POST", RESPONSES, asked))
     assert [one.role for one in generate.messages] == ["system", "system", "user", "user"]
@@ -201,13 +206,14 @@ def test_the_memory_of_responses_is_bounded() -> None:
     for number, known in enumerate((False, False, True, True, True)):
         asked = {"input": [{"type": "item_reference", "id": f"m{number}"}]}
         if known:
-            assert memory.resolved(asked)["input"] == [{"id": f"m{number}", "text": "y"}]
+            assert memory.resolved(asked, [])["input"] == [{"id": f"m{number}", "text": "y"}]
         else:
-            with pytest.raises(Exception, match="memory"):
-                memory.resolved(asked)
+            left: list[Change] = []
+            assert memory.resolved(asked, left)["input"] == []
+            assert [one.asked for one in left] == [f"m{number}"]
     memory.keep("large", "x" * 3_000, [])
     with pytest.raises(Exception, match="memory"):
-        memory.resolved({"input": "x", "previous_response_id": "large"})
+        memory.resolved({"input": "x", "previous_response_id": "large"}, [])
 
 
 # ---- chat completions and completions
@@ -268,3 +274,172 @@ def test_images_of_earlier_questions_become_words(served: Served) -> None:
 def test_completions_accept_what_asks_for_nothing(served: Served) -> None:
     asked = {"prompt": "hi", "max_tokens": 2, "echo": False, "best_of": 1, "user": "u"}
     assert not changes(served, COMPLETIONS, asked)
+
+
+# ---- all of them
+
+
+def test_a_reference_to_an_unknown_item_is_left_out(served: Served) -> None:
+    asked = response(user(), {"type": "item_reference", "id": "msg_x"}, user("more"))
+    assert set(changes(served, RESPONSES, asked)) == {"input[1]"}
+
+
+def test_a_tool_that_must_be_called_and_was_left_out_need_not_be(served: Served) -> None:
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    asked = message(tools=[search], tool_choice={"type": "tool", "name": "web_search"})
+    assert set(changes(served, MESSAGES, asked)) == {"tools[0]", "tool_choice"}
+    asked = message(tools=[{"type": "web_search"}], tool_choice="required")
+    assert set(changes(served, CHAT, asked)) == {"tools[0]", "tool_choice"}
+
+
+@pytest.mark.parametrize(
+    "cut_off", ['{"city": "Pa', '{"city": "Pa\\', '{"city": "Pa", "day', '{"city": "Pa", "x":']
+)
+def test_arguments_that_were_cut_off_may_come_back(served: Served, cut_off: str) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": cut_off}}
+    chat = message(
+        user(),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": None},
+    )
+    items = response(
+        user(),
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": cut_off},
+        {"type": "function_call_output", "call_id": "c", "output": ""},
+    )
+    for path, asked, place in (
+        (CHAT, chat, "messages[1].tool_calls[0].function.arguments"),
+        (RESPONSES, items, "input[1].arguments"),
+    ):
+        reply = served.ask("POST", path, asked)
+        assert generate_of(served, reply).messages[1].tool_calls[0].arguments == '{"city": "Pa"}'
+        assert changes(served, path, asked)[place]["asked"] == cut_off
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("", "{}"),
+        ("{", "{}"),
+        ('{"a', "{}"),
+        ('{"a": [1, {"b": tr', '{"a": [1, {}]}'),
+        ('{"a": [1, 2', '{"a": [1, 2]}'),
+        ('{"a": "}, [', '{"a": "}, ["}'),
+        ('{"a": 1, "b": nul', '{"a": 1}'),
+        ("no JSON", "{}"),
+        ('["a', "{}"),
+    ],
+)
+def test_a_cut_off_object_is_completed(text: str, whole: str) -> None:
+    assert completed(text) == whole
+
+
+def test_a_billing_header_is_not_part_of_the_prompt(served: Served) -> None:
+    def header(turn: int) -> str:
+        return f"x-anthropic-billing-header: cc_version=2.1.0; cch={turn:05};"
+
+    def blocks(turn: int) -> list[dict[str, Any]]:
+        return [{"type": "text", "text": header(turn)}, {"type": "text", "text": "Be brief."}]
+
+    kinds: list[tuple[str, Callable[[int], dict[str, Any]]]] = [
+        (MESSAGES, lambda turn: message(system=blocks(turn))),
+        (MESSAGES, lambda turn: message(system=f"{header(turn)}\nBe brief.")),
+        (CHAT, lambda turn: message({"role": "system", "content": f"{header(turn)}\nBe brief."}, user())),
+        (RESPONSES, lambda turn: response(instructions=f"{header(turn)}\nBe brief.")),
+    ]
+    for path, asked in kinds:
+        assert len(changes(served, path, asked(1))) == 1
+        first, second = (generate_of(served, served.ask("POST", path, asked(turn))) for turn in (1, 2))
+        assert first.messages == second.messages
+        assert first.messages[0].content == "Be brief."
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reasoning_content": "hm"},
+        {"reasoning": "hm"},
+        {"reasoning_details": [{"type": "reasoning.text", "text": "hm"}, {"type": "reasoning.encrypted"}]},
+        {"thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
+    ],
+)
+def test_thoughts_in_the_history_of_other_servers(served: Served, fields: dict[str, Any]) -> None:
+    answer = {"role": "assistant", "content": "yes", "cache_control": {"type": "ephemeral"}, **fields}
+    asked = message(user(), answer, user())
+    assert not changes(served, CHAT, asked)
+    assert generate_of(served, served.ask("POST", CHAT, asked)).messages[1].thought == "hm"
+
+
+def test_custom_tools_are_functions_of_a_text(served: Served) -> None:
+    model = served.answers.gate.model
+    assert model is not None
+    asked = response_request(
+        response(
+            user(),
+            {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": 'a "b"'},
+            {"type": "custom_tool_call_output", "call_id": "c", "output": "done"},
+            tools=[
+                {"type": "web_search"},
+                {
+                    "type": "custom",
+                    "name": "patch",
+                    "format": {"type": "grammar", "definition": "start: /x/"},
+                },
+            ],
+            tool_choice={"type": "custom", "name": "patch"},
+        )
+    )
+    generate = asked.generate("r", settings(), model)
+    assert [one.setting for one in asked.changes] == ["tools[0]", "tools[0].format"]
+    assert "start: /x/" in generate.tools[0].description
+    assert json.loads(generate.messages[1].tool_calls[0].arguments) == {"input": 'a "b"'}
+    assert (generate.messages[2].role, generate.messages[2].content) == ("tool", "done")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [('{"input": "a b"}', "a b"), ('{"input": "a b', "a b"), ('{"text": "a"}', '{"text": "a"}')],
+)
+def test_the_call_of_a_custom_tool_has_its_text(arguments: str, text: str) -> None:
+    output = Output({"patch"})
+    pieces: list[Delta] = [
+        CallBegun(0, "patch", "call_1"),
+        CallArguments(0, arguments[:5]),
+        CallArguments(0, arguments[5:]),
+    ]
+    events = [*output.add(pieces, []), *output.close()]
+    assert [name for name, _ in events] == [
+        "output_item.added",
+        "custom_tool_call_input.delta",
+        "custom_tool_call_input.done",
+        "output_item.done",
+    ]
+    [item] = output.items
+    assert (item["type"], item["call_id"], item["input"]) == ("custom_tool_call", "call_1", text)
+
+
+def test_a_response_that_is_too_long_fails_in_its_stream(served: Served) -> None:
+    """Codex shortens the conversation by this code, and reads it in events only."""
+    reply = served.ask("POST", RESPONSES, response(user("x" * 900), stream=True))
+    events = [json.loads(one) for one in reply.data]
+    assert reply.status == 200
+    assert [one["type"] for one in events] == [
+        "response.created", "response.in_progress", "response.failed",
+    ]  # fmt: skip
+    assert events[-1]["response"]["error"]["code"] == "context_length_exceeded"
+
+
+def test_messages_without_content_say_nothing(served: Served) -> None:
+    asked = message({"role": "system", "content": None}, {"role": "user"}, user())
+    generate = generate_of(served, served.ask("POST", CHAT, asked))
+    assert [one.content for one in generate.messages] == ["", "", "hi"]
+
+
+def test_a_stream_is_never_silent_for_long(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The input of a custom tool is given when it is complete; until then comments keep the line alive."""
+    monkeypatch.setattr(answering, "_QUIET_S", 0.0)
+    asked = response(tools=[{"type": "custom", "name": "p"}], tool_choice="required", stream=True)
+    del asked["max_output_tokens"]
+    reply = served.ask("POST", RESPONSES, asked)
+    assert reply.status == 200
+    assert "writing" in reply.comments

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import time
+import zlib
+from pathlib import Path
 
 import pytest
 
 from core.serve.http import bodies, connection
-from tests.core.serve.served import CHAT, Served, question
+from core.serve.http.security import Doors
+from tests.core.serve.served import CHAT, Reply, Served, question, serving
 
 HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
@@ -147,3 +151,46 @@ def test_a_web_socket_is_not_served(served: Served) -> None:
         "sec-websocket-version": "13",
     }
     assert served.ask("GET", CHAT, headers=headers).status == 405
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["//v1/chat/completions", "/v1/chat/completions/", "/v1//chat/completions", "/v1/v1/chat/completions//"],
+)
+def test_slashes_too_many_are_none(served: Served, path: str) -> None:
+    assert served.ask("POST", path, question(max_tokens=1)).status == 200
+
+
+def test_what_is_not_there_is_named(served: Served) -> None:
+    reply = served.ask("POST", "/v1/nothing", {})
+    assert (reply.status, reply.error["code"]) == (404, "not_found")
+    assert "/v1/nothing" in reply.error["message"]
+
+
+def test_head_and_options_are_answered(served: Served) -> None:
+    for path in ("/", "/health", "/v1/models"):
+        reply = served.ask("HEAD", path)
+        assert (reply.status, reply.body) == (200, b"")
+    reply = served.ask("OPTIONS", CHAT)
+    assert (reply.status, reply.headers["allow"]) == (204, "POST")
+    assert served.ask("OPTIONS", "/nothing").status == 404
+
+
+def test_compressed_bodies_are_read_within_the_limit(toy_folder: Path) -> None:
+    body = json.dumps(question(max_tokens=1)).encode()
+    bomb = b'{"messages": "' + b"x" * 1_000_000 + b'"}'
+    with serving(toy_folder, doors=Doors(most_bytes=100_000)) as served:
+
+        def sent(packed: bytes, encoding: str) -> Reply:
+            return served.ask("POST", CHAT, packed, {"content-encoding": encoding})
+
+        assert sent(gzip.compress(body), "gzip").status == 200
+        assert sent(zlib.compress(body), "deflate").status == 200
+        assert sent(body, "identity").status == 200
+        assert sent(gzip.compress(bomb), "gzip").error["code"] == "request_too_large"
+        assert sent(gzip.compress(body)[:-9], "gzip").error["code"] == "invalid_body"
+        assert sent(body, "gzip").error["code"] == "invalid_body"
+        assert (sent(body, "zstd").status, sent(body, "zstd").error["code"]) == (
+            415,
+            "unsupported_content_encoding",
+        )

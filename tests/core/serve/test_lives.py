@@ -108,7 +108,8 @@ def test_beyond_the_queue_others_are_told_to_come_back(toy_folder: Path) -> None
         served.until(lambda: len(served.answers.queue.tickets) == 2)
         reply = served.chat("three")
         assert (reply.status, reply.error["code"]) == (503, "queue_full")
-        assert int(reply.headers["retry-after"]) > 0
+        # Nothing has ended yet, so nobody knows how long an answer takes.
+        assert 1 <= int(reply.headers["retry-after"]) <= 10
         assert len(served.records) == 2
         first.vanish()
         assert second.reply().status == 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.serve.answers.queue import AnswerQueue, QueueFullError
+from core.serve.answers.queue import AnswerQueue, Pace, QueueFullError
 
 
 def test_first_come_first_served() -> None:
@@ -45,3 +45,18 @@ def test_none_may_wait() -> None:
     queue.enter("answered", lambda: None)
     with pytest.raises(QueueFullError):
         queue.enter("waits", lambda: None)
+
+
+def test_who_is_refused_is_told_when_there_is_room() -> None:
+    pace = Pace()
+    for at in (0.0, 20.0, 40.0):
+        pace.begin(at)
+        pace.end(at + 20)
+    pace.begin(60.0)
+    # The answer that is being written takes 15 s more, each of the others 20 s.
+    assert [pace.room_in_s(65.0) for _ in range(3)] == [15, 35, 55]
+    # One that takes longer than the others ends soon, as far as anybody knows.
+    assert Pace().room_in_s(0.0) == 10
+    pace.end(150.0)
+    pace.begin(150.0)
+    assert pace.room_in_s(1000.0) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.serve.http.security import Doors, host_name
+from core.serve.http.security import BadNameError, Doors, allowed_host, allowed_origin, host_name
 from core.serve.server import LocalServer, NoKeyError, Serving
 from tests.core.serve.served import CHAT, Reply, Served, question, serving
 
@@ -156,3 +156,44 @@ def test_an_address_that_others_reach_needs_a_key(served: Served, host: str) -> 
     with pytest.raises(NoKeyError, match="key must be set"):
         LocalServer(served.answers, Serving(Doors(host=host)))
     LocalServer(served.answers, Serving(Doors(host=host, key="x" * 20)))
+
+
+def test_a_refusal_names_the_flag(locked: Served) -> None:
+    reply = asked(locked, host="studio.local:8317")
+    assert "--allow-host" in reply.error["message"]
+    assert "studio.local" in reply.error["message"]
+    reply = asked(locked, origin="http://localhost:4000")
+    assert "--allow-origin" in reply.error["message"]
+    assert "http://localhost:4000" in reply.error["message"]
+
+
+@pytest.mark.parametrize("name", ["host.docker.internal", "host.containers.internal", "[::1]"])
+def test_containers_of_this_machine_are_let_in(locked: Served, name: str) -> None:
+    assert asked(locked, host=f"{name}:{locked.port}").status == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "origin"),
+    [
+        ("http://localhost:3000/", "http://localhost:3000"),
+        ("HTTPS://Chat.Example", "https://chat.example"),
+        ("http://[::1]:3000", "http://[::1]:3000"),
+        ("chrome-extension://abcdef", "chrome-extension://abcdef"),
+        ("app://obsidian.md", "app://obsidian.md"),
+    ],
+)
+def test_origins_as_browsers_send_them(given: str, origin: str) -> None:
+    assert allowed_origin(given) == origin
+
+
+@pytest.mark.parametrize("given", ["*", "localhost:3000", "http://", "http://a/b", "", "null"])
+def test_what_no_origin_is_is_refused(given: str) -> None:
+    with pytest.raises(BadNameError):
+        allowed_origin(given)
+
+
+def test_names_of_this_machine() -> None:
+    assert allowed_host("studio.local:8317") == "studio.local"
+    for given in ("", "http://studio.local", "a b", "a/b"):
+        with pytest.raises(BadNameError):
+            allowed_host(given)

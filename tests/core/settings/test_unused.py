@@ -38,11 +38,9 @@ def test_sparse_prefill_that_is_off_uses_none_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("scorer", "not_used"),
     [
-        ("auto", {"prefill.score_layers", "prefill.lookahead_tokens"}),
-        ("lexical", {"prefill.score_layers", "prefill.lookahead_tokens"}),
-        ("fusion", {"prefill.lookahead_tokens"}),
-        ("early-layers", {"prefill.lookahead_tokens"}),
-        ("draft-model", {"prefill.score_layers"}),
+        ("auto", {"prefill.lookahead_tokens"}),
+        ("lexical", {"prefill.lookahead_tokens"}),
+        ("draft-model", set()),
     ],
 )
 def test_a_scorer_uses_its_own(scorer: str, not_used: set[str]) -> None:

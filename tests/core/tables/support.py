@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from core.drafting.tables.ngram_table import NgramTable, NgramTables
+from core.drafting.ngram_table import NgramTable, NgramTables
 from core.events import TableStatus
 from core.settings import Settings, assign
 from core.tables.folder import TableFolder
@@ -53,7 +53,7 @@ class Home:
     def learn(self, count: int = 50, seed: int = 0) -> Home:
         """An answer that taught the table."""
         fill(self.table, count, seed)
-        self.memory.learned(Settings())
+        self.memory.answer_finished(Settings())
         return self
 
     @property

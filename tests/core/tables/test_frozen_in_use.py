@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from core.decoding.probes.width_cost import LiveCost
-from core.drafting.tables.frozen_table import FrozenTable
+from core.drafting.follower_tables import FrozenTable
 from core.engine.engine import Engine
 from core.errors import TableError
-from core.tables.prebuilt.built import built_dir
-from core.tables.prebuilt.frozen_file import save_frozen
+from core.tables.prebuilt import built_dir
+from core.tables.prebuilt_files import save_frozen
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.engine.test_engine import ids, run, settings
 
@@ -56,7 +56,7 @@ def test_without_a_table_the_answer_says_what_ran(toy_engine: Engine) -> None:
     _, finished = run(toy_engine, [5, 6, 7, 8] * 6, settings(**wanted))
     (change,) = finished.effective.changes
     assert (change.asked, change.used) == ("frozen", "none")
-    assert "no table learned beforehand" in change.reason
+    assert "no prebuilt table" in change.reason
 
 
 def test_the_familys_own_table_needs_no_name(
@@ -98,7 +98,7 @@ def test_a_damaged_table_of_the_family_is_told(
 
 def test_another_familys_table_is_refused(toy_engine: Engine, tmp_path: Path) -> None:
     path = write(tmp_path / "foreign.frozen", [1, 2, 3, 4] * 9, "0" * 64)
-    with pytest.raises(TableError, match="learned for the Toy tokenizer"):
+    with pytest.raises(TableError, match="built for the Toy tokenizer"):
         run(toy_engine, [5, 6, 7], settings(**cacheback(path)))
     assert run(toy_engine, [5, 6, 7], settings())[0]
 

@@ -45,7 +45,7 @@ def test_what_was_learned_is_there_next_time(tmp_path: Path) -> None:
     assert home.moments == ["cold"]
     home.learn(50)
     home.table.record(9, 4)
-    home.memory.learned(Settings())
+    home.memory.answer_finished(Settings())
     before, figures = content(home.table), home.table.figures()
     home.memory.close()
     assert files(home.folder) == [FILE]
@@ -77,7 +77,7 @@ def test_two_models_of_a_family_share_both_ways(tmp_path: Path) -> None:
 def test_families_are_kept_apart(tmp_path: Path) -> None:
     home = Home(tmp_path).open().learn()
     home.open("Alien", OTHER)
-    assert home.tables.of_family(OTHER) == ()
+    assert home.tables.for_family(OTHER) == ()
     home.memory.close()
     other = Home(tmp_path).open("Alien", OTHER)
     assert other.moments == ["cold"]
@@ -89,7 +89,7 @@ def test_the_calibration_of_auto_comes_back(tmp_path: Path) -> None:
     home = Home(tmp_path).open()
     calibrate(home)
     state = home.memory.calibration_for(Settings()).state().tolist()
-    home.memory.learned(Settings())
+    home.memory.answer_finished(Settings())
     home.memory.close()
     assert files(tmp_path) == [f"{FAMILY[:16]}-auto.safetensors"]
     again = Home(tmp_path).open()
@@ -110,7 +110,7 @@ def test_learning_switched_off_leaves_no_trace(tmp_path: Path) -> None:
     fill(private, 100, seed=5)
     private.get(3)
     calibrate(home, QUIET)
-    home.memory.learned(QUIET)
+    home.memory.answer_finished(QUIET)
     assert home.table.figures() == figures
     assert not home.memory.calibration_for(Settings()).state()[:-1].any()
     assert home.memory.due_s() is None
@@ -127,7 +127,7 @@ def test_saved_some_seconds_after_the_last_answer(tmp_path: Path) -> None:
     assert due_s is not None
     assert 10 < due_s <= Settings().tables.autosave_s == 15
     fill(home.table, 3, seed=3)
-    home.memory.learned(assign(Settings(), "tables.autosave_s", 1))
+    home.memory.answer_finished(assign(Settings(), "tables.autosave_s", 1))
     due_s = home.memory.due_s()
     assert due_s is not None
     assert 0 < due_s <= 1
@@ -156,7 +156,7 @@ def test_saving_does_not_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.M
     home.learn(30, seed=9)
     assert home.memory.due_s() is not None
     gate.set()
-    home.memory._wait()
+    home.memory._join_writer()
     saved = decode_table((tmp_path / FILE).read_bytes())
     assert dict(zip(saved.entries.slots.tolist(), saved.entries.tokens.tolist())) == before
     assert home.said[-1].tables[0].unsaved > 0
@@ -204,7 +204,7 @@ def test_a_hundred_thousand_entries_are_quick(tmp_path: Path) -> None:
     """The figures are the bench's; this only notices when they are off by far."""
     home = Home(tmp_path).open()
     fill(home.tables.table(FAMILY, N, 2**18), 100_000)
-    home.memory.learned(Settings())
+    home.memory.answer_finished(Settings())
     done = home.memory.save()
     assert done.entries > 80_000
     started = time.perf_counter()
@@ -233,13 +233,13 @@ def test_a_file_that_cannot_be_used_is_set_aside_and_the_one_before_is_used(
     elif damage == "ids":
         fresh = Home(tmp_path / "ids").open()
         fresh.table.insert_all([(5, VOCABULARY + 7)])
-        fresh.memory.learned(Settings())
+        fresh.memory.answer_finished(Settings())
         fresh.memory.close()
         path.write_bytes((tmp_path / "ids" / FILE).read_bytes())
     elif damage == "other family":
         fresh = Home(tmp_path / "other").open("Alien", OTHER)
         fill(fresh.tables.table(OTHER, N, SLOTS), 5)
-        fresh.memory.learned(Settings())
+        fresh.memory.answer_finished(Settings())
         fresh.memory.close()
         path.write_bytes((tmp_path / "other" / files(tmp_path / "other")[0]).read_bytes())
     else:
@@ -250,7 +250,7 @@ def test_a_file_that_cannot_be_used_is_set_aside_and_the_one_before_is_used(
     assert content(again.table) == first
     assert FILE in again.notes
     assert "set aside as" in again.notes
-    assert "generation saved before" in again.notes
+    assert "previous save is used" in again.notes
     aside = [name for name in files(tmp_path) if ".refused-" in name]
     assert len(aside) == 1
     assert aside[0] in again.memory.listing()[1]
@@ -269,7 +269,7 @@ def test_two_damaged_generations_make_a_fresh_table(tmp_path: Path) -> None:
         home = Home(tmp_path).open()
         assert home.moments == ["cold"]
         assert home.said[0].refused
-        assert "A fresh table takes its place." in home.notes
+        assert "A new table takes its place." in home.notes
         assert home.table.used == 0
         home.memory.close()
     assert len([name for name in files(tmp_path) if ".refused-" in name]) == 9
@@ -328,7 +328,7 @@ def test_a_failed_save_is_said_and_tried_again(tmp_path: Path, monkeypatch: pyte
     with monkeypatch.context() as broken:
         broken.setattr(folder_module.os, "fsync", full)
         home.memory.save_soon()
-        home.memory._wait()
+        home.memory._join_writer()
         with pytest.raises(TableError, match="No space left"):
             home.memory.save()
     assert home.moments[-1] == "failed"
@@ -361,7 +361,7 @@ def test_a_small_full_disk(tmp_path: Path) -> None:
                 file.write(bytes(512))
         with pytest.raises(TableError, match="No space left") as caught:
             home.memory.save()
-        assert "Make room" in caught.value.hint
+        assert "Free some disk space" in caught.value.hint
         assert files(home.folder) == [FILE]
         home.memory.close()
         assert "No space left" in home.notes
@@ -407,21 +407,21 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 def test_reset_erases_everything_of_the_family_and_nothing_else(tmp_path: Path) -> None:
     home = Home(tmp_path).open().learn(20)
     calibrate(home)
-    home.memory.learned(Settings())
+    home.memory.answer_finished(Settings())
     home.memory.save()
     home.learn(20, seed=1).memory.save()
     (tmp_path / f"{FILE}.refused-20261121-120000").write_bytes(b"words of a chat")
     (tmp_path / f".{FILE}.77.tmp").write_bytes(b"words of a chat")
     home.open("Alien", OTHER)
     fill(home.tables.table(OTHER, N, SLOTS), 5)
-    home.memory.learned(Settings())
+    home.memory.answer_finished(Settings())
     home.memory.save()
     (tmp_path / "letter.txt").write_text("mine")
     done = home.memory.reset(FAMILY)
     assert done.entries > 20
     assert done.files == 5
     assert files(tmp_path) == ["cdcdcdcdcdcdcdcd-n16-4096.safetensors", "letter.txt"]
-    assert home.tables.of_family(FAMILY) == ()
+    assert home.tables.for_family(FAMILY) == ()
     home.open()
     assert home.table.used == 0
     assert not home.said[-1].calibrated
@@ -443,7 +443,7 @@ def test_export_and_import(tmp_path: Path) -> None:
     done = home.memory.export(FAMILY, N, SLOTS, out)
     assert (done.entries, done.path) == (20, str(out))
     assert files(home.folder) == [], "an export of what is in memory saves nothing"
-    with pytest.raises(TableError, match="exists already"):
+    with pytest.raises(TableError, match="already exists"):
         home.memory.export(FAMILY, N, SLOTS, out)
     home.learn(20, seed=1)
     home.memory.export(FAMILY, N, SLOTS, out, replace=True)
@@ -474,18 +474,18 @@ def test_exports_go_only_where_they_may(tmp_path: Path) -> None:
     (tmp_path / "here").symlink_to(tmp_path / "tables")
     before = (home.folder / FILE).read_bytes()
     for path, why in [
-        (home.folder / FILE, "holds the tables themselves"),
-        (tmp_path / "here" / "x", "holds the tables themselves"),
-        (tmp_path / "tables" / ".." / "tables" / "x", "holds the tables themselves"),
+        (home.folder / FILE, "is the folder of the tables themselves"),
+        (tmp_path / "here" / "x", "is the folder of the tables themselves"),
+        (tmp_path / "tables" / ".." / "tables" / "x", "is the folder of the tables themselves"),
         (tmp_path / "none" / "x", "could not be written"),
-        (tmp_path / "link", "not a plain file"),
-        (tmp_path, "not a plain file"),
-        (Path("/dev/null"), "not a plain file"),
+        (tmp_path / "link", "not a regular file"),
+        (tmp_path, "not a regular file"),
+        (Path("/dev/null"), "not a regular file"),
         (tmp_path / "nul\0l", "could not be written"),
     ]:
         with pytest.raises(TableError, match=why):
             home.memory.export(FAMILY, N, SLOTS, path, replace=True)
-    with pytest.raises(TableError, match="no such table"):
+    with pytest.raises(TableError, match="table does not exist"):
         home.memory.export(OTHER, N, SLOTS, tmp_path / "x")
     assert (home.folder / FILE).read_bytes() == before
     home.memory.close()
@@ -535,12 +535,12 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path) -> None:
     memory.open(FAMILY, "Toy", VOCABULARY, "Toy 1")
     fill(memory.tables.table(FAMILY, N, SLOTS), 20)
     memory.calibration_for(Settings()).learn(0.5, 3, True)
-    memory.learned(Settings())
+    memory.answer_finished(Settings())
     assert memory.due_s() is None
     with pytest.raises(TableError, match="not kept on disk"):
         memory.save()
     memory.forget()
-    assert memory.tables.of_family(FAMILY) == ()
+    assert memory.tables.for_family(FAMILY) == ()
     assert not memory.calibration_for(Settings()).state()[:-1].any()
     memory.close()
 
@@ -551,7 +551,7 @@ def test_no_model_no_tables(tmp_path: Path) -> None:
         with pytest.raises(TableError, match="No model is loaded"):
             act()
     assert memory.listing() == ((), ())
-    memory.learned(Settings())
+    memory.answer_finished(Settings())
     memory.calibration_for(Settings()).learn(0.5, 3, True)
     memory.close()
 

@@ -14,7 +14,10 @@ from core.tables.folder import TableFolder
 @pytest.mark.parametrize("family", ["", "a\0b", "../outside", "/etc", "A" * 64, "f" * 65, "\ud83d"])
 def test_what_is_no_fingerprint_names_no_file(tmp_path: Path, family: str) -> None:
     folder = TableFolder(tmp_path / "tables")
-    with pytest.raises(TableError, match="is no tokenizer family"), folder.writing(family):
+    with (
+        pytest.raises(TableError, match="is not the fingerprint of a tokenizer family"),
+        folder.hold_lock(family),
+    ):
         pass
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
 

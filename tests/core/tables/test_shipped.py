@@ -8,9 +8,8 @@ import pytest
 
 from core.models.loader import load_family
 from core.system.paths import resources_dir
-from core.tables.prebuilt.built import SUFFIX, built_dir, listing
-from core.tables.prebuilt.frozen_file import FROZEN
-from core.tables.prebuilt.gram_file import GRAMS
+from core.tables.prebuilt import SUFFIX, built_dir, prebuilt_listing
+from core.tables.prebuilt_files import FROZEN, GRAMS
 
 MOST_BYTES = 3_000_000
 
@@ -24,7 +23,7 @@ def test_they_load_for_the_starters_family() -> None:
     assert [len(table) > 20_000 for table in grams] == [True]
     assert [len(table) > 5_000 for table in frozen] == [True]
     start = family.tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False)
-    seen = grams[0].look(start)[0]
+    seen = grams[0].lookup(start)[0]
     said = [family.tokenizer.decode([token]) for token, _ in seen.followers]
     assert seen.order >= 2
     assert "The" in said, "answers begin like that"
@@ -35,7 +34,7 @@ def test_they_are_listed_with_what_they_were_learned_from(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
-    tables, refused = listing()
+    tables, refused = prebuilt_listing()
     assert refused == ()
     family = load_family("starter").family
     assert {(table.drafter, table.family, table.shipped) for table in tables} == {
@@ -48,6 +47,6 @@ def test_they_are_listed_with_what_they_were_learned_from(
         assert table.learned_from
     built_dir().mkdir(parents=True)
     (built_dir() / f"bad{SUFFIX}").write_bytes(b"nothing")
-    tables, refused = listing()
+    tables, refused = prebuilt_listing()
     assert len(tables) == 2
     assert refused == (f"bad{SUFFIX} is damaged: it ends too early.",)

@@ -35,10 +35,10 @@ from core.settings import Settings, assign_all
 from core.system.paths import tables_dir
 from core.tables import folder as folder_module
 from core.tables.folder import TableFolder
+from core.tables.gram_count import GramCounter, Pruning
 from core.tables.memory import TableMemory
-from core.tables.prebuilt.built import texts_path
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
-from core.tables.prebuilt.gram_file import save_grams
+from core.tables.prebuilt import texts_path
+from core.tables.prebuilt_files import save_grams
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.tables.support import files
 from tests.core.toy import write_toy_model
@@ -163,7 +163,7 @@ def test_a_bad_streak_in_one_chat_wipes_nothing(tmp_path: Path, toy_folder: Path
     """Also the seed's third poor draft in a row, which there resets the table."""
     engine = engine_on(tmp_path / "t", toy_folder)
     answer(engine)
-    table = engine.memory.tables.of_family(engine.loaded.info.family)[0]
+    table = engine.memory.tables.for_family(engine.loaded.info.family)[0]
     before = set(zip(*[part.tolist() for part in (table.entries().slots, table.entries().tokens)]))
     spec = DRAFTERS["ngram-mod"]
     drafter = spec.build(MOD, Planning(engine._here, engine.memory)._resources(MOD, spec, [], False))

@@ -21,9 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=(10.0, 20.0, 30.0, 50.0, 100.0),
         help="percentages kept (default 10,20,30,50,100)",
     )
-    parser.add_argument(
-        "--score-layers", type=whole(0, 128), default=0, help="of early-layers (default: the setting's)"
-    )
     add_draft_model(parser, layers=8)
     parser.add_argument(
         "--scorers",

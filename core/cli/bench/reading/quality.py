@@ -17,9 +17,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What it takes."""
     add_model(parser)
     parser.add_argument("--keep", type=number(1, 100), default=20.0, help="percentage kept (default 20)")
-    parser.add_argument(
-        "--score-layers", type=whole(0, 128), default=0, help="of early-layers (default: the setting's)"
-    )
     add_draft_model(parser, layers=8)
     parser.add_argument(
         "--readers",

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer.answer import AnswerView
 from app.chat.transcript.transcript import Transcript
-from core.events import Change, Passage, PrefillProgress, Stats
+from core.events import Attachment, Change, Message, Passage, PrefillProgress, Stats
 from tests.app.chat.watching import colour, colours, enlarged, picture, stream
 from tests.app.chat.written import FERRY, finished, tokens_of
 
@@ -50,16 +50,23 @@ def test_the_footer_has_figures_changes_and_actions(transcript: Transcript, qtbo
 
 
 def test_sources_lead_to_their_places(transcript: Transcript, qtbot: QtBot) -> None:
+    text = "The ferry sails at nine. " + "Nothing else is said here. " * 9 + "In fog the ferry stays."
+    transcript.add_user("t0", Message("user", "When?", (Attachment("ferry.md", text),)))
     answer = stream(transcript, FERRY)
-    places = tuple(Passage(at, at + 32, True, 1.0, 0, 4 * at, 4 * at + 128) for at in (320, 64))
+    places = tuple(Passage(0, 32, True, 1.0, 0, at, at + 20) for at in (text.index("In fog"), 4))
     before = answer.height_for(600)
     transcript.finish_answer("t", replace(finished(), sources=places))
     assert not answer.footer.sources.isHidden()
     assert answer.height_for(600) > before
-    for button, place in zip(answer.footer.sources.buttons, places, strict=True):
-        with qtbot.waitSignal(transcript.place_chosen) as heard:
+    sentences = ("In fog the ferry stays.", "The ferry sails at nine.")
+    for button, words in zip(answer.footer.sources.buttons, sentences, strict=True):
+        with qtbot.waitSignal(transcript.source_chosen) as heard:
             qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-        assert heard.args == [place]
+        turn_id, source = heard.args
+        assert turn_id == "t"
+        assert text[source.first : source.last] == words
+        assert words in button.toolTip()
+        assert "ferry.md" in button.toolTip()
 
 
 def test_reading_everything_is_offered_only_where_everything_fits(transcript: Transcript) -> None:
@@ -70,6 +77,18 @@ def test_reading_everything_is_offered_only_where_everything_fits(transcript: Tr
         sparse = replace(whole, effective=replace(whole.effective, reading="sparse"))
         transcript.finish_answer(f"{number}", sparse)
         assert answer.footer.everything_button.isHidden() == (not offered)
+
+
+def test_without_tints_the_strip_goes_as_well(transcript: Transcript) -> None:
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer("t", finished())
+    before = answer.height_for(600)
+    transcript.set_tint_mode("never")
+    assert answer.footer.strip.isHidden()
+    assert answer.height_for(600) < before
+    transcript.set_tint_mode("hover")
+    assert not answer.footer.strip.isHidden()
+    assert answer.height_for(600) == before
 
 
 def test_an_answer_without_sources_has_no_row_for_them(transcript: Transcript) -> None:

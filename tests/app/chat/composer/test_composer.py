@@ -92,7 +92,7 @@ def test_busy_stops_and_does_not_send(qtbot: QtBot, composer: Composer) -> None:
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     assert messages == []
     assert composer.text == "Next"
-    with qtbot.waitSignal(composer.stop_requested, timeout=500):
+    with qtbot.waitSignal(composer.escaped, timeout=500):
         qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
     with qtbot.waitSignal(composer.stop_requested, timeout=500):
         qtbot.mouseClick(composer.send_button, Qt.MouseButton.LeftButton)
@@ -450,7 +450,7 @@ def test_a_chip_shows_its_text_and_escape_hides_it(qtbot: QtBot, composer: Compo
     composer.attach(Attachment("berths.csv", "north,1"))
     composer.attach(Attachment("long.txt", "x" * 300_000))
     stops = []
-    composer.stop_requested.connect(lambda: stops.append(True))
+    composer.escaped.connect(lambda: stops.append(True))
     composer.set_busy()
     first, second = composer._chips.chips
     qtbot.mouseClick(first, Qt.MouseButton.LeftButton)
@@ -552,3 +552,30 @@ def test_it_can_be_destroyed_while_its_field_has_the_focus(qtbot: QtBot, theme: 
     with capture_exceptions() as raised:
         delete(dying)
     assert not raised
+
+
+def test_a_guessed_encoding_is_named_and_another_can_be_chosen(composer: Composer, tmp_path: Path) -> None:
+    file = tmp_path / "menu.txt"
+    file.write_bytes("naïve café".encode("cp1252"))
+    composer.attach_files([file])
+    (chip,) = composer._chips.chips
+    assert chip.size_text.endswith(", Windows Central European?")
+    menu = chip.encoding_menu()
+    assert menu is not None
+    western = next(action for action in menu.actions() if action.text() == "Read as Windows Western")
+    western.trigger()
+    (other,) = composer._chips.chips
+    assert other.attachment.text == "naïve café"
+    assert other.size_text.endswith(", Windows Western?")
+    again = other.encoding_menu()
+    assert again is not None
+    assert "Read as Windows Central European" in [action.text() for action in again.actions()]
+
+
+def test_a_certain_encoding_is_not_asked_about(composer: Composer, tmp_path: Path) -> None:
+    file = tmp_path / "menu.txt"
+    file.write_text("naïve café")
+    composer.attach_files([file])
+    (chip,) = composer._chips.chips
+    assert "?" not in chip.size_text
+    assert chip.encoding_menu() is None

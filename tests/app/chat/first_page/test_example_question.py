@@ -8,8 +8,7 @@ from core.engine.engine import Engine
 from core.events import Message
 from core.models.prompt import offsets, render
 from core.prefill.layout import layout
-from core.prefill.plan import unclear
-from core.prefill.scorers.lexical import clearness
+from core.prefill.scorers.lexical import CLEAR, asked_by, clearness, words_of
 from core.settings.prefill import Prefill
 
 
@@ -18,7 +17,7 @@ def test_its_place_stands_out_by_far(starter_engine: Engine) -> None:
     tokenizer = starter_engine.loaded.tokenizer
     asked = (Message("user", strings.EXAMPLE_DOCUMENT_TEXT, (handbook(),)),)
     prompt = render(tokenizer, asked, "", (), True)
-    pieces = tokenizer.convert_ids_to_tokens(prompt.ids)
-    question = layout(prompt, offsets(tokenizer, prompt)).question
-    found = clearness(pieces, question, Prefill().passage_tokens)
-    assert not unclear(found / 2, rarest=0.0), found
+    words = words_of(tokenizer.convert_ids_to_tokens(prompt.ids))
+    parts = layout(prompt, offsets(tokenizer, prompt))
+    passages = parts.passages(0, len(prompt.ids), Prefill())
+    assert clearness(words, asked_by(words, parts.question), passages) > 2 * CLEAR

@@ -20,7 +20,7 @@ from app.chat.reading.reading_map import kept_passages, of_source
 from core.events import Passage, PrefillProgress, ReadingMap, Stats
 
 PASSAGES = tuple(Passage(32 * n, 32 * n + 32, n % 4 == 0, 0.5) for n in range(100))
-MAP = ReadingMap("r", "early-layers", 4000, 800, PASSAGES)
+MAP = ReadingMap("r", "draft-model", 4000, 800, PASSAGES)
 
 
 def test_a_short_prompt_needs_no_card() -> None:
@@ -80,7 +80,7 @@ def test_sparse_reading() -> None:
     assert facts.done == "200 of 800 kept tokens read"
     assert facts.fraction == 0.25
     assert [phase.note for phase in facts.phases] == [
-        "100 passages by early layers, 4.6 s",
+        "100 passages by draft model, 4.6 s",
         "25 passages, 25% of the text",
         "300 tok/s",
     ]
@@ -99,7 +99,7 @@ def test_reading_on_counts_what_is_read_now() -> None:
 
 def test_title_and_bar_count_the_same() -> None:
     """The prompt's last token is in the map, and not yet in the cache when all others are."""
-    reading = ReadingMap("r", "early-layers", 4000, 646, PASSAGES)
+    reading = ReadingMap("r", "draft-model", 4000, 646, PASSAGES)
     for reused in (0, 100):
         progress = PrefillProgress("r", reused + 323, reused + 645, reused, 2.0, "reading", 4000, 646)
         facts = facts_of(progress, reading, 4.6, None)
@@ -137,5 +137,12 @@ def test_passages_are_counted_as_the_document_tab_counts_them() -> None:
     reading = replace(MAP, passages=(*document, *PASSAGES[96:]))
     progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800)
     notes = [phase.note for phase in facts_of(progress, reading, None, None).phases]
-    assert notes[0] == f"{len(of_source(reading, 0))} passages by early layers"
+    assert notes[0] == f"{len(of_source(reading, 0))} passages by draft model"
     assert notes[1].startswith(f"{kept_passages(of_source(reading, 0))} passages, ")
+
+
+def test_an_answer_that_read_a_handful_of_tokens_predicts_nothing() -> None:
+    """It said 2 h 43 min: a forward of one token, multiplied by all the others."""
+    for read_tokens in (1, 27, 255):
+        assert everything_s(None, Stats(prompt_tokens=3544, read_tokens=read_tokens, prefill_s=2.76)) is None
+    assert everything_s(None, Stats(prompt_tokens=56_779, read_tokens=301, prefill_s=9.0)) is None

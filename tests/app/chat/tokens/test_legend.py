@@ -15,7 +15,7 @@ def test_marks_and_words(qtbot: QtBot) -> None:
     qtbot.addWidget(legend)
     legend.resize(700, legend.sizeHint().height())
     assert legend.height() == 34
-    assert legend.accessibleName() == "Accepted draft, Bonus, Normal"
+    assert legend.accessibleName() == "Accepted draft, Bonus, Alone"
     seen = colours(picture(legend))
     for name in ("accepted_tint", "accepted_line", "bonus_tint", "bonus_line"):
         assert theme.color(name).name() in seen

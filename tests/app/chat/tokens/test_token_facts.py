@@ -31,6 +31,13 @@ def test_bonus_and_normal_have_no_position() -> None:
     assert normal["Arrived"] == "0.44 s, alone"
 
 
+def test_one_that_came_alone_after_a_rejected_draft_is_no_bonus() -> None:
+    table = TokenTable()
+    table.extend([token("Yes", "bonus", 3)])
+    facts = facts_of(table, 0, "auto")
+    assert (facts.origin, facts.class_name) == ("normal", "Alone")
+
+
 def test_one_other_is_one() -> None:
     assert dict(facts("{a^ b}", 0).rows)["Arrived"] == "0.44 s, with 1 other"
 

@@ -43,6 +43,28 @@ def settings_of(window: MainWindow) -> SettingsWindow:
     return found
 
 
+def test_a_request_that_was_refused_is_seen_with_the_reason(qapp: QApplication) -> None:
+    """It was answered with an error, and the window said that no request had come yet."""
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        page = await page_of(window)
+        base = await switch_on(window)
+        await Asked(base, "write 4", temperature=9).whole()
+        await until(lambda: len(page.list.rows) == 1, what="nothing is seen of it")
+        (row,) = page.list.rows
+        assert (row.title, row.state, row.level) == ("editor", "Failed", "bad")
+        await until(lambda: bool(page.gone_text))
+        assert page.gone_text.startswith("The server refused this request: ")
+        assert "temperature" in page.gone_text
+        # One that is answered, or fails while it is, is there once.
+        await Asked(base, "write 4").whole()
+        await Asked(base, "refuse").whole()
+        await until(lambda: [each.over for each in page.list.rows] == [True] * 3)
+
+    play(qapp, scene)
+
+
 def test_requests_are_seen_as_they_come_and_go(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
@@ -52,6 +74,8 @@ def test_requests_are_seen_as_they_come_and_go(qapp: QApplication) -> None:
         assert page.empty_text == strings.NOTHING_ON
         assert page.subtitle == strings.SERVING
         assert page.address.value == base
+        assert page.model.isVisible()
+        assert page.model.value == "Fake-1M"  # what a client's field for the model takes
         first = Asked(base, "write 100000 slowly")
         await until(lambda: len(page.list.rows) == 1)
         second = Asked(base, "write 4")

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import html
+import re
+import unicodedata
+from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token as Node
 
+from app.richtext.canvas.selection import everything, selected_text
+from app.richtext.markdown.blocks import BlockSplitter
+from app.richtext.markdown.links import may_open
 from app.richtext.markdown.markdown import parse_block
 from app.richtext.markdown.piece import Piece, gap_px, open_code_piece, plain_piece
 from app.richtext.markdown.spans import source_at
@@ -145,8 +153,63 @@ def test_formulas_are_unicode() -> None:
     assert styled(piece, "bold") == ["so"]
 
 
-def test_prices_are_not_formulas() -> None:
-    assert one("It costs $5, not $10 or $HOME/x.").text == "It costs $5, not $10 or $HOME/x."
+@pytest.mark.parametrize(
+    "text", ["It costs $5, not $10 or $HOME/x.", "US$5 and US$6", "$HOME/$USER", "A$2, A$3 or A$x$"]
+)
+def test_prices_are_not_formulas(text: str) -> None:
+    assert one(text).text == text
+
+
+def test_formulas_beside_letters() -> None:
+    assert one("设$x$为正数, 은 $y$는, the $n$th").text == "设x为正数, 은 y는, the nth"
+
+
+CJK_EMPHASIS = [
+    ("**重要：**请注意，**“术语”**的意思。", "重要：请注意，“术语”的意思。", ["重要：", "“术语”"]),
+    ("**핵심(core)**은 글", "핵심(core)은 글", ["핵심(core)"]),
+    ("これは**「引用」**です", "これは「引用」です", ["「引用」"]),
+    ("ข้อความ**(ตัวหนา)**ต่อ", "ข้อความ(ตัวหนา)ต่อ", ["(ตัวหนา)"]),
+    ("a**(b)**c", "a**(b)**c", []),
+]
+
+
+@pytest.mark.parametrize(("source", "text", "bold"), CJK_EMPHASIS)
+def test_emphasis_beside_letters_that_have_no_spaces(source: str, text: str, bold: list[str]) -> None:
+    assert (one(source).text, styled(one(source), "bold")) == (text, bold)
+
+
+def test_a_link_ends_where_a_chinese_sentence_goes_on() -> None:
+    piece = one("见https://e.org/a，然后 https://e.org/wiki/中文。看https://e.org/b然后 http://e.org/ü")
+    links = ["https://e.org/a", "https://e.org/wiki/中文", "https://e.org/b", "http://e.org/ü"]
+    assert styled(piece, "link") == links
+
+
+def test_a_break_tag_breaks_the_line() -> None:
+    assert one("a<br>b<BR />\n c").text == "a\nb\nc"
+    piece = one("| a |\n|---|\n| b<br/>c |\n")
+    assert piece.text == "a\nb\u2028c"
+
+
+def test_a_row_keeps_the_cells_beyond_its_head() -> None:
+    source = "> | a | b |\n> |---|---|\n> | 40 | | 40 | x \\| y | `z` |\n"
+    piece = one(source)
+    assert piece.text == "a\tb\n40\t\t40\tx | y\tz"
+    for place, character in enumerate(piece.text):
+        origin = source_at(piece.segments, place)
+        assert origin is None or source[origin] == character
+
+
+def test_tasks_footnotes_and_definitions() -> None:
+    source = "- [ ] **a**\n- [x] b\n- [x]c\n1. [X] d\n"
+    assert [(p.marker, p.text) for p in parse(source)] == [
+        ("☐", "a"), ("☑", "b"), ("•", "[x]c"), ("1. ☑", "d"),
+    ]  # fmt: skip
+    assert one("A fact[^1] but [^a-z].").text == "A fact[1] but [^a-z]."
+    notes = parse("[^1]: one\nmore\n[^long]: `two`\n")
+    assert [(p.marker, p.text, p.depth) for p in notes] == [("[1]", "one\nmore", 1), ("[long]", "two", 1)]
+    term, first, second = parse("Term\n: *one*\n: two\n")
+    assert (styled(term, "bold"), first.text, first.depth, second.text) == (["Term"], "one", 1, "two")
+    assert one("time\n:) a").text == "time\n:) a"
 
 
 def test_a_formula_over_several_lines_is_one_paragraph() -> None:
@@ -229,6 +292,64 @@ def test_every_visible_character_comes_from_its_own_character(source: str, befor
                 assert written == character or (written, character) == ("\n", " ")
             assert origin > last
             last = origin
+
+
+@given(documents)
+def test_what_is_shown_is_the_text_of_the_parsers_tokens(source: str) -> None:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.disable(["reference", "html_block", "html_inline"])
+    parser.validateLink = may_open  # type: ignore[method-assign,assignment]
+    shown = "".join(_visible(node) for node in parser.parse(source))
+    assert "".join("".join(piece.text.split()) for piece in parse(source)) == "".join(shown.split())
+
+
+def _visible(node: Node) -> str:
+    if node.children and node.type in ("inline", "image"):
+        return "".join(map(_visible, node.children))
+    return node.content
+
+
+def numbered(text: str) -> str:
+    """`text` with another number of four digits for each @, in order."""
+    numbers = count(1000)
+    return re.sub("@", lambda _: str(next(numbers)), text)
+
+
+INLINE = [
+    "@", "**@**", "*@ **@***", "_@_", "~~@~~", "`@`", "`` ` @ ``", "[@](https://e.org 'T')",
+    "![@](https://e.org)", "<@>", "<b>@</b>", "&lt;@&gt;", "\\*@\\*", "[^@]", "$x_{@}$",
+    "$\\frac{@}{@}y$", "$\\sqrt[@]{@}z$",
+    "\\(@^{@}\\)", "$@", "@<br>@", "重要**「@」**的", "https://e.org/@，", "[@", "]@", "(*@",
+    "@\n@", "@  \n@",
+    "\\begin{cases} @ & @ \\\\[2pt] @ \\end{cases}", "$\\unknown{@}$", "`@", "**@", "~~@", "\t@", "🙂@",
+    "[a]: @", "$\\begin{pmatrix} @ & @ \\\\ @ \\end{pmatrix}^@$", "$@ \\over @$", "[@](javascript:@)",
+]  # fmt: skip
+BLOCKS = [
+    "%s", "# %s", "> %s", "> - %s\n>\n> %s", "- [ ] %s\n- [x] @\n  - %s", "1. %s\n2. %s", "* %s\n\n  %s",
+    "Term %s\n: %s\n: @", "[^@]: %s\n[^n]: @", "```py\n%s\n```", "~~~\n%s", "    %s", "%s\n===",
+    "$$\n@ + @\n$$\n%s", "\\[\n@ \\\\ @\n\\]", "%s\n***\n%s", "<div>%s</div>", "+ %s\n%s", "> > %s\n%s",
+    "| @ | @ |\n|---|:-:|\n| @ | | @<br>@ | @ \\| @ |\n| `@` | **@** |\n\n%s",
+    "@ | @\n--|--\n@ | [@](u) | x | @\n@",
+]  # fmt: skip
+inline_parts = st.lists(st.sampled_from(INLINE), min_size=1, max_size=5).map(" ".join)
+block_parts = st.sampled_from(BLOCKS).flatmap(
+    lambda form: st.tuples(*[inline_parts] * form.count("%s")).map(lambda parts: form % parts)
+)
+
+
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+@given(st.lists(block_parts, min_size=1, max_size=5), st.sampled_from(["\n\n", "\n"]))
+def test_every_number_of_any_markdown_is_shown_once_and_in_order(parts: list[str], between: str) -> None:
+    source = numbered(between.join(parts))
+    splitter = BlockSplitter()
+    blocks = [*splitter.feed(source), *splitter.finish()]
+    pieces = [piece for block in blocks for piece in parse_block(source, block.start, block.end)]
+    shown = "\n".join(f"{piece.marker} {piece.language} {piece.text}" for piece in pieces)
+    written = re.findall(r"\d{4}", source)
+    assert re.findall(r"\d{4}", unicodedata.normalize("NFKC", shown)) == written
+    copied = unicodedata.normalize("NFKC", selected_text(pieces, everything(pieces)))
+    if not any(piece.language for piece in pieces):
+        assert re.findall(r"\d{4}", copied) == written
 
 
 @given(documents)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.richtext.markdown.token_table import TokenTable
+from app.richtext.markdown.token_table import TokenTable, shown_origin
+from core.events import Origin, Token
 from tests.app.chat.written import token, tokens_of
 
 texts = st.lists(st.sampled_from(["", "a", " word", "\n\n", "🙂", "日本", "  "]), max_size=30)
@@ -46,3 +47,24 @@ def test_steps_are_counted() -> None:
     table.extend(tokens_of("Only{ the| duty^ master} can"))
     assert table.steps == 3
     assert table.in_step(2) == 3
+
+
+def test_a_bonus_is_what_came_with_an_accepted_token() -> None:
+    """A wall of amber stood on open answers: the one token after a rejected draft was called free."""
+    given: list[tuple[Origin, int]] = [
+        ("normal", 1),
+        ("bonus", 2),  # its draft was rejected entirely
+        ("bonus", 3),
+        ("accepted", 4),
+        ("accepted", 4),
+        ("bonus", 4),
+        ("bonus", 5),
+    ]
+    table = TokenTable()
+    tokens = [Token("r", 1, " w", origin, step, at, 1, 3) for at, (origin, step) in enumerate(given)]
+    for each in tokens:  # one by one, as they may come
+        table.extend([each])
+    shown = [table.origin_of(at) for at in range(len(tokens))]
+    assert shown == ["normal", "normal", "normal", "accepted", "accepted", "bonus", "normal"]
+    assert table[1].origin == "bonus"  # the record keeps the worker's name
+    assert shown_origin(tokens[5], None) == "normal"

@@ -71,6 +71,15 @@ def test_an_unknown_chat_is_refused() -> None:
         Chats().select("nowhere")
 
 
+def test_what_waits_to_be_sent_in_a_file_becomes_a_draft() -> None:
+    """A file must not ask anything of the model."""
+    chats = Chats(lambda: NOON)
+    chat = Conversation("c", NOON).ask("t", Message("user", "One")).with_draft(Message("user", "Three"))
+    added = chats.add(chat.with_queued([Message("user", "Two")]))
+    assert (added.queued, added.draft.content) == ((), "Two\n\nThree")
+    assert chats.queued() == ()
+
+
 def test_a_branch_takes_the_settings_along_and_leaves_drafts() -> None:
     chats = Chats(lambda: NOON)
     asked(chats, "One")
@@ -96,6 +105,8 @@ def test_only_the_latest_conversations_are_held() -> None:
     for chat_id in ids:
         assert chats.get(chat_id).turns
     assert len(archive.loaded) >= 8
+    # Looking at a chat, as an export does, lets the one before go as well.
+    assert len(chats._held) <= 5
     assert chats.open.id == ids[-1]
 
 

@@ -55,3 +55,29 @@ def test_a_map_that_was_given_up_goes() -> None:
     sparse = replace(sparse, effective=replace(sparse.effective, reading="sparse"))
     assert chat.finish("t1", sparse).turn("t1").answer.reading == read_map(0)
     assert chat.finish("t1", dense).turn("t1").answer.reading is None
+
+
+def test_each_answer_has_the_map_of_what_had_been_read_by_then() -> None:
+    chat = Conversation("c", datetime(2026, 1, 1))
+    chat = chat.ask("t1", Message("user", "One", (A,))).read("t1", read_map(0, 0))
+    chat = chat.ask("t2", Message("user", "Two"))
+    later = read_map(0, 0, 0)
+    chat = chat.ask("t3", Message("user", "Three", (B,))).read("t3", later)
+    assert documents(chat, "t1")[0].reading == read_map(0, 0)
+    assert documents(chat, "t2")[0].reading == read_map(0, 0)  # it read on from there
+    assert documents(chat, "t3")[0].reading == documents(chat)[0].reading == later
+    assert documents(chat, "t1")[1].reading is None
+
+
+def test_an_attachment_without_a_passage_on_its_map_was_skipped() -> None:
+    chat = Conversation("c", datetime(2026, 1, 1))
+    chat = chat.ask("t1", Message("user", "One", (A, B))).read("t1", read_map(0, 0))
+    assert documents(chat)[1].reading == read_map(0, 0)
+
+
+def test_an_answer_that_had_everything_ends_the_maps_before_it() -> None:
+    chat = Conversation("c", datetime(2026, 1, 1))
+    chat = chat.ask("t1", Message("user", "One", (A,))).read("t1", read_map(0, 0))
+    chat = chat.ask("t2", Message("user", "Two")).finish("t2", finished("t2"))
+    assert documents(chat)[0].reading is None
+    assert documents(chat, "t1")[0].reading is not None

@@ -30,7 +30,7 @@ def test_only_what_is_bound_shows(qtbot: QtBot) -> None:
     assert shown(window) == {}
     actions.bind({"tint": lambda: calls.append("tint"), "lab": lambda: calls.append("lab")})
     names = {title: [name for name in ids if name] for title, ids in shown(window).items()}
-    assert names == {"&View": ["tint"], "&Window": ["lab"]}
+    assert names == {"&View": ["tint"], "&Performance": ["lab"]}
     actions["tint"].trigger()
     assert calls == ["tint"]
     with pytest.raises(ValueError, match="tint is bound already"):

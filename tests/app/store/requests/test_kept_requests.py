@@ -257,6 +257,50 @@ def test_what_a_full_disk_did_not_take_is_kept_once_it_does(
     assert kept.close()
 
 
+def test_the_writer_survives_a_folder_that_refuses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended at the first `OSError`: what came later was lost without a word."""
+    monkeypatch.setattr(kept_requests, "_RETRY_S", 0.05)
+    told: list[StoreError | None] = []
+    home = tmp_path / "home"
+    home.write_text("a file where the folder should be")
+    kept = opened(home)
+    kept.listen(told.append)
+    kept.add(request_of(0))
+    until(lambda: bool(told))
+    assert told[0] is not None
+    assert "File exists" in told[0].hint
+    home.unlink()
+    until(lambda: told[-1] is None)
+    kept.add(request_of(1))
+    assert len(kept.records()) == 2
+    kept.erase_all()
+    assert kept.records() == ()
+    assert kept.close()
+    assert len(told) == 2
+
+
+def test_the_writer_survives_a_job_that_fails_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_requests, "_RETRY_S", 0.05)
+    told: list[StoreError | None] = []
+    kept = opened(tmp_path)
+    kept.listen(told.append)
+
+    def broken(store: object) -> None:
+        raise RuntimeError("a bug in a job")
+
+    kept._do(broken)
+    until(lambda: told[-1:] == [None])
+    assert told[0] is not None
+    assert "a bug in a job" in told[0].hint
+    kept.add(request_of(1))
+    assert len(kept.records()) == 1
+    assert kept.close()
+
+
 def test_without_a_folder_nothing_is_kept() -> None:
     kept = KeptRequests(None)
     kept.add(request_of(1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from app.windows.models.facts import (
     family_colors,
     fit_facts,
     is_hub_name,
+    local_path,
     memory_parts,
     rows,
     suggestions,
@@ -103,6 +105,11 @@ def test_drafts_are_offered_with_the_reason_where_they_cannot() -> None:
         ("new", False, strings.STILL_COMING),
     ]
     assert [each.why for each in drafts(SMALL, state(SMALL, LARGE), 8192)] == [strings.LARGER]
+    twin = entry("twin", "alpha", 1, 0.5)
+    assert [each.why for each in drafts(SMALL, state(SMALL, twin), 8192)] == [strings.AS_LARGE]
+    for state_of, why in (("failed", "The download failed"), ("paused", "The download is paused")):
+        ended = state(SMALL, downloads=(DownloadProgress("owner/new", state_of, 1, GIB),))
+        assert [each.why for each in drafts(SMALL, ended, 8192)] == [why]
     tight = state(LARGE, MIDDLE, limit_gib=11)
     assert [(each.usable, each.why) for each in drafts(LARGE, tight, 8192)] == [
         (False, strings.TOO_LARGE_BESIDE)
@@ -130,6 +137,8 @@ def test_the_largest_that_fit_are_suggested_and_one_to_draft() -> None:
     found = suggestions(state(limit_gib=8, suggested=offered), 8192)
     assert [each.name for each in found] == ["other", "middle", "small"]
     assert {each.standing for each in found} == {"on-the-hub"}
+    found = suggestions(state(limit_gib=8, suggested=offered), 8192, " MID")
+    assert [each.name for each in found] == ["middle"]
     coming = (DownloadProgress("owner/middle", "running"),)
     found = suggestions(state(SMALL, limit_gib=8, suggested=offered, downloads=coming), 8192)
     assert [each.name for each in found] == ["other"]
@@ -149,3 +158,21 @@ def test_families_have_colours_that_mean_nothing_else() -> None:
 )
 def test_hub_names(text: str, is_name: bool) -> None:
     assert is_hub_name(text) is is_name
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("/models/Qwen3-4B", "/models/Qwen3-4B"),
+        ('"/models/my model"', "/models/my model"),
+        ("file:///models/my%20model", "/models/my model"),
+        ("~", str(Path.home())),
+        ("~/models", str(Path.home() / "models")),
+        ("./models/q", str(Path.cwd() / "models" / "q")),
+        ("owner/name", ""),
+        ("qwen 4b", ""),
+        ("", ""),
+    ],
+)
+def test_a_path_is_no_name_for_the_hub(text: str, path: str) -> None:
+    assert local_path(text) == path

@@ -28,6 +28,8 @@ def test_a_name_that_only_one_has_stays_as_it_is() -> None:
         ([model("a/q", gib=2), model("b/q", gib=3)], ["2.0 GB", "3.0 GB"]),
         ([model("mlx-community/q"), model("Qwen/q")], ["mlx-community", "Qwen"]),
         ([model("/home/me/old/q"), model("/home/me/new/q")], ["old", "new"]),
+        ([model("/home/me/models/mine"), model("starter")], ["mine", "starter"]),
+        ([model("/home/me/models/one"), model("/home/me/models/two")], ["one", "two"]),
         ([model("/home/me/old/4/q"), model("/home/me/new/4/q")], ["old/4", "new/4"]),
         ([model("starter"), model("Qwen/q")], ["starter", "Qwen"]),
         # One difference for all of them: two of three in 4 bits are not told apart by that.

@@ -25,7 +25,7 @@ def bench(folder: Path, out: Path, *more: str) -> int:
     return main(
         [
             *("bench", "prefill", "--model", str(folder), "--out", str(out), "--tokens", "2500"),
-            *("--pairs", "2", "--draft-layers", "1", "--score-layers", "1", "--keep", "20,100", *more),
+            *("--pairs", "2", "--draft-layers", "1", "--keep", "20,100", *more),
         ]
     )
 
@@ -37,8 +37,6 @@ def test_results_and_report(folder: Path, tmp_path: Path, capsys: pytest.Capture
     cells = {(cell["scorer"], cell["keep_pct"]): cell for cell in results["cells"]}
     assert set(cells) == {
         ("lexical", 20.0),
-        ("early-layers", 20.0),
-        ("fusion", 20.0),
         ("draft-model", 20.0),
         ("lexical", 100.0),
     }
@@ -107,8 +105,8 @@ def cell(scorer: str, keep: float, ratio: float, target: float, ran: str = "spar
 
 def test_verdicts() -> None:
     """Predicted at keep 20 with r 0.05: 4.0."""
-    assert cell("early-layers", 20.0, 3.6, 3.5).predicted == pytest.approx(4.0)
-    assert cell("early-layers", 20.0, 3.6, 3.5).met
-    assert not cell("early-layers", 20.0, 3.6, 3.7).met
-    assert not cell("early-layers", 20.0, 3.3, 0.0).met
-    assert not cell("early-layers", 20.0, 3.6, 3.5, "dense").met
+    assert cell("lexical", 20.0, 3.6, 3.5).predicted == pytest.approx(4.0)
+    assert cell("lexical", 20.0, 3.6, 3.5).met
+    assert not cell("lexical", 20.0, 3.6, 3.7).met
+    assert not cell("lexical", 20.0, 3.3, 0.0).met
+    assert not cell("lexical", 20.0, 3.6, 3.5, "dense").met

@@ -46,7 +46,9 @@ def message() -> Message:
 
 
 def every(loaded: LoadedModel, keep: float = 20.0) -> dict[str, Reader]:
-    settings = assign_all(Settings(), [("prefill.keep_pct", keep), ("prefill.score_layers", 1)]).prefill
+    # The toy's tokens are characters: a sentence is most of its context.
+    values = [("prefill.keep_pct", keep), ("prefill.passages", "fixed")]
+    settings = assign_all(Settings(), values).prefill
     return {
         reader.name: reader
         for reader in readers([*READERS, *(f"{name}-true" for name in READERS)], loaded, settings, loaded)

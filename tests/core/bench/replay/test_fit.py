@@ -12,10 +12,10 @@ import pytest
 
 from core.bench.replay.fit import DRAFTED, _leaves, collect, log_loss, newton
 from core.cli import main
-from core.drafting.evidence.calibration import WEIGHTS, Calibration, Weights
-from core.drafting.evidence.evidence import Evidence
+from core.drafting.calibration import WEIGHTS, Calibration, Weights
+from core.drafting.evidence import Evidence
 from core.rehearsal.streams import Stream, write_streams
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
+from core.tables.gram_count import GramCounter, Pruning
 
 
 def streams() -> list[Stream]:
@@ -37,9 +37,9 @@ def test_features_times_weights_are_the_log_odds() -> None:
     evidence.read(stream.prompt)
     expected: list[float] = []
     for place, token in enumerate(stream.out):
-        expected += evidence.weighed(evidence.position())[0].values()
-        evidence.hear(token, ())
-        evidence.hear_top([stream.tops[place]])
+        expected += evidence.log_odds_of_guesses(evidence.position())[0].values()
+        evidence.observe(token, ())
+        evidence.observe_ranking([stream.tops[place]])
     assert guesses.features @ weights == pytest.approx(expected)
     assert guesses.came.sum() > 10
 
@@ -74,13 +74,13 @@ def test_guesses_behind_a_draft_are_those_of_assumed_places() -> None:
     for place, token in enumerate(stream.out):
         position = evidence.position()
         for ahead in range(place, min(place + 4, len(stream.out) - 1)):
-            odds = evidence.weighed(position)[0].get(stream.out[ahead], -9.0)
+            odds = evidence.log_odds_of_guesses(position)[0].get(stream.out[ahead], -9.0)
             if 1 / (1 + math.exp(-odds)) < DRAFTED:
                 break
             position = evidence.after(position, stream.out[ahead])
-            expected += evidence.weighed(position)[0].values()
-        evidence.hear(token, ())
-        evidence.hear_top([stream.tops[place]])
+            expected += evidence.log_odds_of_guesses(position)[0].values()
+        evidence.observe(token, ())
+        evidence.observe_ranking([stream.tops[place]])
     assert len(expected) > 5
     # The length's weight grows with the guesses that are assumed; that part is no feature of its own.
     assert len(guesses.features) == len(expected)

@@ -17,8 +17,7 @@ from core.bench.replay.reliability import worst_error
 from core.bench.replay.replay import replay, replay_stream
 from core.cli import main
 from core.decoding.planner import Planner
-from core.drafting.draft import Draft
-from core.drafting.off import OffDrafter
+from core.drafting.draft import Draft, OffDrafter
 from core.drafting.registry import DRAFTERS
 from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams, write_streams

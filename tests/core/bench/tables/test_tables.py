@@ -24,17 +24,16 @@ from core.bench.tables.table_report import TableResults
 from core.bench.tables.tables import run
 from core.bench.truncated import rounded_copy, without_layers
 from core.cli.bench.tables import add_arguments as tables_arguments
-from core.drafting.tables.frozen_table import FrozenTable
+from core.drafting.follower_tables import FrozenTable
 from core.engine.engine import Engine
 from core.errors import RequestError
 from core.events import Generate
 from core.models.loader import load
 from core.rehearsal.streams import Stream, write_streams
 from core.settings import Settings, assign, assign_all
-from core.tables.prebuilt.built import built_dir, texts_path
-from core.tables.prebuilt.frozen_file import save_frozen
-from core.tables.prebuilt.gram_count import GramCounter, Pruning
-from core.tables.prebuilt.gram_file import save_grams
+from core.tables.gram_count import GramCounter, Pruning
+from core.tables.prebuilt import built_dir, texts_path
+from core.tables.prebuilt_files import save_frozen, save_grams
 
 RNG = random.Random(4)
 STREAMS = [

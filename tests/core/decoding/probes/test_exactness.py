@@ -156,7 +156,7 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("place", ["cache", "hidden", "logits"])
 def test_a_rare_difference_is_found_wherever_it_is(place: str, few_rows: None) -> None:
     found = compared(Faulty(place, 3, 50))
-    assert found.exact_width == 2, found.words
+    assert found.exact_width == 2, found.summary
     assert found.is_complete
     assert (found.noise > 0) == (place == "logits")
 
@@ -165,17 +165,17 @@ def test_a_model_without_a_difference_is_exact_and_says_on_how_many_rows(few_row
     found = compared(Faulty("none"))
     assert found.exact_width == WIDTHS[-1]
     assert found.rows >= 96 * len(WIDTHS)
-    assert f"{found.rows:,} compared rows" in found.words
+    assert f"{found.rows:,} compared rows" in found.summary
     assert found.noise == 0.0
 
 
 def test_nothing_is_promised_before_enough_rows() -> None:
     few = Profile("k", "m", tuple(WidthRows(width, LEAST_ROWS - 1) for width in WIDTHS))
     assert exactness("exact", few).width_limit == 1
-    assert f"{few.rows:,} of {LEAST_ROWS * len(WIDTHS):,} rows" in few.words
+    assert f"{few.rows:,} of {LEAST_ROWS * len(WIDTHS):,} rows" in few.summary
     enough = Profile("k", "m", tuple(WidthRows(width, LEAST_ROWS) for width in WIDTHS))
     assert exactness("exact", enough).width_limit == WIDTHS[-1]
-    one = enough.compared(6, 3, identical=False)
+    one = enough.with_comparison(6, 3, identical=False)
     assert exactness("exact", one).width_limit == 5
     assert one.is_complete
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 import core.engine.machine_profile as machine_profile
 from core.decoding.planner import Planner
 from core.decoding.probes.exactness import machine_key
-from core.decoding.probes.verdict import load_verdict
+from core.decoding.probes.trials import load_verdict
 from core.decoding.probes.width_cost import (
     WIDTHS,
     ContextCost,
@@ -28,7 +28,7 @@ from core.decoding.probes.width_cost import (
     save_profile,
     why_unreliable,
 )
-from core.decoding.top_ids import top_ids
+from core.decoding.sampling import top_ids
 from core.drafting.draft import Draft
 from core.drafting.gate import default_cost
 from core.engine.engine import Engine

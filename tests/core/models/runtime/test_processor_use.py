@@ -1,4 +1,4 @@
-"""ProcessorUse: what others take is told from what this process takes."""
+"""ProcessorUse: the load of other programs without that of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from core.models.runtime.processor_use import ProcessorSample, ProcessorUse, busy_ticks, read_use
+from core.models.runtime.blas_threads import ProcessorSample, ProcessorUse, busy_ticks, read_use
 
 LINES = [
     "cpu  500 500 500 500 0 0 0 0 0 0",

@@ -1,4 +1,4 @@
-"""ThreadChoice on a simulated machine: the right number beside others, nothing lost without them."""
+"""ThreadChoice on a simulated machine: the right number of threads with and without other programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.models.runtime.thread_choice import ThreadChoice
+from core.models.runtime.blas_threads import ThreadChoice
 
 _LOOK_S = 0.3
 

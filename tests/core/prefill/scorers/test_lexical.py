@@ -7,9 +7,12 @@ import time
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from core.prefill.plan import unclear
-from core.prefill.scorers.lexical import clearness, lexical_scores, rarest_shared_word
+from core.prefill.layout import Passages, unknown_layout
+from core.prefill.scorers import lexical
+from core.prefill.scorers.lexical import lexical_scores, rarest_shared_word, words_of
+from core.settings.prefill import Prefill
 
 FILLER = ["Ġthe", "Ġriver", "Ġruns", "Ġslow", "ly", "Ġpast", "Ġa", "Ġtown", ",", "Ġand", "Ġit", "Ġis", "."]
 PASSAGE = 32
@@ -19,7 +22,13 @@ def scored(document: list[str], question: list[str]) -> np.ndarray:  # type: ign
     pieces = [*document, *question]
     asks = np.zeros(len(pieces), dtype=np.bool_)
     asks[len(document) :] = True
-    return lexical_scores(pieces, asks, PASSAGE)[::PASSAGE]
+    return lexical_scores(words_of(pieces), asks, passages_of(asks))
+
+
+def passages_of(asks: np.ndarray) -> Passages:  # type: ignore[type-arg]
+    """Of `PASSAGE` tokens each; `asks` says which ones ask."""
+    prompt = replace(unknown_layout(len(asks)), question=asks)
+    return prompt.passages(0, len(asks), Prefill(passages="fixed", passage_tokens=PASSAGE))
 
 
 def filler(count: int, seed: int = 0) -> list[str]:
@@ -140,9 +149,10 @@ def stands_out(language: str, request: str) -> bool:
     pieces = [f"Ġ{word}" for sentence in sentences for word in sentence.split()]
     asked = [f"Ġ{word}" for word in request.split()]
     question = np.arange(len(pieces) + len(asked)) >= len(pieces)
-    found = [*pieces, *asked]
-    rarest = rarest_shared_word(found, question, PASSAGE, lambda word: 0.0 if word in COMMON else 1.0)
-    return not unclear(clearness(found, question, PASSAGE), rarest)
+    found = words_of([*pieces, *asked])
+    return lexical.stands_out(
+        found, question, passages_of(question), lambda word: 0.0 if word in COMMON else 1.0
+    )
 
 
 # As an English tokenizer has it.
@@ -183,7 +193,7 @@ def test_requests_for_the_whole_stand_out_nowhere(language: str, request_: str) 
 def rarest(document: str, question: str, ranks: dict[str, float]) -> float:
     pieces = [f"Ġ{word}" for word in f"{document} {question}".split()]
     asks = np.arange(len(pieces)) >= len(document.split())
-    return rarest_shared_word(pieces, asks, PASSAGE, lambda word: ranks.get(word, 1.0))
+    return rarest_shared_word(words_of(pieces), asks, passages_of(asks), lambda word: ranks.get(word, 1.0))
 
 
 def test_the_rarest_word_that_both_have_counts() -> None:

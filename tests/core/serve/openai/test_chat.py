@@ -6,7 +6,7 @@ import re
 
 from msgspec.structs import replace
 
-from core.serve.openai.models import is_called, model_id
+from core.serve.openai.models import is_called, model_id, shape
 from tests.core.serve.served import CHAT, Served
 
 
@@ -84,15 +84,37 @@ def test_what_the_worker_refuses_gets_a_status_of_its_own(served: Served) -> Non
         assert reply.status == 400
         assert reply.error["code"] == "context_length_exceeded"
         assert reply.error["type"] == "invalid_request_error"
-        assert "tokens" in reply.error["message"]
+        assert re.search(r"maximum context length is \d+ tokens", reply.error["message"])
 
 
-def test_the_loaded_model_answers_to_its_name_alone(served: Served) -> None:
+def test_the_loaded_model_answers_to_any_name(served: Served) -> None:
     for name in ("toy", "TOY", "openai/toy"):
-        assert served.chat(model=name, max_tokens=1).json["model"] == "toy"
-    reply = served.chat(model="gpt-5")
-    assert (reply.status, reply.error["param"], reply.error["code"]) == (404, "model", "model_not_found")
-    assert "toy" in reply.error["message"]
+        reply = served.chat(model=name, max_tokens=1).json
+        assert (reply["model"], reply["draftlight"]["changes"]) == ("toy", [])
+    for name in ("gpt-5", "claude-sonnet-4-5-20250929"):
+        reply = served.chat(model=name, max_tokens=1).json
+        [named] = reply["draftlight"]["changes"]
+        assert reply["model"] == "toy"
+        assert (named["setting"], named["asked"], named["used"]) == ("model", name, "toy")
+
+
+def test_a_listed_model_says_what_clients_of_other_servers_read(served: Served) -> None:
+    toy = served.answers.gate.model
+    assert toy is not None
+    [model] = served.ask("GET", "/v1/models").json["data"]
+    for name in ("context_length", "max_context_length", "loaded_context_length", "max_model_len"):
+        assert model[name] == toy.context_tokens
+    assert (model["state"], model["top_provider"]["context_length"]) == ("loaded", toy.context_tokens)
+    assert {"tools", "tool_use", "json_schema"} <= {*model["capabilities"]}
+    assert {"tools", "structured_outputs"} <= {*model["supported_parameters"]}
+    assert "thinking" not in model["capabilities"]
+    thinking = shape(replace(toy, thinks=True), 0)
+    assert "thinking" in thinking["capabilities"]
+    assert "reasoning" in thinking["supported_parameters"]
+    anthropic = {"anthropic-version": "2023-06-01"}
+    listed = served.ask("GET", "/v1/models", headers=anthropic).json
+    assert (listed["first_id"], listed["has_more"], listed["data"][0]["type"]) == ("toy", False, "model")
+    assert served.ask("GET", "/v1/models/toy", headers=anthropic).json["type"] == "model"
 
 
 def test_a_model_is_called_by_its_id_its_name_or_as_it_was_loaded(served: Served) -> None:

@@ -254,7 +254,7 @@ def test_what_cannot_change_the_answer_is_taken(served: Served, fields: dict[str
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"background": True}, "background"),
         ({"input": []}, "input"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].id"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0].type"),
         ({"input": [{"role": "tool", "content": "x"}]}, "input[0].role"),
         ({"tools": [{**TOOL, "type": 7}]}, "tools[0].type"),

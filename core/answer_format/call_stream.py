@@ -1,0 +1,278 @@
+"""CallStream: the first call of a section while it is written, as JSON that only grows.
+
+`read_calls` reads a section when it is complete. A call that writes a file takes a minute until then, so its
+name and the beginning of its arguments are given as soon as they are certain. What `CallStream` cannot follow
+(Python calls, arguments inside a string, values that are not JSON) waits for the end of the section.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from core.answer_format.calls import Tool, compiled, declared_name, tool_schema, typed_by, value_end_of
+from core.answer_format.schema import is_text_only
+from core.answer_format.syntaxes import Json, Named, Syntax, Tagged
+from core.answer_format.values import (
+    BrokenValueError,
+    UnfinishedValueError,
+    read_value,
+    skip_space,
+    unescaped,
+)
+
+# A call whose arguments have not begun after these characters is not followed.
+_HEAD_CHARACTERS = 400
+# Longer than any text that ends a value.
+_END_CHARACTERS = 64
+_JSON_HEAD = re.compile(
+    r'\s*(?:```(?:json|tool_call)?\s*)?\[?\s*\{\s*(?:"(?:tool_call_)?id"\s*:\s*"[^"\\]*"\s*,\s*)?'
+    r'"(?:tool_)?name"\s*:\s*"(?P<name>[^"\\]+)"\s*,\s*"(?:arguments|parameters|args|input)"\s*:\s*(?=\{)'
+)
+_BODY_BEGUN = re.compile(r'\{\s*"(?!name")(?:[^"]{5,}|[^"]{0,4}"\s*:)')
+_PLAIN = re.compile(r'[^"\\]*')
+_WORD = re.compile(r"[-+.\w]+")
+
+
+class CallStream:
+    """`name` is set once the call has begun.
+
+    `add` takes the section's text from its first mark on, or, with a `body_of`, the arguments of the call of
+    that name. `is_complete`: the arguments that were given are a whole JSON object.
+    """
+
+    def __init__(self, syntax: Syntax | None, tools: Sequence[Tool], body_of: str = "") -> None:
+        self.name = ""
+        self.given = ""
+        self._syntax = syntax
+        self._tools = tools
+        self._body_of = body_of
+        self._reader: _JsonArguments | _TaggedArguments | None = None
+        self._is_lost = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the arguments have ended."""
+        return self._reader is not None and self._reader.is_complete
+
+    def add(self, text: str) -> str:
+        """More of the arguments; `text` is all of the section so far."""
+        if self._reader is None and not self._is_lost:
+            self._begin(text)
+        if self._reader is None or self._is_lost:
+            return ""
+        try:
+            more = self._reader.add(text)
+        except BrokenValueError:
+            self._is_lost = True
+            more = self._reader.taken()
+        self.given += more
+        return more
+
+    def _begin(self, text: str) -> None:
+        found = self._head(text)
+        if found is None:
+            self._is_lost = len(text) > _HEAD_CHARACTERS
+            return
+        name, reader = found
+        declared = declared_name(name, self._tools)
+        if declared is None:
+            self._is_lost = True
+        else:
+            self.name, self._reader = declared, reader
+
+    def _head(self, text: str) -> tuple[str, _JsonArguments | _TaggedArguments] | None:
+        """The name of the call, and a reader of its arguments; None if they have not begun."""
+        if self._body_of:
+            at = skip_space(text, 0)
+            # Some models write the name again: `{"name": …, "args": {…}}`.
+            return (self._body_of, _JsonArguments(at)) if _BODY_BEGUN.match(text, at) else None
+        if self._syntax is None:
+            return None
+        begin = next((begin for begin, _ in self._syntax.marks if text.startswith(begin)), "")
+        if not begin:
+            return None  # what follows decides whether it is a call
+        for form in self._syntax.forms:
+            if isinstance(form, Json) and (match := _JSON_HEAD.match(text, len(begin))):
+                return match["name"], _JsonArguments(match.end())
+            if isinstance(form, Named) and (match := compiled(form.head).search(text)):
+                at = skip_space(text, match.end())
+                if text.startswith("{", at):
+                    return match["name"], _JsonArguments(at)
+            if isinstance(form, Tagged) and (match := compiled(form.head).search(text)):
+                key = compiled(form.key).match(text, skip_space(text, match.end()))
+                if key and key.end() < len(text):
+                    return match["name"], _TaggedArguments(match.end(), match["name"], form, self._tools)
+        return None
+
+
+class _JsonArguments:
+    """A JSON object from `at` on, as `json.dumps` writes it. Raises `BrokenValueError` for anything else."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+        self._made: list[str] = []
+        self._open: list[str] = []  # the closing brackets that are due
+        self._expects = "value"  # "key", "colon", "comma"
+        self._quoted = False
+        self._comma = False
+        self.is_complete = False
+
+    def taken(self) -> str:
+        """What was made since the last call."""
+        made, self._made = "".join(self._made), []
+        return made
+
+    def add(self, text: str) -> str:
+        while self._at < len(text) and not self.is_complete and self._step(text):
+            pass
+        return self.taken()
+
+    def _step(self, text: str) -> bool:
+        """Read one piece; returns whether there was a whole one."""
+        if self._quoted:
+            return self._string(text)
+        self._at = skip_space(text, self._at)
+        if self._at >= len(text):
+            return False
+        one = text[self._at]
+        if self._open and one == self._open[-1] and self._expects != "colon":
+            self._close(one)
+        elif self._expects == "comma" and one == ",":
+            self._comma, self._expects = True, "key" if self._open[-1] == "}" else "value"
+        elif self._expects == "colon" and one == ":":
+            self._made.append(": ")
+            self._expects = "value"
+        elif self._expects in ("key", "value") and one == '"':
+            self._put('"')
+            self._quoted = True
+        elif self._expects == "value" and one in "{[":
+            self._put(one)
+            self._open.append("}" if one == "{" else "]")
+            self._expects = "key" if one == "{" else "value"
+        elif self._expects == "value" and (word := _WORD.match(text, self._at)):
+            if word.end() == len(text):
+                return False
+            try:
+                value, end = read_value(text, self._at)
+            except UnfinishedValueError as error:
+                raise BrokenValueError(word[0]) from error
+            self._put(json.dumps(value, ensure_ascii=False))
+            self._at, self._expects = end, "comma"
+            return True
+        else:
+            raise BrokenValueError(f"{one} at {self._at}")
+        self._at += 1
+        return True
+
+    def _put(self, text: str) -> None:
+        self._made.append(f", {text}" if self._comma else text)
+        self._comma = False
+
+    def _close(self, bracket: str) -> None:
+        self._made.append(bracket)
+        self._open.pop()
+        self._comma, self._expects, self.is_complete = False, "comma", not self._open
+
+    def _string(self, text: str) -> bool:
+        end = _PLAIN.match(text, self._at).end()  # type: ignore[union-attr]
+        self._made.append(_inside(text[self._at : end]))
+        self._at = end
+        if end >= len(text):
+            return False
+        if text[end] == '"':
+            self._made.append('"')
+            self._at, self._quoted = end + 1, False
+            self._expects = "colon" if self._expects == "key" else "comma"
+            return True
+        try:
+            value, self._at = unescaped(text, end)
+        except UnfinishedValueError:
+            return False
+        self._made.append(_inside(value))
+        return True
+
+
+class _TaggedArguments:
+    """Tagged parameters from `at` on; those that can only be text are given while they are written."""
+
+    def __init__(self, at: int, name: str, form: Tagged, tools: Sequence[Tool]) -> None:
+        self._at = at
+        self._schema = tool_schema(name, tools)
+        self._key, self._tail = compiled(form.key), compiled(form.tail)
+        self._any_end = compiled(form.value_end)
+        self._end = value_end_of(form)
+        self._parameter: re.Match[str] | None = None
+        self._is_text = False
+        self._made: list[str] = ["{"]
+        self._has_some = False
+        self.is_complete = False
+
+    def taken(self) -> str:
+        """What was made since the last call."""
+        made, self._made = "".join(self._made), []
+        return made
+
+    def add(self, text: str) -> str:
+        while not self.is_complete and self._step(text):
+            pass
+        return self.taken()
+
+    def _step(self, text: str) -> bool:
+        if self._parameter is None:
+            return self._next_parameter(text)
+        closing = self._end.search(text, self._at)
+        # `$` may end a value; the end of the text so far is not the end of the answer.
+        if closing is None or skip_space(text, closing.end()) >= len(text):
+            if self._is_text:
+                self._take_text(text, self._certain(text))
+            return False
+        if self._is_text:
+            self._take_text(text, closing.start())
+            self._made.append('"')
+        else:
+            value = typed_by(self._parameter, text[self._at : closing.start()], self._schema)
+            self._made.append(json.dumps(value, ensure_ascii=False))
+        self._at, self._parameter = closing.end(), None
+        return True
+
+    def _certain(self, text: str) -> int:
+        """Where the end of the value may begin."""
+        for found in self._any_end.finditer(text, self._at):
+            # More text than any tag has follows this one: it is a part of the value.
+            if skip_space(text, found.end()) + _END_CHARACTERS > len(text):
+                return found.start()
+        return len(text) - _END_CHARACTERS
+
+    def _next_parameter(self, text: str) -> bool:
+        at = skip_space(text, self._at)
+        parameter = self._key.match(text, at)
+        if parameter is not None:
+            if parameter.end() >= len(text):
+                return False  # a line break may belong to it
+            key = parameter["key"].strip()
+            self._made.append(f"{', ' if self._has_some else ''}{json.dumps(key, ensure_ascii=False)}: ")
+            self._parameter, self._at, self._has_some = parameter, parameter.end(), True
+            written = parameter.groupdict().get("type")
+            self._is_text = (
+                is_text_only(key, self._schema) if written is None else written in ("string", "true")
+            )
+            if self._is_text:
+                self._made.append('"')
+            return True
+        closed = self._tail.match(text, at)
+        if closed is not None and closed.end() > at:
+            self._made.append("}")
+            self.is_complete = True
+        return False
+
+    def _take_text(self, text: str, end: int) -> None:
+        if end > self._at:
+            self._made.append(_inside(text[self._at : end]))
+            self._at = end
+
+
+def _inside(text: str) -> str:
+    """`text` as it is written between the quotes of a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]

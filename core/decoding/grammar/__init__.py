@@ -1,1 +1,0 @@
-"""Grammars of answers: compiled for a model's tokenizer, walked along the tokens of an answer."""

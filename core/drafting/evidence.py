@@ -1,0 +1,479 @@
+"""Evidence: all sources combined into weighed guesses of the next token at one position.
+
+Sources, in this order: what followed the suffixes of the text (longest first, at most `_MAX_CONTEXTS` of
+them), the token at the copy cursor, the target's ranking after the same token, tokens that it ranked high
+recently without emitting them, the family's prebuilt table, and its n-gram table. The longest context in
+which a token was seen gives its base log-odds; the other sources add to them or add new guesses.
+
+A *position* is the end of the text, or follows guesses that are assumed to be right. The evidence at an
+assumed position is what it will be if the guesses are accepted, so one calibration serves every depth of a
+draft.
+
+Invariant: guesses are ordered by probability, no token occurs twice, and the probabilities sum to at most 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from core.drafting.calibration import (
+    LEARNED_KIND,
+    REMEMBERED_KIND,
+    Calibration,
+    Weights,
+    kind_of,
+    log2_1,
+    logit,
+)
+from core.drafting.suffix_index import ABSENT, ROOT, SuffixIndex
+from core.drafting.table_evidence import Learned, Remembered, TableCursor, TokenProbabilities
+
+# Contexts looked up per position, and followers considered in each; of a context with more followers only the
+# newest one counts. Both bound the work per position, whatever the text.
+_MAX_CONTEXTS = 6
+_MAX_FOLLOWERS = 12
+# Ranks of the target's rankings from which new guesses are taken.
+_NEW_AFTER = 4
+_NEW_PASSED = 3
+_NEW_PASSED_BEFORE = 1
+# Guesses taken from the prebuilt table alone.
+_NEW_LEARNED = 4
+# Last tokens with which the prebuilt table is looked up.
+TAIL_TOKENS = 4
+# The lowest kind of guesses seen in the session, and the highest kind that a ranking after the last token
+# modifies.
+_SEEN_KIND = kind_of(1, False)
+_SHORT_KIND = kind_of(2, True)
+# Most probable guesses that are normalised together, and of these the ones that the calibration learns from.
+_NORMALISED = 8
+_LEARNED = 4
+
+_NO_CURSOR = TableCursor(None, 0)
+
+_second = itemgetter(1)
+
+
+class DraftPosition(NamedTuple):
+    """A position to guess at.
+
+    - `state`, `matched`: the longest suffix in the index, and its length.
+    - `tail`: the newest tokens, for table look-ups.
+    - `thread`, `trust`: the copy cursor's offset and its trust.
+    - `table_cursor`: the position in the n-gram table; its hash is None without a table, or with too little
+      text.
+    - `assumed`: tokens after the end of the text.
+    - `unranked`: tokens after the newest known ranking.
+    """
+
+    state: int
+    matched: int
+    tail: tuple[int, ...]
+    thread: int
+    trust: int
+    table_cursor: TableCursor
+    assumed: int
+    unranked: int
+
+
+class Guess(NamedTuple):
+    """`log_odds` are those of the evidence; `probability` is corrected and normalised."""
+
+    token: int
+    probability: float
+    log_odds: float
+    kind: int
+
+
+class Evidence:
+    """Evidence of one request.
+
+    `calibration` may hold what earlier requests learned; None starts a new one. `learned` is the family's
+    prebuilt table and `remembered` its n-gram table, if there are any.
+    """
+
+    def __init__(
+        self,
+        capacity_tokens: int,
+        calibration: Calibration | None = None,
+        learned: Learned | None = None,
+        remembered: Remembered | None = None,
+    ) -> None:
+        self.index = SuffixIndex(capacity_tokens)
+        self.calibration = calibration if calibration is not None else Calibration()
+        self.recycled = RecycledRankings()
+        self._learned = learned
+        self._remembered = remembered
+        self._tail = max(TAIL_TOKENS, remembered.table.n) if remembered else TAIL_TOKENS
+        self._thread = CopyCursor()
+        self._unranked: int = 0
+        self._current_guesses: list[Guess] | None = None
+
+    def read(self, tokens: Sequence[int]) -> None:
+        """Appends prompt tokens without learning from how well they could have been guessed."""
+        self.index.extend(tokens)
+        if self._remembered is not None:
+            self._remembered.read(tokens)
+        self._thread.relocate(self.index)
+        self._current_guesses = None
+
+    def observe(self, token: int, guesses: Sequence[Guess] | None = None) -> None:
+        """Learns from the answer's next `token` and appends it.
+
+        `guesses` are the guesses at its position, if they were computed for a draft.
+        """
+        index, calibration = self.index, self.calibration
+        for guess in (self.current_guesses() if guesses is None else guesses)[:_LEARNED]:
+            calibration.learn(guess.log_odds, guess.kind, guess.token == token)
+        if self._learned is not None:
+            self._learned.observe(tuple(index.text[-TAIL_TOKENS:]), token)
+        newest = index.newest_follower(index.longest_suffix()) if index.longest_suffix() != ROOT else ABSENT
+        calibration.learn_familiarity(newest >= 0 and index.text[newest] == token)
+        self._thread.follow(index, token)
+        dropped = index.dropped
+        index.append(token)
+        if self._remembered is not None:
+            self._remembered.observe(token)
+        if index.dropped != dropped:
+            self._thread.reset()
+        self._thread.relocate(index)
+        self._unranked += 1
+        self._current_guesses = None
+
+    @property
+    def learned_is_unreliable(self) -> bool:
+        """Whether the prebuilt table's guesses in this answer are nearly all wrong."""
+        return self._learned is not None and self._learned.is_unreliable
+
+    def drop_learned(self, weights: Weights) -> None:
+        """Continues without the prebuilt table, using `weights`."""
+        self._learned = None
+        self.calibration.use_weights(weights)
+
+    def observe_ranking(self, rows: Sequence[Sequence[int]]) -> None:
+        """Records the target's rankings at the positions of the newest `len(rows)` tokens, in order."""
+        text = self.index.text
+        known = min(len(rows), len(text) - 1)
+        for row, at in zip(rows[len(rows) - known :], range(len(text) - known, len(text))):
+            self.recycled.record(text[at - 1], row, text[at])
+            self._unranked = 0
+        self._current_guesses = None
+
+    def observe_rejected(self, last: int, row: Sequence[int]) -> None:
+        """Records the target's ranking after `last`, a rejected guess."""
+        self.recycled.record_rejected(last, row)
+        self._current_guesses = None
+
+    # ---- guessing
+
+    def position(self) -> DraftPosition:
+        """The end of the text."""
+        index, thread = self.index, self._thread
+        state = index.longest_suffix()
+        tail = tuple(index.text[-self._tail :])
+        table_cursor = self._remembered.table_cursor() if self._remembered else _NO_CURSOR
+        return DraftPosition(
+            state, index.length(state), tail, thread.at, thread.trust, table_cursor, 0, self._unranked
+        )
+
+    def current_guesses(self) -> list[Guess]:
+        """The guesses at the end of the text, computed once."""
+        if self._current_guesses is None:
+            self._current_guesses = self.guesses(self.position())
+        return self._current_guesses
+
+    def after(self, position: DraftPosition, token: int) -> DraftPosition:
+        """The position after `token`, assuming that it is right."""
+        index = self.index
+        state, matched = position.state, position.matched
+        onward = index.transition(state, token)
+        while onward < 0 and state > ROOT:
+            state = index.suffix_link(state)
+            matched = index.length(state)
+            onward = index.transition(state, token)
+        if onward < 0:
+            onward, matched = ROOT, -1
+        thread, trust = position.thread, position.trust
+        if 0 <= thread < len(index.text):
+            trust = trust + 1 if index.text[thread] == token else trust // 2
+            thread += 1
+            if thread == len(index.text):
+                # In a text that repeats itself, the guesses after its end continue the copy.
+                thread = self._thread.at
+        else:
+            thread, trust = ABSENT, 0
+        tail = (*position.tail[1 - self._tail :], token)
+        table_cursor = position.table_cursor
+        if self._remembered is not None:
+            table_cursor = self._remembered.after(table_cursor, position.tail, token)
+        return DraftPosition(
+            onward,
+            matched + 1,
+            tail,
+            thread,
+            trust,
+            table_cursor,
+            position.assumed + 1,
+            position.unranked + 1,
+        )
+
+    def guesses(self, position: DraftPosition) -> list[Guess]:
+        """The guesses at `position`, most probable first."""
+        return self._normalised(*self.log_odds_of_guesses(position))
+
+    def log_odds_of_guesses(self, position: DraftPosition) -> tuple[dict[int, float], dict[int, int]]:
+        """Every guess at `position` with its log-odds, and with its kind.
+
+        The log-odds are linear in the calibration's weights.
+        """
+        calibration = self.calibration
+        odds: dict[int, float] = {}
+        kinds: dict[int, int] = {}
+        longest = self._add_suffix_followers(position, odds, kinds)
+        weights = calibration.weights
+        fresh = calibration.unseen(longest, position.assumed)
+        text = self.index.text
+        if 0 <= position.thread < len(text):
+            token = text[position.thread]
+            if token not in odds:
+                odds[token], kinds[token] = fresh, 0
+            worth = weights.thread + weights.thread_trust * log2_1(min(position.trust, 32))
+            odds[token] = odds[token] + worth
+            kinds[token] += 1
+        if position.tail:
+            row = self.recycled.after(position.tail[-1])
+            if row:
+                for token, kind in kinds.items():
+                    if kind <= _SHORT_KIND and token not in row:
+                        odds[token] = odds[token] + weights.not_after
+                for rank, token in enumerate(row):
+                    if token in odds:
+                        if kinds[token] <= _SHORT_KIND:
+                            odds[token] = odds[token] + weights.after[min(rank, 2)]
+                    elif rank < _NEW_AFTER:
+                        odds[token], kinds[token] = fresh + weights.after[min(rank, 2)], 0
+                fresh = fresh + weights.not_after
+        self._add_passed_over(position.unranked, fresh, odds, kinds)
+        if self._learned is not None:
+            self._add_learned(self._learned.after(position.tail[-TAIL_TOKENS:]), fresh, odds, kinds)
+        # For a suffix of at least n tokens, the session itself is the better source.
+        if self._remembered is not None and longest < self._remembered.table.n:
+            expected = self._remembered.guess(position.table_cursor)
+            if expected is not None:
+                self._add_remembered(expected, log2_1(min(position.table_cursor.run, 32)), fresh, odds, kinds)
+        return odds, kinds
+
+    def _add_suffix_followers(
+        self, position: DraftPosition, odds: dict[int, float], kinds: dict[int, int]
+    ) -> int:
+        """Adds what followed the position's suffixes. Returns the length of the longest suffix with a
+        follower.
+        """
+        index, calibration = self.index, self.calibration
+        count, latest, end = index.count, index.latest, len(index.text)
+        state, matched, longest = position.state, position.matched, 0
+        for _ in range(_MAX_CONTEXTS):
+            if state <= ROOT:
+                break
+            seen = count[state] - (latest[state] == end)
+            if seen > 0:
+                longest = longest or matched
+                kind = kind_of(matched, False)
+                base = calibration.context(matched, seen, longest - matched, position.assumed)
+                if index.follower_count(state) <= _MAX_FOLLOWERS:
+                    for token, onward in index.followers(state):
+                        if token not in odds:
+                            odds[token] = base + calibration.share(count[onward], seen)
+                            kinds[token] = kind
+                else:
+                    token = index.text[index.newest_follower(state)]
+                    if token not in odds:
+                        odds[token] = base + calibration.share(count[index.transition(state, token)], seen)
+                        kinds[token] = kind
+            state = index.suffix_link(state)
+            matched = index.length(state) if state > ROOT else 0
+        return longest
+
+    def _add_passed_over(
+        self, unranked: int, fresh: float, odds: dict[int, float], kinds: dict[int, int]
+    ) -> None:
+        """Adds tokens that the target recently ranked high and did not emit."""
+        weights = self.calibration.weights
+        if unranked == 0:
+            for rank, token in enumerate(self.recycled.passed_over(1)):
+                weight = weights.passed_over if rank else weights.runner_up
+                if token in odds:
+                    odds[token] = odds[token] + weight
+                elif rank < _NEW_PASSED:
+                    odds[token], kinds[token] = fresh + weight, 0
+        if unranked <= 1:
+            for rank, token in enumerate(self.recycled.passed_over(2 - unranked)):
+                if token in odds:
+                    odds[token] = odds[token] + weights.passed_over_before
+                elif rank < _NEW_PASSED_BEFORE:
+                    odds[token], kinds[token] = fresh + weights.passed_over_before, 0
+
+    def _add_learned(
+        self, outlook: TokenProbabilities, fresh: float, odds: dict[int, float], kinds: dict[int, int]
+    ) -> None:
+        """Adds the prebuilt table's probabilities; at most `_NEW_LEARNED` are new guesses."""
+        weights = self.calibration.weights
+        probabilities, other = outlook
+        for token, kind in kinds.items():
+            log_odds = logit(probabilities.get(token, other))
+            base, slope = weights.learned_new if kind < _SEEN_KIND else weights.learned[kind > _SHORT_KIND]
+            odds[token] = odds[token] + base + slope * log_odds
+        base, slope = weights.learned_new
+        for token, probability in sorted(probabilities.items(), key=_second, reverse=True)[:_NEW_LEARNED]:
+            if token not in odds:
+                odds[token], kinds[token] = fresh + base + slope * logit(probability), LEARNED_KIND
+
+    def _add_remembered(
+        self, token: int, run: float, fresh: float, odds: dict[int, float], kinds: dict[int, int]
+    ) -> None:
+        """Adds the token that the n-gram table holds."""
+        weights = self.calibration.weights
+        base, slope = weights.remembered if token in odds else weights.remembered_new
+        odds[token] = odds.get(token, fresh) + base + slope * run
+        kinds[token] = REMEMBERED_KIND + (run > 0)
+
+    def _normalised(self, odds: dict[int, float], kinds: dict[int, int]) -> list[Guess]:
+        probability = self.calibration.probability
+        best = sorted(
+            ((probability(logit, kinds[token]), token) for token, logit in odds.items()), reverse=True
+        )[:_NORMALISED]
+        # The most probable guess keeps its estimate; the others share the remainder.
+        rest = sum(likely for likely, _ in best[1:])
+        room = 1.0 - best[0][0] if best else 0.0
+        scale = room / rest if rest > room else 1.0
+        return [
+            Guess(token, likely * scale if rank else likely, odds[token], kinds[token])
+            for rank, (likely, token) in enumerate(best)
+        ]
+
+
+_MAX_DIFFERENCES = 8
+_LOOK_AHEAD = 3
+_RELOCATE_MATCH = 2
+_SWITCH_MATCH = 4
+
+
+class CopyCursor:
+    """The offset in the text from which the answer is being copied, followed across changed words.
+
+    A suffix match ends at the first token that differs from its source and needs several tokens to become
+    long again, while an edited copy usually continues right after the change. So after a token that differs,
+    the cursor assumes a replacement and advances by one; if the token is one of the source's next three, it
+    assumes omitted words. It is lost after `_MAX_DIFFERENCES` differences without two consecutive matching
+    tokens.
+
+    It moves to another offset if a suffix of two tokens matches while there was no offset or the last token
+    differed, or if a suffix of four matches and is longer than the current run.
+
+    Invariant: `at` is an offset into the index's text, or `ABSENT`. `run` counts consecutive matching tokens.
+    `trust` is the same, but a difference only halves it: the longer the run, the more probable that the copy
+    continues after a change (1 to 3% in copies with one word in fifty changed).
+    """
+
+    __slots__ = ("_differences", "at", "run", "trust")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Drops the offset."""
+        self.at: int = ABSENT
+        self.run: int = 0
+        self.trust: int = 0
+        self._differences: int = 0
+
+    def follow(self, index: SuffixIndex, token: int) -> None:
+        """Advances by the next `token`, before it is appended to `index`."""
+        text = index.text
+        if not 0 <= self.at < len(text):
+            self.reset()
+            return
+        if text[self.at] == token:
+            self.at += 1
+            self.run += 1
+            self.trust += 1
+            if self.run > 1:
+                self._differences = 0
+            return
+        self.run = 0
+        self.trust //= 2
+        self._differences += 1
+        if self._differences > _MAX_DIFFERENCES:
+            self.reset()
+            return
+        ahead = text[self.at + 1 : self.at + 1 + _LOOK_AHEAD]
+        self.at += ahead.index(token) + 2 if token in ahead else 1
+
+    def relocate(self, index: SuffixIndex) -> None:
+        """Moves to a better match in `index`, which already holds the newest token."""
+        state = index.longest_suffix()
+        if state == ROOT:
+            return
+        matched = index.length(state)
+        alive = self.at >= 0 and self.run > 0
+        if matched >= (_SWITCH_MATCH if alive else _RELOCATE_MATCH) and (not alive or self.run < matched - 2):
+            self.at, self._differences = index.newest_follower(state), 0
+            self.run = self.trust = matched
+
+
+Row = tuple[int, ...]
+
+ROW_IDS = 8
+# About the size of a vocabulary: there is at most one row per token.
+CAPACITY_ROWS = 1 << 16
+
+
+class RecycledRankings:
+    """The target's rankings at positions that were already computed, for one request. Rows are best first.
+
+    A forward pass ranks ids at every row, of which plain decoding uses the best only. The others serve twice:
+    - *after* a token: the ranking the last time this token was the last one. Weak evidence, but available as
+      soon as a token occurs twice.
+    - *passed over*: ids ranked high one or two positions ago and not emitted. In recorded answers the
+      runner-up is the very next token in 5% of positions, often without any other evidence.
+
+    Invariant: at most one row per token, the newest, and at most `capacity` rows; the least recently written
+    one is dropped. Source: the adjacency matrix of “Token Recycling” (Luo et al., 2024), here a dict of rows
+    without its breadth-first tree. The use of passed-over ids is ours.
+    """
+
+    def __init__(self, capacity: int = CAPACITY_ROWS) -> None:
+        self._capacity = capacity
+        self._after: dict[int, Row] = {}
+        self._passed: tuple[Row, Row] = ((), ())
+
+    def __len__(self) -> int:
+        """Rows held."""
+        return len(self._after)
+
+    def record(self, last: int, ids: Sequence[int], said: int) -> None:
+        """Records that the target ranked `ids` after `last` and emitted `said`."""
+        row = self.record_rejected(last, ids)
+        newest = self._passed[0]
+        self._passed = (
+            tuple(token for token in row if token != said),
+            tuple(token for token in newest if token != said),
+        )
+
+    def record_rejected(self, last: int, ids: Sequence[int]) -> Row:
+        """Records the ranking after `last` at a position that is not part of the answer."""
+        row = tuple(ids[:ROW_IDS])
+        self._after.pop(last, None)
+        self._after[last] = row
+        if len(self._after) > self._capacity:
+            del self._after[next(iter(self._after))]
+        return row
+
+    def after(self, last: int) -> Row:
+        """The ranking the last time `last` was the last token; empty if unknown."""
+        return self._after.get(last, ())
+
+    def passed_over(self, places_ago: int) -> Row:
+        """Ids ranked high 1 or 2 positions ago (1 is the newest recorded position) and not emitted since."""
+        return self._passed[places_ago - 1]

@@ -1,1 +1,0 @@
-"""Predicted answers: followed along the answer that comes, and copied from."""

@@ -1,1 +1,0 @@
-"""Tables in memory that drafters look tokens up in. No mlx."""

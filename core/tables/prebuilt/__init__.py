@@ -1,1 +1,0 @@
-"""Tables built before the first answer: counted from texts and answers, shipped or built here."""

@@ -1,0 +1,228 @@
+"""Coding agents against the server: a call and its result, a kill that cancels, a prompt that is too long.
+
+A scripted model answers, so that any machine runs them in seconds. They are npm packages, locked in
+`agents/`; without Node they are skipped. Their homes are empty folders, their telemetry is off, and a proxy
+that does not exist keeps them from reaching other machines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from core.cli.launch import start_of
+from core.events import ModelInfo
+from tests.clients.conftest import HERE
+from tests.clients.scripted_model import DONE, write_scripted_model
+
+COMMAND = "echo called > called.txt"
+QUESTION = "Run the command."
+SHORT_CONTEXT_TOKENS = 1024
+_RUN_S = 300
+_START_S = 120
+_NOBODY = "http://127.0.0.1:9"
+_CONTINUE = """\
+name: local
+version: 1.0.0
+schema: v1
+models:
+  - {{name: Draftlight, provider: openai, model: scripted, apiBase: "{base}", apiKey: x, roles: [chat],
+      capabilities: [tool_use]}}
+"""
+
+
+class Agent(Struct, frozen=True):
+    """An agent: its program, the tool that runs commands, that tool's arguments, and its own arguments."""
+
+    program: str
+    tool: str
+    call: dict[str, Any]
+    arguments: tuple[str, ...]
+
+
+AGENTS = {
+    "claude": Agent(
+        "claude", "Bash", {"command": COMMAND, "description": "x"},
+        ("-p", QUESTION, "--allowedTools", "Bash", "--output-format", "json"),
+    ),
+    "codex": Agent(
+        "codex", "exec_command", {"cmd": COMMAND},
+        ("exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json", QUESTION),
+    ),
+    "opencode": Agent(
+        "opencode", "bash", {"command": COMMAND, "description": "x"}, ("run", "--format", "json", QUESTION)
+    ),
+    "qwen": Agent(
+        "qwen", "run_shell_command", {"command": COMMAND, "is_background": False},
+        ("--yolo", "--auth-type", "openai", "-p", QUESTION, "--output-format", "json"),
+    ),
+    "continue": Agent("cn", "Bash", {"command": COMMAND}, ("--auto", "-p", QUESTION)),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def programs(environments: Path) -> Path:
+    """The folder with the agents' programs, which npm installs once."""
+    if shutil.which("npm") is None:
+        pytest.skip("the agents need Node, and npm is not installed")
+    folder = environments / "agents"
+    lock = (HERE / "agents" / "package-lock.json").read_bytes()
+    installed = folder / ".installed"
+    if not installed.exists() or installed.read_bytes() != lock:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(HERE / "agents" / name, folder)
+        ran = subprocess.run(
+            ["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, ran.stderr
+        installed.write_bytes(lock)
+    return folder / "node_modules" / ".bin"
+
+
+class AgentServer:
+    """A server with a scripted model. `base` has no /v1."""
+
+    def __init__(self, base: str, context_tokens: int) -> None:
+        self.base = base
+        self._context_tokens = context_tokens
+
+    def figures(self) -> dict[str, float]:
+        """The server's metrics by name."""
+        with urllib.request.urlopen(f"{self.base}/metrics", timeout=30) as reply:
+            lines = reply.read().decode().splitlines()
+        return {name: float(value) for name, value in (line.split() for line in lines if line[0] != "#")}
+
+    def count(self, state: str) -> float:
+        """Requests that ended so."""
+        return self.figures()[f'draftlight_requests_total{{state="{state}"}}']
+
+    def start(self, agent: str, programs: Path, folder: Path) -> subprocess.Popen[str]:
+        """The agent in `folder`, in a process group of its own."""
+        given = AGENTS[agent]
+        arguments, more = self._start_of(agent, folder)
+        environment = {
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(folder / "home"),
+            "LANG": "C.UTF-8",
+            "DO_NOT_TRACK": "1",
+            "HTTP_PROXY": _NOBODY,
+            "HTTPS_PROXY": _NOBODY,
+            "NO_PROXY": "127.0.0.1,localhost",
+            "CONTINUE_TELEMETRY_ENABLED": "0",
+            **more,
+        }
+        (folder / "home").mkdir()
+        return subprocess.Popen(
+            [programs / given.program, *arguments], cwd=folder, env=environment, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def _start_of(self, agent: str, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
+        arguments = AGENTS[agent].arguments
+        if agent == "qwen":
+            said = {"OPENAI_BASE_URL": f"{self.base}/v1", "OPENAI_API_KEY": "x", "OPENAI_MODEL": "scripted"}
+            return arguments, said
+        if agent == "continue":
+            config = folder / "continue.yaml"
+            config.write_text(_CONTINUE.format(base=f"{self.base}/v1"))
+            return ("--config", str(config), *arguments), {}
+        model = ModelInfo(
+            "scripted", "", "", "", "llama", "", "", 0, 0, self._context_tokens, 0, 1, speculates=True
+        )
+        start = start_of(agent, self.base, model, arguments)
+        return start.arguments, start.environment
+
+
+@contextmanager
+def serving(folder: Path, agent: str, context_tokens: int = 131_072) -> Iterator[AgentServer]:
+    given = AGENTS[agent]
+    write_scripted_model(folder / "scripted", given.tool, given.call, context_tokens)
+    model = str(folder / "scripted")
+    command = [sys.executable, "-m", "core.cli", "serve", "--model", model, "--port", "0", "--quiet",
+               "--metrics"]  # fmt: skip
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    try:
+        server = AgentServer(child.stdout.readline().strip().removesuffix("/v1"), context_tokens)
+        # It answers when the model is loaded.
+        urllib.request.urlopen(f"{server.base}/v1/models", timeout=_START_S).close()
+        yield server
+    finally:
+        child.send_signal(signal.SIGTERM)
+        child.wait(60)
+        child.stdout.close()
+
+
+def end_of(agent: subprocess.Popen[str]) -> str:
+    """Wait for the agent's end; returns what it wrote."""
+    try:
+        said, _ = agent.communicate(timeout=_RUN_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(agent.pid, signal.SIGKILL)
+        said, _ = agent.communicate()
+        raise AssertionError(f"it did not end: {said[-2000:]}") from None
+    return said
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_agent_calls_a_tool_and_answers(agent: str, programs: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, agent) as server:
+        running = server.start(agent, programs, tmp_path)
+        said = end_of(running)
+        figures = server.figures()
+    assert running.returncode == 0, said
+    assert (tmp_path / "called.txt").read_text() == "called\n", said
+    assert "".join(DONE) in said
+    # The second turn begins with the prompt of the first.
+    assert figures["draftlight_cached_tokens_total"] > 500
+    assert server_failures(figures) == 0, said
+
+
+def server_failures(figures: Mapping[str, float]) -> float:
+    return figures['draftlight_requests_total{state="failed"}']
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_agent_that_is_killed_ends_its_request(agent: str, programs: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, agent) as server:
+        running = server.start(agent, programs, tmp_path)
+        try:
+            wait_until(lambda: server.figures()["draftlight_requests_running"] > 0, running)
+        finally:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.communicate()
+        wait_until(lambda: server.figures()["draftlight_requests_running"] == 0)
+        assert server.count("cancelled") + server.count("finished") > 0
+        assert server.count("failed") == 0
+
+
+def wait_until(true: Any, running: subprocess.Popen[str] | None = None) -> None:
+    end_s = time.monotonic() + _RUN_S
+    while not true():
+        assert time.monotonic() < end_s
+        assert running is None or running.poll() is None
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_prompt_that_is_too_long_ends_an_agent(agent: str, programs: Path, tmp_path: Path) -> None:
+    """It may shorten its conversation and ask again, but not for ever."""
+    with serving(tmp_path, agent, SHORT_CONTEXT_TOKENS) as server:
+        said = end_of(server.start(agent, programs, tmp_path))
+        assert 0 < server.count("failed") < 20
+    assert re.search(r"too long|context|length|compact", said, re.IGNORECASE), said

@@ -1,0 +1,79 @@
+"""`draftlight launch`: what a client is started with, and that it reaches the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from core.cli.launch import CLIENTS, split, start_of
+from tests.core.serve.conftest import served as served
+from tests.core.serve.served import Served
+
+# A client that says what it was started with, asks the server, and ends with a status of its own.
+CLIENT = """\
+#!{python}
+import json, os, sys, urllib.request
+with urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models") as reply:
+    models = json.load(reply)
+print(json.dumps([sys.argv[1:], os.environ["ANTHROPIC_MODEL"], models["data"][0]["id"]]))
+sys.exit(7)
+"""
+
+
+def launched(*arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": str(path)}
+    command = [sys.executable, "-m", "core.cli", "launch", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def test_a_client_uses_the_server_and_gives_its_status(toy_folder: Path, tmp_path: Path) -> None:
+    program = tmp_path / "claude"
+    program.write_text(CLIENT.format(python=sys.executable))
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    ran = launched("claude", "--model", str(toy_folder), "--", "-p", "--model", "x", path=tmp_path)
+    assert ran.returncode == 7, ran.stderr
+    assert json.loads(ran.stdout) == [["-p", "--model", "x"], "toy", "toy"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_missing_client_is_named_with_what_installs_it(client: str, tmp_path: Path) -> None:
+    ran = launched(client, path=tmp_path)
+    assert ran.returncode == 1
+    assert f"“{CLIENTS[client].program}” is not installed" in ran.stderr
+    assert CLIENTS[client].install in ran.stderr
+
+
+def test_what_follows_two_dashes_is_the_clients() -> None:
+    assert split(["launch", "codex", "--quiet", "--", "exec", "--", "x"]) == (
+        ["launch", "codex", "--quiet"],
+        ["exec", "--", "x"],
+    )
+    assert split(["launch", "codex"]) == (["launch", "codex"], [])
+    assert split(["generate", "--", "-x"]) == (["generate", "--", "-x"], [])
+
+
+def test_each_client_gets_address_model_and_context(served: Served) -> None:
+    model = served.answers.gate.model
+    assert model is not None
+    address = "http://127.0.0.1:9"
+    claude = start_of("claude", address, model, ["-c"])
+    assert claude.arguments == ("-c",)
+    assert claude.environment["ANTHROPIC_BASE_URL"] == address
+    codex = start_of("codex", address, model, ["exec"])
+    assert (codex.arguments[-1], codex.environment) == ("exec", {})
+    values = [value for flag, value in zip(codex.arguments, codex.arguments[1:]) if flag == "-c"]
+    config = tomllib.loads("\n".join(values))
+    assert (config["model"], config["model_context_window"]) == ("toy", model.context_tokens)
+    assert config["model_providers"]["draftlight"]["base_url"] == f"{address}/v1"
+    opencode = json.loads(start_of("opencode", address, model, []).environment["OPENCODE_CONFIG_CONTENT"])
+    assert opencode["model"] == "draftlight/toy"
+    provider = opencode["provider"]["draftlight"]
+    assert provider["options"]["baseURL"] == f"{address}/v1"
+    assert provider["models"]["toy"]["limit"]["context"] == model.context_tokens

@@ -1,0 +1,253 @@
+"""What a grammar allows at each row, and what it forces, on a tokenizer of one token a byte."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+
+from core.decoding.grammar import GrammarState
+from core.decoding.loop import DecodeLoop
+from core.decoding.probes.exactness import FAST, Exactness
+from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
+from core.drafting.draft import EMPTY, Draft, OffDrafter
+from core.errors import BrokenLogitsError, GrammarError
+from core.prefill.read import read_prompt
+from core.settings.sampling import Sampling
+from tests.core.decoding.test_loop import Oracle
+from tests.core.toy import toy_model, toy_sequence, toy_tokenizer
+
+VOCABULARY = 260
+EOS = frozenset({0, 2})
+TOKENIZER = toy_tokenizer()
+SCHEMA = {
+    "type": "object",
+    "properties": {"ab": {"enum": ["xy", "xz"]}, "n": {"type": "integer"}},
+    "required": ["ab", "n"],
+    "additionalProperties": False,
+}
+
+
+def state(schema: dict[str, Any] = SCHEMA, limits: LLParserLimits | None = None) -> GrammarState:
+    tokenizer = LLTokenizer(TOKENIZER.to_str(), n_vocab=VOCABULARY, eos_token=[0])
+    text = LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": False})
+    return GrammarState(LLMatcher(tokenizer, text, log_level=0, limits=limits), EOS, drafts=True)
+
+
+def ids(text: str) -> tuple[int, ...]:
+    return tuple(TOKENIZER.encode(text).ids)
+
+
+def told(row: Any) -> str:
+    """What is allowed in a row, as text; the stop tokens as full stops."""
+    return "".join("." if i in EOS else TOKENIZER.decode([int(i)]) for i in np.flatnonzero(row))
+
+
+def test_what_is_forced_is_all_that_is_allowed() -> None:
+    grammar = state()
+    assert grammar.forced == ids('{"ab":"x')
+    assert grammar.forced_count == len(grammar.forced)
+    rows = grammar.allowed(Draft.chain(grammar.forced), VOCABULARY)
+    assert [told(row) for row in rows] == [*'{"ab":"x', "yz"]
+
+
+def test_a_place_is_the_same_however_it_was_reached() -> None:
+    text = '{"ab":"xz","n":-12}'
+    for cut in range(len(text)):
+        by_tokens, at_once = state(), state()
+        for token in ids(text[:cut]):
+            by_tokens.advance([token])
+        at_once.advance(ids(text[:cut]))
+        assert by_tokens.forced == at_once.forced
+        ahead = Draft.chain(ids(text[cut:]))
+        assert (by_tokens.allowed(ahead, VOCABULARY) == at_once.allowed(ahead, VOCABULARY)).all()
+
+
+def test_stop_tokens_may_come_where_the_text_may_end_and_nothing_else_where_it_must() -> None:
+    grammar = state(
+        {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+    )
+    grammar.advance(ids('{"n":1'))
+    assert "." not in told(grammar.allowed(EMPTY, VOCABULARY)[0])
+    grammar.advance(ids("}"))
+    assert told(grammar.allowed(EMPTY, VOCABULARY)[0]) == ".."
+    grammar.advance([2])
+    assert grammar.forced == ()
+    number = state({"type": "integer", "minimum": 0, "maximum": 99})
+    number.advance(ids("1"))
+    assert told(number.allowed(EMPTY, VOCABULARY)[0]) == "..0123456789"
+    # A guessed stop token is a node of its own, and nothing is behind it.
+    draft = Draft((0, ids("2")[0], 2, ids("3")[0]), (-1, -1, 1, 0))
+    assert number.filter_draft(draft) == Draft((0, ids("2")[0], 2), (-1, -1, 1))
+
+
+def test_only_what_is_allowed_is_admitted_with_the_rest_of_its_tree() -> None:
+    grammar = state()
+    x, y, z, quote = (ids(letter)[0] for letter in 'xyz"')
+    lead = ids('{"ab":"x')
+    draft = Draft((z, y, quote, x, quote), (-1, -1, 1, 1, 3), (0.5, 0.4, 0.3, 0.2, 0.1))
+    assert grammar.filter_draft(draft, lead) == Draft((z, y, quote), (-1, -1, 1), (0.5, 0.4, 0.3))
+    assert grammar.filter_draft(Draft.chain([y]), ids("nonsense")) == EMPTY
+    assert grammar.filter_draft(Draft.chain([VOCABULARY - 1, 10**6]), lead) == EMPTY
+    rows = grammar.allowed(Draft((*lead, z, y, quote, x), (*range(-1, 8), 7, 9, 9)), VOCABULARY)
+    assert [told(row) for row in rows] == [*'{"ab":"x', "yz", '"', '"', ",", ""]
+
+
+def test_a_mask_is_as_wide_as_the_logits() -> None:
+    grammar = state()
+    assert grammar.allowed(EMPTY, 300).shape == (1, 300)
+    assert grammar.allowed(EMPTY, 120).shape == (1, 120)
+    grammar.advance(ids('{"ab":"x'))
+    for width in (120, 260, 300):
+        assert told(grammar.allowed(EMPTY, width)[0]) == "yz"
+
+
+def test_tokens_that_do_not_fit_are_named() -> None:
+    with pytest.raises(GrammarError, match="does not allow"):
+        state().advance(ids("{a"))
+
+
+def test_choices_keep_to_what_is_allowed_and_broken_rows_stay_broken() -> None:
+    logits = mx.array([[5.0, 1.0, 2.0], [5.0, 1.0, float("nan")], [5.0, float("-inf"), 2.0], [1.0, 2.0, 3.0]])
+    allowed = mx.array([[False, True, True], [True, True, False], [False, True, False], [False] * 3])
+    for sampling in (Sampling(), Sampling(temperature=0.7, top_p=0.9, top_k=2, min_p=0.1)):
+        for dtype in (mx.float32, mx.bfloat16):
+            rows = RowInputs(range(4), allowed=allowed)
+            chosen = Sampler(sampling).choose(logits.astype(dtype), rows).pull()
+            assert chosen[0] in (1, 2)
+            assert chosen[1:] == [NO_CHOICE] * 3
+
+
+def test_a_grammar_that_comes_to_a_limit_ends_the_answer_and_says_so() -> None:
+    model = toy_model()
+    # Enough for the braces and not for a string.
+    grammar = state({"type": "object"}, LLParserLimits(step_lexer_fuel=300, verbose_errors=False))
+    written: list[int] = []
+    prompt = [random.Random(1).randrange(4, VOCABULARY) for _ in range(20)]
+
+    def run(grammar: GrammarState) -> None:
+        sequence = toy_sequence(model)
+        for _ in read_prompt(model, sequence, prompt, chunk_tokens=16):
+            pass
+        loop = DecodeLoop(
+            model,
+            sequence,
+            prompt[-1],
+            OffDrafter(),
+            Sampler(Sampling()),
+            vocabulary=VOCABULARY,
+            drafts=False,
+            grammar=grammar,
+        )
+        for step in loop.steps(40):
+            written.extend(step.tokens)
+
+    with pytest.raises(GrammarError, match="reached a limit"):
+        run(grammar)
+    assert written[:1] == [*ids("{")]
+    model.model.norm.weight = model.model.norm.weight * float("nan")
+    with pytest.raises(BrokenLogitsError):
+        run(state())
+
+
+class Hearing(OffDrafter):
+    """Keeps what it hears, and guesses what it would have liked to come next."""
+
+    def __init__(self, text: str) -> None:
+        self._text = list(ids(text))
+        self.heard: list[int] = []
+        self.asked_at: list[int] = []
+        self.fed_back: list[tuple[int, int]] = []
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        self.heard += tokens
+
+    def draft(self, budget: int) -> Draft:
+        self.asked_at.append(len(self.heard))
+        return Draft.chain(self._text[len(self.heard) :][:budget])
+
+    def feedback(self, draft: Draft, accepted: int) -> None:
+        self.fed_back.append((len(draft), accepted))
+
+
+def test_a_drafter_hears_each_token_once_and_guesses_behind_what_is_forced() -> None:
+    model = toy_model()
+    prompt = [random.Random(1).randrange(4, VOCABULARY) for _ in range(20)]
+    # Of what may come `z` does, then 7, then the end.
+    bias = {ids("z")[0]: 900.0, ids("7")[0]: 300.0, ids("}")[0]: 900.0}
+    drafter = Hearing('{"ab":"xz","n":7}')
+    sequence = toy_sequence(model)
+    for _ in read_prompt(model, sequence, prompt, chunk_tokens=16):
+        pass
+    loop = DecodeLoop(
+        model,
+        sequence,
+        prompt[-1],
+        drafter,
+        Sampler(Sampling(), bias),
+        vocabulary=VOCABULARY,
+        drafts=True,
+        grammar=state(),
+        stops=EOS,
+    )
+    steps = []
+    for step in loop.steps(40):
+        steps.append(step)
+        if step.tokens[-1] in EOS:
+            break
+    written = [token for step in steps for token in step.tokens]
+    assert TOKENIZER.decode([token for token in written if token not in EOS]) == '{"ab":"xz","n":7}'
+    assert drafter.heard == written
+    assert drafter.asked_at == [8]
+    assert drafter.fed_back == [(9, 9)]
+    assert [(step.forced, step.accepted, step.drafted) for step in steps] == [(8, 17, 17)]
+
+
+@pytest.mark.parametrize("spoil", [0.0, 0.3])
+def test_close_calls_are_made_again_by_the_grammar(spoil: float) -> None:
+    model = toy_model()
+    prompt = [random.Random(1).randrange(4, VOCABULARY) for _ in range(20)]
+    schema = {"type": "array", "items": {"type": "string", "maxLength": 5}, "minItems": 9, "maxItems": 9}
+
+    def answer(drafter: OffDrafter, exactness: Exactness = FAST) -> tuple[list[int], int]:
+        sequence = toy_sequence(model)
+        for _ in read_prompt(model, sequence, prompt, chunk_tokens=16):
+            pass
+        loop = DecodeLoop(
+            model,
+            sequence,
+            prompt[-1],
+            drafter,
+            Sampler(Sampling(temperature=0.5)),
+            vocabulary=VOCABULARY,
+            drafts=True,
+            grammar=state(schema),
+            exactness=exactness,
+            stops=EOS,
+        )
+        written, rechecked = [], 0
+        for step in loop.steps(60):
+            written += step.tokens
+            rechecked += step.rechecked
+            if step.tokens[-1] in EOS:
+                break
+        return written, rechecked
+
+    plain, _ = answer(OffDrafter())
+    drafted, rechecked = answer(Oracle(plain, spoil, random.Random(3)), Exactness("guarded", None, 0.7))
+    assert drafted == plain
+    assert rechecked > 5
+
+
+def test_the_engine_starts_without_llguidance() -> None:
+    code = "import sys, core.engine.engine; print('llguidance' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,124 @@
+"""LruTable against a list-based model (order, recency, eviction, capacity); FrozenTable's counts and
+limits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.drafting.follower_tables import FrozenTable, Gram, LruTable, pairs
+from tests.core.drafting.support import few_ids
+
+grams = st.tuples(st.integers(0, 3))
+steps = st.lists(st.tuples(st.sampled_from(["insert", "query"]), grams, grams), max_size=80)
+
+
+class Model:
+    """Lists, most recent first."""
+
+    def __init__(self, leaders: int, followers: int) -> None:
+        self.capacities = leaders, followers
+        self.held: list[tuple[Gram, list[Gram]]] = []
+
+    def take(self, leader: Gram) -> list[Gram] | None:
+        for index, (known, followers) in enumerate(self.held):
+            if known == leader:
+                self.held.insert(0, self.held.pop(index))
+                return followers
+        return None
+
+    def insert(self, leader: Gram, follower: Gram) -> None:
+        followers = self.take(leader)
+        if followers is None:
+            followers = []
+            self.held.insert(0, (leader, followers))
+            del self.held[self.capacities[0] :]
+        if follower in followers:
+            followers.remove(follower)
+        followers.insert(0, follower)
+        del followers[self.capacities[1] :]
+
+
+@given(st.integers(1, 4), st.integers(1, 4), steps)
+def test_equals_the_model_after_every_operation(
+    leaders: int, followers: int, steps: Sequence[tuple[str, Gram, Gram]]
+) -> None:
+    table, model = LruTable(leaders, followers), Model(leaders, followers)
+    for operation, leader, follower in steps:
+        if operation == "insert":
+            table.insert(leader, follower)
+            model.insert(leader, follower)
+        else:
+            assert list(table.followers(leader)) == list(model.take(leader) or ())
+        assert table.snapshot() == tuple((known, tuple(held)) for known, held in model.held)
+        assert len(table) == len(model.held) <= leaders
+
+
+def test_a_query_saves_a_leader_but_not_a_follower() -> None:
+    table = LruTable(2, 2)
+    table.insert((1,), (10,))
+    table.insert((1,), (11,))
+    table.insert((2,), (20,))
+    list(table.followers((1,)))
+    table.insert((3,), (30,))
+    assert [leader for leader, _ in table.snapshot()] == [(3,), (1,)]
+    list(table.followers((1,)))
+    table.insert((1,), (12,))
+    assert table.snapshot()[0] == ((1,), ((12,), (11,)))
+
+
+def test_an_insert_saves_a_follower() -> None:
+    table = LruTable(2, 2)
+    for follower in (10, 11, 10, 12):
+        table.insert((1,), (follower,))
+    assert table.snapshot() == (((1,), ((12,), (10,))),)
+
+
+def test_an_unknown_leader_is_not_created_by_asking() -> None:
+    table = LruTable(2, 2)
+    assert list(table.followers((1,))) == []
+    assert len(table) == 0
+
+
+lengths = st.integers(1, 3)
+
+
+@given(few_ids, lengths, lengths)
+def test_pairs_are_all_complete_windows_in_order(tokens: list[int], leader: int, follower: int) -> None:
+    width = leader + follower
+    windows = [tokens[i : i + width] for i in range(len(tokens)) if i + width <= len(tokens)]
+    assert list(pairs(tokens, leader, follower)) == [(tuple(w[:leader]), tuple(w[leader:])) for w in windows]
+
+
+@given(st.lists(few_ids, max_size=3), lengths, lengths, st.integers(1, 4), st.integers(1, 4))
+def test_the_most_frequent_leaders_and_followers_stay(
+    sequences: list[list[int]], leader: int, follower: int, leaders: int, followers: int
+) -> None:
+    table = FrozenTable.build(
+        sequences,
+        leader_tokens=leader,
+        follower_tokens=follower,
+        leader_capacity=leaders,
+        follower_capacity=followers,
+    )
+    counted = Counter(pair for tokens in sequences for pair in pairs(tokens, leader, follower))
+    totals: Counter[tuple[int, ...]] = Counter()
+    for (first, _), count in counted.items():
+        totals[first] += count
+    assert len(table) == min(leaders, len(totals))
+    kept = table.entries()
+    most = sorted(totals.values(), reverse=True)[:leaders]
+    assert sorted((totals[first] for first in kept), reverse=True) == most
+    for first, seconds in kept.items():
+        assert list(table.followers(first)) == list(seconds)
+        frequencies = [counted[first, second] for second in seconds]
+        best = sorted((n for (known, _), n in counted.items() if known == first), reverse=True)
+        assert frequencies == best[:followers]
+
+
+def test_an_unknown_leader_has_no_followers() -> None:
+    assert list(FrozenTable({}).followers((1,))) == []

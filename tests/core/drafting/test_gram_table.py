@@ -1,0 +1,113 @@
+"""GramTable: every context is found, longest first, and no other; two tables looked up as one."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from core.drafting.gram_table import GramTable, JoinedTables, Level, extend_hash, total_code
+from core.drafting.table_evidence import Learned
+from core.tables.gram_count import GramCounter, Pruning
+
+
+def key(*context: int) -> int:
+    state = 0
+    for token in reversed(context):
+        state = extend_hash(state, token)
+    return state >> 32
+
+
+def level(*entries: tuple[tuple[int, ...], float, tuple[tuple[int, int], ...]]) -> Level:
+    """Entries are (context, total, ((token, share of 255), …))."""
+    entries = tuple(sorted(entries, key=lambda entry: key(*entry[0])))
+    starts = [0]
+    for _, _, followers in entries:
+        starts.append(starts[-1] + len(followers))
+    return Level(
+        array("I", [key(*context) for context, _, _ in entries]),
+        bytes(total_code(total) for _, total, _ in entries),
+        array("I", starts),
+        array("I", [token for _, _, followers in entries for token, _ in followers]),
+        bytes(share for _, _, followers in entries for _, share in followers),
+    )
+
+
+@pytest.fixture
+def table() -> GramTable:
+    return GramTable(
+        [
+            level(((), 100.0, ((7, 51),))),
+            level(((1,), 8.0, ((2, 204), (3, 51))), ((2,), 4.0, ((1, 255),))),
+            level(((1, 2), 2.0, ((9, 255),)), ((2, 1), 3.0, ((4, 128), (5, 64), (6, 32)))),
+        ]
+    )
+
+
+def test_longest_contexts_come_first(table: GramTable) -> None:
+    found = table.lookup([5, 2, 1])
+    assert [seen.order for seen in found] == [2, 1, 0]
+    assert [[token for token, _ in seen.followers] for seen in found] == [[4, 5, 6], [2, 3], [7]]
+    assert found[1].followers == ((2, pytest.approx(0.8)), (3, pytest.approx(0.2)))
+    assert found[1].total == 8.0
+
+
+def test_a_context_that_is_not_held_leaves_the_shorter_ones(table: GramTable) -> None:
+    assert [seen.order for seen in table.lookup([3, 1])] == [1, 0]
+    assert [seen.order for seen in table.lookup([1, 3])] == [0]
+
+
+def test_short_contexts(table: GramTable) -> None:
+    assert [seen.order for seen in table.lookup([])] == [0]
+    assert [seen.order for seen in table.lookup([1])] == [1, 0]
+    assert GramTable(()).lookup([1, 2, 3]) == []
+    assert (len(table), table.highest_order, GramTable(()).highest_order) == (5, 2, 0)
+
+
+@pytest.mark.parametrize("total", [1, 2, 3, 4, 7, 100, 5000])
+def test_totals_are_kept_to_a_few_percent(total: int) -> None:
+    held = GramTable([level(((), float(total), ((1, 255),)))]).lookup([])[0].total
+    assert held == pytest.approx(total, rel=0.023)
+    assert total_code(1e9) == 255
+
+
+def counted(*texts: list[int]) -> GramCounter:
+    counter = GramCounter(2)
+    for text in texts:
+        counter.add((), text)
+    return counter
+
+
+PRUNING = Pruning(highest_order=2)
+ANSWERS = counted([1, 2, 3], [1, 2, 3], [6, 2, 5]).table(PRUNING)
+TEXTS = counted(*([[1, 2, 4]] * 50), *([[6, 2, 9]] * 50), *([[7, 8, 9]] * 50)).table(PRUNING)
+
+
+def test_rows_come_longest_first_and_the_answers_own_before_the_texts() -> None:
+    rows = JoinedTables(ANSWERS, TEXTS).lookup([1, 2])
+    assert [row.order for row in rows] == [2, 2, 1, 1, 0]
+    assert [row.followers[0][0] for row in rows[:3]] == [3, 4, 3]
+    assert rows[4] == ANSWERS.lookup([])[0], "which words are frequent in texts is not asked"
+
+
+def test_what_the_model_says_outweighs_many_texts() -> None:
+    likely = Learned(JoinedTables(ANSWERS, TEXTS)).after((1, 2)).probabilities
+    assert likely[3] > 0.6
+    assert likely[3] > 4 * likely[4]
+    assert likely[4] > Learned(JoinedTables(ANSWERS, None)).after((1, 2)).probabilities.get(4, 0.0)
+    # Not even where a text knows the longer context.
+    once = counted([9, 2, 4], [8, 2, 7]).table(PRUNING)
+    likely = Learned(JoinedTables(ANSWERS, once)).after((9, 2)).probabilities
+    assert likely[3] > 4 * likely[4]
+
+
+def test_texts_speak_where_the_answers_are_silent() -> None:
+    for table in (JoinedTables(ANSWERS, TEXTS), JoinedTables(None, TEXTS)):
+        likely = Learned(table).after((7, 8)).probabilities
+        assert max(likely, key=lambda token: likely[token]) == 9
+    assert JoinedTables(None, TEXTS).lookup([])[0].order == 0
+
+
+def test_one_table_alone_is_itself() -> None:
+    assert JoinedTables(ANSWERS, None).lookup([1, 2]) == ANSWERS.lookup([1, 2])
+    assert JoinedTables(None, None).lookup([1, 2]) == []

@@ -1,0 +1,1 @@
+"""Compares the document readers with independent extractors on real files."""
