@@ -107,6 +107,7 @@ class WindowController(QObject):
             Documents(self.home.documents, erased=self.embedding.erase),
             meter,
             self.trouble,
+            self.embedding,
             self,
         )
         self.racing = RaceController(views, self.chats, self.handle, self)

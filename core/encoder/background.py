@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from core.encoder.store import Array, Embedder, Embedding, text_key
 from core.errors import DraftlightError
-from core.events import DocumentEmbedded
+from core.events import DocumentEmbedded, FindSimilar, SimilarFound, SimilarPassage
+
+if TYPE_CHECKING:
+    from core.encoder.vectors import TextVectors
 
 _FIRST_SAID_AFTER_S = 0.5
 _SAY_EVERY_S = 0.25
+# Of a search. In a manual of 176 passages the nearest one had 0.7 to 1.3 where the manual had an answer, and
+# 0.3 to 0.5 where it had none.
+_NEAR = 0.7
+_BELOW_BEST = 0.5
+_MOST_FOUND = 8
+_UNKNOWN_SHARE = 0.3
 
 
 class BackgroundEmbedding:
@@ -58,6 +70,23 @@ class BackgroundEmbedding:
             self.stop(job.request)
         self._embedder.erase_all()
 
+    def find(self, command: FindSimilar) -> SimilarFound:
+        """The passages that are nearest to a query, of texts that are embedded."""
+        found: list[SimilarPassage] = []
+        missing = []
+        try:
+            query = self._embedder.query(command.query)
+            for digest in command.digests:
+                held = self._embedder.of_digest(digest)
+                if held is None:
+                    missing.append(digest)
+                elif held[1].unknown <= _UNKNOWN_SHARE:
+                    found += _nearest(digest, *held, query)
+        except DraftlightError as error:
+            return SimilarFound(command.request, problem=str(error))
+        found.sort(key=lambda passage: -passage.similarity)
+        return SimilarFound(command.request, tuple(found), tuple(missing))
+
     def piece(self) -> bool:
         """One piece of work, if there is any; whether there was."""
         if not self._jobs:
@@ -88,6 +117,19 @@ class BackgroundEmbedding:
         job.said_s = now
         fraction = self._embedder.fraction(job.text, job.passages)
         self._say(DocumentEmbedded(job.request, "running", fraction))
+
+
+def _nearest(digest: str, passages: Array, vectors: TextVectors, query: Array) -> list[SimilarPassage]:
+    from core.encoder.vectors import similarity
+
+    found = similarity(vectors, query)
+    best = np.argsort(-found)[:_MOST_FOUND].tolist()
+    least = max(_NEAR, float(found[best[0]]) - _BELOW_BEST) if best else 0.0
+    return [
+        SimilarPassage(digest, int(passages[each, 0]), int(passages[each, 1]), float(found[each]))
+        for each in best
+        if found[each] >= least
+    ]
 
 
 class _Job:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # nothing of the encoder is loaded before its first use
 Array = np.ndarray[Any, Any]
 Embedding = Generator[int, None, "TextVectors"]
 
-_FORMAT = "1"
+_FORMAT = "2"
 _LIMIT_BYTES = 64 << 20
 _SUFFIX = ".safetensors"
 _BEGUN = 4
@@ -43,36 +43,56 @@ class VectorStore:
 
     def read(self, text: str, passages: Array) -> TextVectors | None:
         """The vectors of `passages` (int32 [n, 2]) of `text`, or None. Removes damaged files."""
+        found = self._read(self._path(text, passages))
+        return found[1] if found else None
+
+    def of_digest(self, digest: str) -> tuple[Array, TextVectors] | None:
+        """Passages and vectors of the text that `text_key` names so, the newest if there are several."""
+        dated = sorted(self._dated(), reverse=True)
+        paths = [path for _, _, path in dated if path.name.startswith(f"{digest}-")]
+        return next((found for path in paths if (found := self._read(path))), None)
+
+    def _read(self, path: Path) -> tuple[Array, TextVectors] | None:
         from safetensors import safe_open
 
-        from core.encoder.encoder import WIDTH
+        from core.encoder.encoder import MODEL_ID, WIDTH
         from core.encoder.vectors import TextVectors
 
-        path = self._path(text, passages)
         try:
             with safe_open(path, "np") as file:
-                notes, means, counts = file.metadata(), file.get_tensor("means"), file.get_tensor("counts")
+                notes = file.metadata()
+                means, counts, passages = (file.get_tensor(name) for name in ("means", "counts", "passages"))
             vectors = TextVectors(means, counts, float(notes["unknown"]), float(notes["pieces_per_word"]))
-            if means.shape != (len(passages), WIDTH) or _sum(vectors) != notes["sha256"]:
+            if means.shape != (len(passages), WIDTH) or _sum(vectors, passages) != notes["sha256"]:
                 raise ValueError("the content does not match its checksum")
+            if notes["model"] != MODEL_ID:
+                return None
             os.utime(path)
         except FileNotFoundError:
             return None
         except Exception:  # safetensors raises plain Exception
             _remove(path)
             return None
-        return vectors
+        return passages, vectors
 
     def write(self, text: str, passages: Array, vectors: TextVectors) -> None:
         """Keep `vectors`; files used least recently go where the limit is passed. Raises `OSError`."""
         from safetensors.numpy import save
 
+        from core.encoder.encoder import MODEL_ID
+
         notes = {
             "unknown": repr(vectors.unknown),
             "pieces_per_word": repr(vectors.pieces_per_word),
-            "sha256": _sum(vectors),
+            "sha256": _sum(vectors, passages),
+            "model": MODEL_ID,
         }
-        content = save({"means": vectors.means, "counts": vectors.counts}, notes)
+        arrays = {
+            "means": vectors.means,
+            "counts": vectors.counts,
+            "passages": np.ascontiguousarray(passages, np.int32),
+        }
+        content = save(arrays, notes)
         if len(content) > self._limit_bytes:
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -100,14 +120,19 @@ class VectorStore:
         """All files, and what a killed process left of those that it wrote."""
         return [*self._folder.glob(f"*{_SUFFIX}"), *self._folder.glob(f".*{_SUFFIX}.*.tmp")]
 
-    def _evict(self) -> None:
-        files = []
+    def _dated(self) -> list[tuple[int, int, Path]]:
+        """The files with when they were used last (ns) and their sizes."""
+        found = []
         for path in self._files():
             with contextlib.suppress(FileNotFoundError):  # another process removed it
                 facts = path.stat()
-                files.append((facts.st_mtime_ns, facts.st_size, path))
+                found.append((facts.st_mtime_ns, facts.st_size, path))
+        return found
+
+    def _evict(self) -> None:
+        files = sorted(self._dated())
         used = sum(size for _, size, _ in files)
-        for _, size, path in sorted(files):
+        for _, size, path in files:
             if used <= self._limit_bytes:
                 return
             _remove(path)
@@ -170,6 +195,10 @@ class Embedder:
         """The share of a begun embedding that is done, 0 to 1."""
         begun = self._begun.get(_key(text, passages))
         return begun.done / begun.pieces if begun and begun.pieces else 0.0
+
+    def of_digest(self, digest: str) -> tuple[Array, TextVectors] | None:
+        """Passages and vectors on the disk of the text that `text_key` names so."""
+        return self._store.of_digest(digest)
 
     def query(self, text: str) -> Array:
         """float32 [384], the vector of a question. Raises `EncoderUnavailableError`."""
@@ -247,8 +276,9 @@ def _key(text: str, passages: Array) -> str:
     return text_key(text) + hashlib.sha256(passages.tobytes()).hexdigest()
 
 
-def _sum(vectors: TextVectors) -> str:
-    return hashlib.sha256(vectors.means.tobytes() + vectors.counts.tobytes()).hexdigest()
+def _sum(vectors: TextVectors, passages: Array) -> str:
+    arrays = (vectors.means, vectors.counts, np.ascontiguousarray(passages, np.int32))
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
 def _remove(path: Path) -> None:

@@ -17,7 +17,7 @@ Which of them follow each other:
     rehearse    → rehearsing* | failed
     typing      → rehearsing, if it stops one
     suggest_title → title_suggested
-    embed_document → document_embedded*; stop_embedding, erase_vectors → see `core.events.embedding`
+    embed_document, find_similar … → see `core.events.embedding`
     check_machines → machines_checked | failed
     (a cluster) → machine_figures about once a second while it works; cluster_ended, then the worker exits
     list_models, look_up_models, download_model … → see `core.events.catalogue`
@@ -74,6 +74,9 @@ from core.events.embedding import (
     EmbeddingState,
     EmbedDocument,
     EraseVectors,
+    FindSimilar,
+    SimilarFound,
+    SimilarPassage,
     StopEmbedding,
 )
 from core.events.models import (
@@ -144,6 +147,7 @@ __all__ = [
     "Event",
     "ExportTable",
     "Failed",
+    "FindSimilar",
     "FinishReason",
     "Finished",
     "Fit",
@@ -196,6 +200,8 @@ __all__ = [
     "Role",
     "SaveTables",
     "Shutdown",
+    "SimilarFound",
+    "SimilarPassage",
     "StandStill",
     "Stats",
     "StopEmbedding",

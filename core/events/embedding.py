@@ -3,6 +3,7 @@
     embed_document  → document_embedded* (running …, then done, stopped or failed)
     stop_embedding  → document_embedded(state="stopped"), if it was waiting or running
     erase_vectors
+    find_similar    → similar_found
 
 Documents are embedded while nothing else is to be done, also while no model is loaded, one after the other.
 """
@@ -10,6 +11,8 @@ Documents are embedded while nothing else is to be done, also while no model is 
 from __future__ import annotations
 
 from typing import Literal
+
+from msgspec import Struct
 
 from core.events.wire import Wire
 
@@ -39,6 +42,41 @@ class EraseVectors(Wire, frozen=True):
     everything: bool = False
 
 
+class FindSimilar(Wire, frozen=True):
+    """Find the passages whose meaning is near `query` in embedded texts.
+
+    `digests` name the texts as in `EraseVectors`.
+    """
+
+    request: str
+    query: str
+    digests: tuple[str, ...]
+
+
+class SimilarPassage(Struct, frozen=True, forbid_unknown_fields=True):
+    """Characters `first_char` to `last_char` (end-exclusive) of the stripped text `digest`.
+
+    `similarity`: 0 for nothing in common to 3.
+    """
+
+    digest: str
+    first_char: int
+    last_char: int
+    similarity: float
+
+
+class SimilarFound(Wire, frozen=True):
+    """Answer to `find_similar`: the nearest passages of each text, the most similar first.
+
+    `missing` are texts that are not embedded; `problem` says in sentences why nothing can be found.
+    """
+
+    request: str
+    passages: tuple[SimilarPassage, ...] = ()
+    missing: tuple[str, ...] = ()
+    problem: str = ""
+
+
 class DocumentEmbedded(Wire, frozen=True):
     """Progress of an `embed_document` command: `fraction` of the document is done, 0 to 1.
 
@@ -52,5 +90,5 @@ class DocumentEmbedded(Wire, frozen=True):
     problem: str = ""
 
 
-EmbeddingCommand = EmbedDocument | StopEmbedding | EraseVectors
-EmbeddingEvent = DocumentEmbedded
+EmbeddingCommand = EmbedDocument | StopEmbedding | EraseVectors | FindSimilar
+EmbeddingEvent = DocumentEmbedded | SimilarFound

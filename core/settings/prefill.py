@@ -209,7 +209,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def compares_meaning(self) -> bool:
         """Whether passages are compared with the question by meaning, for which documents are embedded."""
-        return self.mode != "off" and self.scorer == "auto"
+        return self.mode != "off" and self.scorer not in ("lexical", "draft-model")
 
     @property
     def reads_beyond(self) -> bool:

@@ -31,6 +31,7 @@ from core.events import (
     EraseVectors,
     Event,
     ExportTable,
+    FindSimilar,
     Generate,
     Heartbeat,
     Hello,
@@ -200,6 +201,8 @@ class _Worker:
                         self._engine.embedding.erase_all()
                     else:
                         self._engine.embedding.erase(digests)
+                case FindSimilar():
+                    self._channel.send(self._engine.embedding.find(command))
                 case StandStill(wanted):
                     self._still = wanted
                 case _:

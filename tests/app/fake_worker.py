@@ -25,6 +25,7 @@ FAKE_AWAY names a file with the names of machines that cannot be reached, a line
 
 from __future__ import annotations
 
+import hashlib
 import os
 import queue
 import re
@@ -45,6 +46,7 @@ from core.events import (
     EmbedDocument,
     Event,
     Failed,
+    FindSimilar,
     Finished,
     FinishReason,
     Gauges,
@@ -65,6 +67,8 @@ from core.events import (
     PrefillProgress,
     ReadingMap,
     Shutdown,
+    SimilarFound,
+    SimilarPassage,
     Stats,
     StopEmbedding,
     SuggestTitle,
@@ -88,6 +92,7 @@ _joined = threading.Event()
 _at_work: list[str] = []
 _cancelled: set[str] = set()
 _documents: dict[str, int] = {}
+_texts: dict[str, str] = {}
 _commands: queue.SimpleQueue[object] = queue.SimpleQueue()
 
 
@@ -291,6 +296,18 @@ def embed_a_tenth() -> None:
         send(DocumentEmbedded(request, "running", tenths / 10))
 
 
+def find_similar(command: FindSimilar) -> None:
+    """`ship` means as much as the sentences with `boat`; nothing else is similar to anything."""
+    missing = tuple(digest for digest in command.digests if digest not in _texts)
+    found = [
+        SimilarPassage(digest, *match.span(), 1.0)
+        for digest in command.digests
+        for match in re.finditer(r"[^.]*boat[^.]*\.", _texts.get(digest, ""))
+        if command.query == "ship"
+    ]
+    send(SimilarFound(command.request, tuple(found), missing))
+
+
 def map_of(command: Generate) -> ReadingMap | None:
     """Passages of 32 tokens and 160 characters; every fifth is kept, and the question after them."""
     if command.settings.prefill.mode == "off":
@@ -362,7 +379,11 @@ def main() -> None:
             answer(command)
         elif isinstance(command, SuggestTitle):
             suggest_title(command)
+        elif isinstance(command, FindSimilar):
+            find_similar(command)
         elif isinstance(command, EmbedDocument):
+            text = command.text.strip()
+            _texts[hashlib.sha256(text.encode()).hexdigest()] = text
             if "slowly" in command.text:
                 _documents[command.request] = 0
             else:

@@ -2,23 +2,42 @@
 
 Each document of the composer is sent once. Its chip shows the progress of one that takes long; removing the
 chip stops it. What a chat or the library erases is erased from the worker's disk, too; while there is no
-worker, that waits for the next.
+worker, that waits for the next. Searches by meaning embed what they lack and look again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 
+from msgspec import Struct
 from PySide6.QtCore import QObject
 
 from app.controllers.views import Views
 from app.session.library.document import digest_of
 from app.session.turn.intents import AskTables
 from app.session.turn.link_state import Link, Phase
-from core.events import Attachment, DocumentEmbedded, EmbedDocument, EraseVectors, StopEmbedding
+from core.events import (
+    Attachment,
+    DocumentEmbedded,
+    EmbedDocument,
+    EraseVectors,
+    FindSimilar,
+    SimilarFound,
+    StopEmbedding,
+)
 
 _SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
+
+
+class _Search(Struct, eq=False):
+    """A search by meaning in `texts`, by digest; `waits_for` are those that are embedded for it."""
+
+    words: str
+    texts: Mapping[str, Callable[[], str]]
+    found: Callable[[SimilarFound], None]
+    waits_for: set[str]
+    again: bool = False
 
 
 class EmbeddingController(QObject):
@@ -43,8 +62,11 @@ class EmbeddingController(QObject):
         self._done: set[str] = set()  # digests
         self._seen: tuple[str, ...] = ()
         self._erasing: list[str] = []
+        self._searches: dict[str, _Search] = {}
+        self._waiting: list[_Search] = []
         views.composer.draft_changed.connect(self.refresh)
         views.composer.attachment_removed.connect(self._stop)
+        views.document.similar_wanted.connect(self._find_in_document)
         views.inspector.settings_changed.connect(lambda settings: self.refresh())
 
     def follow(self, link: Link) -> None:
@@ -60,11 +82,13 @@ class EmbeddingController(QObject):
         self._spoken, self._seen = False, ()
         self._requests.clear()
         self._fractions.clear()
+        self._searches.clear()
+        self._waiting.clear()
         self._show()
 
     def refresh(self) -> None:
         """Embed the composer's documents, as far as the settings compare meaning."""
-        wanted = self._views.inspector.settings.prefill.compares_meaning
+        wanted = self._wanted
         texts = tuple(each.text for each in self._views.composer.attachments) if wanted else ()
         if not self._spoken or texts == self._seen:
             return
@@ -73,9 +97,8 @@ class EmbeddingController(QObject):
             for text in list(self._requests):
                 self._stop_request(text)
         for text in texts:
-            if text not in self._requests and _digest(text) not in self._done:
-                self._requests[text] = f"embed-{next(self._numbers)}"
-                self._take(AskTables(EmbedDocument(self._requests[text], text)))
+            if text not in self._requests and digest_in_prompts(text) not in self._done:
+                self._embed(text)
         self._show()
 
     def on_embedded(self, event: DocumentEmbedded) -> None:
@@ -89,12 +112,41 @@ class EmbeddingController(QObject):
             del self._requests[text]
             self._fractions.pop(text, None)
             if event.state == "done":
-                self._done.add(_digest(text))
+                self._done.add(digest_in_prompts(text))
+            self._search_again(text)
         self._show()
+
+    def find(
+        self, words: str, texts: Mapping[str, Callable[[], str]], found: Callable[[SimilarFound], None]
+    ) -> None:
+        """Look for passages similar to `words` in texts, given by their `digest_in_prompts`.
+
+        `found` gets what there is; texts that are not embedded are, and then it gets everything. Nothing
+        happens where the settings do not compare meaning, or without a worker.
+        """
+        if self._wanted and self._spoken and texts:
+            self._search(_Search(words, texts, found, set()))
+
+    def on_similar(self, event: SimilarFound) -> None:
+        """The result of a search."""
+        search = self._searches.pop(event.request, None)
+        if search is None:
+            return
+        search.found(event)
+        if search.again:
+            return
+        search.again = True
+        for digest in event.missing:
+            text = search.texts[digest]()
+            search.waits_for.add(text)
+            if text not in self._requests:
+                self._embed(text)
+        if search.waits_for:
+            self._waiting.append(search)
 
     def erase(self, text: str) -> None:
         """Erase what the worker keeps of `text`."""
-        digest = _digest(text)
+        digest = digest_in_prompts(text)
         self._done.discard(digest)
         self._erasing.append(digest)
         if self._spoken:
@@ -110,9 +162,41 @@ class EmbeddingController(QObject):
         if not self._is_kept(text):
             self.erase(text)
 
+    @property
+    def _wanted(self) -> bool:
+        return self._views.inspector.settings.prefill.compares_meaning
+
+    def _embed(self, text: str) -> None:
+        self._requests[text] = f"embed-{next(self._numbers)}"
+        self._take(AskTables(EmbedDocument(self._requests[text], text)))
+
     def _stop_request(self, text: str) -> None:
         self._fractions.pop(text, None)
         self._take(AskTables(StopEmbedding(self._requests.pop(text))))
+        self._search_again(text)
+
+    def _search(self, search: _Search) -> None:
+        request = f"similar-{next(self._numbers)}"
+        self._searches[request] = search
+        self._take(AskTables(FindSimilar(request, search.words, tuple(search.texts))))
+
+    def _search_again(self, text: str) -> None:
+        """`text` is embedded, or will not be: repeat the searches that waited for nothing else."""
+        for search in list(self._waiting):
+            search.waits_for.discard(text)
+            if not search.waits_for:
+                self._waiting.remove(search)
+                self._search(search)
+
+    def _find_in_document(self, attachment: Attachment, words: str) -> None:
+        text = attachment.text
+        indent = len(text) - len(text.lstrip())
+
+        def found(event: SimilarFound) -> None:
+            spans = [(each.first_char + indent, each.last_char + indent) for each in event.passages]
+            self._views.document.finder.show_similar(words, spans)
+
+        self.find(words, {digest_in_prompts(text): lambda: text}, found)
 
     def _send_erasures(self) -> None:
         if self._erasing:
@@ -123,6 +207,6 @@ class EmbeddingController(QObject):
         self._views.composer.show_embedding(self._fractions.get)
 
 
-def _digest(text: str) -> str:
+def digest_in_prompts(text: str) -> str:
     """The worker's name of a text, which it takes without white space at its ends, as prompts do."""
     return digest_of(text.strip())

@@ -6,7 +6,9 @@ can be taken back as long as the window says so, and then it goes for good.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -15,6 +17,7 @@ from app.chat.attachments import strings as attachment_strings
 from app.chat.attachments.folder_reading import FolderReading
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.documents import strings
+from app.controllers.documents.embedding import EmbeddingController, digest_in_prompts
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.library.document import DocumentHit
@@ -22,13 +25,14 @@ from app.session.library.documents import Documents
 from app.windows.library import strings as library_strings
 from app.windows.library.rows import rows_of
 from core.errors import RequestError
-from core.events import Attachment
+from core.events import Attachment, SimilarFound
 
 if TYPE_CHECKING:
     from app.windows.library.window import LibraryWindow
 
 _SEARCH_AFTER_MS = 150
 _UNDO_MS = 60_000
+_LEAST_SIMILAR_CHARACTERS = 3
 
 
 class LibraryController(QObject):
@@ -43,10 +47,13 @@ class LibraryController(QObject):
         documents: Documents,
         meter: ContextMeter,
         trouble: TroubleController,
+        embedding: EmbeddingController,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._views = views
+        self._embedding = embedding
+        self._digests: dict[str, str] = {}  # of each document's text as prompts hold it, by document id
         self.documents = documents
         self._meter = meter
         self._trouble = trouble
@@ -141,6 +148,38 @@ class LibraryController(QObject):
         words = self._window.search.text().strip() if self._window else ""
         self._hits = {hit.id: hit for hit in self.documents.search(words)} if words else None
         self._show()
+        if len(words) >= _LEAST_SIMILAR_CHARACTERS:
+            self._search_similar(words)
+
+    def _search_similar(self, words: str) -> None:
+        """Documents that have passages of a similar meaning, after those that have the words."""
+        ids: dict[str, str] = {}
+        for document in self.documents.listed():
+            if document.id not in (self._hits or {}) and (digest := self._digest(document.id)):
+                ids[digest] = document.id
+
+        def found(event: SimilarFound) -> None:
+            if self._window is None or self._window.search.text().strip() != words or self._hits is None:
+                return
+            for passage in event.passages:  # the nearest of each document comes first
+                document_id = ids[passage.digest]
+                with suppress(KeyError, RequestError):
+                    text = self.documents.text(document_id).strip()
+                    piece = " ".join(text[passage.first_char : passage.last_char].split())
+                    self._hits.setdefault(document_id, DocumentHit(document_id, piece, similar=True))
+            self._show()
+
+        texts = {digest: partial(self.documents.text, document_id) for digest, document_id in ids.items()}
+        self._embedding.find(words, texts, found)
+
+    def _digest(self, document_id: str) -> str:
+        """Empty if the text cannot be read."""
+        if document_id not in self._digests:
+            try:
+                self._digests[document_id] = digest_in_prompts(self.documents.text(document_id))
+            except (KeyError, RequestError):
+                return ""
+        return self._digests[document_id]
 
     def _preview(self, document_id: str) -> None:
         window = self._window

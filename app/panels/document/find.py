@@ -34,13 +34,6 @@ class Matches(Struct, frozen=True):
             found.append(BlockPart(first - block.start, last - block.start, number))
         return tuple(found)
 
-    def stepped(self, forward: bool) -> Matches:
-        """The next is looked at, or the one before; round at the ends."""
-        if not self.starts:
-            return self
-        current = (self.current + (1 if forward else -1)) % len(self.starts)
-        return Matches(self.starts, self.ends, current, self.whole)
-
 
 NONE = Matches()
 

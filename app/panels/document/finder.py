@@ -1,8 +1,15 @@
-"""DocumentFinder: looks for words in the document that is shown, from match to match."""
+"""DocumentFinder: looks for words in the document that is shown, from match to match.
+
+After the matches come passages of similar meaning: `similar_wanted` asks for them a moment after the last
+key, `show_similar` has them.
+"""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 
 from app.panels.document import strings
 from app.panels.document.find import NONE, Matches, matches_of
@@ -12,15 +19,21 @@ from app.theme.theme import Theme
 from app.theme.zoom import px
 
 _MARGIN_PX = 12
+_SIMILAR_AFTER_MS = 400
+_LEAST_CHARACTERS = 3
 
 
 class DocumentFinder(QObject):
     """Owns the bar, which lies over the view; where things are in the text is the view's."""
 
+    similar_wanted = Signal(str)
+
     def __init__(self, theme: Theme, view: DocumentView) -> None:
         super().__init__(view)
         self._view = view
-        self._matches = NONE
+        self._words = self._similar = self._shown = NONE
+        self._timer = QTimer(self, interval=_SIMILAR_AFTER_MS, singleShot=True)
+        self._timer.timeout.connect(self._want_similar)
         self.bar = FindBar(theme, view, strings.FIND_IN_DOCUMENT)
         self.bar.hide()
         self.bar.text_changed.connect(self.search)
@@ -45,6 +58,8 @@ class DocumentFinder(QObject):
         """Away with bar and marks; the keyboard goes back to where it was."""
         if not self.is_open:
             return
+        self._timer.stop()
+        self._words = self._similar = NONE
         self._show(NONE)
         self._view.set_room_above(0)
         self.bar.leave()
@@ -63,11 +78,45 @@ class DocumentFinder(QObject):
         """Look for `needle`; the first match from what is seen on is gone to."""
         view = self._view
         first, _ = view.visible_characters()
-        self._show(matches_of(view.text, needle, view.shows, first))
+        self._words, self._similar = matches_of(view.text, needle, view.shows, first), NONE
+        self._show(self._words)
+        self._timer.stop()
+        if len(needle.strip()) >= _LEAST_CHARACTERS:
+            self._timer.start()
+
+    def show_similar(self, needle: str, spans: Sequence[tuple[int, int]]) -> None:
+        """Passages (end-exclusive characters) similar to `needle`, unless something else is looked for now.
+
+        Those with a match are left out. The first is gone to if there is no match.
+        """
+        if not self.is_open or needle != self.bar.field.text():
+            return
+        on_similar = self._shown is self._similar
+        words = self._words.starts
+        found = sorted(
+            (start, end)
+            for start, end in spans
+            if self._view.shows(start) and not any(start <= word < end for word in words)
+        )
+        self._similar = NONE
+        if found:
+            starts, ends = zip(*found)
+            self._similar = Matches(starts, ends, 0)
+        self._show(self._similar if on_similar or not words else self._shown)
 
     def step(self, forward: bool = True) -> None:
-        """To the next match, or back."""
-        self._show(self._matches.stepped(forward))
+        """To the next match, or back; behind the last match come the similar passages."""
+        matches, similar = len(self._words.starts), len(self._similar.starts)
+        if matches + similar == 0:
+            return
+        number = self._shown.current + (matches if similar and self._shown is self._similar else 0)
+        number = (number + (1 if forward else -1)) % (matches + similar)
+        if number < matches:
+            self._words = replace(self._words, current=number)
+            self._show(self._words)
+        else:
+            self._similar = replace(self._similar, current=number - matches)
+            self._show(self._similar)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and self.is_open:
@@ -75,9 +124,14 @@ class DocumentFinder(QObject):
         return False
 
     def _show(self, matches: Matches) -> None:
-        self._matches = matches
-        self.bar.show_count(matches.current + 1, len(matches.starts), matches.whole)
+        self._shown = matches
+        count, similar = len(self._words.starts), len(self._similar.starts)
+        number = matches.current + 1 + (count if similar and matches is self._similar else 0)
+        self.bar.show_count(number, count, self._words.whole, similar)
         self._view.show_matches(matches)
+
+    def _want_similar(self) -> None:
+        self.similar_wanted.emit(self.bar.field.text())
 
     def _place(self) -> None:
         """Over the whole width: the view is narrow."""

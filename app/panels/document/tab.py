@@ -35,6 +35,7 @@ class DocumentTab(QWidget):
     """`show_documents()` with all of them whenever one changes."""
 
     document_chosen = Signal(int)  # source
+    similar_wanted = Signal(object, str)  # Attachment, words
     keep_requested = Signal(object)  # Attachment, to be kept in the library
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -61,6 +62,7 @@ class DocumentTab(QWidget):
         self.filter.value_changed.connect(self._filter)
         self.keep_button.clicked.connect(self._keep)
         self.find_button.clicked.connect(self.finder.open)
+        self.finder.similar_wanted.connect(self._want_similar)
         self.previous_button.clicked.connect(lambda: self.jump(-1))
         self.next_button.clicked.connect(lambda: self.jump(1))
         self.chooser.value_changed.connect(self._choose)
@@ -200,6 +202,10 @@ class DocumentTab(QWidget):
     def _keep(self) -> None:
         if self._shown is not None:
             self.keep_requested.emit(self._shown.attachment)
+
+    def _want_similar(self, words: str) -> None:
+        if self._shown is not None:
+            self.similar_wanted.emit(self._shown.attachment, words)
 
     def _filter(self, value: str) -> None:
         self.view.set_kept_only(value == "kept")

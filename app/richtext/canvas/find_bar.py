@@ -56,14 +56,24 @@ class FindBar(QWidget):
         theme.changed.connect(self.update)
         self.show_count(0, 0, True)
 
-    def show_count(self, number: int, count: int, done: bool) -> None:
-        """Match `number` of `count` is looked at; `done` once everything was searched."""
-        if count:
-            text = strings.FIND_COUNT.format(number=number, count=count) + ("" if done else "…")
+    def show_count(self, number: int, count: int, done: bool, similar: int = 0) -> None:
+        """Match `number` of `count` is looked at; `done` once everything was searched.
+
+        After the matches there are `similar` passages that do not have the words.
+        """
+        if similar and number > count:
+            text, spoken = strings.FIND_SIMILAR, strings.FIND_SIMILAR_SPOKEN
+            number, count = number - count, similar
+        elif similar:
+            text, spoken = strings.FIND_AND_SIMILAR, strings.FIND_AND_SIMILAR_SPOKEN
+        elif count:
+            text = spoken = strings.FIND_COUNT + ("" if done else "…")
         else:
-            text = "" if not self.field.text().strip() else strings.FIND_NONE if done else "…"
-        self.count.setText(text)
-        self.count.setAccessibleName(text)
+            text = spoken = "" if not self.field.text().strip() else strings.FIND_NONE if done else "…"
+        figures = {"number": number, "count": count, "similar": similar}
+        self.count.setText(text.format(**figures))
+        self.count.setAccessibleName(spoken.format(**figures))
+        self.count.setToolTip(spoken.format(**figures) if similar else "")
         for button in (self.previous, self.next):
             button.setEnabled(count > 0)
 

@@ -25,11 +25,15 @@ class KeptDocument(Struct, frozen=True):
 
 
 class DocumentHit(Struct, frozen=True):
-    """A document that a search found. `passage` is empty if only the name matched; `marks` as in `Hit`."""
+    """A document that a search found. `passage` is empty if only the name matched; `marks` as in `Hit`.
+
+    `similar`: the passage means something like the words, and does not have them.
+    """
 
     id: str
     passage: str = ""
     marks: tuple[tuple[int, int], ...] = ()
+    similar: bool = False
 
 
 def digest_of(text: str) -> str:

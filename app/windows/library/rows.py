@@ -69,10 +69,13 @@ def tokens_text(document: KeptDocument, family: str) -> str:
 
 def _row(document: KeptDocument, family: str, now: datetime, hit: DocumentHit | None) -> LibraryRow:
     found = hit is not None and bool(hit.passage)
+    passage = strings.characters(document.characters)
+    if hit and found:
+        passage = strings.similar(hit.passage) if hit.similar else hit.passage
     return LibraryRow(
         document.id,
         document.name,
-        hit.passage if hit and found else strings.characters(document.characters),
+        passage,
         hit.marks if hit and found else (),
         tokens_text(document, family),
         time_label(document.added, now),

@@ -34,3 +34,8 @@ def spoken(name: str, tokens: str, added: str, used: str) -> str:
 
 def cut(size: str, shown_characters: int) -> str:
     return f"{size}, the first {shown_characters:,} characters shown"
+
+
+def similar(passage: str) -> str:
+    """What a search by meaning found."""
+    return f"Similar passage: {passage}"

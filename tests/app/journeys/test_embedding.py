@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.attachments.attachment_chip import AttachmentChip
 from app.shell.window import MainWindow
+from app.windows.library.window import LibraryWindow
 from core.events import Attachment, Command, EmbedDocument, EraseVectors, Message, StopEmbedding
 from core.settings import assign
 from tests.app.stage import FAKE, click, last, play, press, ready, until
@@ -153,6 +155,60 @@ def test_deleting_a_chat_or_a_kept_document_for_good_erases_their_vectors(
         controller.library.documents.remove(kept.id)
         controller.library.documents.purge_removed()
         assert commands[-1] == EraseVectors((digest(FOG),))
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_the_find_bar_goes_on_to_similar_passages(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        text = "\n The boat waits. No ship leaves. Fog is dense. A boat is lost."
+        window.controller.asking.submit(Message("user", "write 3", (Attachment("Log.md", text),)))
+        await until(lambda: last(window).status == "finished")
+        tab = window.views.document
+        bar = tab.finder.bar
+        tab.finder.open()
+        bar.field.setText("ship")
+        assert bar.count.text() == "1 of 1"
+        await until(lambda: bar.count.text() == "1 of 1 + 2")  # the document was not embedded before
+        assert bar.count.accessibleName() == "1 of 1, then 2 similar passages"
+        for expected in ("Similar 1 of 2", "Similar 2 of 2", "1 of 1 + 2"):
+            await press(bar.field, Qt.Key.Key_Return)
+            assert bar.count.text() == expected
+        await press(bar.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+        assert bar.count.text() == "Similar 2 of 2"
+        matches = tab.finder._shown
+        assert text[matches.starts[1] : matches.ends[1]] == " A boat is lost."
+        bar.field.setText("ships")
+        assert bar.count.text() == "No matches"
+        prefer(window, "off")
+        bar.field.setText("ship")
+        await asyncio.sleep(0.8)
+        assert bar.count.text() == "1 of 1"
+
+    play(qapp, scene)
+
+
+def test_a_search_of_the_library_finds_words_first_and_then_meaning(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        documents = window.controller.library.documents
+        documents.keep(Attachment("Boats.md", "\nFog is dense. The boat waits.\n"))
+        documents.keep(FOG)
+        documents.keep(Attachment("Ships.md", "A ship comes in."))
+        await press(
+            window, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+        )
+        library = window.windows.find("library")
+        assert isinstance(library, LibraryWindow)
+        library.search.setText("ship")
+        await until(lambda: [row.name for row in library.list.rows] == ["Ships.md", "Boats.md"])
+        assert library.list.rows[0].passage == "A ship comes in."
+        assert library.list.rows[1].passage == "Similar passage: The boat waits."
+        library.search.setText("ship comes")
+        await until(lambda: [row.name for row in library.list.rows] == ["Ships.md"])
 
     play(qapp, scene, folder=tmp_path)
 

@@ -11,12 +11,20 @@ from core.encoder.background import BackgroundEmbedding
 from core.encoder.encoder import Encoder
 from core.encoder.store import Embedder, VectorStore, text_key
 from core.errors import EncoderUnavailableError
-from core.events import DocumentEmbedded
+from core.events import DocumentEmbedded, FindSimilar
 from core.prefill.passages import cut
 from tests.core.encoder.texts import SENTENCES, finish, shipped_encoder
 
 SHORT = " ".join(SENTENCES)
 LONG = " ".join(SENTENCES * 60)
+ARTICLE = (
+    "The bakery opens at six. Bread is baked twice a day, and cakes on Saturdays. Orders for weddings are"
+    " taken two weeks ahead, and flour comes from the mill up the valley.",
+    "The ferry crosses the sound every hour. While a gale warning lasts it stays in the harbour, and the"
+    " crossing is made up for as soon as the wind drops. Passengers wait in the hall on the pier.",
+    "The library lends books for four weeks. Whoever returns them late pays a small fee, and children pay"
+    " none. On Mondays stories are read aloud in the garden.",
+)
 
 
 class Idle:
@@ -165,3 +173,28 @@ def test_memory_that_runs_out_ends_the_document_and_not_the_others(
         ("a", "failed"),
         ("b", "done"),
     ]
+
+
+def test_a_search_finds_meaning_in_embedded_texts_and_names_the_others(idle: Idle) -> None:
+    known, foreign = "\n\n".join(ARTICLE), "引航员在把船引入港口之前等待涨潮。" * 10
+    idle.work.add("a", known)
+    idle.work.add("b", foreign)
+    idle.run()
+    digests = (text_key(known), text_key(foreign), "0" * 64)
+    found = idle.work.find(FindSimilar("q", "Why is a boat delayed in stormy weather?", digests))
+    assert found.missing == ("0" * 64,)
+    assert {passage.digest for passage in found.passages} == {digests[0]}
+    best = found.passages[0]
+    assert "gale warning" in known[best.first_char : best.last_char]
+    similarities = [each.similarity for each in found.passages]
+    assert similarities == sorted(similarities, reverse=True)
+    assert not idle.work.find(FindSimilar("q", "quantum chromodynamics", digests)).passages
+
+
+def test_a_search_without_an_encoder_says_why(tmp_path: Path) -> None:
+    def opener() -> Encoder:
+        raise EncoderUnavailableError("The sentence encoder is damaged.", "Install Draftlight again.")
+
+    work = BackgroundEmbedding(Embedder(VectorStore(tmp_path), opener), cut)
+    found = work.find(FindSimilar("q", "boats", ("0" * 64,)))
+    assert found.problem == "The sentence encoder is damaged. Install Draftlight again."

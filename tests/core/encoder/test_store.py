@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from core.encoder.encoder import Encoder
-from core.encoder.store import Embedder, VectorStore
+from core.encoder.store import Embedder, VectorStore, text_key
 from core.encoder.vectors import TextVectors
 from core.errors import EncoderUnavailableError
 from tests.core.encoder.texts import SENTENCES, finish, passages_of, shipped_encoder
@@ -78,7 +78,7 @@ def test_erasing_a_text_leaves_the_others(tmp_path: Path) -> None:
     store = VectorStore(tmp_path)
     for text, passages in ((TEXT, PASSAGES), (TEXT, PASSAGES[1:]), ("other", PASSAGES)):
         store.write(text, passages, _vectors(count=len(passages)))
-    store.erase(TEXT)
+    store.erase(text_key(TEXT))
     assert len(_files(tmp_path)) == 1
     assert store.read("other", PASSAGES) is not None
     store.erase_all()
@@ -113,7 +113,7 @@ def test_an_abandoned_embedding_goes_on_where_it_stopped(tmp_path: Path) -> None
     again = embedder.vectors(text, passages)
     assert next(again) > done
     again.close()
-    embedder.erase(text)
+    embedder.erase(text_key(text))
     assert next(embedder.vectors(text, passages)) == 0
 
 

@@ -121,9 +121,8 @@ def test_nothing_is_embedded_while_the_worker_is_to_stand_still(toy_folder: Path
     run(life)
 
 
-def test_without_documents_and_sparse_prefill_nothing_of_the_encoder_is_loaded(toy_folder: Path) -> None:
+def test_without_documents_and_sparse_prefill_the_encoder_is_not_opened(toy_folder: Path) -> None:
     program = f"""
-import sys
 from core.models.runtime.runtime import prepare
 prepare()
 from core.engine.engine import Engine
@@ -136,7 +135,7 @@ for event in engine.generate(Generate("q", (Message("user", "hello " * 50),), se
     pass
 for _ in range(3):
     engine.idle_work()
-print([name for name in ("core.encoder.encoder", "core.encoder.vectors") if name in sys.modules])
+print(engine._embedder.is_open)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "False"
