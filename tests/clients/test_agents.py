@@ -2,7 +2,7 @@
 
 A scripted model answers, so that any machine runs them in seconds. They are npm packages, locked in
 `agents/`; without Node they are skipped. Their homes are empty folders, their telemetry is off, and a proxy
-that does not exist keeps them from reaching other machines.
+for HTTPS that does not exist keeps them from reaching other machines.
 """
 
 from __future__ import annotations
@@ -119,7 +119,6 @@ class AgentServer:
             "HOME": str(folder / "home"),
             "LANG": "C.UTF-8",
             "DO_NOT_TRACK": "1",
-            "HTTP_PROXY": _NOBODY,
             "HTTPS_PROXY": _NOBODY,
             "NO_PROXY": "127.0.0.1,localhost",
             "CONTINUE_TELEMETRY_ENABLED": "0",
