@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 import core.prefill.reading as reading_module
 from core.engine.engine import Engine
-from core.events import Attachment, Finished, Generate, Message, Token
+from core.events import Attachment, Finished, Generate, Message, ReadingMap, Token
 from core.models import control_tokens
 from core.prefill import layout as layout_module
 from core.settings import Settings, assign_all
+from tests.core.prefill.scorers.test_embedding import ANSWER, PARAPHRASE, document
 from tests.core.toy import write_toy_model
 
 PLAIN = "The pilots wait for the tide, and then they leave. "
@@ -71,3 +72,28 @@ def test_a_second_question_is_analysed_once(engine: Engine, monkeypatch: pytest.
     assert [length for length in encoded if length > len(TEXT) / 2] == [max(encoded)]
     assert [length for length in laid_out if length > len(TEXT) / 2] == [len(TEXT.strip())]
     assert len(analysed) == 1
+
+
+@pytest.mark.parametrize(
+    ("scorer", "used", "kept"), [("auto", "fusion", True), ("lexical", "lexical", False)]
+)
+def test_what_is_asked_for_in_other_words_is_read(engine: Engine, scorer: str, used: str, kept: bool) -> None:
+    text = document(12)
+    chosen = assign_all(
+        Settings(),
+        [
+            *(("prefill.mode", "on"), ("prefill.scorer", scorer), ("prefill.keep_pct", 10)),
+            ("sampling.max_tokens", 1),
+        ],
+    )
+    request = Generate("r", (Message("user", PARAPHRASE, (Attachment("a.txt", text),)),), chosen)
+    events = list(engine.generate(request))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert (finished.effective.reading, finished.effective.scorer) == ("sparse", used)
+    assert not [each for each in finished.effective.changes if each.setting.startswith("prefill")]
+    (found,) = [event for event in events if isinstance(event, ReadingMap)]
+    first = text.index(ANSWER)
+    (passage,) = [p for p in found.passages if p.source == 0 and p.first_char <= first < p.last_char]
+    assert passage.kept == kept
+    assert passage.last_char >= first + len(ANSWER.rstrip())

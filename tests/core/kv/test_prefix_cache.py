@@ -7,10 +7,12 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mlx_lm.models.cache import ArraysCache, make_prompt_cache
 
 from core.kv import cached_sequence
-from core.kv.cached_sequence import SNAPSHOTS, CachedSequence
+from core.kv.cached_sequence import SNAPSHOTS, CachedSequence, shared_prefix
 from core.kv.prefix_cache import PrefixCache
 from core.kv.snapshots import restore, take_snapshot
 from core.prefill.deferred import read_rest
@@ -209,3 +211,17 @@ def test_the_rest_is_read_beside_and_takes_the_place(name: str) -> None:
     assert (twin.skipped, twin.tokens) == (0, sparse.tokens)
     dense = read(model, sequence_of(model), prompt)
     assert difference(logits(model, twin, prompt[-1:]), logits(model, dense, prompt[-1:])) < 1e-4
+
+
+@given(st.integers(0, 9000), st.integers(0, 9000), st.integers(0, 9000), st.none() | st.integers(0, 9000))
+def test_shared_prefixes_are_those_of_a_plain_comparison(
+    one: int, other: int, differs: int, limit: int | None
+) -> None:
+    """Ids are compared in blocks."""
+    first, second = list(range(1000, 1000 + one)), list(range(1000, 1000 + other))
+    if differs < other:
+        second[differs] = 0
+    held = min(one, other)
+    limit = None if limit is None else min(limit, held)
+    expected = min(held if limit is None else limit, differs)
+    assert shared_prefix(first, second, limit) == expected

@@ -31,7 +31,7 @@ PLAIN = [
     "In winter the lamps are lit at four, and put out when the last boat is in. ",
 ]
 ANSWER = "Dogs must be kept on a leash along the promenade, or their owners pay forty crowns. "
-PARAPHRASE = "May I let my puppy run around freely by the sea?"
+PARAPHRASE = "May I let my puppy off by the sea?"
 CHINESE = "港口的引水员要等到涨潮以后才解开缆绳。港务长每天早晨签署航海日志。" * 12
 
 
@@ -90,7 +90,7 @@ def test_what_is_said_in_other_words_is_found(
     assert scored.scores.dtype == np.float32
     assert scored.scores.shape == (len(inputs.passages),)
     assert (scored.used, scored.without) == ("", "")
-    assert place_of(inputs, tokenizer, scored, "on a leash") <= 5
+    assert place_of(inputs, tokenizer, scored, "leash") <= 8
     assert scored.stands_out
     assert not by_words.stands_out
 
