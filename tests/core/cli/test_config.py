@@ -36,9 +36,9 @@ def test_it_gives_the_defaults_and_flags_go_before_it(
         ("[sampling]\nmax_token = 4", "Did you mean sampling.max_tokens"),
         ("[sampling]\nmax_tokens = 0", "from 1 to"),
         ("modle = 'x'", "Did you mean model?"),
-        ("model = 3", "model is “3”"),
-        ("[sampling", "cannot be used"),
-        ("a = " + "[" * 5000, "cannot be used"),
+        ("model = 3", "model “3” is not a string"),
+        ("[sampling", "cannot be read"),
+        ("a = " + "[" * 5000, "cannot be read"),
     ],
 )
 def test_what_is_wrong_in_it_is_named(

@@ -87,6 +87,7 @@ def test_a_scorer_answers_as_the_engine_does(loaded: LoadedModel) -> None:
             ("prefill.mode", "on"),
             ("prefill.keep_pct", 20.0),
             ("prefill.scorer", "lexical"),
+            ("prefill.passages", "fixed"),  # as in `every`
             ("drafting.drafter", "off"),
             ("sampling.temperature", 0.0),
             ("sampling.max_tokens", 12),
