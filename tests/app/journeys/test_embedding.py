@@ -198,6 +198,7 @@ def test_a_search_of_the_library_finds_words_first_and_then_meaning(
         documents.keep(Attachment("Boats.md", "\nFog is dense. The boat waits.\n"))
         documents.keep(FOG)
         documents.keep(Attachment("Ships.md", "A ship comes in."))
+        await until(lambda: len(documents.search("ship")) == 1)  # written on another thread
         await press(
             window, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
         )

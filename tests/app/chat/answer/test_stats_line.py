@@ -88,12 +88,12 @@ def test_who_points_at_a_figure_is_told_why_it_is_so() -> None:
         gate="resting: only 3% of the prompt repeats",
         reading="sparse",
         reading_reason="28,020 tokens are new",
-        scorer="early-layers",
+        scorer="draft-model",
     )
     details = {part.text: part.detail for part in finished_parts(done) if part.detail}
     assert details == {
         "ngram-simple": "Resting: only 3% of the prompt repeats.",
-        "read 5,620 of 28,020 tokens": "Passages chosen by early layers. 28,020 tokens are new.",
+        "read 5,620 of 28,020 tokens": "Passages chosen by draft model. 28,020 tokens are new.",
     }
     assert details_text(finished_parts(done)) == " ".join(details.values())
     whole = finished_parts(finished(STATS, reading_reason="all of the text is kept"))

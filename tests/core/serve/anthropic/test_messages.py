@@ -270,13 +270,13 @@ def test_what_cannot_change_the_answer_is_taken(served: Served, fields: dict[str
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name(served: Served, fields: dict[str, Any], named: str) -> None:
-    before = len(served.records)
+    before = [record.id for record in served.records]
     reply = ask(served, **fields)
     assert reply.status == 400, reply.body
     assert set(reply.json) == {"type", "error"}
     assert (reply.json["type"], reply.error["type"]) == ("error", "invalid_request_error")
     assert named in reply.error["message"]
-    assert len(served.records) == before
+    assert all(record.state == "failed" for record in served.records if record.id not in before)
 
 
 def test_errors_have_anthropics_shape_whoever_finds_them(served: Served) -> None:

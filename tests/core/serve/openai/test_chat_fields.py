@@ -20,11 +20,11 @@ def generate_of(served: Served, **fields: Any) -> Generate:
 
 
 def refused(served: Served, body: Any) -> Reply:
-    before = len(served.records)
+    before = [record.id for record in served.records]
     reply = served.ask("POST", CHAT, body)
     assert reply.status == 400, reply.body
     assert reply.error["type"] == "invalid_request_error"
-    assert len(served.records) == before
+    assert all(record.state == "failed" for record in served.records if record.id not in before)
     return reply
 
 

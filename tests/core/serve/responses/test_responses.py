@@ -268,12 +268,12 @@ def test_what_cannot_change_the_answer_is_taken(served: Served, fields: dict[str
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name(served: Served, fields: dict[str, Any], named: str) -> None:
-    before = len(served.records)
+    before = [record.id for record in served.records]
     reply = ask(served, **fields)
     assert reply.status == 400, reply.body
     assert reply.error["type"] == "invalid_request_error"
     assert reply.error["param"].startswith(named)
-    assert len(served.records) == before
+    assert all(record.state == "failed" for record in served.records if record.id not in before)
 
 
 def test_a_worker_that_dies_in_the_middle_is_told_as_an_event(toy_folder: Path) -> None:
