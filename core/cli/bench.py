@@ -308,15 +308,16 @@ def _prefill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep",
         type=listed(number(1, 100)),
-        default=(10.0, 20.0, 30.0, 50.0, 100.0),
-        help="percentages kept (default 10,20,30,50,100)",
+        default=(12.0, 20.0, 30.0, 50.0, 100.0),
+        help="percentages kept (default 12,20,30,50,100)",
     )
     _add_draft_model(parser, layers=8)
     parser.add_argument(
         "--scorers",
-        type=names("scorer", SCORERS),
-        default=SCORERS,
-        help=f"comma-separated names (default {','.join(SCORERS)})",
+        type=names("scorer", (*SCORERS, *(f"{each}-attached" for each in ("embedding", "fusion")))),
+        default=("lexical", "fusion", "fusion-attached", "draft-model"),
+        help="comma-separated names (default lexical,fusion,fusion-attached,draft-model);"
+        " -attached: the document was embedded before the question",
     )
     parser.add_argument("--pairs", type=whole(), default=5, help="rounds of all configurations (default 5)")
     parser.add_argument(

@@ -48,7 +48,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             f" {TAIL_TOKENS} tokens are read besides. 100 reads all of it.",
             extra={"unit": "%", "step": 1.0},
         ),
-    ] = 20.0
+    ] = 12.0
     threshold_tokens: Annotated[
         int,
         Meta(

@@ -5,7 +5,8 @@ the same prompt (`stream_generate` as it comes), and is that what the cost model
 predicts? All run in one process on the same model object, in rounds: the baseline and each
 configuration once, every other round backwards, so that a machine that drifts favours none. A
 pair is a configuration and the baseline of its round; the quoted ratio is the median of the
-pairs'. Every run starts cold. The model is 1 ÷ (r + k): r is the measured time of scoring over the
+pairs'. Every run starts cold, without vectors of the document's passages; a scorer whose name ends in
+“-attached” finds them computed, as for a document that was attached before the question. The model is 1 ÷ (r + k): r is the measured time of scoring over the
 measured dense time, k the share of the prompt that was read.
 """
 
@@ -41,11 +42,16 @@ from core.settings import Settings, assign, assign_all
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.engine.engine import Engine
 
-# What issue and design ask for: times sooner at this keep, per scorer; at 100% for all of them.
-TARGETS: dict[tuple[str, float], float] = {("lexical", 20.0): 6.0}
+# Times sooner at this keep, per scorer, for 8,000 tokens on a CPU; at 100% for all of them.
+TARGETS: dict[tuple[str, float], float] = {
+    ("lexical", 20.0): 6.0,
+    ("fusion", 12.0): 9.0,
+    ("fusion-attached", 12.0): 18.0,
+}
 TARGET_WHOLE = 0.97
 TARGET_OF_MODEL = 0.85
 _WARM_UP_TOKENS = 1024
+_ATTACHED = "-attached"
 # No scorer, and nothing kept of it: mlx-lm's own reading.
 _BASELINE = ("", 0.0)
 _QUESTION = "What was decided last, and who was asked to report on it?"
@@ -273,7 +279,12 @@ class _Reader:
         self._is_warm = False
         self._settings = {
             (scorer, keep): assign_all(
-                shared, [("prefill.mode", "on"), ("prefill.scorer", scorer), ("prefill.keep_pct", keep)]
+                shared,
+                [
+                    ("prefill.mode", "on"),
+                    ("prefill.scorer", scorer.removesuffix(_ATTACHED)),
+                    ("prefill.keep_pct", keep),
+                ],
             )
             for scorer, keep in chosen
         }
@@ -283,6 +294,7 @@ class _Reader:
         self._warm_up()
         engine = self._engine
         engine.forget(tables=True)
+        self._prepare_vectors(attached=scorer.endswith(_ATTACHED))
         with _Peak() as memory:
             if not scorer:
                 run = mlx_lm(engine, self._prompt, 1)
@@ -299,6 +311,19 @@ class _Reader:
             ran=run.effective.reading,
             reason=run.effective.reading_reason,
         )
+
+    def _prepare_vectors(self, *, attached: bool) -> None:
+        """Compute or erase the vectors of the document's passages; prompts hold its text stripped."""
+        from core.encoder.store import Embedder, text_key
+        from core.prefill.passages import cut
+
+        embedder = Embedder()
+        for text in (each.text.strip() for each in self._messages[0].attachments):
+            embedder.erase(text_key(text))
+            if attached:
+                for _ in embedder.vectors(text, cut(text)):
+                    pass
+        embedder.unload()
 
     def _warm_up(self) -> None:
         """Once. It also loads the draft model, whose weights are then there in all runs."""
