@@ -5,9 +5,10 @@ the same prompt (`stream_generate` as it comes), and is that what the cost model
 predicts? All run in one process on the same model object, in rounds: the baseline and each
 configuration once, every other round backwards, so that a machine that drifts favours none. A
 pair is a configuration and the baseline of its round; the quoted ratio is the median of the
-pairs'. Every run starts cold, without vectors of the document's passages; a scorer whose name ends in
-“-attached” finds them computed, as for a document that was attached before the question. The model is 1 ÷ (r + k): r is the measured time of scoring over the
-measured dense time, k the share of the prompt that was read.
+pairs'. Every run starts cold, without vectors of the document's passages; a scorer whose name ends
+in “-attached” finds them computed, as for a document that was attached before the question. The cost
+model is 1 ÷ (r + k): r is the measured time of scoring over the measured dense time, k the share of
+the prompt that was read.
 """
 
 from __future__ import annotations
