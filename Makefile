@@ -13,7 +13,7 @@ CLIENTS := $(OUT)/clients
 BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup libraries run test test-sweeps test-slow test-clients e2e screens check lint types contracts smoke screenshot bench lock clean
+.PHONY: help setup libraries run test test-sweeps test-slow test-clients test-agents e2e screens check lint types contracts smoke screenshot bench lock clean
 .PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc messages-doc readers handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux fresh
 
@@ -52,6 +52,9 @@ e2e: libraries ## Run the end-to-end tests on a virtual display; saves screensho
 
 test-clients: libraries $(CLIENTS)/clients/.installed $(CLIENTS)/aider/.installed ## Test the server with real clients (installs them once, in OUT; Python 3.11 or 3.12)
 	@CLIENTS_ENVIRONMENTS=$(CLIENTS) $(BIN)/python -m pytest -q -p no:cacheprovider -m clients tests/clients
+
+test-agents: libraries ## Test the server with coding agents (needs npm; installs them once, in OUT)
+	@CLIENTS_ENVIRONMENTS=$(CLIENTS) $(BIN)/python -m pytest -q -p no:cacheprovider -m agents tests/clients
 
 test-cluster: libraries ## Test a model split over several processes (15 minutes)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m cluster tests/core/cluster

@@ -30,10 +30,10 @@ class Server(Struct, frozen=True):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder are the real clients'."""
+    """All tests of this folder run real clients; coding agents have a marker and a target of their own."""
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker("clients")
+            item.add_marker("agents" if item.path.name == "test_agents.py" else "clients")
             item.add_marker(pytest.mark.timeout(_PROGRAM_S + _START_S))
 
 

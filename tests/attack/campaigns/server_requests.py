@@ -49,7 +49,8 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
             if found.may_answer:
                 may_be_answered.add(_agent(case))
             fault = _end_held(held, _HELD_AT_ONCE) or _try(served, found, case, str(folder), held)
-            asked = {record.client for record in served.records}
+            # Refused requests are recorded, too, for whoever watches the server.
+            asked = {each.client for each in served.records if not each.id.startswith("refused")}
             if wrong := asked - may_be_answered:
                 fault = fault or f"something was generated for {', '.join(sorted(wrong))}"
             last = number == len(cases) - 1

@@ -31,7 +31,7 @@ BENCHES: dict[str, tuple[list[str], str, int]] = {
         4,
     ),
     "prefill": (
-        ["--tokens", "1200", "--pairs", "1", "--keep", "20,50,100", "--scorers", "lexical"],
+        ["--tokens", "2400", "--pairs", "1", "--keep", "20,50,100", "--scorers", "lexical"],
         "readings.jsonl",
         4,
     ),

@@ -32,7 +32,7 @@ def bench(folder: Path, out: Path, *more: str) -> int:
 
 @pytest.mark.sweep
 def test_results_and_report(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench(folder, tmp_path) == 0
+    assert bench(folder, tmp_path, "--scorers", "lexical,draft-model") == 0
     results = json.loads((tmp_path / "results.json").read_text())
     cells = {(cell["scorer"], cell["keep_pct"]): cell for cell in results["cells"]}
     assert set(cells) == {
@@ -45,7 +45,9 @@ def test_results_and_report(folder: Path, tmp_path: Path, capsys: pytest.Capture
         assert 2400 < cell["prompt_tokens"] <= 2500
         assert cell["ran"] == ("sparse" if keep < 100 else "dense")
         besides = 0 if keep == 100 else 32 + TAIL_TOKENS
-        assert cell["read_tokens"] == pytest.approx(keep / 100 * cell["prompt_tokens"] + besides, abs=97)
+        assert cell["read_tokens"] == pytest.approx(
+            keep / 100 * cell["prompt_tokens"] + besides, abs=300
+        )  # a sentence of the toy has 150 tokens
         for pair in cell["pairs"]:
             assert pair["ratio"] == pytest.approx(pair["baseline_ttft_s"] / pair["ttft_s"])
             assert pair["baseline_peak_bytes"] > 0

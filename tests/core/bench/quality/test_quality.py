@@ -190,7 +190,7 @@ def bench(folder: Path, out: Path, *more: str) -> int:
                 "--windows",
                 "1",
             ),
-            *("--context", "1800", "--document-context", "1500", "--continuation", "48", "--keep", "50"),
+            *("--context", "1800", "--document-context", "1500", "--continuation", "48", "--keep", "25"),
             *("--tasks", "needle-50,common-words", "--kinds", "minutes", "--passages", "minutes"),
             *("--draft-layers", "1", *more),
         ]
