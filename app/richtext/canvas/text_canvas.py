@@ -343,19 +343,24 @@ class TextCanvas(ReadAloud):
             lines = box.lines_in(clip.adjusted(0, -25, 0, 25))
             box.paint_scroll_bar(painter, self._theme)
             painter.save()
-            if box.most_scroll:
-                painter.setClipRect(box.window, Qt.ClipOperation.IntersectClip)
-            box.paint_around(painter, self._theme, lines)
-            self.paint_under_text(painter, box, lines)
-            self._paint_found(painter, number, box)
-            self._paint_selection(painter, number, box)
-            quiet = box.piece.quotes or box.piece.thought >= 0
-            painter.setPen(self._theme.color("text2" if quiet else "text"))
-            if len(lines):
-                colours = self._colours.of(box) if box.is_code and self.code_is_coloured(box) else ()
-                box.layout.draw(painter, box.text_left, box.text_top, clip, colours)
-            painter.restore()
+            try:
+                self._paint_box(painter, number, box, lines, clip)
+            finally:
+                painter.restore()
         self.paint_over_text(painter)
+
+    def _paint_box(self, painter: QPainter, number: int, box: PieceBox, lines: range, clip: QRectF) -> None:
+        if box.most_scroll:
+            painter.setClipRect(box.window, Qt.ClipOperation.IntersectClip)
+        box.paint_around(painter, self._theme, lines)
+        self.paint_under_text(painter, box, lines)
+        self._paint_found(painter, number, box)
+        self._paint_selection(painter, number, box)
+        quiet = box.piece.quotes or box.piece.thought >= 0
+        painter.setPen(self._theme.color("text2" if quiet else "text"))
+        if len(lines):
+            colours = self._colours.of(box) if box.is_code and self.code_is_coloured(box) else ()
+            box.layout.draw(painter, box.text_left, box.text_top, clip, colours)
 
     def _between(self, above: float, below: float) -> range:
         """The numbers of the boxes that touch those heights, without a look at all the others."""

@@ -151,9 +151,11 @@ class PieceLayout:
         first = [stretch for stretch in here if stretch not in second]
         for stretches, part in ((first, others.subtracted(places)), (second, places)):
             painter.save()
-            painter.setClipPath(part, Qt.ClipOperation.IntersectClip)
-            chunk.layout.draw(painter, where, _ranges(chunk, stretches), clip)
-            painter.restore()
+            try:
+                painter.setClipPath(part, Qt.ClipOperation.IntersectClip)
+                chunk.layout.draw(painter, where, _ranges(chunk, stretches), clip)
+            finally:
+                painter.restore()
 
     def _add(self, start: int, text: str) -> None:
         """Lay out one hard line, in parts while it is long."""
