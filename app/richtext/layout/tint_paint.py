@@ -234,9 +234,9 @@ def _fragments(layout: PieceLayout, line: VisualLine, run: TintRun, origin: QPoi
     behind = run.joined_right and run.end <= line.end
     if line.chunk.is_mixed:
         # Which edge is the run's first depends on the letters there; between two directions none is joined.
-        backwards = (
-            line.x_at(run.start) > line.x_at(max(run.start, run.end - 1)) if before or behind else False
-        )
+        # The run may begin or end on another line, even in another chunk.
+        first, last = max(run.start, line.start), min(run.end, line.end) - 1
+        backwards = (before or behind) and first < last and line.x_at(first) > line.x_at(last)
         before, behind = (behind, before) if backwards else (before, behind)
         before, behind = before and len(spans) == 1, behind and len(spans) == 1
     for left, right in spans:

@@ -88,6 +88,8 @@ def test_each_hard_line_has_its_own_direction(qapp: QApplication) -> None:
     assert not any(line.chunk.rtl for line in PieceLayout(HEBREW, answer_style(), 400, rtl=False).lines)
 
 
+pytestmark = pytest.mark.usefixtures("qapp")  # fonts need an application
+
 texts = st.lists(
     st.sampled_from(
         ["שלום", "abc", "12", "עולם", " ", ", ", "(", ")", "3.5", "مرحبا", "-", "中文", "🙂", "x. "]
