@@ -54,7 +54,7 @@ def _use_everything_once(talk: WorkerTalk) -> None:
     for number, (kind, drafter, temperature) in enumerate(
         itertools.product(dict.fromkeys(_KINDS), _DRAFTERS, (0.0, 0.8))
     ):
-        _ask(talk, chance, f"warm-up {number}", kind, drafter, temperature, 80)
+        _ask(talk, chance, f"warm-up {number}", kind, drafter, temperature, 80, longest=True)
 
 
 def _ask_once(talk: WorkerTalk, chance: random.Random, case: int) -> None:
@@ -72,16 +72,19 @@ def _ask(
     drafter: str,
     temperature: float,
     max_tokens: int,
+    longest: bool = False,
 ) -> None:
     talk.heard.clear()
     words = [chance.choice(("ferry", "keeper", "north", "mail", "evening")) for _ in range(40)]
-    text = " ".join(words[: chance.randint(1, 40)])
+    text = " ".join(words[: 40 if longest else chance.randint(1, 40)])
     request = ask(
         name,
         "word " * 400 if kind == "refused" else text,
         drafting__drafter=drafter,
         sampling__max_tokens=max_tokens,
         prefill__memory_mib=_CACHE_MIB,
+        # The sentence encoder's weights and batches come and go, 13 MB at a time.
+        prefill__scorer="lexical",
         sampling__temperature=temperature,
     )
     if kind in ("apart", "goes on"):
