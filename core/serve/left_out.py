@@ -101,7 +101,7 @@ class LeftOut:
         fields = fields | {"tools": kept}
         choice = fields.get("tool_choice")
         named = choice.get("name") or choice.get("type") if isinstance(choice, dict) else choice
-        if missing and (named in missing or (not kept and named in _MUST_CALL)):
+        if missing and isinstance(named, str) and (named in missing or (not kept and named in _MUST_CALL)):
             reason = "the tool that must be called was left out"
             self._changes.append(change("tool_choice", choice, "auto", reason))
             del fields["tool_choice"]
