@@ -33,7 +33,7 @@ _MOST_ANSWER_TOKENS = 32_000
 
 
 class ClientMissingError(RequestError):
-    """The client is not installed."""
+    """The client is not installed, or cannot be started."""
 
     code = "client-missing"
 
@@ -115,7 +115,13 @@ async def _launch(options: argparse.Namespace, program: str) -> int:
         shown = False  # the client draws on the whole terminal
         start = start_of(options.client, server.address, worker.gate.model, options.arguments)
         environment = {**os.environ, **start.environment}
-        child = await asyncio.create_subprocess_exec(program, *start.arguments, env=environment)
+        try:
+            child = await asyncio.create_subprocess_exec(program, *start.arguments, env=environment)
+        except OSError as error:  # an interpreter that is gone, such as Node's; a file of another processor
+            raise ClientMissingError(
+                f"{program} could not be started: {error.strerror}.",
+                f"Install it again: {CLIENTS[options.client].install}",
+            ) from error
         return await child.wait()
 
 

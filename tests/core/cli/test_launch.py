@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -15,10 +16,10 @@ import pytest
 from core.cli.launch import CLIENTS, split, start_of
 from tests.core.serve.conftest import served as served
 from tests.core.serve.served import Served
+from tests.processes import needs_programs_in
 
 # A client that says what it was started with, asks the server, and ends with a status of its own.
 CLIENT = """\
-#!{python}
 import json, os, sys, urllib.request
 with urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/models") as reply:
     models = json.load(reply)
@@ -33,13 +34,31 @@ def launched(*arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
-def test_a_client_uses_the_server_and_gives_its_status(toy_folder: Path, tmp_path: Path) -> None:
-    program = tmp_path / "claude"
-    program.write_text(CLIENT.format(python=sys.executable))
+def program_in(folder: Path, text: str) -> Path:
+    program = folder / "claude"
+    program.write_text(text)
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+def test_a_client_uses_the_server_and_gives_its_status(toy_folder: Path, tmp_path: Path) -> None:
+    needs_programs_in(tmp_path)
+    # A shell starts it: the first line of a script cannot name an interpreter whose path has a space.
+    (tmp_path / "claude.py").write_text(CLIENT)
+    words = shlex.join([sys.executable, str(tmp_path / "claude.py")])
+    program_in(tmp_path, f'#!/bin/sh\nexec {words} "$@"\n')
     ran = launched("claude", "--model", str(toy_folder), "--", "-p", "--model", "x", path=tmp_path)
     assert ran.returncode == 7, ran.stderr
     assert json.loads(ran.stdout) == [["-p", "--model", "x"], "toy", "toy"]
+
+
+def test_a_client_that_cannot_start_is_named(toy_folder: Path, tmp_path: Path) -> None:
+    needs_programs_in(tmp_path)
+    program = program_in(tmp_path, "#!/no/such/interpreter\n")
+    ran = launched("claude", "--model", str(toy_folder), path=tmp_path)
+    assert ran.returncode == 1
+    assert f"{program} could not be started" in ran.stderr
+    assert CLIENTS["claude"].install in ran.stderr
 
 
 @pytest.mark.parametrize("client", CLIENTS)
