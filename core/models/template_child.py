@@ -32,7 +32,7 @@ from jinja2.compiler import CodeGenerator, Frame
 from jinja2.environment import Environment
 from jinja2.exceptions import SecurityError, TemplateError
 from jinja2.ext import Extension
-from jinja2.filters import make_attrgetter
+from jinja2.filters import do_mark_safe, make_attrgetter
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -123,7 +123,7 @@ def compiled(template: str) -> Template:
         finalize=_finalize,
     )
     environment.filters |= {name: _tracing(filter) for name, filter in environment.filters.items()}
-    environment.filters |= {"tojson": to_json, "join": _join, "format": _format}
+    environment.filters |= {"tojson": to_json, "join": _join, "format": _format, "safe": _safe}
     environment.globals |= {
         "raise_exception": _raise_exception,
         "strftime_now": _now,
@@ -204,6 +204,11 @@ def _join(environment: Environment, value: Iterable[Any], d: Any = "", attribute
     values = value if attribute is None else map(make_attrgetter(environment, attribute), value)
     separator = text_of(d)
     return Traced(separator, runs_of(separator)).join(map(text_of, values))
+
+
+def _safe(value: Any) -> Any:
+    """Nothing is escaped here, so content needs no mark against it and keeps its origins."""
+    return value if isinstance(value, Traced) else do_mark_safe(value)
 
 
 def _format(value: Any, *args: Any, **named: Any) -> str:

@@ -17,7 +17,7 @@ _MARKERS = re.compile(
     r"<\|[^\s<>|'\"{}]{1,40}\|>|<\|[a-z_]+>|<[a-z_]+\|>|<｜[^｜\s]{1,40}｜>|</?s>|</?think>|</?tool_call>"
     r"|</?tool_response>|</?seed:[a-z_]+>|<(?:start|end)_of_(?:turn|image)>|\[/?(?:INST|TOOL_CALLS|AVAILABLE_TOOLS"
     r"|TOOL_RESULTS|SYSTEM_PROMPT|THINK|ARGS|TOOL_CONTENT|CALL_ID)\]|\[gMASK\]|<sop>|\]~!?b\]?\[?|\[e~\[|<SPECIAL_\d+>"
-    r"|</?arg_(?:key|value)>|</?minimax:tool_call>"
+    r"|</?arg_(?:key|value)>|</?minimax:tool_call>|\[\|[a-z]{1,20}\|\]"
 )
 # Ordinary text to a decoder that skips special tokens.
 _PLAIN = re.compile(r"</?(?:think|tool_call|tool_response|arg_key|arg_value|minimax:tool_call)>")
@@ -50,6 +50,7 @@ _STOPS = (
         "<|end|>",
         "<|end_of_turn|>",
         "<|user|>",
+        "[|endofturn|]",
     ),
 )
 # The type that a template belongs to, by a part of its file's name; an ordinary cache otherwise.

@@ -40,6 +40,7 @@ TEMPLATES = [
     "{{ say(messages[1], loud=true) }}{{ say(messages[0]) }}{{ messages[1].content.split('<')[0].strip() }}",
     "{% if tools is none and not documents and not enable_thinking %}plain{% endif %}"
     "{{ strftime_now('%Y') }}",
+    "{{ messages[1].content | tojson(ensure_ascii=False) | safe }}{{ '<i>' | safe }}",
     "{{ '%s of %s' % (1, 'b') }}{{ '{} {x}'.format(1, x=2) }}{{ missing }}{{ missing is defined }}",
 ]
 
@@ -57,6 +58,13 @@ def test_it_writes_what_transformers_writes(renderer: TemplateRenderer, template
     (theirs,), _ = render_jinja_template([TURNS], chat_template=template, **named)
     ours = renderer.render("Toy", template, TURNS, {**named, "tools": None, "documents": None})
     assert ours.text == theirs
+
+
+@pytest.mark.parametrize("filters", ["", "| safe", "| trim | safe", "| tojson | safe"])
+def test_filters_that_keep_characters_keep_their_origins(renderer: TemplateRenderer, filters: str) -> None:
+    written = renderer.render("Toy", f"<{{{{ messages[2].content {filters} }}}}>", TURNS, {})
+    (run,) = written.runs
+    assert (written.text[run.start : run.end], run.source) == ("Big", 4)
 
 
 def test_the_starters_prompt_is_that_of_its_tokenizer(starter_engine: Engine) -> None:
