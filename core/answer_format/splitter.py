@@ -330,8 +330,16 @@ class AnswerSplitter:
                 self._take_call(end, section)
             else:
                 self._state = "text"
-                self._say(end)
+                if self._is_empty(held[self._blank : end]):
+                    self._take("mark", end)
+                else:
+                    self._say(end)
             return True
+
+    def _is_empty(self, section: str) -> bool:
+        """Whether nothing is between marks that are control tokens; an answer may write about other marks."""
+        begin = section.removesuffix(self._section_ends).rstrip()
+        return begin in self._sections and begin.startswith(("<|", "<｜"))
 
     def _open_section(self, final: bool) -> bool:
         """A section that only the end of the answer, or of its calls, ends."""

@@ -350,7 +350,12 @@ SYNTAXES = (
         "python",
     ),
     Syntax(
-        "llama3", (("<|python_tag|>", ""),), (Json(),), (("<|python_tag|>",), ('"parameters": ',)), (), "json"
+        "llama3",
+        (("<|python_tag|>", ""), ("<|python_start|>", "<|python_end|>")),
+        (Json(),),
+        (("<|python_tag|>",), ('"parameters": ',)),
+        (),
+        "json",
     ),
 )
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from core.answer_format import AnswerFormat, ParsedAnswer, parse_answer
+from core.answer_format.syntaxes import SYNTAXES
 from core.answer_format.values import BrokenValueError, UnfinishedValueError, read_value
 from core.events import Tool
 
@@ -28,6 +29,9 @@ SCHEMA = {
 TOOL = Tool("f", "", json.dumps(SCHEMA))
 HERMES, TAGS = AnswerFormat(calls=("hermes",)), AnswerFormat(calls=("function_tags",))
 GLM, LLAMA, PYTHON, OLMO = (AnswerFormat(calls=(name,)) for name in ("glm", "llama3", "lfm2", "olmo3"))
+
+
+CONTROL = ("<|", "<｜")
 
 
 def arguments(text: str, format: AnswerFormat) -> dict[str, object]:
@@ -194,3 +198,27 @@ def test_long_calls_are_read_in_reasonable_time() -> None:
     code = "if (a) { b(); }\n" * 4000
     call = json.dumps({"name": "f", "parameters": {"text": code}})
     assert arguments(call, LLAMA) == {"text": code}
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "end"),
+    [
+        (each.name, begin, end)
+        for each in SYNTAXES
+        for begin, end in each.marks
+        if begin[:2] in CONTROL and end
+    ],
+)
+def test_marks_around_nothing_are_not_shown(name: str, begin: str, end: str) -> None:
+    format = AnswerFormat(calls=(name,))
+    for inner in ("", " \n"):
+        parsed = parse_answer(f"Well.\n{begin}{inner}{end}", format, (TOOL,))
+        assert (parsed.text, parsed.calls) == ("Well.", ()), parsed
+    kept = parse_answer(f"{begin}nothing{end}", format, (TOOL,))
+    assert kept.text == f"{begin}nothing{end}"
+
+
+def test_empty_marks_may_come_before_a_call() -> None:
+    call = '{"name": "f", "parameters": {"text": "a"}}'
+    assert arguments(f"<|python_start|><|python_end|>{call}", LLAMA) == {"text": "a"}
+    assert arguments(f"<|python_start|>{call}<|python_end|>", LLAMA) == {"text": "a"}
