@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from app.launch.display import use_utf8_locale
+
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
 def test_it_has_a_name_and_an_icon(platform: str) -> None:
@@ -32,6 +34,7 @@ def test_the_bundle_keeps_its_own_icon() -> None:
         "assert Application(['draftlight']).windowIcon().isNull()"
     )
     environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
+    use_utf8_locale(environment)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
