@@ -52,12 +52,15 @@ def test_off_nothing_is_ever_asked_and_on_once_a_day(
         await ready(window)
         assert host.updates.is_on
         assert len(server.asked) == 1
+        found: list[object] = []
+        host.updates.found.connect(found.append)
         # A day later, or with a clock that was set back.
-        for then_s in (0.0, 4e9):
+        for count, then_s in enumerate((0.0, 4e9), start=1):
             window.controller.home.preferences.change(looked_for_update_s=then_s)
-            asked = len(server.asked)
             host.updates.look_if_due()
-            await until(lambda asked=asked: len(server.asked) == asked + 1)
+            # It asks again only after the reply has arrived.
+            await until(lambda count=count: len(found) == count)
+            assert len(server.asked) == 1 + count
         window.app_settings.set("updates.check", False)
         window.controller.home.preferences.change(looked_for_update_s=0.0)
         host.updates.look_if_due()
