@@ -83,7 +83,7 @@ def test_an_answer_whose_worker_was_killed_and_that_was_continued(
         wanted = [("sampling.max_tokens", 4000), ("gate.mode", "always")]
         inspector.change_settings(assign_all(inspector.settings, wanted))
         ask(window, "pilot pilot pilot pilot")
-        await until(lambda: [token.origin for token in last(window).tokens].count("accepted") > 9, 60.0)
+        await until(lambda: [token.origin for token in last(window).tokens].count("accepted") > 3, 60.0)
         pid = window.worker.pid
         assert pid
         os.kill(pid, signal.SIGKILL)
@@ -93,8 +93,7 @@ def test_an_answer_whose_worker_was_killed_and_that_was_continued(
         await ready(window, 60.0)
         before = len(last(window).tokens)
         window.controller.asking.go_on(window.controller.chats.open.turns[-1].id)
-        # A random model may end its answer at once.
-        await until(lambda: len(last(window).tokens) > before + 5 or last(window).finished is not None, 60.0)
+        await until(lambda: len(last(window).tokens) > before + 5 or last(window).over, 60.0)
         window.controller.asking.stop()
         await ready(window, 60.0)
         agree(window)
