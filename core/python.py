@@ -22,7 +22,7 @@ def open_engine(model: str = "starter") -> Engine:
 
     prepare()
     from core.engine.engine import Engine
-    from core.models.runtime.blas_threads import BlasThreads
+    from core.models.runtime.blas import BlasThreads
 
     engine = Engine(threads=BlasThreads())
     engine.load(model)

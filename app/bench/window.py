@@ -23,7 +23,7 @@ import msgspec
 
 from app.bench.report import WindowResults, report
 from app.launch.display import display_problem, go_offscreen_without_display
-from core.settings.window_parts import PARTS
+from core.settings.window import BENCH_PARTS
 from core.system.children import CHILD_FOLDER, absolute_reference, child_environment, module_command
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _STARTS = 5
 
 
 def run_bench(
-    out: str, model: str = "starter", parts: Sequence[str] = PARTS, pairs: int = 9, tokens: int = 192
+    out: str, model: str = "starter", parts: Sequence[str] = BENCH_PARTS, pairs: int = 9, tokens: int = 192
 ) -> int:
     """Measure `parts` and write `results.json` and `report.md` to `out`. 0, or 1 if a part failed."""
     go_offscreen_without_display(os.environ, sys.platform)
@@ -178,7 +178,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m app.bench.window")
     parser.add_argument("--out")
     parser.add_argument("--model", default="starter")
-    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--parts", default=",".join(BENCH_PARTS))
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--part", nargs="+")
     options = parser.parse_args(argv)

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from app.session.turn.intents import SpawnFailed
 from core.errors import WorkerError
 from core.events import Command
-from core.events.heard import Heard, WorkerExited
+from core.events.codec import WorkerEvent, WorkerExited
 from core.worker.client import WorkerClient
 
 # A worker that is replaced because it hangs will not answer a polite request.
@@ -34,7 +34,7 @@ class WorkerLink:
 
     def __init__(
         self,
-        hear: Callable[[Heard | SpawnFailed], None],
+        hear: Callable[[WorkerEvent | SpawnFailed], None],
         command: Sequence[str] | None = None,
         *,
         silence_s: float = 15.0,
@@ -71,7 +71,7 @@ class WorkerLink:
             self._outbox.put_nowait((command, after))
 
     @contextlib.contextmanager
-    def heard_by(self, hear: Callable[[Heard | SpawnFailed], None]) -> Iterator[None]:
+    def heard_by(self, hear: Callable[[WorkerEvent | SpawnFailed], None]) -> Iterator[None]:
         """Meanwhile `hear` gets what is heard, and nobody else: for measuring."""
         usual, self._hear = self._hear, hear
         try:
@@ -128,7 +128,7 @@ class WorkerLink:
                 if self._client is client:
                     self._client = self._outbox = None
 
-    def _tell(self, heard: Heard | SpawnFailed) -> None:
+    def _tell(self, heard: WorkerEvent | SpawnFailed) -> None:
         """A bug in the listener is the loop's to report; it must not end the listening."""
         try:
             self._hear(heard)

@@ -33,8 +33,8 @@ from core.events import (
     RemoveModel,
     Stats,
 )
-from core.events.catalogue import CatalogueEvent
 from core.events.cluster import ClusterEvent
+from core.events.models import CatalogueEvent
 from core.settings import Settings, assign, assign_all, read
 from core.settings.cluster import Cluster
 

@@ -34,7 +34,7 @@ from app.session.turn.link_state import Link, Phase
 from app.windows.race import strings
 from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 from core.settings import assign_all
-from core.settings.seeds import drawn
+from core.settings.request import drawn
 
 # What is shown while an answer is recorded; painting more often would only take time from it.
 _SHOW_EVERY_MS = 250

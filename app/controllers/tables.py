@@ -39,7 +39,7 @@ from core.events import (
     TableInfo,
     Typing,
 )
-from core.events.rehearsal import RehearsalEvent
+from core.events.idle import RehearsalEvent
 from core.events.tables import TableEvent
 
 if TYPE_CHECKING:  # the window brings it in

@@ -363,7 +363,7 @@ SYNTAXES = (
 # Answers that begin with a list of Python calls of declared functions are calls, whatever the template says.
 PYTHON_LIST = next(each for each in SYNTAXES if each.name == "python_list")
 
-# What a model is told to write whose template does not declare tools (`core.models.tools`).
+# What a model is told to write whose template does not declare tools (`core.models.conversation`).
 TOLD = "hermes"
 
 

@@ -34,12 +34,12 @@ from core.settings import Settings, assign_all
 from core.settings.cluster import Cluster, Machine, cluster_of
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
 from core.system.key_file import write_key
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     import mlx.core as mx
 
-    from core.cluster.sharded import ClusterModel
+    from core.cluster.shard import ClusterModel
     from core.engine.engine import Engine
 
 _CONTEXT_TOKENS = 256
@@ -138,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _divisible(model: str, out: Path, size: int) -> tuple[str, int]:
     """The model, or a copy with empty heads if `size` does not divide its heads; and the number added."""
-    from core.cluster.machine.this_machine import folder_of
+    from core.cluster.this_machine import folder_of
 
     added = with_empty_heads(folder_of(model), out, size)
     return (str(out), added) if added else (model, 0)

@@ -22,8 +22,7 @@ from msgspec import Struct
 from core.errors import RequestError
 from core.events import Change, PositionStat
 from core.models.runtime.blas import threads_at_start, threads_variable
-from core.system.ctrl_c import STOPPED
-from core.system.progress_line import ProgressLine
+from core.system.terminal import STOPPED, ProgressLine
 
 # ---- environment
 

@@ -44,7 +44,7 @@ from core.drafting.table_evidence import Continuations
 from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
-from core.settings.gate import Gate as GateSettings
+from core.settings.drafting import Gate as GateSettings
 from core.tables.prebuilt_files import FROZEN, GRAMS
 
 # Above every id of a recorded stream; drafts are only checked for their form.
@@ -334,9 +334,8 @@ def replay_stream(
     gate_settings: GateSettings,
     planner: Planner | None = None,
 ) -> ReplayTally:
-    """One answer step by step. With a planner the gate stays open unless its mode is “prompt”."""
-    planned = planner is not None and gate_settings.mode != "prompt"
-    gate = Gate(gate_settings, forced=planned, cost=cost)
+    """One answer step by step. With a planner the gate stays open."""
+    gate = Gate(gate_settings, forced=planner is not None, cost=cost)
     gate.begin(stream.prompt)
     drafter.begin(stream.prompt)
     tally, position = ReplayTally(), 0
@@ -433,10 +432,8 @@ def record(options: argparse.Namespace) -> int:
 
     prepare()
     from core.models.loader import load
-    from core.rehearsal.conversations import read_conversations
-    from core.rehearsal.records import read_records
     from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
-    from core.rehearsal.streams import write_streams
+    from core.rehearsal.streams import read_conversations, read_records, write_streams
 
     conversations = read_conversations(options.prompts)
     target: Path = options.record

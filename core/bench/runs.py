@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from core.bench.harness import Environment, describe
 from core.events import Effective, Event, Finished, Generate, Message, ModelInfo, Stats, Token
 from core.settings import Settings
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
-    from core.decoding.probes.trials import Verdict
     from core.engine.engine import Engine
+    from core.machine.trials import Verdict
     from core.models.loader import LoadedModel
 
 # ---- model

@@ -30,7 +30,7 @@ from core.events.sweep import (
     SweepStarted,
     SweepTurn,
 )
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 
 Result = SweepCell | SweepTurn | SweepReading | SweepLikeness
 _LISTS: dict[type[Struct], str] = {

@@ -29,7 +29,7 @@ from core.cli.cluster import add_cluster
 from core.cli.window import window_part
 from core.settings.declaration import find
 from core.settings.prefill import SCORERS
-from core.settings.window_parts import PARTS
+from core.settings.window import BENCH_PARTS
 
 DRAFTERS = find("drafting.drafter").choices
 # Benches measure plain decoding anyway.
@@ -508,9 +508,9 @@ def _window(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument(
         "--parts",
-        type=names("part", PARTS),
-        default=PARTS,
-        help=f"comma-separated (default {','.join(PARTS)})",
+        type=names("part", BENCH_PARTS),
+        default=BENCH_PARTS,
+        help=f"comma-separated (default {','.join(BENCH_PARTS)})",
     )
     parser.add_argument("--pairs", type=whole(), default=9, help="pairs for the overhead (default 9)")
     add_out(parser)

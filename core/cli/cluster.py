@@ -17,7 +17,7 @@ from core.errors import ClusterError
 from core.events import ClusterEnded, MachinesChecked
 from core.settings.cluster import FOLLOW_PORT, Cluster, cluster_of
 from core.system.paths import data_dir
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:  # importing it loads MLX, which `prepare()` must come before
     from core.engine.engine import Engine
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 def begin(options: argparse.Namespace) -> int:
     """Start missing followers, then check. Raises `ClusterError` if a machine cannot be started."""
-    from core.cluster.machine.addresses import host_and_port
+    from core.cluster.this_machine import host_and_port
 
     cluster = read_cluster(options.cluster)
     for machine in cluster.machines:
@@ -174,8 +174,8 @@ def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
 
 def follow(options: argparse.Namespace) -> int:
     """Hold a part of a model for the leader until Ctrl-C. Raises `ClusterError`, `KeyFileError`."""
-    from core.cluster.following import Following
-    from core.cluster.machine.addresses import host_and_port
+    from core.cluster.follower import Following
+    from core.cluster.this_machine import host_and_port
     from core.system.key_file import key_of
 
     host, port = host_and_port(options.listen, FOLLOW_PORT)

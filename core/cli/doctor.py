@@ -137,7 +137,7 @@ def _compute() -> Iterator[Finding]:
 def _threads() -> Iterator[Finding]:
     """The number of compute threads and the reason for it."""
     from core.models.runtime import blas
-    from core.models.runtime.blas_threads import ProcessorUse, usable_cores
+    from core.models.runtime.blas import ProcessorUse, usable_cores
 
     subject, most = "Threads", blas.threads_at_start()
     if why := blas.why_threads_are_fixed():
@@ -160,7 +160,7 @@ def _exactness() -> Iterator[Finding]:
     from core.models.runtime.runtime import prepare
 
     prepare()
-    from core.decoding.probes.exactness import saved_profiles
+    from core.machine.exactness import saved_profiles
 
     profiles = saved_profiles()
     if not profiles:
@@ -185,7 +185,7 @@ def _matmul_gflops(size: int = 768, rounds: int = 5) -> float:
 
 
 def _starter() -> Iterator[Finding]:
-    from core.models.starter import NAME, damage, packed_file, starter_folder
+    from core.models.library.starter import NAME, damage, packed_file, starter_folder
 
     subject = "Starter model"
     try:

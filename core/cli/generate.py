@@ -27,7 +27,7 @@ from core.events import (
 from core.events.text import well_formed_record
 from core.settings import Settings, read
 from core.system.paths import tables_dir
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 
 _STDIN = Path("-")
 

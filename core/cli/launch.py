@@ -22,7 +22,7 @@ from core.cli.serve import Console, base_settings, first_of, running, worker_end
 from core.errors import RequestError
 from core.events import ModelInfo
 from core.settings.server import Server
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from core.serve.own_worker import Told

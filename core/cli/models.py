@@ -15,9 +15,8 @@ import msgspec
 
 from core.cli.arguments import add_command, add_model, add_quiet, confirmed, whole
 from core.events import DownloadProgress, ModelEntry, ModelList, fit_of
-from core.system.ctrl_c import ending_at_ctrl_c
 from core.system.paths import models_dir
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine, ending_at_ctrl_c
 
 if TYPE_CHECKING:  # importing it loads MLX, which `--help` does not need
     from core.models.library.catalogue import Catalogue
@@ -142,8 +141,7 @@ def _download(options: argparse.Namespace) -> int:
 
 def fetch(model: str, *, quiet: bool = False) -> None:
     """Download `model` if it is a hub name that is not installed; prints this on stderr."""
-    from core.models.library.naming import is_hub_name
-    from core.models.library.places import find
+    from core.models.library.places import find, is_hub_name
 
     if Path(model).exists() or not is_hub_name(model) or find(model):
         return

@@ -18,11 +18,11 @@ from core.cli.arguments import add_model, add_quiet, add_settings, settings_from
 from core.cli.cluster import add_cluster, read_cluster
 from core.errors import DraftlightError, ModelError, WorkerError
 from core.events import ClusterEnded, Failed, LoadProgress, ModelInfo, ModelLoaded
-from core.events.heard import WorkerExited, WorkerSilent
+from core.events.codec import WorkerExited, WorkerSilent
 from core.settings import Settings, assign
 from core.settings.server import Server
 from core.system.children import absolute_reference
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from core.serve.own_worker import OwnWorker, Told

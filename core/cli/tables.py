@@ -18,7 +18,7 @@ from core.cli import tables_build
 from core.cli.arguments import add_command, confirmed, out_file, readable_file, whole
 from core.errors import TableError
 from core.events import LearnedTable, TableInfo, TableStatus
-from core.models.library.naming import family_label, readable
+from core.models.library.places import family_label, readable
 from core.system.paths import tables_dir
 
 if TYPE_CHECKING:  # importing it loads numpy, which other commands do not need

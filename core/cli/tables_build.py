@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from core.cli.arguments import UsageError, add_quiet, out_file, readable_file, whole
 from core.errors import RequestError, TableError
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     from core.rehearsal.rehearsal import Progress, Rehearsal
@@ -104,9 +104,8 @@ def _from_model(options: argparse.Namespace) -> int:
     prepare()
     from core.models.loader import load
     from core.rehearsal.answer_ids import save_ids, shipped_ids
-    from core.rehearsal.conversations import default_conversations, read_conversations
-    from core.rehearsal.records import read_records
     from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
+    from core.rehearsal.streams import default_conversations, read_conversations, read_records
     from core.tables.gram_count import Pruning
     from core.tables.prebuilt import rehearsal_paths
 

@@ -1,6 +1,6 @@
 """A follower at work: the process that holds one machine's part of a model, for one leader.
 
-`core.cluster.following` starts it with the connection as a descriptor and the keys on stdin. The main thread
+`core.cluster.follower` starts it with the connection as a descriptor and the keys on stdin. The main thread
 does what the leader says; one thread hears it, one is the heart: it says that this process lives, to the
 leader and to whoever started it, and ends it when the leader is silent or an operation takes too long. The
 process ends when its leader or its starter is gone.
@@ -11,12 +11,16 @@ from __future__ import annotations
 import os
 import queue
 import socket
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,9 +28,8 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from core.cluster.leader import A_TOKEN_S, BEAT_S
-from core.cluster.line import Line, LineEnd
-from core.cluster.machine.probe import Probe, words_of
-from core.cluster.messages import (
+from core.cluster.this_machine import Probe, words_of
+from core.cluster.wire import (
     Beat,
     Connect,
     Do,
@@ -36,6 +39,8 @@ from core.cluster.messages import (
     Forward,
     Heard,
     Joining,
+    Line,
+    LineEnd,
     Listen,
     Listening,
     Load,
@@ -45,11 +50,14 @@ from core.cluster.messages import (
     Told,
     decode_told,
     encode,
+    greet_as_follower,
 )
-from core.errors import DraftlightError, ModelError
+from core.errors import ClusterError, DraftlightError, ModelError
+from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
     from core.cluster.replicas import Replicas
+
 
 _LOOK_S = 0.1
 _LEAST_SILENCE_S = 10.0
@@ -134,7 +142,7 @@ class _Following:
                 pass
 
     def _look(self, model: str, folder: str) -> None:
-        from core.cluster.machine.this_machine import digest_of, seen
+        from core.cluster.this_machine import digest_of, seen
 
         found = seen(not self._works())
         self._working.release()
@@ -153,11 +161,9 @@ class _Following:
         return Listening()
 
     def _load(self, load: Load) -> None:
-        from core.cluster.machine.joining import join
-        from core.cluster.machine.this_machine import digest_of, folder_of
         from core.cluster.replicas import Replicas
-        from core.cluster.shard import Shard
-        from core.cluster.splitting import split_model
+        from core.cluster.shard import Shard, join, split_model
+        from core.cluster.this_machine import digest_of, folder_of
         from core.models.loader import load_part
 
         if not self._works():
@@ -255,3 +261,135 @@ class _Following:
 def _words(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else 'no words'}."[:300]
+
+
+# ---- waiting for leaders
+#
+# The parent process holds no model: each leader is served by a child process, so that nothing of a cluster
+# remains after it ends. Unauthenticated connections end at the greeting. One leader is served at a time;
+# others get the answer that this machine is busy. A child that falls silent is killed.
+
+
+_VISITORS = 8
+# After somebody who does not know the secret.
+_WRONG_S = 1.0
+# A sign of life comes each second.
+_SILENCE_S = 15.0
+_POLL_S = 0.5
+
+
+class Following:
+    """Listens at once. `say` is given what happens, in words, from any thread. Raises `ClusterError`."""
+
+    def __init__(self, host: str, port: int, secret: bytes, say: Callable[[str], None]) -> None:
+        self._secret = secret
+        self._say = say
+        self._greeting = threading.Semaphore(_VISITORS)
+        self._lock = threading.Lock()
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._closed = False
+        try:
+            self._listener = socket.create_server((host, port), backlog=_VISITORS)
+        except OSError as error:
+            raise ClusterError(
+                f"{host}:{port} cannot be listened at: {error.strerror or error}.",
+                "Give an address of this machine at which nothing else listens.",
+            ) from None
+        descriptor, self._lock_file = tempfile.mkstemp(prefix="draftlight-follow-")
+        os.close(descriptor)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._listener.getsockname()[1])
+
+    def run(self) -> None:
+        """Until `close()`, or an exception in this thread; then all followers' processes end."""
+        try:
+            while True:
+                connection, address = self._listener.accept()
+                if not self._greeting.acquire(blocking=False):
+                    connection.close()
+                    continue
+                threading.Thread(
+                    target=self._receive, args=(connection, str(address[0])), daemon=True
+                ).start()
+        except OSError:
+            if not self._closed:
+                raise
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Stop listening; end what follows."""
+        self._closed = True
+        self._listener.close()
+        with self._lock:
+            children = list(self._children)
+        for child in children:
+            with suppress(ProcessLookupError):
+                child.kill()
+            child.wait()
+        Path(self._lock_file).unlink(missing_ok=True)
+
+    def _receive(self, connection: socket.socket, address: str) -> None:
+        try:
+            keys = greet_as_follower(connection, self._secret)
+            if keys is None:
+                self._say(f"{address} came and did not know the secret.")
+                time.sleep(_WRONG_S)
+        finally:
+            self._greeting.release()
+        with connection:
+            if keys is None:
+                return
+            child = self._start(connection, keys)
+        if child is not None:
+            self._watch(child)
+
+    def _start(self, connection: socket.socket, keys: tuple[bytes, bytes]) -> subprocess.Popen[bytes] | None:
+        with self._lock:
+            if self._closed:
+                return None
+            child = subprocess.Popen(
+                child_command("--follower"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=(connection.fileno(),),
+                env=child_environment(PYTHONUNBUFFERED="1"),
+                cwd=CHILD_FOLDER,
+            )
+            handed = Handed(connection.fileno(), *keys, self._lock_file)
+            self._children.append(child)
+        assert child.stdin is not None
+        with suppress(OSError):  # it ended at once: the watch says how
+            child.stdin.write(msgspec.json.encode(handed) + b"\n")
+            child.stdin.flush()
+        return child
+
+    def _watch(self, child: subprocess.Popen[bytes]) -> None:
+        """Until it has ended; killed if it falls silent."""
+        assert child.stdout is not None
+        heard = time.monotonic()
+        os.set_blocking(child.stdout.fileno(), False)
+        rest = b""
+        while True:
+            piece = child.stdout.read()
+            if piece:
+                heard = time.monotonic()
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
+                    if line != b".":
+                        self._say(line.decode("utf-8", "replace"))
+            if child.poll() is not None:
+                break
+            if time.monotonic() - heard > _SILENCE_S:
+                self._say(f"It was silent for {_SILENCE_S:.0f} s and is ended.")
+                child.kill()
+            time.sleep(_POLL_S)
+        with self._lock:
+            self._children.remove(child)
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()

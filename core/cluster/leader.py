@@ -24,9 +24,9 @@ from contextlib import suppress
 from types import UnionType
 from typing import Any
 
-from core.cluster.line import GREETING_S, Line, LineEnd, greet_as_leader
-from core.cluster.machine.addresses import host_and_port
-from core.cluster.messages import (
+from core.cluster.this_machine import host_and_port
+from core.cluster.wire import (
+    GREETING_S,
     Action,
     Beat,
     Begin,
@@ -38,13 +38,16 @@ from core.cluster.messages import (
     Failed,
     Forward,
     Heard,
+    Line,
+    LineEnd,
     Told,
     decode_heard,
     encode,
+    greet_as_leader,
 )
 from core.errors import ClusterError, DraftlightError, ProtocolError
 from core.events import ClusterEnd, ClusterEnded, MachineUse
-from core.kv.told import Change, ToldCache
+from core.kv.mirrored import Change, MirroredCache
 from core.settings.cluster import FOLLOW_PORT, Cluster, Machine
 
 BEAT_S = 1.0
@@ -157,18 +160,18 @@ class Leader:
         while any(follower.due for follower in self.followers) and not self._closed.is_set():
             time.sleep(_SETTLE_S)
 
-    def begin(self, cache: ToldCache) -> int:
-        """As a `Teller`."""
+    def begin(self, cache: MirroredCache) -> int:
+        """As a `CacheMirror`."""
         self._caches += 1
         weakref.finalize(cache, self._dropped.append, self._caches).atexit = False
         self._actions.append(Begin(self._caches))
         return self._caches
 
-    def tell(self, number: int, change: Change) -> None:
-        """As a `Teller`."""
+    def mirror(self, number: int, change: Change) -> None:
+        """As a `CacheMirror`."""
         self._actions.append(Changed(number, change))
 
-    def forward(self, cache: ToldCache, ids: Sequence[int]) -> int:
+    def forward(self, cache: MirroredCache, ids: Sequence[int]) -> int:
         """Have all followers do what was collected, and run over `ids`; returns the number of it."""
         while self._dropped:
             self._actions.append(Drop(self._dropped.popleft()))

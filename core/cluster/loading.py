@@ -8,32 +8,53 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from core.cluster.checks import ModelFacts, plan
 from core.cluster.leader import ENDED_STATUS, Follower, Leader, connect
-from core.cluster.machine.addresses import host_and_port
-from core.cluster.machine.probe import TENSOR_PORT
-from core.cluster.machine.this_machine import digest_of, folder_of, seen
-from core.cluster.messages import Joining, Load, Loaded, Loading, Look, Place, Seen
-from core.cluster.reach import unreached
+from core.cluster.shard import choose
+from core.cluster.this_machine import (
+    CONNECT_S,
+    TENSOR_PORT,
+    Probe,
+    digest_of,
+    folder_of,
+    host_and_port,
+    seen,
+    words_of,
+)
+from core.cluster.wire import (
+    Connect,
+    Connected,
+    Joining,
+    LineEnd,
+    Listen,
+    Listening,
+    Load,
+    Loaded,
+    Loading,
+    Look,
+    Place,
+    Seen,
+)
 from core.errors import ClusterError
-from core.events import ClusterEnded, MachinesChecked, MachineSeen
-from core.models.folder import check
-from core.models.library.naming import display_name
-from core.models.library.need import Machine as Room
-from core.models.library.need import need_of
+from core.events import ClusterEnded, MachinesChecked, MachineSeen, MemoryNeed
+from core.models.folder import check, gigabytes
+from core.models.library.config import Machine as Room
+from core.models.library.config import need_of
+from core.models.library.places import display_name
 from core.models.loader import Progress
 from core.settings.cluster import FOLLOW_PORT, Cluster
 from core.system.key_file import read_key
 from core.system.paths import data_dir
 
 if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
-    from core.cluster.sharded import ClusterModel
+    from core.cluster.shard import ClusterModel
+
 
 # Starting a follower's process and importing MLX.
 _LOOK_S = 60.0
@@ -180,7 +201,7 @@ class Gathering:
             raise
 
     def _check_runs(self) -> None:
-        from core.cluster.machine.joining import check_free
+        from core.cluster.shard import check_free
 
         found = self.checked()
         if not found.runs or self._folder is None:
@@ -192,10 +213,7 @@ class Gathering:
         check_free()
 
     def _load(self, progress: Progress) -> ClusterModel:
-        from core.cluster.machine.joining import join
-        from core.cluster.shard import Shard
-        from core.cluster.sharded import ClusterModel, ShardedModel
-        from core.cluster.splitting import split_model
+        from core.cluster.shard import ClusterModel, Shard, ShardedModel, join, split_model
         from core.models.loader import check_sound, describe_part, load_part
 
         assert self._folder is not None
@@ -258,3 +276,157 @@ class Gathering:
             host, port = host_and_port(given, TENSOR_PORT)
             places.append(Place(f"{host}:{port}", follower.machine.rdma))
         return tuple(places)
+
+
+# ---- checks before anything is loaded (pure)
+
+
+# Of a context with which a model is still of use.
+_CONTEXT_TOKENS = 2048
+
+
+class Plan(Struct, frozen=True):
+    """`problems` are of no machine in particular, `by_machine` those of one; both empty: it runs."""
+
+    backend: str
+    split: str
+    problems: tuple[str, ...]
+    by_machine: dict[str, str]
+    need_bytes: int = 0
+
+    @property
+    def said(self) -> str:
+        """All of them, in words."""
+        return " ".join((*self.by_machine.values(), *self.problems))
+
+
+class ModelFacts(Struct, frozen=True):
+    """What the leader knows of the model. `need`: of all of it, on one machine."""
+
+    name: str
+    config: dict[str, Any]
+    digest: str
+    need: MemoryNeed
+
+
+def plan(cluster: Cluster, here: str, machines: Mapping[str, Seen], model: ModelFacts | None) -> Plan:
+    """`machines` by name, that of `here` among them; those that were not reached are not in it."""
+    own = machines[here]
+    size = cluster.size
+    problems: list[str] = []
+    backend = _backend(cluster, own)
+    split: str = cluster.split
+    need_bytes = 0
+    if not cluster.machines:
+        problems.append("No other machine is named.")
+    if model is not None:
+        split, against = choose(cluster.split, model.config, size)
+        if against:
+            problems.append(f"{model.name} cannot run over {size} machines: {against}.")
+        need_bytes = -(-model.need.total_at(_CONTEXT_TOKENS) // size)
+    if backend == "jaccl" and any(len(each) != size for each in _rdma(cluster)):
+        problems.append(f"jaccl needs {size} devices named for each of the {size} machines.")
+    by_machine = {
+        name: problem
+        for name, seen in machines.items()
+        if (problem := _problem(name, seen, here, own, backend, model, need_bytes))
+    }
+    return Plan(backend, split, tuple(problems), by_machine, need_bytes)
+
+
+def _problem(
+    name: str, seen: Seen, here: str, own: Seen, backend: str, model: ModelFacts | None, need_bytes: int
+) -> str:
+    if seen.busy:
+        return f"{name} follows somebody already."
+    for what, its, ours in (
+        ("Draftlight", seen.version, own.version),
+        ("mlx", seen.mlx, own.mlx),
+        ("mlx-lm", seen.mlx_lm, own.mlx_lm),
+    ):
+        if its != ours:
+            return f"{name} has {what} {its}, and {here} has {what} {ours}: they must be the same."
+    if backend not in seen.backends:
+        return f"{name} has no {backend} in its MLX, only {', '.join(seen.backends) or 'nothing'}."
+    if seen.expands != own.expands:
+        gpu, cpu = (here, name) if seen.expands else (name, here)
+        return f"{gpu} computes on its GPU and {cpu} on its CPU: their numbers would differ."
+    if model is None:
+        return ""
+    if seen.problem:
+        return f"{name}: {seen.problem}"
+    if seen.digest != model.digest:
+        return (
+            f"The files of {model.name} on {name} are not those on {here}"
+            f" (SHA-256 {seen.digest[:12]}… there, {model.digest[:12]}… here): copy the folder again."
+        )
+    if need_bytes > seen.limit_bytes:
+        return (
+            f"{name} would hold {gigabytes(need_bytes)} GB of {model.name}, and gives it"
+            f" {gigabytes(seen.limit_bytes)} GB."
+        )
+    return ""
+
+
+def _backend(cluster: Cluster, own: Seen) -> str:
+    if cluster.backend != "auto":
+        return cluster.backend
+    named = all(_rdma(cluster))
+    return "jaccl" if named and "jaccl" in own.backends else "ring"
+
+
+def _rdma(cluster: Cluster) -> list[tuple[str, ...]]:
+    return [cluster.rdma, *(machine.rdma for machine in cluster.machines)]
+
+
+# ---- connections between the machines' tensor addresses
+
+
+# Connecting, and waiting for others that do.
+_REACH_S = 4 * CONNECT_S
+
+
+def unreached(
+    followers: Sequence[Follower], names: Sequence[str], addresses: Sequence[str], backend: str
+) -> dict[str, str]:
+    """What is wrong, in words, by the name of the machine that found it; empty: all is well.
+
+    `names` and `addresses` (for tensors) are by rank, this machine's first. Nothing listens there afterwards.
+    """
+    try:
+        own = Probe(backend, 0, addresses)
+    except (OSError, ClusterError) as error:
+        return {names[0]: _cannot_listen(names[0], addresses[0], words_of(error))}
+    found: dict[str, str] = {}
+    try:
+        for rank, follower in enumerate(followers, 1):
+            follower.tell(Listen(backend, rank, tuple(addresses)))
+            if problem := follower.wait(Listening, _REACH_S).problem:
+                found[follower.name] = _cannot_listen(follower.name, addresses[rank], problem)
+        if found:
+            return found
+        for follower in followers:
+            follower.tell(Connect())
+        connected: list[Connected] = [own.connect()]
+        connected += [follower.wait(Connected, _REACH_S) for follower in followers]
+    except (ClusterError, LineEnd) as error:
+        return {names[0]: words_of(error)}
+    finally:
+        own.close()
+    failed = {
+        name: " ".join(
+            f"{name} does not reach {names[rank]} at {addresses[rank]}: {why}."
+            for rank, why in each.unreached
+        )
+        for name, each in zip(names, connected, strict=True)
+        if each.unreached
+    }
+    return failed or {
+        name: f"Nobody reached {name} at {address}: another machine answers there."
+        for name, address, each in zip(names, addresses, connected, strict=True)
+        if each.missing
+    }
+
+
+def _cannot_listen(name: str, address: str, why: str) -> str:
+    return f"{name} cannot listen at {address}, its address for tensors: {why}."

@@ -14,14 +14,14 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from core.cluster.messages import Action, Begin, Changed, Drop, Forward
 from core.cluster.shard import RAISED, Shard, standing
+from core.cluster.wire import Action, Begin, Changed, Drop, Forward
 from core.decoding.tree import tree_pass
 from core.errors import InternalError
-from core.kv import told
+from core.kv import mirrored
 from core.kv.cached_sequence import CachedSequence
-from core.kv.fill import fill, stand_at
 from core.kv.verify_block import VerifyBlock
+from core.machine.trials import fill, stand_at
 from core.prefill.read import placed
 
 # A forward this wide is part of a prompt: its buffers are given back, as the leader does.
@@ -46,9 +46,9 @@ class Replicas:
                     self._held[number] = _Replica(CachedSequence(self._shard.new_cache))
                 case Drop(number):
                     self._held.pop(number, None)
-                case Changed(number, told.Fork(of, length)):
+                case Changed(number, mirrored.Fork(of, length)):
                     self._held[number] = _Replica(self._replica(of).sequence.fork(length))
-                case Changed(number, told.Copy(of)):
+                case Changed(number, mirrored.Copy(of)):
                     self._replica(number).sequence.cache[:] = deepcopy(self._replica(of).sequence.cache)
                 case Changed(number, change):
                     self._change(self._replica(number), change)
@@ -82,39 +82,39 @@ class Replicas:
             mx.clear_cache()
         return standing(cache)
 
-    def _change(self, replica: _Replica, change: told.Change) -> None:
+    def _change(self, replica: _Replica, change: mirrored.Change) -> None:
         sequence, shard = replica.sequence, self._shard
         match change:
-            case told.Append(tokens):
+            case mirrored.Append(tokens):
                 sequence.append([0] * tokens)
-            case told.Skip(tokens):
+            case mirrored.Skip(tokens):
                 sequence.skip([0] * tokens)
-            case told.Stand():
+            case mirrored.Stand():
                 sequence.stand()
-            case told.CloseUp(closed):
+            case mirrored.CloseUp(closed):
                 sequence.close_up(closed)
-            case told.Insert(positions):
+            case mirrored.Insert(positions):
                 sequence.insert(np.array(positions, np.int32))
-            case told.Truncate(length):
+            case mirrored.Truncate(length):
                 sequence.truncate(length)
-            case told.TakeSnapshot():
+            case mirrored.TakeSnapshot():
                 sequence.add_snapshot()
-            case told.KeepSnapshots(lengths):
+            case mirrored.KeepSnapshots(lengths):
                 sequence.keep_snapshots(lengths)
-            case told.Fill(start, read_tokens, most_tokens):
+            case mirrored.Fill(start, read_tokens, most_tokens):
                 fill(sequence.cache, start, read_tokens, most_tokens)
-            case told.StandAt(position):
+            case mirrored.StandAt(position):
                 stand_at(sequence.cache, position)
-            case told.Block():
+            case mirrored.Block():
                 replica.block = VerifyBlock(sequence.cache)
-            case told.Keep(width, rows):
+            case mirrored.Keep(width, rows):
                 if replica.block is None:
                     raise InternalError("The leader keeps rows of a block that it never began.")
                 replica.block.keep(width, rows)
                 replica.block = None
-            case told.Tree(parents, lead):
+            case mirrored.Tree(parents, lead):
                 replica.hooks = lambda: tree_pass(shard.model, sequence.cache, parents, lead, shard.rotations)
-            case told.Placed(positions):
+            case mirrored.Placed(positions):
                 at = np.array(positions, np.int32)
                 replica.hooks = lambda: placed(sequence, at, shard.rotations)
             case _:

@@ -9,18 +9,35 @@ there the logits are asked for. Main thread of leader or follower.
 
 from __future__ import annotations
 
+import faulthandler
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
 from mlx.nn.layers.distributed import AllToShardedLinear, QuantizedAllToShardedLinear
 from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-from core.errors import ClusterError
-from core.kv.entries import kind_of, leaves
+from core.cluster.leader import Leader
+from core.cluster.wire import Place
+from core.errors import ClusterError, RequestError
+from core.events import MachineUse, ModelInfo
+from core.kv.mirrored import MirroredCache
+from core.kv.mlx_lm_caches import kind_of, leaves
+from core.models.library.config import layer_kinds, text_config
+from core.models.loader import LoadedModel
 from core.models.rope import Rotation, rotations
+from core.models.runtime import memory
 
 # Where a cache stands after a forward that the model's code refused, on this machine as on the others.
 RAISED = (-2, -2)
@@ -104,3 +121,279 @@ def standing(cache: Sequence[Any]) -> tuple[int, int]:
         if kind in found:
             found[kind] = max(found[kind], int(entry.offset))
     return found["appending"], found["window"]
+
+
+# ---- How a model is split over machines, and whether it can be: what its type has, and what divides.
+#
+#     tensor    each layer's heads and inner rows over all machines (mlx-lm's `shard`)
+#     pipeline  some layers on each (mlx-lm's `pipeline`); for types whose tensors cannot be split
+#
+# mlx-lm takes heads that do not divide and fails at the first token, so they are counted here.
+
+
+# What has to divide by the number of machines, as configs call it, and in words.
+_DIVIDES = (
+    ("num_attention_heads", "attention heads"),
+    ("num_key_value_heads", "key/value heads"),
+    ("hidden_size", "hidden dimensions"),
+    ("intermediate_size", "inner dimensions"),
+    ("linear_num_key_heads", "linear key heads"),
+    ("linear_num_value_heads", "linear value heads"),
+)
+_MOST_MACHINES = 16
+
+
+def abilities(config: dict[str, Any]) -> tuple[str, ...]:
+    """Of `tensor` and `pipeline` those that mlx-lm has for this type of model."""
+    from mlx_lm.utils import _get_classes
+
+    try:
+        model_class, _ = _get_classes(config)
+    except ValueError:
+        return ()
+    module = importlib.import_module(model_class.__module__)
+    parts = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, nn.Module)]
+    pipeline = any(hasattr(each, "pipeline") for each in parts)
+    return ("tensor",) * hasattr(model_class, "shard") + ("pipeline",) * pipeline
+
+
+def why_not(split: str, config: dict[str, Any], size: int) -> str:
+    """Why a model with that config cannot be split so over `size` machines; empty if it can."""
+    name = str(config.get("model_type", "?"))
+    has = abilities(config)
+    if split not in has:
+        other = f"; it can be split by {has[0]}" if has else ""
+        return f"models of the type “{name}” cannot be split by {split}{other}"
+    text = text_config(config)
+    if split == "pipeline":
+        kinds = layer_kinds(text)
+        if len(kinds) < size:
+            return f"it has {len(kinds)} layers for {size} machines"
+        # What of a block is kept is decided on one machine, by the caches of its layers.
+        if len({frozenset(stage) for stage in _stages(kinds, size)}) > 1:
+            return (
+                f"its {len(kinds)} layers are of several kinds, not all of which {size} machines would have"
+            )
+        return ""
+    for key, words in _DIVIDES:
+        count = text.get(key)
+        if isinstance(count, int) and count % size:
+            return f"it has {count:,} {words}, which do not divide by {size} machines{_instead(text)}"
+    return ""
+
+
+def _stages(kinds: Sequence[str], size: int) -> list[Sequence[str]]:
+    """As mlx-lm's `pipeline` cuts them: the last layers on the first machine, more on the first ones."""
+    base, extra = divmod(len(kinds), size)
+    stages, end = [], len(kinds)
+    for rank in range(size):
+        start = end - base - (rank < extra)
+        stages.append(kinds[start:end])
+        end = start
+    return stages
+
+
+def _instead(text: dict[str, Any]) -> str:
+    counts = [text[key] for key, _ in _DIVIDES if isinstance(text.get(key), int) and text[key]]
+    sizes = [n for n in range(2, _MOST_MACHINES + 1) if all(count % n == 0 for count in counts)]
+    return f" ({', '.join(map(str, sizes))} would do)" if sizes else ""
+
+
+def choose(split: str, config: dict[str, Any], size: int) -> tuple[str, str]:
+    """The split for `auto`, or the one that was asked for; and why not, empty if it can be done."""
+    if split != "auto":
+        return split, why_not(split, config, size)
+    against = why_not("tensor", config, size)
+    if against and not why_not("pipeline", config, size):
+        return "pipeline", ""
+    return "tensor", against
+
+
+def split_model(model: nn.Module, group: mx.distributed.Group, split: str) -> None:
+    """Leave of `model`, whose weights are not read yet, the part of this machine. Raises `ClusterError`."""
+    try:
+        if split == "pipeline":
+            model.model.pipeline(group)
+        else:
+            model.shard(group)
+    except Exception as error:  # whatever a model's code raises
+        raise ClusterError(
+            f"The model cannot be split by {split} ({type(error).__name__}: {error}).",
+            "Choose another split, another number of machines or another model.",
+        ) from error
+
+
+# ---- Joining: this process becomes a rank of MLX's distributed group. Once in its life: MLX keeps the group.
+#
+# The environment is how MLX is told; what is set is set for the length of the call. MLX waits for the others
+# with Python's lock in its hands, so no thread of ours could end that: an alarm breaks off its waiting for a
+# connection, and where MLX goes on trying, Python's own watchdog ends the process. Main thread.
+
+
+_BACKENDS = ("ring", "jaccl")
+# All have said that they are there, so it takes a second or two.
+_JOIN_S = 15.0
+_GRACE_S = 5.0
+_joined = False
+
+
+def backends() -> tuple[str, ...]:
+    """Those that MLX has here."""
+    return tuple(each for each in _BACKENDS if mx.distributed.is_available(backend=each))
+
+
+def check_free() -> None:
+    """Raises `ClusterError` if this process was a rank before."""
+    if _joined:
+        raise ClusterError(
+            "This worker has run a model over several machines already, and MLX joins them once.",
+            "Restart the worker, then load the model again.",
+        )
+
+
+def join(backend: str, rank: int, places: Sequence[Place]) -> mx.distributed.Group:
+    """Be `rank` among `places`; waits until all have come, some seconds at most. Raises `ClusterError`."""
+    global _joined
+    check_free()
+    _joined = True
+    with tempfile.TemporaryDirectory() as folder:
+        given = {"MLX_RANK": str(rank), **_environment(backend, places, Path(folder))}
+        before = {name: os.environ.get(name) for name in given}
+        os.environ.update(given)
+        try:
+            with _bounded():
+                group = mx.distributed.init(strict=True, backend=backend)
+        except RuntimeError as error:
+            raise ClusterError(
+                f"The machines could not be joined by {backend}: {error}.",
+                "See whether their addresses for tensors are right and nothing else listens there.",
+            ) from error
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+    if (group.rank(), group.size()) != (rank, len(places)):
+        raise ClusterError(
+            f"MLX joined {group.size()} machines, this one as number {group.rank()}; it should have joined"
+            f" {len(places)}, this one as number {rank}."
+        )
+    return group
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Whatever is waited for inside ends in time, or the process does and says where it stood."""
+
+    def ring(number: int, frame: object) -> None:
+        """Only to interrupt what waits."""
+
+    print(f"Joining other machines; without an answer this ends after {_JOIN_S:.0f} s.", file=sys.stderr)
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, _JOIN_S, 1.0)
+    faulthandler.dump_traceback_later(_JOIN_S + _GRACE_S, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _environment(backend: str, places: Sequence[Place], folder: Path) -> dict[str, str]:
+    file = folder / "places.json"
+    if backend == "jaccl":
+        file.write_text(json.dumps([[device or None for device in place.rdma] for place in places]))
+        return {"MLX_IBV_DEVICES": str(file), "MLX_JACCL_COORDINATOR": _resolved(places[0].tensors)}
+    file.write_text(json.dumps([[_resolved(place.tensors)] for place in places]))
+    return {"MLX_HOSTFILE": str(file)}
+
+
+def _resolved(address: str) -> str:
+    """MLX takes numbers, not names."""
+    host, _, port = address.rpartition(":")
+    try:
+        return f"{socket.gethostbyname(host)}:{port}"
+    except OSError as error:
+        raise ClusterError(f"“{host}” is no machine that is known here ({error}).") from None
+
+
+# ---- ShardedModel: rank 0's part of a model, in the place of the whole one.
+#
+# It is called like mlx-lm's models. Before it runs, the followers hear what is run; then all run their parts
+# together and the logits come out here. Ids must be known for that: those that are still being computed are
+# waited for. Worker's main thread.
+
+
+class ShardedModel(nn.Module):  # type: ignore[misc]
+    """`shard` here, the rest with `leader`'s followers."""
+
+    def __init__(self, shard: Shard, leader: Leader) -> None:
+        super().__init__()
+        self.part = shard.model  # a child, so that its rotary modules and attentions are found
+        self._shard = shard
+        self._leader = leader
+
+    @property
+    def layers(self) -> list[Any]:
+        """Those that are here."""
+        found: list[Any] = self.part.layers
+        return found
+
+    def make_cache(self) -> list[Any]:
+        """An empty cache that has twins on all machines."""
+        return MirroredCache(self._shard.new_cache(), self._leader)
+
+    def __call__(self, ids: mx.array, cache: list[Any]) -> mx.array:
+        """`ids` [1, w] are waited for; logits [1, w, vocabulary]."""
+        if not isinstance(cache, MirroredCache):
+            raise ClusterError(
+                "This needs to look into all layers, and a part of them is on other machines.",
+                "Choose another way, or run the model on one machine.",
+            )
+        tokens: Any = ids[0].tolist()
+        number = self._leader.forward(cache, tokens)
+        try:
+            logits, asked = self._shard.forward(ids, cache)
+        except Exception:  # the model's code refuses what a trial asks of it, there as here
+            self._leader.stands(number, RAISED)
+            raise
+        self._leader.stands(number, standing(cache))
+        try:
+            mx.async_eval(asked)  # type: ignore[no-untyped-call]
+        except Exception as error:
+            self._leader.doubt(error)
+            raise
+        return logits
+
+
+class ClusterModel(LoadedModel):
+    """A loaded model that runs over several machines."""
+
+    def __init__(
+        self, model: ShardedModel, tokenizer: TokenizerWrapper, info: ModelInfo, leader: Leader
+    ) -> None:
+        super().__init__(model, tokenizer, info)
+        self.leader = leader
+
+    def doubt(self, error: BaseException) -> None:
+        """Does not return where `error` may have left machines with different caches."""
+        if not isinstance(error, RequestError):
+            self.leader.doubt(error)
+
+    def settle(self) -> None:
+        """Wait for the others, for all that was asked of them."""
+        self.leader.settle()
+
+    def close(self) -> None:
+        """The followers forget their parts."""
+        self.leader.close()
+
+    @property
+    def use(self) -> tuple[MachineUse, ...]:
+        """Each machine at work, this one first. Any thread."""
+        here = MachineUse(
+            self.info.machines[0], memory.used_bytes(), memory.limit_bytes(), self.leader.step_s
+        )
+        return (here, *self.leader.use)

@@ -12,7 +12,7 @@ Steps without a draft are pipelined like mlx-lm's `generate_step`: the next forw
 that is still being computed, so the interpreter's work overlaps with the model's. Such a pass commits the
 next step to no draft, so it is started only if none is expected: always for a drafter that never drafts,
 otherwise after `_EMPTY_DRAFTS_TO_PIPELINE` empty drafts, and never with a grammar or if other machines need
-the ids first (`CachedSequence.is_told`).
+the ids first (`CachedSequence.is_mirrored`).
 
 Tokens that a grammar forces are drafted as a chain before the drafter's own draft. They are certain, so the
 drafter observes them before the forward pass and drafts what follows; its feedback, the gate and the planner
@@ -41,8 +41,8 @@ from msgspec.structs import replace
 
 from core.decoding.accept import walk
 from core.decoding.grammar import GrammarState
+from core.decoding.options import FAST, Exactness
 from core.decoding.planner import Planner
-from core.decoding.probes.exactness import FAST, Exactness
 from core.decoding.sampling import (
     NO_CHOICE,
     Choices,
@@ -356,7 +356,7 @@ class DecodeLoop:
         ahead: Choices | None = None
         # A grammar cannot say what follows a token that is not known yet.
         no_draft_expected = not self._drafts or self._empty_drafts >= _EMPTY_DRAFTS_TO_PIPELINE
-        if left > 1 and no_draft_expected and self._grammar is None and not sequence.is_told:
+        if left > 1 and no_draft_expected and self._grammar is None and not sequence.is_mirrored:
             ahead = self._forward([], unknown=running.ids)
             ahead.start()
         (token,) = running.pull()

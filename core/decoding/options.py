@@ -1,4 +1,4 @@
-"""Options of one request for decoding, in addition to its settings."""
+"""Inputs of one request's decode loop besides its settings: options, and the limits of its exactness mode."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from core.decoding.grammar import GrammarState
 from core.errors import RequestError
+from core.settings.drafting import ExactnessMode
 
 
 class DecodingOptions(Struct, frozen=True):
@@ -43,3 +44,22 @@ class DecodingOptions(Struct, frozen=True):
 
 # Options of a request that sets none.
 PLAIN = DecodingOptions()
+
+
+class Exactness(Struct, frozen=True):
+    """Limits of the decode loop.
+
+    - `width_limit`: widest block; None: no limit.
+    - `length_limit`: context length up to which blocks are verified; None: no limit.
+    - `noise`: margin below which a choice is computed again at width 1; 0: never.
+    - `summary`: for `Effective.exactness`.
+    """
+
+    mode: ExactnessMode
+    width_limit: int | None = None
+    noise: float = 0.0
+    length_limit: int | None = None
+    summary: str = ""
+
+
+FAST = Exactness("fast")

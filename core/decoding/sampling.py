@@ -25,7 +25,7 @@ from mlx_lm.sample_utils import apply_min_p, apply_top_k, apply_top_p
 
 from core.drafting.draft import Draft
 from core.kv.cached_sequence import CachedSequence
-from core.settings.sampling import Sampling
+from core.settings.request import Sampling
 
 # Tokens covered by the repetition penalty; the setting's help states the number too.
 PENALTY_WINDOW_TOKENS = 64

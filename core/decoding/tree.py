@@ -22,10 +22,9 @@ import mlx.nn as nn
 import numpy as np
 
 from core.errors import InternalError
-from core.kv.entries import columns_of, kind_of, leaves, window_columns
-from core.kv.masks import masked
-from core.kv.positioned import Positioned
-from core.kv.told import ToldCache, Tree
+from core.kv.mirrored import MirroredCache, Tree
+from core.kv.mlx_lm_caches import columns_of, kind_of, leaves, masked, window_columns
+from core.kv.positions import Positioned
 from core.models.rope import Rotation, Steps, rotations, standing
 
 
@@ -112,10 +111,10 @@ def tree_pass(
     rows = TreeRows(parents, lead)
     if reason := why_no_tree_masks(cache):
         raise InternalError(f"The tree cannot be verified: {reason}.")
-    # Without nodes there is no tree. A single row would also take another path through the caches.
+    # A single row is not a tree, and the caches handle it differently.
     found = [] if not parents else rotations(model) if found is None else found
-    if parents and isinstance(cache, ToldCache):
-        cache.tell(Tree(tuple(parents), lead))
+    if parents and isinstance(cache, MirroredCache):
+        cache.mirror(Tree(tuple(parents), lead))
     masks = [] if not parents else [(entry, _tree_mask(entry, rows)) for entry in leaves(cache)]
     with standing(found, rows), masked(masks):
         yield rows

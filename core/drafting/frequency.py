@@ -9,10 +9,7 @@ maintained as counts rise, and searched for only after its count fell.
 
 Deviations from the source:
 - The source keeps counts of tokens that left the window. Here they are removed, so memory is bounded and old
-  text cannot outvote new text, which the source gives as the window's purpose. `frequency.counts` = `all`
-  keeps them; the invariant then covers all tokens since the start of the prompt.
-- `frequency.low_streak`, off by default, clears the counts after poor drafts, like ngram-mod. The counts
-  belong to one request, so no other request is affected.
+  text cannot outvote new text, which the source gives as the window's purpose.
 - Keys are the ids themselves, not their FNV-1a hash: exact, and as fast in Python.
 - Ties, which the source leaves open, go to the more recent follower.
 """
@@ -77,9 +74,6 @@ class FrequencyDrafter(Drafter):
     def __init__(self, settings: Frequency) -> None:
         self._k = settings.k
         self._window_tokens = settings.window_tokens
-        self._keeps_all = settings.counts == "all"
-        self._low_streak = settings.low_streak
-        self._poor = 0
         self._contexts = tuple(range(settings.order_max - 1, 0, -1))
         self._capacity = sum(max(0, self._window_tokens - length) for length in self._contexts)
         self._reset()
@@ -90,15 +84,12 @@ class FrequencyDrafter(Drafter):
 
     def observe(self, tokens: Sequence[int]) -> None:
         # Tokens that leave the window before the last one arrives need not be counted.
-        skipped = 0 if self._keeps_all else max(0, len(tokens) - self._window_tokens)
+        skipped = max(0, len(tokens) - self._window_tokens)
         if skipped:
             self._reset(time=self._time + skipped)
         for token in islice(tokens, skipped, None):
             if len(self._window) == self._window_tokens:
-                if self._keeps_all:
-                    self._window.popleft()
-                else:
-                    self._forget_oldest()
+                self._forget_oldest()
             self._count(token)
 
     def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
@@ -116,24 +107,11 @@ class FrequencyDrafter(Drafter):
         return Draft.chain(tail[known:])
 
     def feedback(self, draft: Draft, accepted: int) -> None:
-        """Counts consecutive poor drafts; `low_streak` of them clear all counts but those of the last few
-        tokens.
-        """
-        if not self._low_streak or not len(draft):
-            return
-        self._poor = 0 if 2 * accepted >= len(draft) else self._poor + 1
-        if self._poor >= self._low_streak:
-            tail = list(islice(reversed(self._window), self._contexts[0]))[::-1]
-            self._reset(time=self._time)
-            for token in tail:
-                self._count(token)
+        """Does nothing: the counts belong to one request."""
 
     def occupancy(self) -> Occupancy:
-        """Distinct counted runs, of the most that fit into the window.
-
-        With `frequency.counts` = `all` the number of runs is unbounded and serves as capacity.
-        """
-        return Occupancy(self._runs, max(self._capacity, self._runs) if self._keeps_all else self._capacity)
+        """Distinct counted runs, of the most that fit into the window."""
+        return Occupancy(self._runs, self._capacity)
 
     def _guess(self, tail: list[int]) -> int | None:
         for length in self._contexts:
@@ -171,5 +149,4 @@ class FrequencyDrafter(Drafter):
         self._window: deque[int] = deque()
         self._tables: dict[int, dict[tuple[int, ...], _Followers]] = {n: {} for n in self._contexts}
         self._runs = 0
-        self._poor = 0
         self._time = time

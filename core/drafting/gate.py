@@ -9,11 +9,8 @@ steps. Each unsuccessful trial doubles the rest.
 Calling a drafter that has no guess costs time, too, because the loop cannot run one step ahead. Such a step
 counts as slightly longer than a plain one, so a drafter without guesses also leads to a rest.
 
-In mode `prompt` the score alone decides, as in the source: below the threshold an answer is never drafted,
-otherwise at every step. This also applies to planned drafters, which otherwise need no gate.
-
-States: `drafting` ⇄ `resting`. Invariants: a forced gate is always open; in mode `prompt` the state never
-changes within an answer. `cost(width)` gives the machine's cost of a block; the gate has no clock.
+States: `drafting` ⇄ `resting`. Invariant: a forced gate is always open. `cost(width)` gives the machine's
+cost of a block; the gate has no clock.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from core.settings.gate import Gate as GateSettings
+from core.settings.drafting import Gate as GateSettings
 
 GateState = Literal["drafting", "resting"]
 
@@ -77,7 +74,7 @@ class Gate:
     ) -> None:
         self._settings = settings
         self._forced = forced or settings.mode == "always"
-        self._by_prompt = not self._forced and settings.mode == "prompt"
+
         self._cost = cost
         self._state: GateState = "drafting"
         self._reason: str = ""
@@ -107,10 +104,7 @@ class Gate:
             self._reason = "drafting at every step was requested"
         elif predicted:
             self._reason = "a prediction was given"
-        elif self._by_prompt and not repeats:
-            self._state = "resting"
-            self._rests = 1
-            self._reason = f"only {share}; this answer is not drafted"
+
         elif repeats:
             self._reason = share
         else:
@@ -126,8 +120,6 @@ class Gate:
         A step without a draft has width 1. A truncated last step counts like any other.
         """
         if self._state == "resting":
-            if self._by_prompt:
-                return
             self._tokens_left -= accepted + 1
             if self._tokens_left <= 0:
                 self._reopen()
@@ -136,7 +128,7 @@ class Gate:
         self._steps += 1
         self._emitted = self._emitted * _DECAY + accepted + 1
         self._spent = self._spent * _DECAY + (self._cost(width) if width > 1 else 1.0 + _LOOKUP_COST)
-        if self._forced or self._by_prompt or self._steps < _TRIAL_STEPS:
+        if self._forced or self._steps < _TRIAL_STEPS:
             return
         gain = self._emitted / self._spent
         if gain < 1.0:

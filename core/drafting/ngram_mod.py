@@ -4,17 +4,11 @@ Each look-up feeds its guess back into the window, up to k times. `TableWriter` 
 decides when to draft from it.
 
 Deviation: in the source, low acceptance (below a half, three drafts in a row) clears the table. Here other
-requests share it, so `poor_drafts` chooses what happens in this request only:
-
-`pause` (default): stops drafting for 8 tokens, up to 32 while its drafts stay poor, and continues to write.
-Replays of recorded answers favoured short pauses: half-wrong drafts mostly still pay, and pauses of 32 tokens
-lost 4% of the throughput where these lose 1%. After a draft without any accepted token, the request drafts
-again only once an undrafted guess was right. Look-ups are free and drafts are not, so a table that is always
-wrong, whichever request filled it, costs one draft instead of one after each pause.
-
-`reset`: as in the source, but without affecting other requests. The request continues with an empty table of
-its own, filled from that point. The shared table is still written and keeps its content, and the next request
-reads it again. There are no pauses in this mode.
+requests share it, so the request only stops drafting for 8 tokens, up to 32 while its drafts stay poor, and
+continues to write. Replays of recorded answers favoured short pauses: half-wrong drafts mostly still pay, and
+pauses of 32 tokens lost 4% of the throughput where these lose 1%. After a draft without any accepted token,
+the request drafts again only once an undrafted guess was right. Look-ups are free and drafts are not, so a
+table that is always wrong, whichever request filled it, costs one draft instead of one after each pause.
 """
 
 from __future__ import annotations
@@ -26,6 +20,10 @@ from core.drafting.ngram_table import NgramTable, TableWriter
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import NgramMod
 
+# The article's: a draft with a smaller accepted share is poor, and three in a row have a consequence.
+_LOW_ACCEPTANCE = 0.5
+_LOW_STREAK = 3
+_PAUSE_TOKENS = 8
 _MAX_DOUBLINGS = 2
 
 
@@ -36,8 +34,6 @@ class NgramModDrafter(Drafter):
         self._settings = settings
         self._table = table
         self._writer = TableWriter(table)
-        # Drafts are read from the shared table, or from an empty one of this request.
-        self._reader = self._writer
         self._seen: int = 0
         self._poor: int = 0
         self._doublings: int = 0
@@ -45,7 +41,7 @@ class NgramModDrafter(Drafter):
         self._doubted: bool = False
 
     def begin(self, prompt: Sequence[int]) -> None:
-        self._reader = self._writer = TableWriter(self._table)
+        self._writer = TableWriter(self._table)
         self._writer.read(prompt)
         self._seen = len(prompt)
         self._poor = self._doublings = self._resume_at = 0
@@ -53,8 +49,7 @@ class NgramModDrafter(Drafter):
 
     def observe(self, tokens: Sequence[int]) -> None:
         self._seen += len(tokens)
-        if self._reader is not self._writer:
-            self._reader.observe(tokens)
+
         for index_in_step, token in enumerate(tokens):
             if not self._doubted:
                 self._writer.observe(tokens[index_in_step:])
@@ -67,11 +62,11 @@ class NgramModDrafter(Drafter):
         """Does nothing: the table holds only emitted tokens."""
 
     def draft(self, budget: int) -> Draft:
-        reader = self._reader
-        table, value = reader.table, reader.hash
-        if self.paused or self._doubted or not reader.full:
+        writer = self._writer
+        table, value = writer.table, writer.hash
+        if self.paused or self._doubted or not writer.full:
             return EMPTY
-        tail = list(reader.window)
+        tail = list(writer.window)
         for index in range(min(self._settings.k, budget)):
             token = table.get(value)
             if token is None:
@@ -81,27 +76,21 @@ class NgramModDrafter(Drafter):
         return Draft.chain(tail[table.n :])
 
     def feedback(self, draft: Draft, accepted: int) -> None:
-        """Counts consecutive poor drafts; `low_streak` of them pause drafting or replace the table that is
-        read.
+        """Counts consecutive poor drafts, which pause drafting.
 
         After a draft without any accepted token, drafting waits until a guess is right.
         """
         if not draft.tokens:
             return
-        settings = self._settings
-        resets = settings.poor_drafts == "reset"
-        self._doubted = accepted == 0 and not resets
+        self._doubted = accepted == 0
         self._table.record(min(accepted + 1, len(draft)), accepted)
-        if accepted >= settings.low_acceptance * len(draft):
+        if accepted >= _LOW_ACCEPTANCE * len(draft):
             self._poor = self._doublings = 0
             return
         self._poor += 1
-        if self._poor >= settings.low_streak:
+        if self._poor >= _LOW_STREAK:
             self._poor = 0
-            if resets:
-                self._use_empty_table()
-                return
-            self._resume_at = self._seen + (settings.pause_tokens << self._doublings)
+            self._resume_at = self._seen + (_PAUSE_TOKENS << self._doublings)
             self._doublings = min(self._doublings + 1, _MAX_DOUBLINGS)
 
     def figures(self) -> TableFigures:
@@ -115,9 +104,3 @@ class NgramModDrafter(Drafter):
     def paused(self) -> bool:
         """Whether poor drafts have paused drafting in this request."""
         return self._seen < self._resume_at
-
-    def _use_empty_table(self) -> None:
-        """Reads from an empty table from here on, with the same last tokens in the window."""
-        table = self._table
-        self._reader = TableWriter(NgramTable(table.n, table.slots))
-        self._reader.observe(self._writer.window)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import EncoderUnavailableError
+from core.system.files import write_atomic
 from core.system.paths import cache_dir
-from core.tables.container import write_whole
 
 if TYPE_CHECKING:  # nothing of the encoder is loaded before its first use
     from core.encoder.encoder import Encoder
@@ -96,7 +96,7 @@ class VectorStore:
         if len(content) > self._limit_bytes:
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(self._path(text, passages), content)
+        write_atomic(self._path(text, passages), content)
         self._evict()
 
     def erase(self, digest: str) -> None:

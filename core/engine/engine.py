@@ -20,9 +20,6 @@ import mlx.core as mx
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, parse_answer
-from core.decoding.probes.exactness import Profile
-from core.decoding.probes.trials import Verdict
-from core.decoding.probes.width_cost import CONTEXTS, CostProfile
 from core.decoding.proposer import ModelProposer
 from core.encoder.background import BackgroundEmbedding
 from core.encoder.store import Embedder
@@ -47,15 +44,16 @@ from core.events import (
 )
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
-from core.models.answers import format_of, unread_calls, with_answer_opened
-from core.models.chat_template import switches_thinking
+from core.machine.exactness import Profile
+from core.machine.trials import Verdict
+from core.machine.width_cost import CONTEXTS, CostProfile
+from core.models.chat_template import format_of, switches_thinking, unread_calls, with_answer_opened
 from core.models.loader import LoadedModel, Progress, load
-from core.models.prompt import Prompt, check_continuation, offsets, plain, render
+from core.models.prompt import Prompt, check_continuation, check_fits, count_tokens, offsets, plain, render
 from core.models.runtime import memory
-from core.models.runtime.blas_threads import BlasThreads
+from core.models.runtime.blas import BlasThreads
 from core.models.runtime.memory import is_exhausted
 from core.models.runtime.runtime import check_prepared
-from core.models.size import check_fits, count_tokens
 from core.prefill import passages
 from core.prefill.deferred import insert_rest, read_rest
 from core.prefill.layout import Layout, layout, unknown_layout
@@ -65,7 +63,7 @@ from core.prefill.reading import PromptText, ReadingInputs
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings
 from core.settings.declaration import check
-from core.settings.seeds import drawn
+from core.settings.request import drawn
 from core.tables.memory import TableMemory, TableResult
 
 

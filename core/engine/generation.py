@@ -15,10 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.decoding.loop import DecodeLoop, Step, Tally
-from core.decoding.options import PLAIN, DecodingOptions
+from core.decoding.options import PLAIN, DecodingOptions, Exactness
 from core.decoding.planner import Planner
-from core.decoding.probes.exactness import Exactness
-from core.decoding.probes.width_cost import LiveCost
 from core.decoding.proposer import ModelProposer
 from core.decoding.sampling import Sampler
 from core.decoding.text import StopTexts, TokenTexts
@@ -26,7 +24,6 @@ from core.drafting.draft import Drafter
 from core.drafting.gate import Gate, default_cost
 from core.drafting.predicted import prediction_counts
 from core.drafting.registry import DrafterSpec
-from core.engine.exact_widths import ExactWidths
 from core.errors import BrokenLogitsError, GrammarError
 from core.events import (
     Change,
@@ -45,9 +42,11 @@ from core.events import (
     Token,
 )
 from core.kv.cached_sequence import CachedSequence
+from core.machine.compare import ExactWidths
+from core.machine.width_cost import LiveCost
 from core.models.loader import LoadedModel
 from core.models.runtime import memory
-from core.models.runtime.blas_threads import BlasThreads
+from core.models.runtime.blas import BlasThreads
 from core.prefill.read import Positions, read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
 from core.prefill.sources import sources
@@ -241,7 +240,7 @@ class Generation:
             Sampler(plan.settings.sampling, plan.options.bias),
             vocabulary=loaded.info.vocabulary,
             drafts=plan.spec.drafts,
-            gate=self._gate if plan.cost is None or plan.settings.gate.mode == "prompt" else None,
+            gate=self._gate if plan.cost is None else None,
             planner=Planner(plan.cost, plan.cost.needs_plain) if plan.cost else None,
             recycles=plan.spec.recycles,
             exactness=plan.exactness,

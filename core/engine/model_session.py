@@ -9,8 +9,8 @@ from collections.abc import Generator
 
 from core.decoding.grammar import Grammars
 from core.engine.draft_models import DraftModels
-from core.engine.machine_profile import MachineProfile
 from core.kv.prefix_cache import PrefixCache
+from core.machine.profile import MachineProfile
 from core.models.loader import LoadedModel
 from core.tables.prebuilt import PrebuiltTables
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from core.decoding.options import DecodingOptions
-from core.decoding.probes.exactness import FAST, Exactness, exactness
+from core.decoding.options import FAST, DecodingOptions, Exactness
 from core.decoding.proposer import ModelProposer
 from core.drafting.calibration import Calibration
 from core.drafting.ngram_table import NgramTables
@@ -20,9 +19,11 @@ from core.engine.generation import AnswerPlan, within_context
 from core.engine.model_session import ModelSession
 from core.events import Change
 from core.kv.cached_sequence import CachedSequence
+from core.machine.exactness import exactness
 from core.prefill.reading import PromptText
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings import Settings, assign
+from core.settings.declaration import retired_value
 from core.tables.memory import TableMemory
 
 
@@ -48,7 +49,7 @@ class Planning:
         info = self._here.model.info
         context_tokens = settings.prefill.context_of(info.context_tokens)
         settings, shortened = within_context(settings, prompt_tokens, context_tokens)
-        changes = list(shortened)
+        changes = [*shortened, *_retired(settings)]
         reach_tokens = prompt_tokens + settings.sampling.max_tokens
         name, profile = settings.drafting.drafter, self._here.profile
         why_not = self._here.prefix_cache.current.why_no_rollback or profile.why_not_split(reach_tokens)
@@ -138,6 +139,14 @@ def _why_not_exact(exact: Exactness, prompt_tokens: int) -> str:
     """Why `exact` drafts nothing in an answer to a prompt of that length; empty if it drafts."""
     past = exact.length_limit is not None and prompt_tokens >= exact.length_limit
     return f"exactness “exact”: {exact.summary}" if past or exact.width_limit == 1 else ""
+
+
+def _retired(settings: Settings) -> list[Change]:
+    """Settings of earlier versions that were requested."""
+    reason = "this setting of an earlier version is fixed now"
+    return [
+        Change(each.key, each.value, retired_value(each.key, each.value), reason) for each in settings.retired
+    ]
 
 
 def drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:

@@ -1,4 +1,4 @@
-"""An answer as it is written: its tokens, its live figures, and what it came to."""
+"""Events of an answer: prefill progress, tokens, live figures, statistics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Literal
 from msgspec import Struct
 
 from core.answer_format import AnswerFormat
-from core.events.reading import Passage, ReadingWay
 from core.events.tables import TableUse
 from core.events.wire import Wire
 from core.settings import Settings
@@ -17,38 +16,36 @@ FinishReason = Literal["stop", "length", "cancelled"]
 
 
 class PositionStat(Struct, frozen=True):
-    """Of the drafts that reached this place in the block: how many were tested, how many accepted."""
+    """Number of drafted tokens at one block position that were tested, and that were accepted."""
 
     tested: int
     accepted: int
 
 
 class Occupancy(Struct, frozen=True):
-    """How full the drafter's index or table is. `capacity` 0 means it keeps none."""
+    """Entries of the drafter's index or table. `capacity` 0: it has none."""
 
     used: int = 0
     capacity: int = 0
 
 
 class Stats(Struct, frozen=True):
-    """Everything measured about one answer.
+    """Measurements of one answer.
 
-    Always: tokens = accepted + bonus + normal, steps = bonus + normal. The stop token counts
-    as a token (with empty text), and so do tokens that a stop text cut off again. `tested` counts
-    drafted tokens that the walk reached: the accepted ones and the first rejected one of each step;
-    `drafted` counts all proposed; `rechecked` counts close calls that a pass of width 1 decided.
-    `mean_per_step` is MAT: tokens ÷ steps. `tokens_per_s` is decode speed: the tokens after
-    the first, over the time from the first to the last. `prefill_s`, `ttft_s` and `total_s` count
-    from asking, the chat template and the tokenizer included. `read_tokens` is what prefill ran
-    through the model now, `reused_tokens` what the cache already held, `skipped_tokens` what
-    the model has not read, now or in an earlier turn: prompt = reused + read + skipped.
-    `table` is set where a shared table was asked.
-    `read_on_tokens` of what earlier turns skipped were read now: inserted, or quoted before the question.
-    `forced` of the accepted tokens were drafted because a grammar allowed nothing else. Of a predicted
-    answer's tokens `prediction_accepted` came, where they were expected or in a match of several tokens,
-    and `prediction_rejected` never did; each counts once, whoever drafted it.
-    Of this answer's sparse prefill: `scored_tokens` were scored in `score_s` (part of
-    `prefill_s`), `kept_tokens` of them were chosen to be read; all 0 where all was read.
+    tokens = accepted + bonus + normal; steps = bonus + normal; prompt = reused + read + skipped. The stop
+    token counts as a token with empty text, and so do tokens removed by a stop text.
+
+    - `drafted`: all proposed tokens. `tested`: those that the walk reached: the accepted ones and the first
+      rejected one of each step. `rechecked`: close calls decided by a pass of width 1.
+    - `forced`: accepted tokens that were drafted because a grammar allowed nothing else.
+    - `mean_per_step`: MAT, tokens ÷ steps. `tokens_per_s`: decode speed, from the first token to the last.
+    - `prefill_s`, `ttft_s`, `total_s`: from the request on, with chat template and tokenizer.
+    - `read_tokens`: processed by this prefill. `reused_tokens`: already cached. `skipped_tokens`: not read,
+      now or in an earlier turn. `read_on_tokens`: skipped in earlier turns and read now.
+    - `scored_tokens`, `score_s` (part of `prefill_s`), `kept_tokens`: of a sparse prefill; 0 if dense.
+    - `prediction_accepted`, `prediction_rejected`: tokens of the predicted answer that occurred, at the
+      expected position or in a match of several tokens, and that did not. Each counts once.
+    - `table`: set if a shared table was used.
     """
 
     prompt_tokens: int = 0
@@ -89,7 +86,7 @@ class Stats(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """Something that was asked for and did not happen: the setting's key, both values, and why."""
+    """A requested value that was not applied: the setting's key, both values, and the reason."""
 
     setting: str
     asked: str
@@ -98,14 +95,14 @@ class Change(Struct, frozen=True):
 
 
 class Effective(Struct, frozen=True):
-    """What really ran. `changes` is empty when everything was done as asked.
+    """Effective settings. `changes` is empty if everything was applied as requested.
 
-    `gate` says whether drafting went on to the end, and why; empty if nothing drafts.
-    `reading` says how the prompt was read, `reading_reason` why, and `scorer` who chose the
-    passages (empty where all was read). `threads` says how many threads of OpenBLAS computed at
-    the end, of how many, and why; empty where MLX does not use it. `format` is how the answer is written.
-    `exactness` says what `guarded` or `exact` promised, and on how many compared rows that rests; empty in
-    `fast` and without drafts.
+    - `gate`: the gate's last decision and its reason; empty without drafts.
+    - `reading`, `reading_reason`: dense or sparse prefill, and why. `scorer`: empty if dense.
+    - `threads`: OpenBLAS threads at the end, their maximum, and the reason; empty without OpenBLAS.
+    - `format`: the syntax of the answer.
+    - `exactness`: the guarantee of `guarded` or `exact` and the number of compared rows; empty in `fast` and
+      without drafts.
     """
 
     model: str
@@ -123,25 +120,24 @@ class Effective(Struct, frozen=True):
 
 
 class Likely(Struct, frozen=True):
-    """One of the likeliest tokens at a place: its id, its text by itself, and its natural log-probability."""
+    """One of the most probable tokens at a position: id, text, natural log-probability."""
 
     id: int
     text: str
     logprob: float
 
 
-# Of plain values only, and by the ten thousand: the garbage collector need not look at them.
+# Tens of thousands of objects without references to containers: the garbage collector can skip them.
 class Token(Wire, frozen=True, gc=False):
-    """One token of the answer, in order, once its text is certain.
+    """One token of the answer, in order, once its text is final.
 
-    The concatenated texts are the answer. A token whose bytes are finished by a later one has
-    empty text. `position` counts the answer's tokens from 0, `step` its model steps from 1.
-    `draft_index` (from 1) and `draft_length` say where in its step's draft the token stood;
-    both are 0 for tokens that were not drafted. `time_s` is when its step was done.
+    The concatenated texts are the answer. A token whose character is completed by a later one has empty text.
 
-    `logprob` is the token's own in the model's distribution, before temperature, filters and grammar, and
-    `likely` the likeliest there, best first; None and empty if they were not asked for.
-    `format` is set on the first token of an answer to a conversation.
+    - `position`: index in the answer, from 0. `step`: its model step, from 1. `time_s`: end of that step.
+    - `draft_index` (from 1), `draft_length`: position in its step's draft; 0 if it was not drafted.
+    - `logprob`: in the model's distribution, before temperature, filters and grammar. `likely`: the most
+      probable tokens there, best first. None and empty unless requested.
+    - `format`: set on the first token of an answer to a conversation.
     """
 
     request: str
@@ -159,9 +155,9 @@ class Token(Wire, frozen=True, gc=False):
 
 
 class Gauges(Wire, frozen=True):
-    """Live figures while an answer is written, about four times a second.
+    """Live figures during an answer, about four times per second.
 
-    `tokens_per_s` is over the last two seconds. `table` is set where a shared table is asked.
+    `tokens_per_s`: of the last two seconds. `table`: set if a shared table is used.
     """
 
     request: str
@@ -181,10 +177,10 @@ class Gauges(Wire, frozen=True):
 
 
 class Finished(Wire, frozen=True):
-    """The end of an answer, whatever ended it.
+    """The end of an answer.
 
-    `sources`: the passages of attachments that it stands on, the best first. `stopped_by`: which of the
-    request's `stops` would have come next; empty if it was none of them.
+    `sources`: passages of attachments that support it, best first. `stopped_by`: the text of the request's
+    `stops` that ended it; empty otherwise.
     """
 
     request: str
@@ -196,3 +192,71 @@ class Finished(Wire, frozen=True):
 
 
 AnswerEvent = Token | Gauges | Finished
+
+
+# ---- How a prompt is read: its progress, and which passages of it a sparse prefill keeps.
+
+
+PrefillPhase = Literal["scoring", "reading"]
+ReadingWay = Literal["dense", "sparse"]
+
+
+class Passage(Struct, frozen=True):
+    """Tokens `start` to `end` (end-exclusive) of the prompt, kept or skipped together.
+
+    - `score`: 0 to 1 within this map. `kept`: by score, by a rule, or because it was read in an earlier turn
+      (`earlier`).
+    - `source`: index among the attachments of all messages, −1 if none; the passage is the characters
+      `first_char` to `last_char` (end-exclusive) of its text.
+    """
+
+    start: int
+    end: int
+    kept: bool
+    score: float
+    source: int = -1
+    first_char: int = 0
+    last_char: int = 0
+    earlier: bool = False
+
+
+class PrefillProgress(Wire, frozen=True):
+    """Progress of prefill: `done_tokens` of `total_tokens` read, `reused_tokens` already cached.
+
+    A sparse prefill begins with the phase `scoring`: `scored_tokens` of `total_tokens` new ones are scored,
+    none is read. In the phase `reading`, `total_tokens` is the cache's final size and `kept_tokens` the
+    selected part of it, 0 if dense. `seconds_left`: to the end of the phase. `time_s`: since the start.
+    """
+
+    request: str
+    done_tokens: int
+    total_tokens: int
+    reused_tokens: int
+    seconds_left: float | None = None
+    phase: PrefillPhase = "reading"
+    scored_tokens: int = 0
+    kept_tokens: int = 0
+    time_s: float = 0.0
+
+
+class ReadingMap(Wire, frozen=True):
+    """The selection of a sparse prefill, sent before it is read.
+
+    - `passages`: cover the new tokens of the prompt in order and without gaps, and, if this turn reads on,
+      those that earlier turns skipped. `read_tokens`: those that will be read.
+    - `scorer`: a value of `prefill.scorer`. `dense_s`: predicted time of a dense prefill, None if unknown.
+    - `held_tokens`: context used by the prompt, without skipped tokens if positions are closed up.
+      `all_fits`: whether the entire prompt fits the context.
+    """
+
+    request: str
+    scorer: str
+    prompt_tokens: int
+    read_tokens: int
+    passages: tuple[Passage, ...]
+    dense_s: float | None = None
+    held_tokens: int = 0
+    all_fits: bool = True
+
+
+ReadingEvent = PrefillProgress | ReadingMap

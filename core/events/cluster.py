@@ -1,8 +1,8 @@
-"""One model over several machines: what is asked of them beforehand, and what is heard of them.
+"""One model on several machines: the check before loading, and figures while it runs.
 
-A model is loaded over a cluster by `load_model` with its `cluster`. Then `machine_figures` come about once
-a second while something is done. Any doubt about a machine ends all: the worker says `cluster_ended` and
-exits, so `cluster_ended` is followed by its exit and by nothing else.
+`load_model` with a `cluster` loads a model on it. `machine_figures` then arrive about once per second while
+the model works. Any failure of a machine ends the cluster: the worker sends `cluster_ended` as its last event
+and exits.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from msgspec import Struct
 from core.events.wire import Wire
 from core.settings.cluster import Cluster
 
-# Why a cluster ended: a machine or its process is gone; it did not do an operation within its deadline;
-# something failed there; its cache is not where it should be.
+# Why a cluster ended: a machine or its process was lost; it missed the deadline of an operation; an operation
+# failed; its cache differs from the leader's.
 ClusterEnd = Literal["lost", "deadline", "failed", "disagrees"]
 
 
 class CheckMachines(Wire, frozen=True):
-    """See what is there, and what would keep `model` from running over it. Nothing is loaded.
+    """Checks the machines, and whether `model` could run on them, without loading it.
 
-    Without a model only the machines are looked at.
+    Without a model only the machines are checked.
     """
 
     request: str
@@ -31,10 +31,10 @@ class CheckMachines(Wire, frozen=True):
 
 
 class MachineSeen(Struct, frozen=True):
-    """One machine; the first one is this. `problem` is empty if nothing is wrong with it.
+    """One machine; this one is the first. `problem` is empty if the machine is usable.
 
-    Of a machine that was not reached all else is empty. `busy`: it follows somebody already. `need_bytes`:
-    its part of the model, with a short context; 0 without a model.
+    If it was not reached, all other fields are empty. `busy`: it already belongs to a cluster. `need_bytes`:
+    its part of the model with a short context; 0 without a model.
     """
 
     name: str
@@ -54,9 +54,9 @@ class MachineSeen(Struct, frozen=True):
 
 
 class MachinesChecked(Wire, frozen=True):
-    """`runs`: nothing is missing. `backend` and `split` are what would be used.
+    """`runs`: the model can run. `backend`, `split`: those that would be used.
 
-    `problems` are those that belong to no single machine, in words.
+    `problems`: sentences about the cluster as a whole.
     """
 
     request: str
@@ -68,7 +68,7 @@ class MachinesChecked(Wire, frozen=True):
 
 
 class MachineUse(Struct, frozen=True):
-    """A machine at work. `step_s`: how long its part of the last operation took; 0 if there was none yet."""
+    """A machine of the running cluster. `step_s`: time of its part of the last operation; 0 before one."""
 
     name: str
     memory_bytes: int
@@ -77,13 +77,13 @@ class MachineUse(Struct, frozen=True):
 
 
 class MachineFigures(Wire, frozen=True):
-    """All machines of the loaded model, in the order of their ranks; this one first."""
+    """All machines of the loaded model by rank; this one first."""
 
     machines: tuple[MachineUse, ...]
 
 
 class ClusterEnded(Wire, frozen=True):
-    """`machine` is the one because of which; empty if it is this one. The worker exits after it."""
+    """The cluster ended because of `machine`, empty for this one. The worker exits."""
 
     machine: str
     end: ClusterEnd

@@ -8,18 +8,21 @@ import msgspec
 from msgspec import Struct
 
 from core.errors import DraftlightError, PromptTooLongError, ProtocolError
-from core.events.answer import AnswerEvent
-from core.events.catalogue import CatalogueCommand, CatalogueEvent
+from core.events.answer import AnswerEvent, ReadingEvent
 from core.events.cluster import ClusterCommand, ClusterEvent
-from core.events.embedding import EmbeddingCommand, EmbeddingEvent
-from core.events.models import LoadCommand, LoadEvent
+from core.events.idle import (
+    EmbeddingCommand,
+    EmbeddingEvent,
+    RehearsalCommand,
+    RehearsalEvent,
+    TitleCommand,
+    TitleEvent,
+)
+from core.events.models import CatalogueCommand, CatalogueEvent, LoadCommand, LoadEvent
 from core.events.process import Failed, ProcessCommand, ProcessEvent
-from core.events.reading import ReadingEvent
-from core.events.rehearsal import RehearsalCommand, RehearsalEvent
 from core.events.request import RequestCommand, RequestEvent
 from core.events.tables import TableCommand, TableEvent
 from core.events.text import well_formed_json, well_formed_record
-from core.events.title import TitleCommand, TitleEvent
 from core.settings import Settings, assign_all
 
 Command = (
@@ -47,11 +50,11 @@ Event = (
     | ClusterEvent
 )
 _BAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-# Of a line in either direction. A generate command carries whole documents: far above any context.
+# Limit of a line in either direction. A generate command contains entire documents, longer than any context.
 LINE_LIMIT_BYTES = 64 * 1024 * 1024
 TOO_LONG = f"A line has more than {LINE_LIMIT_BYTES:,} bytes; it was skipped."
 _SETTINGS_BYTES = 64 * 1024
-# Enough for any sentence of ours; what was given may be megabytes.
+# Limit of a message, which may quote megabytes of input.
 _SAID_CHARACTERS = 2000
 
 
@@ -69,9 +72,7 @@ class _WithSettings(Struct):
 _encoder = msgspec.json.Encoder()
 _head_decoder = msgspec.json.Decoder(LineHead)
 _settings_decoder = msgspec.json.Decoder(_WithSettings)
-_groups_decoder: msgspec.json.Decoder[dict[str, dict[str, Any]]] = msgspec.json.Decoder(
-    dict[str, dict[str, Any]]
-)
+_groups_decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 _command_decoder: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
 _event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
@@ -85,9 +86,9 @@ def encode(message: Command | Event) -> bytes:
 
 
 def decode_command(line: bytes) -> Command:
-    """A command from one line. What is no text in it is replaced: see `core.events.text`.
+    """Decodes a command. Invalid text in it is replaced (`core.events.text`).
 
-    Raises `SettingError` naming the setting and what it takes, or `ProtocolError`.
+    Raises `SettingError` with the setting and its allowed values, or `ProtocolError`.
     """
     try:
         return _command_decoder.decode(line)
@@ -99,7 +100,7 @@ def decode_command(line: bytes) -> Command:
 
 
 def head_of(line: bytes) -> LineHead:
-    """What a line that is not a command says of itself; nothing if it is not even JSON."""
+    """Type and request of a line that is not a valid command; empty if it is not JSON."""
     try:
         return _head_decoder.decode(line)
     except _BAD:
@@ -107,7 +108,7 @@ def head_of(line: bytes) -> LineHead:
 
 
 def decode_event(line: bytes) -> Event:
-    """An event from one line. Raises `ProtocolError`."""
+    """Decodes an event. Raises `ProtocolError`."""
     try:
         return _event_decoder.decode(line)
     except _BAD as error:
@@ -119,8 +120,8 @@ def decode_event(line: bytes) -> Event:
 def failure(error: BaseException, *, command: str, request: str = "") -> Failed:
     """`error` as an event.
 
-    What the system says of a file is for whoever named it. Other errors that are not ours become internal
-    ones with their type named.
+    The system's errors about a named file are reported as the user's mistake, other foreign errors as
+    internal errors with their type.
     """
     if isinstance(error, DraftlightError):
         over = error.tokens - error.limit_tokens if isinstance(error, PromptTooLongError) else 0
@@ -134,26 +135,27 @@ def failure(error: BaseException, *, command: str, request: str = "") -> Failed:
             "request",
             "bad-path",
             _short(f"{error.filename}: {error.strerror}."),
-            "See whether it is there, may be read and written, and has room on its disk.",
+            "Check that it exists, that you may read and write it, and that its disk has free space.",
         )
     return Failed(
         request,
         command,
         "internal",
         "internal",
-        _short(f"Draftlight hit an error of its own: {type(error).__name__}: {error}."),
+        _short(f"Internal error in Draftlight: {type(error).__name__}: {error}."),
         "The details are in the worker's log.",
     )
 
 
 def _raise_for_settings(line: bytes) -> None:
-    """If only the settings of a generate command are wrong, say which and what they take."""
+    """Raises `SettingError` if only the settings of a generate command are invalid."""
     try:
         raw = _settings_decoder.decode(line).settings
-        # Whole settings have some thousand bytes; whatever is longer is none, and not worth the memory.
+        # Settings have a few thousand bytes; longer input is not worth the memory.
         groups = _groups_decoder.decode(raw) if raw and len(raw) <= _SETTINGS_BYTES else {}
     except _BAD:
         return
+    groups = {name: group for name, group in groups.items() if isinstance(group, dict)}
     assign_all(Settings(), [(f"{g}.{f}", value) for g, group in groups.items() for f, value in group.items()])
 
 
@@ -164,3 +166,31 @@ def _short(message: str) -> str:
 def _excerpt(line: bytes) -> str:
     text = line[:120].decode("utf-8", "replace").strip()
     return f"“{text}…”" if len(line) > 120 else f"“{text}”"
+
+
+# ---- events of the worker's process, made by its client
+
+
+class WorkerExited(Struct, frozen=True):
+    """The process ended, by `signal_name` if set. `log`: its last lines on stderr."""
+
+    returncode: int
+    signal_name: str
+    log: tuple[str, ...]
+    expected: bool
+
+
+class WorkerSilent(Struct, frozen=True):
+    """No event for `seconds`, not even a heartbeat."""
+
+    seconds: float
+
+
+class BadLine(Struct, frozen=True):
+    """The worker wrote a line that is not an event."""
+
+    message: str
+
+
+# All that a worker's client reports.
+WorkerEvent = Event | WorkerExited | WorkerSilent | BadLine

@@ -1,6 +1,19 @@
-"""Loading a model, and what a loaded one is."""
+"""Models: the loaded one, those on this machine, and downloads.
+
+    list_models                    → model_list
+    look_up_models                 → models_found | failed
+    import_model, remove_model     → model_imported | model_removed | failed
+    download_model (also resumes)  → download_progress* (running … then done, paused or failed)
+    pause_download                 → download_progress(state="paused")
+    cancel_download                → download_progress(state="cancelled")
+
+These are answered at any time, also while a model is loaded or answers. After each change of the list an
+unrequested `model_list` (empty `request`) follows.
+"""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from msgspec import Struct
 
@@ -11,10 +24,10 @@ from core.settings.cluster import Cluster
 
 
 class LoadModel(Wire, frozen=True):
-    """Load `model`: `starter`, a folder, or a hub name. Replaces the loaded one only if it succeeds.
+    """Loads `model`: `starter`, a folder, or a hub name. The loaded one is replaced only on success.
 
-    With a `cluster` it is loaded over all its machines. A worker does that once: for another cluster, or the
-    same one again, it must be started anew.
+    With a `cluster` the model is split over its machines. A worker joins one cluster in its life; another
+    one, or the same one again, needs a new worker.
     """
 
     model: str
@@ -22,13 +35,13 @@ class LoadModel(Wire, frozen=True):
 
 
 class UnloadModel(Wire, frozen=True):
-    """Free the model and its caches."""
+    """Frees the model and its caches."""
 
 
 class ModelDefault(Struct, frozen=True):
-    """What a model's own generation_config gives for the setting `key`.
+    """Default for the setting `key` from the model's generation_config.json.
 
-    `given` is what stands there: another than `value` if that is not allowed here.
+    `given`: the value in the file, `value`: the nearest allowed one.
     """
 
     key: str
@@ -37,14 +50,13 @@ class ModelDefault(Struct, frozen=True):
 
 
 class ModelInfo(Struct, frozen=True):
-    """The loaded model. `family` is the tokenizer's fingerprint, `family_name` what people call it.
+    """The loaded model.
 
-    `speculates` is False where rollback cannot be exact; `why_not` then says why. `defaults` are the
-    model's own sampling; `defaults_problem` says which values of its sampling and of its stop ids were
-    ignored. `thinks`: thinking before the answer can be switched (`chat.thinking`). `format` is how it writes
-    answers, whatever a prompt begins.
-    `reference` is what was asked for when it was loaded: `starter`, a folder, or a hub name. `machines` are
-    the names of those that it runs over, this one first; none if it runs here alone.
+    - `reference`: as in `load_model`. `family`: the tokenizer's fingerprint; `family_name`: its display name.
+    - `speculates`: False if rollback is not exact, with the reason in `why_not`.
+    - `defaults`: the model's own sampling. `defaults_problem`: its ignored sampling values and stop ids.
+    - `thinks`: `chat.thinking` has an effect. `format`: the syntax of its answers.
+    - `machines`: names of the cluster's machines, this one first; empty without a cluster.
     """
 
     name: str
@@ -70,13 +82,13 @@ class ModelInfo(Struct, frozen=True):
 
     @property
     def settings(self) -> Settings:
-        """Draftlight's settings with the model's own sampling: what holds until a person chooses."""
+        """The default settings with the model's own sampling."""
         values = [(e.key, int(e.value) if e.value.is_integer() else e.value) for e in self.defaults]
         return assign_all(Settings(), values)
 
 
 class LoadProgress(Wire, frozen=True):
-    """`fraction` is None while it cannot be known. `stage` is a plain phrase to show."""
+    """`fraction`: None while unknown. `stage`: a phrase to display."""
 
     model: str
     stage: str
@@ -84,7 +96,7 @@ class LoadProgress(Wire, frozen=True):
 
 
 class ModelLoaded(Wire, frozen=True):
-    """The model answers requests from now on."""
+    """The model is ready for requests."""
 
     info: ModelInfo
 
@@ -95,3 +107,201 @@ class ModelUnloaded(Wire, frozen=True):
 
 LoadCommand = LoadModel | UnloadModel
 LoadEvent = LoadProgress | ModelLoaded | ModelUnloaded
+
+
+# ---- models on this machine
+
+
+Fit = Literal["fits", "tight", "too-large"]
+ModelSource = Literal["starter", "download", "hub-cache", "folder"]
+DownloadState = Literal["running", "paused", "failed", "done", "cancelled"]
+
+# Above this share of the limit a model is tight.
+_TIGHT = 0.8
+
+
+class MemoryNeed(Struct, frozen=True):
+    """Estimated memory of a model in bytes, without loading it.
+
+    `weights`: as loaded on this machine. Cache: `growing` per token of the context, `windowed` per token up
+    to `window_tokens`, and the constant `state`. `working`: for a chunk of the prompt, plus `working_growing`
+    per token of the context.
+    """
+
+    weights: int = 0
+    growing: int = 0
+    windowed: int = 0
+    window_tokens: int = 0
+    state: int = 0
+    working: int = 0
+    working_growing: int = 0
+
+    def cache_at(self, context_tokens: int) -> int:
+        """Size of the KV cache at this context length."""
+        inside = min(context_tokens, self.window_tokens)
+        return self.growing * context_tokens + self.windowed * inside + self.state
+
+    def working_at(self, context_tokens: int) -> int:
+        """Working memory at this context length."""
+        return self.working + self.working_growing * context_tokens
+
+    def total_at(self, context_tokens: int) -> int:
+        """Weights, cache and working memory at this context length."""
+        return self.weights + self.cache_at(context_tokens) + self.working_at(context_tokens)
+
+
+def fit_of(need_bytes: int, limit_bytes: int) -> Fit:
+    """Whether `need_bytes` fit into `limit_bytes`; tight above 80%."""
+    if need_bytes > limit_bytes:
+        return "too-large"
+    return "tight" if need_bytes > _TIGHT * limit_bytes else "fits"
+
+
+class ModelEntry(Struct, frozen=True):
+    """One model on this machine, described from its config and headers.
+
+    `reference`: for `load_model`. `family`: fingerprint of its tokenizer, empty if unreadable. `bits`: 0 if
+    not quantised. `dtype`: on disk. `problem`, `hint`: why it cannot be loaded and what to do; else empty.
+    """
+
+    reference: str
+    name: str
+    source: ModelSource
+    path: str
+    architecture: str = ""
+    family: str = ""
+    family_name: str = ""
+    parameters: int = 0
+    disk_bytes: int = 0
+    bits: int = 0
+    group_size: int = 0
+    dtype: str = ""
+    context_tokens: int = 0
+    layers: int = 0
+    need: MemoryNeed = MemoryNeed()
+    problem: str = ""
+    hint: str = ""
+
+
+class HubModel(Struct, frozen=True):
+    """A model on the hub. `downloads`: the hub's count."""
+
+    model: str
+    downloads: int = 0
+    gated: bool = False
+
+
+# ---- commands
+
+
+class ListModels(Wire, frozen=True):
+    """Lists the models on this machine and the unfinished downloads."""
+
+    request: str
+
+
+class LookUpModels(Wire, frozen=True):
+    """Searches the hub for model names that contain `text`. Besides downloads the only network request."""
+
+    request: str
+    text: str
+
+
+class DownloadModel(Wire, frozen=True):
+    """Downloads `model` (owner/name) from the hub, or resumes its download."""
+
+    model: str
+
+
+class PauseDownload(Wire, frozen=True):
+    """Stops the download within a second and keeps the partial files."""
+
+    model: str
+
+
+class CancelDownload(Wire, frozen=True):
+    """Stops a running, paused or failed download within a second and removes its files."""
+
+    model: str
+
+
+class ImportModel(Wire, frozen=True):
+    """Adds the model folder at `path` to the list, without copying it."""
+
+    request: str
+    path: str
+
+
+class RemoveModel(Wire, frozen=True):
+    """Removes the model `reference`: an imported folder from the list only, others from the disk.
+
+    Refused for the starter model and for models in use.
+    """
+
+    request: str
+    reference: str
+
+
+# ---- events
+
+
+class DownloadProgress(Wire, frozen=True):
+    """Progress of a download, at most four times per second.
+
+    `total_bytes`: 0 until known. `bytes_per_s`: of the last few seconds. `problem`, `hint`: set on failure,
+    which keeps the partial files.
+    """
+
+    model: str
+    state: DownloadState
+    done_bytes: int = 0
+    total_bytes: int = 0
+    bytes_per_s: float = 0.0
+    seconds_left: float | None = None
+    problem: str = ""
+    hint: str = ""
+
+
+class ModelList(Wire, frozen=True):
+    """Answer to `list_models`; also sent after each change.
+
+    `downloads`: running, paused or failed. `limit_bytes`: memory limit for models. `folder`: of downloads;
+    `free_bytes`: free on its disk. `suggested`: models to download, whose `reference` is the hub name.
+    """
+
+    request: str
+    folder: str
+    models: tuple[ModelEntry, ...]
+    downloads: tuple[DownloadProgress, ...] = ()
+    limit_bytes: int = 0
+    free_bytes: int = 0
+    suggested: tuple[ModelEntry, ...] = ()
+
+
+class ModelsFound(Wire, frozen=True):
+    """Answer to `look_up_models`, most downloaded first."""
+
+    request: str
+    text: str
+    models: tuple[HubModel, ...]
+
+
+class ModelImported(Wire, frozen=True):
+    """Answer to `import_model`."""
+
+    request: str
+    model: ModelEntry
+
+
+class ModelRemoved(Wire, frozen=True):
+    """Answer to `remove_model`."""
+
+    request: str
+    reference: str
+    name: str
+
+
+CatalogueCommand = (
+    ListModels | LookUpModels | DownloadModel | PauseDownload | CancelDownload | ImportModel | RemoveModel
+)
+CatalogueEvent = ModelList | ModelsFound | DownloadProgress | ModelImported | ModelRemoved

@@ -1,4 +1,4 @@
-"""The worker as a process: who it is, that it lives, what failed, how it ends."""
+"""The worker process: version, heartbeat, failures, end."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ Activity = Literal["empty", "loading", "ready", "prefilling", "decoding", "savin
 
 
 class Shutdown(Wire, frozen=True):
-    """End the process with status 0. Closing the worker's stdin does the same."""
+    """Ends the process with status 0, like closing its stdin."""
 
 
 class StandStill(Wire, frozen=True):
-    """Do nothing but what is asked for, while something else is measured on this machine; or again
-    whatever is worth doing while idle. Holds until the other is said."""
+    """Stops idle work (`wanted`) while something is measured on this machine, or allows it again."""
 
     wanted: bool
 
@@ -35,9 +34,9 @@ class Hello(Wire, frozen=True):
 
 
 class Heartbeat(Wire, frozen=True):
-    """Sign of life of the process. `stalled_s`: seconds since the main thread last moved on.
+    """The process is alive. `stalled_s`: seconds since the last progress of the main thread.
 
-    It goes on while the process ends; one that is `saving` then must not be killed yet.
+    Heartbeats continue during shutdown; do not kill a process that is `saving`.
     """
 
     activity: Activity
@@ -47,10 +46,10 @@ class Heartbeat(Wire, frozen=True):
 
 
 class Failed(Wire, frozen=True):
-    """A command failed; the worker lives on. `request` is empty if it belongs to none.
+    """A command failed; the worker continues.
 
-    `command` names the command type that failed (`load_model`, `generate` …). `over_tokens` is
-    by how much a prompt is too long; 0 for every other failure.
+    `request`: empty if the command has none. `command`: its type (`load_model`, `generate` …).
+    `over_tokens`: tokens above the context limit, 0 for other failures.
     """
 
     request: str

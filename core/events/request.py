@@ -1,4 +1,4 @@
-"""Asking for an answer: the conversation so far, and what to do with it."""
+"""Requests for an answer: the conversation, its settings and options."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ GrammarKind = Literal["json_object", "json_schema", "tool_calls"]
 
 
 class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
-    """A document that was pasted or dropped beside a message. `text` is the whole of it.
-
-    `tokens` is what a worker counted of it once, for showing; 0 if nobody did.
-    """
+    """A document attached to a message, with its full text. `tokens`: for display; 0 if not counted."""
 
     name: str
     text: str
@@ -25,7 +22,7 @@ class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ToolCall(Struct, frozen=True, forbid_unknown_fields=True):
-    """A function that the model called; `arguments` is a JSON object, as text."""
+    """A call of a function by the model. `arguments`: a JSON object as text."""
 
     id: str
     name: str
@@ -33,7 +30,7 @@ class ToolCall(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tool(Struct, frozen=True, forbid_unknown_fields=True):
-    """A function that the model may call; `parameters` is the JSON schema of its arguments, as text."""
+    """A function that the model may call. `parameters`: the JSON schema of its arguments as text."""
 
     name: str
     description: str = ""
@@ -41,10 +38,10 @@ class Tool(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Message(Struct, frozen=True, forbid_unknown_fields=True):
-    """One turn. Attachments are put before `content` when the prompt is rendered.
+    """One turn. The prompt contains the attachments before `content`.
 
-    An assistant's turn may have `tool_calls`, and a `thought` that is not in its `content`; a turn of the
-    role `tool` is the result of the call `tool_call_id`.
+    An assistant's turn may have `tool_calls`, and a `thought` that is not part of its `content`; a turn with
+    the role `tool` is the result of the call `tool_call_id`.
     """
 
     role: Role
@@ -56,10 +53,10 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Grammar(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an answer must be: any JSON object, JSON by the schema `text`, or free text among which calls may
-    stand, each JSON by the schema `text` on a line of its own between the marks `begin` and `end`.
+    """Required form of an answer: any JSON object, JSON by the schema `text`, or text with calls.
 
-    `drafts`: what the grammar forces is drafted.
+    A call is JSON by the schema `text` on a separate line between the marks `begin` and `end`. `drafts`:
+    forced tokens are drafted.
     """
 
     kind: GrammarKind
@@ -70,25 +67,22 @@ class Grammar(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def begins_at_once(self) -> bool:
-        """Whether an answer has the grammar's form from its first token on: nothing is thought before it."""
+        """Whether the grammar applies from the first token on, without a thought before it."""
         return self.kind != "tool_calls"
 
 
 class Generate(Wire, frozen=True):
-    """Answer `messages` (the last one is the user's). `request` is any id that is new.
+    """Answers `messages`, of which the last one is the user's. `request`: a new id.
 
-    `isolated`: as if nothing had been asked before, and nothing of it is kept: a cache of its own,
-    empty tables, nothing learned. What else is cached stays as it is.
-
-    `continuation` are the ids of an answer that was ended before it was done, without a stop token. The
-    answer goes on behind them as if it had never been interrupted; only what is new of it is told,
-    in tokens that count from 0 again. On the wire they are called `apart` and `begun`.
-
-    `raw`: the only message's content is the prompt as it stands, without a chat template. `tools` are
-    told to the model by its chat template. `stops`: the answer ends before the first of these texts that
-    it would write. `prediction` is what the answer will probably be; it changes nothing but the speed.
-    `logit_bias` is added to the logits of token ids. `top_logprobs`: how many of the likeliest tokens are
-    told with each token, beside the logprob of its own; None tells neither.
+    - `isolated` (`apart` on the wire): uses a separate cache and empty tables, and keeps and learns nothing.
+    - `continuation` (`begun` on the wire): ids of an interrupted answer, without a stop token. The answer
+      continues after them as if never interrupted; events contain only new tokens, counted from 0.
+    - `raw`: the only message's content is the prompt, without a chat template.
+    - `tools`: declared through the chat template.
+    - `stops`: the answer ends before the first occurrence of one of these texts.
+    - `prediction`: the probable answer; affects only the speed.
+    - `logit_bias`: added to the logits of token ids.
+    - `top_logprobs`: number of most probable tokens reported with each token's logprob; None reports none.
     """
 
     request: str
@@ -106,16 +100,13 @@ class Generate(Wire, frozen=True):
 
 
 class Cancel(Wire, frozen=True):
-    """Stop answering `request` within one step or one prefill chunk. Unknown ids are ignored."""
+    """Stops `request` within one step or one prefill chunk. Unknown ids are ignored."""
 
     request: str
 
 
 class CountTokens(Wire, frozen=True):
-    """Count the tokens of `text` with the loaded model's tokenizer.
-
-    With a `prompt` those of the whole prompt that it would have are counted instead, template and all.
-    """
+    """Counts the tokens of `text`, or of the rendered `prompt` if given, with the loaded tokenizer."""
 
     request: str
     text: str = ""
@@ -123,10 +114,9 @@ class CountTokens(Wire, frozen=True):
 
 
 class TokenCount(Wire, frozen=True):
-    """Answer to `count_tokens`; an estimate for a text far longer than the model's context.
+    """Answer to `count_tokens`; an estimate for a text much longer than the model's context.
 
-    `dense_s`: how long reading all of them would take here, with nothing before them; None if that is
-    not known yet.
+    `dense_s`: predicted time of a dense prefill on this machine; None if unknown.
     """
 
     request: str

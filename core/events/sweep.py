@@ -1,4 +1,4 @@
-"""A sweep of the Lab: what its process says while it measures, and the file that it leaves.
+"""A sweep of the Lab: the events of its process, and its result file.
 
 One line each, as on the worker's wire:
 
@@ -22,11 +22,11 @@ from core.events.wire import Wire
 
 
 class SweepPair(Struct, frozen=True):
-    """A plain answer and a drafted one, in turn. `ratio` is of their speeds, 0 if one is not known.
+    """A plain and a drafted answer. `ratio`: drafted speed ÷ plain speed, 0 if unknown.
 
-    Where they differ, `difference` is the number of the first token (from 0) that does, and the
-    texts are there; `margin` is then by how much the plain token's logit was above the other's at
-    width 1, None if one answer was only longer. `close_call`: that is within what widths differ by.
+    If they differ, `difference` is the index of the first different token, and the texts are set. `margin`:
+    the plain token's logit minus the other's at width 1, None if one answer was only longer. `close_call`:
+    the margin is within the differences between widths.
     """
 
     ratio: float
@@ -42,13 +42,13 @@ class SweepPair(Struct, frozen=True):
 
     @property
     def equal(self) -> bool:
-        """Whether both wrote the same."""
+        """Whether both answers are the same."""
         return self.difference is None
 
 
 class SweepCell(Wire, frozen=True):
-    """One prompt by one drafter. `prompt` is its number in the file, from 0. Figures but `pairs`' are
-    of the last pair's drafted answer."""
+    """One prompt with one drafter. `prompt`: its index in the file. Figures outside `pairs` are those of
+    the last pair's drafted answer."""
 
     kind: str
     prompt: int
@@ -63,7 +63,7 @@ class SweepCell(Wire, frozen=True):
 
 
 class SweepTurn(Wire, frozen=True):
-    """One turn (from 1) of a conversation by one drafter, with what it learned in the turns before."""
+    """One turn (from 1) of a conversation with one drafter, which learns from the turns before."""
 
     kind: str
     drafter: str
@@ -75,9 +75,9 @@ class SweepTurn(Wire, frozen=True):
 
 
 class SweepReading(Wire, frozen=True):
-    """A long prompt, `keep_pct` of it read: seconds to the first token, and those of a dense reading.
+    """Time to first token of a long prompt with `keep_pct`, and that of a dense prefill.
 
-    `ran` is how it was really read (`dense` or `sparse`), `reason` why.
+    `ran`: the prefill that was used (`dense` or `sparse`), and its `reason`.
     """
 
     scorer: str
@@ -91,9 +91,9 @@ class SweepReading(Wire, frozen=True):
 
 
 class SweepLikeness(Wire, frozen=True):
-    """How often the next token is the one that reading everything gives, after reading `keep_pct`.
+    """Share of next tokens after a sparse prefill of `keep_pct` that equal those after a dense prefill.
 
-    Over `tokens` places in all of `documents` documents.
+    At `tokens` positions in `documents` documents.
     """
 
     scorer: str
@@ -104,9 +104,9 @@ class SweepLikeness(Wire, frozen=True):
 
 
 class SweepStarted(Wire, frozen=True):
-    """The model is loaded. `answers` are to be given, `readings` long prompts to be read.
+    """The model is loaded. `answers` and `readings`: numbers of planned measurements.
 
-    `noise` is the largest logit difference between widths that the exactness probe saw.
+    `noise`: the largest logit difference between block widths.
     """
 
     model: str
@@ -117,7 +117,7 @@ class SweepStarted(Wire, frozen=True):
 
 
 class SweepProgress(Wire, frozen=True):
-    """`done` of `total` answers and readings; `seconds_left` None while nobody can know."""
+    """`done` of `total` answers and readings; `seconds_left`: None while unknown."""
 
     done: int
     total: int
@@ -126,18 +126,17 @@ class SweepProgress(Wire, frozen=True):
 
 
 class SweepEnded(Wire, frozen=True):
-    """All of it is measured; the results are in `folder`."""
+    """The sweep is complete; its results are in `folder`."""
 
     folder: str
     took_s: float
 
 
 class SweepResults(Struct, frozen=True):
-    """The file `results.json` of a sweep, written anew after each result; `ended` once it is whole.
+    """The file `results.json` of a sweep, rewritten after each result; `ended` once complete.
 
-    `model` is its name, `reference` what it was asked for as, `asked` all else that decides whether two
-    runs are of one sweep. `began_s` is Unix time.
-    `seconds_an_answer` and `seconds_a_reading` are means, 0 if there were none.
+    `model`: display name; `reference`: as in `load_model`. `asked`: all other options that two runs of one
+    sweep must share. `began_s`: Unix time. `seconds_an_answer`, `seconds_a_reading`: means, 0 without any.
     """
 
     bench: str
@@ -177,7 +176,7 @@ _decoder: msgspec.json.Decoder[SweepEvent] = msgspec.json.Decoder(SweepEvent)
 
 
 def decode_sweep_event(line: bytes) -> SweepEvent:
-    """What the sweep's process said in one line. Raises `ProtocolError`."""
+    """Decodes one line of the sweep's process. Raises `ProtocolError`."""
     try:
         return _decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The tables that drafters learn into: what they hold, and what can be done with them."""
+"""The drafters' tables: content and commands."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ TableAction = Literal["save", "load", "reset", "export", "import"]
 
 
 class TableFigures(Struct, frozen=True):
-    """Counters of one shared table since it was made, earlier runs of Draftlight included.
+    """Counters of one shared table since it was created.
 
-    `used` of `slots` hold a guess; `inserts` counts all writes, `overwrites` those that replaced a
-    different guess; of `lookups`, `hits` found one. `tested` and `accepted` count drafted tokens.
+    `used` of `slots` are occupied. `inserts`: all writes; `overwrites`: those that replaced another token.
+    `hits` of `lookups` found one. `tested`, `accepted`: drafted tokens.
     """
 
     used: int = 0
@@ -30,10 +30,10 @@ class TableFigures(Struct, frozen=True):
 
 
 class TableUse(Struct, frozen=True):
-    """A shared table in one answer: how full it is, and what it gave.
+    """A shared table's part in one answer.
 
-    `used` of `slots` hold a guess; `used_before` did when the answer began: the table was cold if
-    none did. Of the answer's `lookups`, `hits` found a guess.
+    `used` of `slots` are occupied, `used_before` at the start: 0 means a cold table. `hits` of the answer's
+    `lookups` found a token.
     """
 
     used: int
@@ -44,14 +44,14 @@ class TableUse(Struct, frozen=True):
 
 
 class TableTeacher(Struct, frozen=True):
-    """A model and how many entries were written or changed while it was loaded."""
+    """A model, and the number of entries written or changed while it was loaded."""
 
     model: str
     entries: int
 
 
 class TableDay(Struct, frozen=True):
-    """One day (like 2026-11-21) on which a table changed: its entries then, the day's tested and accepted."""
+    """One day (like 2026-11-21) with changes: entries at its end, tokens tested and accepted on it."""
 
     day: str
     used: int
@@ -60,11 +60,11 @@ class TableDay(Struct, frozen=True):
 
 
 class TableInfo(Struct, frozen=True):
-    """One table: of a tokenizer family, for windows of `n` tokens.
+    """One table of a tokenizer family, for windows of `n` tokens.
 
-    `loaded`: in memory, and `unsaved` entries were written or changed since it was last saved.
-    `size_bytes` on disk, 0 if it was never saved; `updated_s` (Unix time) is when it was. `days` are
-    the latest, oldest first. `why_not_saved` says why it is only read here; empty if it is saved.
+    `loaded`: in memory, with `unsaved` entries changed since the last save at `updated_s` (Unix time).
+    `size_bytes`: on disk, 0 if never saved. `days`: the latest, oldest first. `why_not_saved`: why the table
+    is read-only; empty if it is saved.
     """
 
     family: str
@@ -83,21 +83,21 @@ class TableInfo(Struct, frozen=True):
 
 
 class ListTables(Wire, frozen=True):
-    """Every table in memory and on disk."""
+    """Lists all tables in memory and on disk."""
 
     request: str
 
 
 class SaveTables(Wire, frozen=True):
-    """Save what the loaded family's tables have learned, now."""
+    """Saves the loaded family's tables now."""
 
     request: str
 
 
 class LoadTables(Wire, frozen=True):
-    """Read the loaded family's saved tables again; what was learned since the last save is dropped.
+    """Reloads the loaded family's saved tables and drops unsaved changes.
 
-    `previous` takes the generation before the last save and makes it the current one.
+    `previous`: restores the generation before the last save.
     """
 
     request: str
@@ -105,14 +105,14 @@ class LoadTables(Wire, frozen=True):
 
 
 class ResetTable(Wire, frozen=True):
-    """Forget all that was learned for `family` (a fingerprint): in memory, on disk, older generations too."""
+    """Erases the tables of `family` (a fingerprint) in memory and on disk, with older generations."""
 
     request: str
     family: str
 
 
 class ExportTable(Wire, frozen=True):
-    """Write a copy of one table to `path`, which must not exist unless `replace` is set."""
+    """Copies one table to `path`, which must not exist unless `replace` is set."""
 
     request: str
     family: str
@@ -123,17 +123,16 @@ class ExportTable(Wire, frozen=True):
 
 
 class ImportTable(Wire, frozen=True):
-    """Take the table file at `path` as the table of its family; the one it had becomes the previous."""
+    """Makes the file at `path` its family's table; the old one becomes the previous generation."""
 
     request: str
     path: str
 
 
 class LearnedTable(Struct, frozen=True):
-    """A table learned beforehand: of a model's own answers, for the `auto` drafter, or of texts.
+    """A read-only table built from a model's answers, for the `auto` drafter, or from texts.
 
-    Chats never change it. `shipped` came with Draftlight; the others were built or rehearsed here.
-    `entries` are the contexts it knows a continuation of.
+    `shipped`: part of Draftlight; others were built on this machine. `entries`: number of contexts.
     """
 
     file: str
@@ -148,12 +147,12 @@ class LearnedTable(Struct, frozen=True):
 
 
 class TableStatus(Wire, frozen=True):
-    """What became of the loaded family's tables, unasked.
+    """State of the loaded family's tables, sent without a request.
 
-    `moment`: `warm` and `cold` after a model was loaded (with saved tables, without any), `learned`
-    after an answer, `saved` and `failed` after a save. `calibrated`: what `auto` learned about its
-    guesses is there, too. `notes` are sentences to show: files set aside, why nothing is saved;
-    `refused`: some of them are about saved files that cannot be used.
+    - `moment`: `warm` or `cold` after loading a model (with or without saved tables), `learned` after an
+      answer, `saved` or `failed` after a save.
+    - `calibrated`: `auto`'s confidence calibration is loaded, too.
+    - `notes`: sentences to display, such as files set aside. `refused`: some concern unusable saved files.
     """
 
     moment: TableMoment
@@ -167,10 +166,9 @@ class TableStatus(Wire, frozen=True):
 
 
 class TableList(Wire, frozen=True):
-    """Answer to `list_tables`: the loaded family's first, then by name.
+    """Answer to `list_tables`: the loaded family's tables first, then by name.
 
-    `folder` is where they are kept, `set_aside` the files in it that could not be used. `learned`
-    are those learned beforehand.
+    `folder`: of the tables; `set_aside`: unusable files in it. `learned`: read-only tables.
     """
 
     request: str
@@ -181,9 +179,9 @@ class TableList(Wire, frozen=True):
 
 
 class TableDone(Wire, frozen=True):
-    """A table command is done. `entries` were saved, loaded, removed, exported or imported.
+    """A table command succeeded. `entries`: saved, loaded, removed, exported or imported.
 
-    `files` counts what was written or removed. `path` is where an export went or an import came from.
+    `files`: written or removed. `path`: target of an export, source of an import.
     """
 
     request: str

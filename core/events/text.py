@@ -1,8 +1,8 @@
-"""Text that can be sent, stored and shown: lone halves of characters are replaced. No Qt, no MLX.
+"""Replacement of lone surrogates, so that text can be encoded. No Qt, no MLX.
 
-Where a program counts in UTF-16, half an emoji may stand alone; Python holds it, but nothing can
-encode it. Bytes that are no text, in what a terminal hands over, look the same. `well_formed` is
-called wherever text comes in: typed, pasted, attached, imported, handed over or decoded.
+Programs that count in UTF-16 can produce half an emoji; Python strings can hold it, but it cannot be encoded.
+Undecodable bytes from a terminal look the same. `well_formed` is applied to all incoming text: typed, pasted,
+attached, imported, or decoded.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _ESCAPES = re.compile(
 
 
 def well_formed(text: str) -> str:
-    """`text`, halves that belong together joined, and a lone one replaced by U+FFFD."""
-    if text.isascii():  # known to every string, so it costs nothing
+    """`text` with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
+    if text.isascii():  # a flag of the string, so the check is free
         return text
     try:
         text.encode()
@@ -33,7 +33,7 @@ def well_formed(text: str) -> str:
 
 
 def well_formed_record(record: _T) -> _T:
-    """`record` with all texts in it well formed; itself if they are."""
+    """`record` with all its texts well formed; the same object if nothing changed."""
     found: Any = record
     if isinstance(record, str):
         found = well_formed(record)
@@ -52,6 +52,6 @@ def well_formed_record(record: _T) -> _T:
 
 
 def well_formed_json(line: bytes) -> bytes:
-    """A line of JSON with U+FFFD for what is no text in it: lone halves, escaped or not, and stray bytes."""
+    """A line of JSON with U+FFFD for lone surrogates, escaped or not, and invalid bytes."""
     line = line.decode("utf-8", "replace").encode()
     return _ESCAPES.sub(lambda found: b"\\ufffd" if found["half"] else found[0], line)

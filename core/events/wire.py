@@ -1,4 +1,4 @@
-"""What every message is: a frozen struct with a tag that names it."""
+"""Base class of all messages. A separate module, because every other one of this package imports it."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ def _tag(name: str) -> str:
 
 
 class Wire(Struct, frozen=True, tag_field="type", tag=_tag, forbid_unknown_fields=True):
-    """A message with its tag."""
+    """A message: a frozen struct with its name in snake case as `type`."""

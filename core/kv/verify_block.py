@@ -1,41 +1,55 @@
-"""VerifyBlock: one verify block in the cache, kept in part and rolled back in part, exactly.
+"""VerifyBlock: one verify block in the cache, of which some rows are kept and the others rolled back exactly.
 
-Make it before the forward, run the forward over `width` ≥ 2 tokens, then `keep` the rows that
-were accepted. What each kind of entry allows is described in `core.kv.entries`.
+Create it before the forward pass, run the pass over `width` ≥ 2 tokens, then `keep` the accepted rows.
+`core.kv.mlx_lm_caches` describes which kinds of entries allow what.
 
-Recurrent state cannot keep a part of a block. If any entry is recurrent and not all rows are
-kept, all entries go back to the state before the block; the caller feeds the accepted tokens
-again at the head of its next block, which costs rows but no extra forward.
+Recurrent state cannot keep a part of a block. If any entry is recurrent and not all rows are kept, all
+entries return to the state before the block; the caller feeds the accepted tokens again at the start of its
+next block, which costs rows but no extra forward pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import mlx.core as mx
 
 from core.errors import InternalError
-from core.kv.entries import columns_of, kind_of, leaves, parts
-from core.kv.told import Block, Keep, ToldCache
+from core.kv.mirrored import Block, Keep, MirroredCache
+from core.kv.mlx_lm_caches import (
+    CacheEntry,
+    KeysAndValues,
+    Recurrent,
+    Window,
+    WindowState,
+    columns_of,
+    is_appending,
+    is_recurrent,
+    is_window,
+    leaves,
+    parts,
+    set_window_state,
+    window_state,
+)
 
 
 class VerifyBlock:
-    """Worker's main thread; used once."""
+    """Used once. Worker's main thread."""
 
-    def __init__(self, cache: Sequence[Any]) -> None:
-        self._told = cache if isinstance(cache, ToldCache) else None
-        if self._told is not None:
-            self._told.tell(Block())
+    def __init__(self, cache: Sequence[CacheEntry]) -> None:
+        self._mirrored = cache if isinstance(cache, MirroredCache) else None
+        if self._mirrored is not None:
+            self._mirrored.mirror(Block())
         self._guards: list[_Guard] = [_guard(entry) for entry in leaves(cache)]
 
     def keep(self, width: int, rows: Sequence[int]) -> bool:
-        """Of the block's `width` rows keep `rows` (ascending; none, or the first one among them).
+        """Keeps `rows` of the block's `width` rows: ascending, and either empty or with row 0.
 
         Returns False if nothing is kept and the cache is as before the block.
         """
-        if self._told is not None:
-            self._told.tell(Keep(width, tuple(rows)))
+        if self._mirrored is not None:
+            self._mirrored.mirror(Keep(width, tuple(rows)))
         whole = len(rows) == width
         if not rows or (not whole and any(guard.all_or_nothing for guard in self._guards)):
             for guard in self._guards:
@@ -57,21 +71,20 @@ class _Guard(Protocol):
     def restore(self, width: int) -> None: ...
 
 
-def _guard(entry: Any) -> _Guard:
-    kind = kind_of(entry)
-    if kind == "appending":
+def _guard(entry: CacheEntry) -> _Guard:
+    if is_appending(entry):
         return _Appending(entry)
-    if kind == "window":
+    if is_window(entry):
         return _Window(entry)
-    if kind == "recurrent":
+    if is_recurrent(entry):
         return _Recurrent(entry)
-    raise InternalError(f"A {type(entry).__name__} was speculated on, and it cannot roll back.")
+    raise InternalError(f"Speculation on a {type(entry).__name__}, which cannot be rolled back.")
 
 
 class _Appending:
     all_or_nothing = False
 
-    def __init__(self, entry: Any) -> None:
+    def __init__(self, entry: KeysAndValues) -> None:
         self._entry = entry
 
     def keep(self, width: int, count: int, index: mx.array | None) -> None:
@@ -91,32 +104,29 @@ class _Window:
 
     all_or_nothing = False
 
-    def __init__(self, entry: Any) -> None:
+    def __init__(self, entry: Window) -> None:
         self._entry = entry
-        self._before = (entry.keys, entry.values, entry.offset, entry._idx)
+        self._before = window_state(entry)
 
     def keep(self, width: int, count: int, index: mx.array | None) -> None:
         entry = self._entry
         start = entry.keys.shape[-2] - width
-        entry.keys = _head(entry.keys, start, count, index)
-        entry.values = _head(entry.values, start, count, index)
-        entry.offset -= width - count
-        entry._idx = start + count
+        keys, values = (_head(held, start, count, index) for held in (entry.keys, entry.values))
+        set_window_state(entry, WindowState(keys, values, entry.offset - (width - count), start + count))
 
     def restore(self, width: int) -> None:
-        entry = self._entry
-        entry.keys, entry.values, entry.offset, entry._idx = self._before
+        set_window_state(self._entry, self._before)
 
 
 class _Recurrent:
     all_or_nothing = True
 
-    def __init__(self, entry: Any) -> None:
+    def __init__(self, entry: Recurrent) -> None:
         self._entry = entry
         self._before = list(entry.cache)
 
     def keep(self, width: int, count: int, index: mx.array | None) -> None:
-        raise InternalError("Recurrent state was asked to keep a part of a block.")
+        raise InternalError("Recurrent state cannot keep a part of a block.")
 
     def restore(self, width: int) -> None:
         self._entry.cache = self._before
@@ -128,6 +138,6 @@ def _head(array: mx.array, start: int, count: int, index: mx.array | None) -> mx
     return mx.concatenate([array[..., :start, :], mx.take(array, start + index, axis=-2)], axis=-2)
 
 
-def _trim(entry: Any, tokens: int) -> None:
+def _trim(entry: KeysAndValues, tokens: int) -> None:
     if tokens and entry.trim(tokens) != tokens:
-        raise InternalError(f"A {type(entry).__name__} did not take back {tokens} tokens.")
+        raise InternalError(f"A {type(entry).__name__} did not trim {tokens} tokens.")

@@ -1,30 +1,37 @@
-"""ChatTemplate: the chat template of a tokenizer, and how it is rendered.
+"""Chat templates: rendering, the format of the model's answers, and the variables that switch thinking.
 
-Most templates are a text in the model's folder, which the template process renders; some are code of mlx-lm
-or transformers.
+Most templates are text in the model's folder, rendered by the template process; some are code in mlx-lm or
+transformers.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import secrets
+import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
+from msgspec import Struct
+from msgspec.structs import replace
 from transformers import PreTrainedTokenizerBase
 
-from core.answer_format import AnswerFormat
-from core.events import Tool
-from core.models.answers import format_of
-from core.models.library.naming import base_name, readable
+from core.answer_format import AnswerFormat, answer_format, answer_opening
+from core.events import Change, Tool
+from core.models.library.places import base_name, readable
 from core.models.template import RefusedError, Rendering, renderer
 from core.models.template_support import Render, TemplateSupport
-from core.models.thinking import VARIABLE, Value, history_variables, knows_thinking, thinking_variables
 from core.models.traced import Run
 
+if TYPE_CHECKING:
+    from core.models.prompt import Prompt
+
+
+Value = bool | int | str
 Variables = tuple[tuple[str, Value], ...]
 
 
@@ -200,3 +207,184 @@ def _searched(turns: Sequence[Mapping[str, Any]], text: str) -> tuple[Run, ...]:
             at = start + len(words)
             runs.append(Run(start, at, 2 * number, len(content) - len(content.lstrip())))
     return tuple(runs)
+
+
+# ---- the format of answers
+
+
+def format_of(tokenizer: TokenizerWrapper, prompt: str = "", *, tools: bool = True) -> AnswerFormat:
+    """The format of the answer to the rendered `prompt`; without one, of answers in general.
+
+    `tools`: whether tools were declared to the chat template.
+    """
+    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
+    start, end = tokenizer.think_start, tokenizer.think_end
+    return answer_format(
+        template_source(tokenizer, tools=tools),
+        prompt,
+        inner.get_added_vocab(),
+        think_tags=(start, end) if start and end else None,
+        tool_parser=str(tokenizer.init_kwargs.get("tool_parser_type") or ""),
+    )
+
+
+def with_answer_opened(
+    tokenizer: TokenizerWrapper, prompt: Prompt, format: AnswerFormat
+) -> tuple[Prompt, AnswerFormat]:
+    """`prompt` with the thought or the header closed that it leaves open, for an answer by a grammar."""
+    opening = answer_opening(format, prompt.text)
+    if not opening:
+        return prompt, format
+    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
+    more = [int(i) for i in inner(opening, add_special_tokens=False)["input_ids"]]
+    opened = replace(prompt, ids=[*prompt.ids, *more], text=prompt.text + opening)
+    return opened, replace(format, begins="text", thought_end="")
+
+
+def unread_calls(format: AnswerFormat, tools: Sequence[Tool]) -> tuple[Change, ...]:
+    """The change reported if the model's syntax of tool calls is unknown, so that calls stay text."""
+    if not tools or format.calls:
+        return ()
+    names = ", ".join(tool.name for tool in tools)
+    reason = "the syntax of tool calls in the model's chat template is not known"
+    return (Change("tools", names, "declared, but calls stay text", reason),)
+
+
+def template_source(tokenizer: TokenizerWrapper, *, tools: bool = False) -> str:
+    """The source of the chat template, or of a library's code in its place; empty if there is none.
+
+    With `tools`, of several named templates the one for tools.
+    """
+    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
+    if not tokenizer.has_chat_template:
+        return ""
+    renderer: Any = getattr(tokenizer, "_chat_template", None) or type(inner).apply_chat_template
+    if renderer is PreTrainedTokenizerBase.apply_chat_template:
+        try:
+            return str(inner.get_chat_template(tools=[{}] if tools else None))
+        except ValueError:  # none of several is the default one: rendering says so
+            return ""
+    module = sys.modules.get(getattr(renderer, "__module__", ""))
+    if module is None:
+        return ""
+    try:
+        return inspect.getsource(module)
+    except (OSError, TypeError):
+        return ""
+
+
+# ---- variables for thinking
+
+# Templates name the switch differently. A variable counts if an expression of the template reads it; words in
+# its texts, keys and attributes of messages do not count.
+
+# For templates that are code of mlx-lm or transformers.
+VARIABLE = "enable_thinking"
+
+_BLOCK = re.compile(r"\{[%{](?:[^%}]|[%}](?!\}))*[%}]\}")
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_REFUSES_OFF = re.compile(r"enable_thinking is false\s*[-+]?%\}\s*\{\{[-+]?\s*raise_exception")
+
+
+class _Switch(Struct, frozen=True):
+    """A variable with its values for thinking and for none. With None the template's default stays.
+
+    `word`: a text that the template must have. `reduces`: the model still thinks, but less.
+    """
+
+    name: str
+    on: Value | None
+    off: Value
+    word: str = ""
+    reduces: bool = False
+
+
+# In the order in which they are preferred.
+_SWITCHES = (
+    _Switch("enable_thinking", True, False),
+    _Switch("thinking", True, False),
+    _Switch("thinking_mode", "enabled", "disabled", "disabled"),
+    _Switch("thinking_mode", "thinking", "chat", "chat"),
+    _Switch("thinking_mode", "on", "off", "off"),
+    _Switch("thinking_budget", None, 0),
+    _Switch("reasoning_effort", "high", "no_think", "no_think"),
+    _Switch("reasoning_effort", None, "none", "none"),
+    _Switch("reasoning_effort", None, "minimal", "minimal", reduces=True),
+    _Switch("reasoning_effort", None, "low", "low", reduces=True),
+    _Switch("reasoning_effort", None, "low", "medium", reduces=True),
+)
+
+# Variables by which templates keep the thoughts of earlier answers, and the values that do.
+_KEEPS_THOUGHTS: dict[str, Value] = {
+    "preserve_thinking": True,
+    "clear_thinking": False,
+    "truncate_history_thinking": False,
+}
+
+
+def knows_thinking(template: str) -> bool:
+    """Whether a variable of the chat `template` switches thinking off."""
+    switch = _switch(template)
+    return switch is not None and not switch.reduces
+
+
+def thinking_variables(template: str, thinking: bool, effort: str = "") -> dict[str, Value]:
+    """The variables that tell a chat `template` whether the model is to think.
+
+    `effort` is passed as `reasoning_effort` where the model thinks and the template has this word.
+    """
+    switch = _switch(template)
+    given: dict[str, Value] = {}
+    if switch is not None:
+        value = switch.on if thinking else switch.off
+        if value is not None:
+            given[switch.name] = value
+    if thinking and effort and "reasoning_effort" in _variables(template) and _has(template, effort):
+        given["reasoning_effort"] = effort
+    return given
+
+
+def history_variables(template: str) -> dict[str, Value]:
+    """The variables by which a chat `template` keeps the thoughts of earlier answers.
+
+    The next prompt then begins with this one and its answer, which the cache holds already.
+    """
+    variables = _variables(template)
+    return {name: value for name, value in _KEEPS_THOUGHTS.items() if name in variables}
+
+
+def thinking_change(template: str) -> Change:
+    """The change reported if thinking is off and the template cannot switch it off."""
+    switch = _switch(template)
+    if switch is None:
+        return Change("chat.thinking", "off", "on", "the model's chat template has no switch for it")
+    why = "the model's chat template can only reduce thinking"
+    return Change("chat.thinking", "off", f"{switch.name}={switch.off}", why)
+
+
+@lru_cache(16)
+def _switch(template: str) -> _Switch | None:
+    variables = _variables(template)
+    refuses_off = {"enable_thinking"} if _REFUSES_OFF.search(template) else set()
+    return next(
+        (
+            each
+            for each in _SWITCHES
+            if each.name in variables - refuses_off and (not each.word or _has(template, each.word))
+        ),
+        None,
+    )
+
+
+@lru_cache(16)
+def _variables(template: str) -> frozenset[str]:
+    """The variables that a template's expressions read."""
+    found: set[str] = set()
+    for block in _BLOCK.findall(template):
+        code = _STRING.sub("''", block)
+        found.update(re.findall(r"(?<![\w.])([A-Za-z_]\w*)\b(?!\s*=[^=])", code))
+    return frozenset(found)
+
+
+def _has(template: str, word: str) -> bool:
+    return f"'{word}'" in template or f'"{word}"' in template

@@ -1,50 +1,49 @@
-"""LoadedModel: a model, its tokenizer and what is known of both. Worker's main thread only.
+"""LoadedModel: a model, its tokenizer and their description. Worker's main thread only.
 
-`load()` takes `starter`, a model folder or the hub name of a model that is here, and checks what it
-can before any weight is read, so that a bad folder fails with the name of the file and leaves the
-model in use alone. It never downloads: whoever does that shows it and can stop it.
+`load()` checks everything it can before it reads a weight, so that a bad folder fails with the name of the
+file and the model in use stays loaded. It never downloads.
 
-On MLX's CPU build quantised and half-precision weights are several times slower than float32
-(measured, SmolLM2-135M: float32 41 ms a token, bf16 130, 4-bit 115), so there they are expanded
-at load. On Metal the checkpoint's own format stays.
+On MLX's CPU build quantised and half-precision weights are several times slower than float32 (measured,
+SmolLM2-135M: float32 41 ms per token, bf16 130, 4-bit 115), so they are expanded at load. On Metal the
+checkpoint's format is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
-from mlx.utils import tree_flatten
+import numpy as np
+from mlx.utils import tree_flatten, tree_unflatten
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import dequantize_model, load_model, load_tokenizer
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from core.errors import ModelError, ModelNotHereError, RequestError
 from core.events import MachineUse, ModelInfo
-from core.kv.entries import why_no_rollback
-from core.models.answers import format_of
-from core.models.chat_template import switches_thinking
-from core.models.decoder import repair_decoder
-from core.models.expand import expand
-from core.models.family import fingerprint
-from core.models.folder import check, check_fits
+from core.kv.mlx_lm_caches import why_no_rollback
+from core.models.chat_template import format_of, switches_thinking
+from core.models.folder import check, check_fits, fingerprint
 from core.models.generation_config import readable, sampling_defaults, stop_ids
-from core.models.library.naming import base_name, display_name, is_hub_name
-from core.models.library.need import context_tokens
-from core.models.library.places import find
+from core.models.library.config import context_tokens
+from core.models.library.places import base_name, display_name, find, is_hub_name
+from core.models.library.starter import STARTER, ensure_starter
 from core.models.runtime.memory import machine
-from core.models.starter import STARTER, ensure_starter
 from core.models.template import renderer
+from core.models.tokenizer import repair_decoder
 
 Progress = Callable[[str, float | None], None]
 
 
-# Names that mlx-lm's model types have for the embedding of tokens.
+# Names of the token embedding in mlx-lm's model types.
 _EMBEDDINGS = frozenset(
     {
         "embed",
@@ -60,7 +59,7 @@ _EMBEDDINGS = frozenset(
 )
 # Added tokens that may have no embedding row; of large vocabularies 1%.
 _ROWLESS_TOKENS = 8
-# Of byte-level pieces, of SentencePiece, and of tokenizers that do not mark it.
+# Prefixes of a word's first token: byte-level, SentencePiece, none.
 _WORD_BEGINS = ("Ġ", "▁", "")
 
 
@@ -75,25 +74,25 @@ class LoadedModel:
 
     @property
     def use(self) -> tuple[MachineUse, ...]:
-        """The machines at work on it, this one first; none if it is here alone. Any thread."""
+        """The cluster's machines, this one first; empty without a cluster. Any thread."""
         return ()
 
     def doubt(self, error: BaseException) -> None:
-        """An answer or a trial ended with `error`. A model that is here alone has nothing to fear of it."""
+        """Reports that an answer or a trial raised `error`. Has no effect without a cluster."""
 
     def settle(self) -> None:
-        """Wait until what was asked of it is done everywhere, so that what was found may be kept."""
+        """Waits until all machines have finished, so that results may be saved."""
 
     def close(self) -> None:
-        """It is not used any more."""
+        """Releases the model."""
 
     def new_cache(self) -> list[Any]:
-        """A fresh KV cache, one entry a layer."""
+        """An empty KV cache, one entry per layer."""
         cache: list[Any] = make_prompt_cache(self.model)
         return cache
 
     def has_rows(self, ids: Sequence[int]) -> bool:
-        """Whether each of `ids` has an embedding row; MLX reads foreign memory for one that has none."""
+        """Whether all `ids` have embedding rows; for others MLX would read out of bounds."""
         return not ids or (min(ids) >= 0 and max(ids) < self.info.vocabulary)
 
     def check_ids(self, ids: Sequence[int]) -> None:
@@ -107,10 +106,10 @@ class LoadedModel:
             )
 
     def word_rank(self, word: str) -> float:
-        """How late the tokenizer learned `word`, 0 to 1; 1 if it has no token of its own.
+        """The rank of `word` in the vocabulary, 0 to 1; 1 if it is not a single token.
 
-        `word` is as pieces write it, in lower case. Common words are learned first, in any language that the
-        tokenizer was trained on.
+        `word` is in lower case, as in the vocabulary. Tokenizers learn common words first, in every language
+        of their training.
         """
         tokenizer = self.tokenizer
         forms = [f"{space}{word}" for space in _WORD_BEGINS]
@@ -128,10 +127,9 @@ def load(
     progress: Progress = lambda stage, fraction: None,
     make_room: Callable[[int], None] = lambda size_bytes: None,
 ) -> LoadedModel:
-    """Load `reference`. Raises `ModelError` saying which file or figure is wrong and what to do.
+    """Loads `reference`: `starter`, a model folder, or a hub name on this machine. Raises `ModelError`.
 
-    `make_room` is called with the bytes that will be needed once everything was checked that can be,
-    before the first weight is read.
+    `make_room` is called with the required bytes after all checks and before the first weight is read.
     """
     folder = ensure_starter(progress) if reference == STARTER else _folder(reference)
     checked = check(folder)
@@ -147,7 +145,7 @@ def load(
     stops_problem = _use_stop_ids(folder, config, tokenizer, model)
     progress("Preparing the weights", 0.7)
     make_room(need.total_at(0))
-    # What is packed has its floats in its scales: far fewer of them before they are expanded than after.
+    # Quantised modules are checked before expansion: their scales are far fewer numbers.
     packed = {name for name, module in model.named_modules() if "scales" in module}
     _check_numbers(folder, model, lambda module: module in packed)
     if mx.default_device() == mx.cpu:
@@ -161,9 +159,9 @@ def load(
 
 
 def load_part(folder: Path, split: Callable[[nn.Module], None]) -> nn.Module:
-    """What `split` leaves of the model in `folder`; no more of it is read. Raises `ModelError`.
+    """The part of the model in `folder` that `split` leaves; only that is read. Raises `ModelError`.
 
-    `split` gets a model whose weights are not read yet.
+    `split` receives the model before its weights are read.
     """
     check(folder)
     model = _unread(folder)
@@ -178,7 +176,7 @@ def load_part(folder: Path, split: Callable[[nn.Module], None]) -> nn.Module:
 def describe_part(
     folder: Path, reference: str, part: nn.Module, machines: tuple[str, ...]
 ) -> tuple[TokenizerWrapper, ModelInfo]:
-    """The tokenizer, and what is known of the whole model of which `part` is here. Raises `ModelError`."""
+    """The tokenizer, and the description of the whole model with the loaded `part`. Raises `ModelError`."""
     checked = check(folder)
     tokenizer = _tokenizer(folder)
     if tokenizer.has_chat_template:
@@ -224,7 +222,7 @@ def _vocabulary(folder: Path, tokenizer: TokenizerWrapper, model: nn.Module) -> 
 
 
 def _use_stop_ids(folder: Path, config: dict[str, Any], tokenizer: TokenizerWrapper, model: nn.Module) -> str:
-    """Give `tokenizer` the model's stop ids. Returns what is wrong with the files' values."""
+    """Sets the model's stop ids in `tokenizer`. Returns a message about invalid values in the files."""
     rows = _embedding_rows(model) or max(tokenizer.get_vocab().values()) + 1
     stops = stop_ids(folder, config, tokenizer, rows)
     tokenizer.eos_token_ids = stops.ids
@@ -232,9 +230,10 @@ def _use_stop_ids(folder: Path, config: dict[str, Any], tokenizer: TokenizerWrap
 
 
 def _check_numbers(folder: Path, model: nn.Module, of_module: Callable[[str], bool]) -> None:
-    """Every weight of the modules chosen: one forward sees few rows of an embedding, and few experts.
+    """Raises `ModelError` if a weight of the selected modules is not a number.
 
-    Vectors may hold infinities (the logarithm of a zero is one); matrices may not.
+    A forward pass would reach only some rows of an embedding and some experts. Vectors may contain infinities
+    (log 0); matrices may not.
     """
     bad = {
         name: _has_no_number(value) if value.ndim > 1 else mx.any(mx.isnan(value))
@@ -244,12 +243,12 @@ def _check_numbers(folder: Path, model: nn.Module, of_module: Callable[[str], bo
     mx.eval(bad)
     if name := next((name for name, found in bad.items() if found.item()), ""):
         raise ModelError(
-            f"The weights of the model in {folder} are not numbers: {name} holds NaN or infinity.",
+            f"Invalid weights in {folder}: {name} contains NaN or infinity.",
             "Download the model again, or choose another.",
         )
 
 
-# The exponent of what is no number is all ones.
+# NaN and infinity have an exponent of all ones.
 _EXPONENTS = {
     mx.float16: (mx.uint16, 0x7C00),
     mx.bfloat16: (mx.uint16, 0x7F80),
@@ -258,7 +257,7 @@ _EXPONENTS = {
 
 
 def _has_no_number(value: mx.array) -> mx.array:
-    """Whether NaN or an infinity is in it. In half precision `isfinite` takes a CPU thirty times as long."""
+    """Whether `value` contains NaN or infinity. `isfinite` in half precision is 30 times slower on a CPU."""
     if value.dtype not in _EXPONENTS:
         return mx.any(~mx.isfinite(value))
     kind, ones = _EXPONENTS[value.dtype]
@@ -266,9 +265,9 @@ def _has_no_number(value: mx.array) -> mx.array:
 
 
 def check_sound(folder: Path, model: nn.Module) -> None:
-    """One forward: weights that are not what the config says, or overflow, show in its logits.
+    """Checks the logits of one forward pass, which shows weights that overflow or contradict the config.
 
-    An id may be forbidden (−inf); none may be not-a-number, and not all of them forbidden.
+    Some logits may be −inf, but not all, and none may be NaN. Raises `ModelError`.
     """
     try:
         logits = model(mx.array([[1, 2]]), cache=make_prompt_cache(model))
@@ -286,7 +285,7 @@ def check_sound(folder: Path, model: nn.Module) -> None:
 
 
 class FamilyTokenizer(Struct, frozen=True):
-    """A tokenizer without its model. `vocabulary` is one more than its highest id."""
+    """A tokenizer without its model. `vocabulary`: highest id plus one."""
 
     tokenizer: TokenizerWrapper
     family: str
@@ -299,7 +298,7 @@ class FamilyTokenizer(Struct, frozen=True):
 
 
 def load_family(reference: str, progress: Progress = lambda stage, fraction: None) -> FamilyTokenizer:
-    """The tokenizer of `reference` alone: no weight is read. Raises `ModelError`."""
+    """The tokenizer of `reference`, without weights. Raises `ModelError`."""
     folder = ensure_starter(progress) if reference == STARTER else _folder(reference)
     tokenizer = _tokenizer(folder)
     vocabulary = tokenizer.get_vocab()
@@ -317,7 +316,7 @@ def _tokenizer(folder: Path) -> TokenizerWrapper:
         return tokenizer
     except SystemExit as error:  # it asks the type's code, and that leaves if a package is missing (olmo)
         raise ModelError(
-            f"The model in {folder} is of a type for which mlx-lm needs a package that is not here.",
+            f"The model in {folder} has a type for which mlx-lm needs a package that is not installed.",
             "Choose a language model of another type.",
         ) from error
     except Exception as error:  # transformers raises many kinds
@@ -338,7 +337,7 @@ def _folder(reference: str) -> Path:
     if not is_hub_name(reference) or Path(reference).exists():
         raise ModelError(
             f"There is no model folder at “{reference}”.",
-            f"Give a folder with config.json and *.safetensors, a hub name like owner/name, or “{STARTER}”.",
+            f"Use a folder with config.json and *.safetensors, a hub name like owner/name, or “{STARTER}”.",
         )
     raise ModelNotHereError(
         f"{reference} is not on this computer.", f"To get it: draftlight models download {reference}"
@@ -404,3 +403,130 @@ def _parameter_count(model: nn.Module) -> int:
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:300].rstrip(".")
+
+
+# ---- Expanding quantised weights to float32, bit for bit what MLX's own dequantize and cast give.
+#
+# MLX's CPU build does that in half precision, which x86 has no arithmetic for, and through copies of
+# every weight: four to five seconds for the starter model. Here each weight is written once, in pieces
+# that fit a processor's cache, by a few threads: `value = round(round(code · scale) + bias)`, where
+# `round` is to the precision of the scales. In float32 the product and the sum have bits enough that
+# rounding them again gives what half-precision arithmetic would have given.
+#
+# Affine 4 and 8 bits with float16 or bfloat16 scales; whatever else a model has is left to MLX.
+
+
+_BITS = (4, 8)
+# Lower bits of a float32 that the format of the scales does not have, and its greatest value.
+_FORMATS = {mx.float16: (13, 65504.0), mx.bfloat16: (16, 3e38)}
+# 256 KiB of results: they, the codes and the scratch stay in a core's own cache.
+_PIECE_ELEMENTS = 1 << 16
+_MOST_THREADS = 4
+
+
+def expand(model: nn.Module) -> nn.Module:
+    """Replace the quantised linear layers and embeddings of `model` that can be written here, in place.
+
+    The new weights are there when this returns. Main thread: the others only fill in numbers.
+    """
+    quantised = nn.QuantizedLinear | nn.QuantizedEmbedding
+    known = [
+        (name, module)
+        for name, module in model.named_modules()
+        if isinstance(module, quantised) and _is_known(module)
+    ]
+    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1), "expand") as threads:
+        weights = _expanded_weights([module for _, module in known], threads)
+        replaced = [(name, _plain(module, weight)) for (name, module), weight in zip(known, weights)]
+    if replaced:
+        model.update_modules(tree_unflatten(replaced))
+    return model
+
+
+def _expanded_weights(modules: Sequence[Any], threads: ThreadPoolExecutor) -> Iterator[mx.array]:
+    """float32 `[rows, columns]` of each module's packed `weight[rows, columns · bits / 32]`, in order.
+
+    Touching new memory for the first time takes half as long as writing the numbers: MLX's own thread
+    does it for the next weight meanwhile.
+    """
+    columns = [module.weight.shape[1] * 32 // module.bits for module in modules]
+    targets = [mx.zeros((module.weight.shape[0], width)) for module, width in zip(modules, columns)]
+    for number, module in enumerate(modules):
+        target = targets[number]
+        grown = [np.array(each.astype(mx.float32)) for each in (module.scales, module.biases)]
+        mx.eval(target, module.weight)
+        mx.async_eval(*targets[number + 1 : number + 2])  # type: ignore[no-untyped-call]
+        _write(target, module, grown, threads)
+        yield target
+
+
+def _write(
+    target: mx.array, module: Any, grown: Sequence[NDArray[np.float32]], threads: ThreadPoolExecutor
+) -> None:
+    """All of `target`, with the module's scales and biases `grown` to float32."""
+    values: NDArray[np.float32] = np.asarray(target, copy=False)
+    codes: NDArray[np.uint8] = np.asarray(module.weight, copy=False).view(np.uint8)
+    dropped = _FORMATS[module.scales.dtype][0]
+    rows = max(1, _PIECE_ELEMENTS // target.shape[1])
+
+    def fill(start: int) -> None:
+        piece = slice(start, start + rows)
+        _fill(values[piece], codes[piece], grown[0][piece], grown[1][piece], module.bits, dropped)
+
+    for _ in threads.map(fill, range(0, len(values), rows)):
+        pass
+
+
+def _is_known(module: Any) -> bool:
+    """Whether `_fill` gives what MLX would: the format, and no value that half precision has not."""
+    scales, biases = module.scales, module.get("biases")
+    if biases is None or module.bits not in _BITS or module.mode != "affine" or scales.ndim != 2:
+        return False
+    if scales.dtype not in _FORMATS or biases.dtype != scales.dtype or module.weight.dtype != mx.uint32:
+        return False
+    most = mx.abs(scales.astype(mx.float32)) * (2**module.bits - 1) + mx.abs(biases.astype(mx.float32))
+    return bool(mx.max(most) < _FORMATS[scales.dtype][1])
+
+
+def _plain(module: Any, weight: mx.array) -> nn.Module:
+    plain: nn.Module
+    if isinstance(module, nn.QuantizedEmbedding):
+        plain = nn.Embedding(1, 1)
+    else:
+        plain = nn.Linear(1, 1, bias="bias" in module)
+        if "bias" in module:
+            plain.bias = module.bias
+    plain.weight = weight
+    return plain
+
+
+def _fill(
+    values: NDArray[np.float32],
+    codes: NDArray[np.uint8],
+    scales: NDArray[np.float32],
+    biases: NDArray[np.float32],
+    bits: int,
+    dropped: int,
+) -> None:
+    """Write `values[rows, columns]` from packed `codes[rows, bytes]` and `scales`, `biases[rows, groups]`."""
+    if bits == 4:  # the lower half of a byte is the earlier one
+        np.bitwise_and(codes, 15, out=values[:, 0::2], casting="unsafe")
+        np.right_shift(codes, 4, out=values[:, 1::2], casting="unsafe")
+    else:
+        values[:] = codes
+    grouped = values.reshape(*scales.shape, -1)
+    integers = values.view(np.uint32)
+    scratch = np.empty_like(integers)
+    grouped *= scales[:, :, None]
+    _round(integers, scratch, dropped)
+    grouped += biases[:, :, None]
+    _round(integers, scratch, dropped)
+
+
+def _round(integers: NDArray[np.uint32], scratch: NDArray[np.uint32], dropped: int) -> None:
+    """Float32s, seen as integers, to the nearest with zeros in the `dropped` lowest bits; ties to even."""
+    np.right_shift(integers, np.uint32(dropped), out=scratch)
+    scratch &= np.uint32(1)
+    scratch += np.uint32((1 << (dropped - 1)) - 1)
+    integers += scratch
+    integers &= np.uint32(0xFFFFFFFF << dropped & 0xFFFFFFFF)

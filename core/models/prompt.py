@@ -16,15 +16,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format import answer_format, parse_past_answer
-from core.errors import ChatTemplateError, EmptyPromptError, RequestError
+from core.errors import ChatTemplateError, EmptyPromptError, PromptTooLongError, RequestError
 from core.events import Change, Message, ModelInfo, Tool, ToolCall
 from core.events.text import well_formed, well_formed_record
-from core.models.chat_template import ChatTemplate, folder_template, inner_of, switches_thinking
-from core.models.control_tokens import Span, Tokens, encode
+from core.models.chat_template import (
+    ChatTemplate,
+    folder_template,
+    inner_of,
+    switches_thinking,
+    thinking_change,
+)
 from core.models.conversation import Conversation, Region, Turn, adapted, messages_for, tools_for, turns_of
 from core.models.template import RefusedError, Rendering
 from core.models.template_support import LEAST
-from core.models.thinking import thinking_change
+from core.models.tokenizer import Span, Tokens, encode
 from core.models.traced import Run
 
 # About as many words as `core.prefill.layout` takes tokens for the question.
@@ -35,11 +40,12 @@ _ESCAPE_CHARACTERS = 12
 
 
 class Prompt(Struct, frozen=True):
-    """`ids` end where the answer begins. What is in no region of `text` is the template's own.
+    """A rendered prompt. `ids` end where the answer begins. Text outside `regions` is the template's.
 
-    `contents` are the sorted spans of `text` that come from messages and tools, in which no control token
-    arises. `rows`: how many embedding rows the model has, where that is known. `changes` are adaptations that
-    change what the model is told. `tokens`: the tokenised text, of which `ids` may be a continuation.
+    - `contents`: sorted spans of `text` from messages and tools, without control tokens.
+    - `rows`: number of the model's embedding rows, if known.
+    - `changes`: adaptations that change the meaning of the conversation.
+    - `tokens`: the tokenised text, of which `ids` may be a continuation.
     """
 
     ids: list[int]
@@ -360,3 +366,57 @@ def _check_says_something(messages: Sequence[Message], system_prompt: str) -> No
 
 def _says_something(message: Message) -> bool:
     return bool(message.content.strip() or any(a.text.strip() for a in message.attachments))
+
+
+# ---- How many tokens a text has, without turning all of a huge one into tokens.
+#
+# A tokenizer takes seconds and hundreds of megabytes for some million characters, of which no model can
+# read more than its context. So a long text is counted in pieces, and only until it is clear that it is
+# too long: then what is told is an estimate.
+
+
+_PIECE_CHARACTERS = 16_384
+# Up to here a text is counted whole: it takes a tenth of a second.
+_LONG_CHARACTERS = 200_000
+# A word cut in two gives this many tokens more at most, in nearly all texts.
+_MORE_A_CUT = 8
+
+
+def count_tokens(tokenizer: TokenizerWrapper, text: str, limit_tokens: int) -> int:
+    """Tokens of `text` without any template; about, of a text far longer than `limit_tokens`."""
+    if len(text) <= _LONG_CHARACTERS:
+        return len(tokenizer.encode(text, add_special_tokens=False))
+    tokens, characters = _counted(tokenizer, text, 2 * limit_tokens)
+    return round(tokens * len(text) / characters)
+
+
+def check_fits(
+    tokenizer: TokenizerWrapper, messages: Sequence[Message], limit_tokens: int, chosen: bool
+) -> None:
+    """Raises `PromptTooLongError` if it is clear before rendering that `messages` are too long.
+
+    Whether a prompt of a likely length fits is for who has its tokens. `chosen` is that error's.
+    """
+    texts = [text for each in messages for text in (each.content, *(a.text for a in each.attachments))]
+    characters = sum(map(len, texts))
+    if len(messages) > limit_tokens:
+        raise PromptTooLongError(max(len(messages), characters // 4), limit_tokens, chosen)
+    if characters <= max(_LONG_CHARACTERS, 8 * limit_tokens):
+        return
+    tokens = done = 0
+    for text in texts:
+        counted, of_them = _counted(tokenizer, text, limit_tokens - tokens)
+        tokens, done = tokens + counted, done + of_them
+        if tokens > limit_tokens:
+            raise PromptTooLongError(round(tokens * characters / done), limit_tokens, chosen)
+
+
+def _counted(tokenizer: TokenizerWrapper, text: str, enough: int) -> tuple[int, int]:
+    """Tokens that are surely there, more than `enough` or all; and of how many characters."""
+    tokens = at = 0
+    while at < len(text) and tokens <= enough:
+        piece = text[at : at + _PIECE_CHARACTERS]
+        at += len(piece)
+        cut = _MORE_A_CUT if at < len(text) else 0
+        tokens += max(0, len(tokenizer.encode(piece, add_special_tokens=False)) - cut)
+    return tokens, at

@@ -1,12 +1,10 @@
-"""Rope: a model's rotary modules, and a pass in which every row stands where it is told.
+"""A model's rotary modules, and forward passes with a position per row, for trees and prompts with gaps.
 
-mx.fast.rope takes one offset for each element of the batch, so a row gets a position of its own
-by changing places with the batch for the length of one call. The call is always the model's own
-module's: frequencies, partial dimensions and dtypes stay its own, because every rotation that
-ports have computed by hand had a bug. Used for trees and for prompts with gaps.
+`mx.fast.rope` accepts one offset per batch element, so rows and batch are swapped for the length of one call.
+The call is that of the model's own module, with its frequencies, partial dimensions and dtypes; every manual
+rotation in other ports had a bug.
 
-Invariant: after a pass, also after an exception, the model holds the objects it held. Worker's
-main thread.
+Invariant: after a pass, also after an exception, the model has its original objects. Worker's main thread.
 """
 
 from __future__ import annotations
@@ -50,9 +48,9 @@ def rotations(model: nn.Module) -> list[Rotation]:
 
 
 class Steps:
-    """Row i of a forward stands `steps[i]` (int32) positions after the offset that a layer gives.
+    """Positions of the rows of a forward pass: row i is `steps[i]` (int32) after a layer's offset.
 
-    `rotated` counts the calls of rotary modules in the pass.
+    `rotated`: number of calls of rotary modules in the pass.
     """
 
     def __init__(self, steps: np.ndarray[Any, Any]) -> None:
@@ -84,7 +82,7 @@ def standing(found: Sequence[Rotation], steps: Steps) -> Iterator[None]:
 
 
 class _Placed:
-    """Stands in for `rope` while a pass is open."""
+    """Replaces `rope` during a pass."""
 
     def __init__(self, rope: Any, steps: Steps) -> None:
         self._rope = rope

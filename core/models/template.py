@@ -1,8 +1,8 @@
-"""TemplateRenderer: applies a model folder's chat template in a process with limits.
+"""TemplateRenderer: renders a model folder's chat template in a process with limits.
 
-A template is a program that somebody else wrote: it can loop for ever, or allocate all memory in a single
-expression. So a separate process (`template_child`) compiles and renders it and stays for the next turn. A
-process that takes too long is killed, and the next turn starts another.
+A template is an untrusted program: it can loop forever, or allocate all memory in one expression. A separate
+process (`template_child`) therefore compiles and renders it, and remains for the next turn. A process that
+takes too long is killed, and the next turn starts another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OWN_CHARACTERS = 1_000_000
 # A template may write a content twice, or with each character escaped.
 _TIMES_CONTENT = 8
 
-_CHOOSE = "Choose another model, or put right the chat template in its folder."
+_CHOOSE = "Choose another model, or fix the chat template in its folder."
 
 
 class Rendering(Struct, frozen=True):
@@ -175,7 +175,7 @@ class TemplateRenderer:
         process.kill()
         for pipe in (process.stdin, process.stdout):
             if pipe:
-                with suppress(OSError):  # what was not written is for nobody now
+                with suppress(OSError):  # unwritten data is no longer needed
                     pipe.close()
         return process.wait()
 

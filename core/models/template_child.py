@@ -1,4 +1,4 @@
-"""The process that applies chat templates, which are programs that somebody else wrote.
+"""The process that renders chat templates, which are untrusted programs.
 
 Reads a line of JSON, `{"template", "context", "characters"}`, and writes a line of JSON: the rendered `text`
 with the `runs` of it that are contents, or why the template `refused`, or that the text is too `long`, or
@@ -110,7 +110,7 @@ def _write(out: int, answer: dict[str, object]) -> None:
         while data:
             data = data[os.write(out, data) :]
     except OSError:
-        os._exit(0)  # nobody listens any more
+        os._exit(0)  # the parent has closed the pipe
 
 
 @lru_cache(4)
@@ -229,7 +229,7 @@ class _Generation(Extension):
 
 
 class _Dicts:
-    """`dict`, without the type and what it leads to."""
+    """`dict` without access to the type and its attributes."""
 
     def __call__(self, *args: Any, **named: Any) -> dict[Any, Any]:
         return dict(*args, **named)

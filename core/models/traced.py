@@ -303,7 +303,7 @@ def percent(pattern: str, values: Any) -> str:
     return concat([*parts, pattern[at:]])
 
 
-# Unknown to whoever wrote the contents.
+# Unpredictable for the author of the contents.
 _NONCE = secrets.token_hex(8)
 _PLACE = re.compile(rf"{_NONCE}(\d+);")
 _ESCAPED = {False: re.compile(r'["\\\x00-\x1f]'), True: re.compile(r'["\\]|[^ -~]')}

@@ -19,7 +19,7 @@ import mlx.core as mx
 import numpy as np
 
 from core.kv.cached_sequence import CachedSequence
-from core.kv.entries import keeps_all, kind_of, leaves
+from core.kv.mlx_lm_caches import keeps_all, kind_of, leaves
 from core.models.rope import Rotation, rotations
 from core.prefill.read import Positions, read_kept, read_skipped
 

@@ -25,10 +25,9 @@ from msgspec import Struct
 
 from core.errors import InternalError
 from core.kv.cached_sequence import CachedSequence
-from core.kv.entries import columns_of, kind_of, leaves, window_columns
-from core.kv.masks import masked
-from core.kv.positioned import window_mask
-from core.kv.told import Placed, ToldCache
+from core.kv.mirrored import MirroredCache, Placed
+from core.kv.mlx_lm_caches import columns_of, kind_of, leaves, masked, window_columns
+from core.kv.positions import window_mask
 from core.models.rope import Rotation, Steps, standing
 
 Positions = np.ndarray[Any, Any]
@@ -147,8 +146,8 @@ def placed(sequence: CachedSequence, chunk: Positions, found: Sequence[Rotation]
     Its first position is where the sequence ends, or all are of skipped tokens. `found` is what
     `rotations(model)` gave. Raises `InternalError` if the model rotates and did not do so here.
     """
-    if isinstance(sequence.cache, ToldCache):
-        sequence.cache.tell(Placed(tuple(chunk.tolist())))
+    if isinstance(sequence.cache, MirroredCache):
+        sequence.cache.mirror(Placed(tuple(chunk.tolist())))
     steps = Steps(chunk - sequence.columns.next)  # entries say that the next token stands at the end
     with standing(found, steps), masked(_masks(sequence, chunk)):
         yield

@@ -25,7 +25,7 @@ from core.encoder.store import Embedder
 from core.errors import PromptTooLongError
 from core.events import Change, Passage, PrefillPhase, PrefillProgress, ReadingMap
 from core.kv.cached_sequence import CachedSequence
-from core.kv.entries import largest_window
+from core.kv.mlx_lm_caches import largest_window
 from core.models.loader import LoadedModel
 from core.models.rope import rotations
 from core.models.runtime import memory

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from core.kv.columns import Columns
+from core.kv.positions import Columns
 from core.models.loader import LoadedModel
 from core.prefill.layout import Passages
 from core.prefill.read import Positions

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import lzma
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +22,7 @@ from msgspec import Struct
 from core.errors import TableError
 from core.events import ModelInfo
 from core.rehearsal.streams import Stream
+from core.system.files import write_atomic
 from core.tables.container import Arrays, InvalidFileError, check_arrays, decode, encode
 from core.tables.prebuilt import shipped_dir
 
@@ -78,11 +77,7 @@ def save_ids(path: Path, streams: Iterable[Stream], info: ModelInfo) -> AnswerId
     content = lzma.compress(encode(header, arrays), check=lzma.CHECK_CRC64, filters=_FILTERS)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        write_atomic(path, content, mode=0o644)
     except OSError as error:
         raise TableError(f"{path} cannot be written: {error}.", "Choose another place.") from error
     return found

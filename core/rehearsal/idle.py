@@ -20,8 +20,8 @@ from core.errors import DraftlightError
 from core.events import RehearsalState, Rehearsing, WaitsFor
 from core.models.loader import LoadedModel
 from core.rehearsal.answer_ids import shipped_ids
-from core.rehearsal.conversations import default_conversations, read_conversations
 from core.rehearsal.rehearsal import Progress, Rehearsal, RehearsalPlan
+from core.rehearsal.streams import default_conversations, read_conversations
 from core.tables.prebuilt import rehearsal_paths
 
 _BATCH = 4

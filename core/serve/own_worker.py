@@ -12,7 +12,7 @@ from typing import Literal
 
 from core.errors import WorkerError
 from core.events import ClusterEnded, Command, Failed, Hello, LoadModel, LoadProgress, ModelLoaded
-from core.events.heard import Heard, WorkerExited, WorkerSilent
+from core.events.codec import WorkerEvent, WorkerExited, WorkerSilent
 from core.serve.answers.gate import WorkerGate
 from core.settings.cluster import Cluster
 from core.worker.client import WorkerClient
@@ -94,7 +94,7 @@ class OwnWorker:
             self._client = None
         return "answered" if came else "failed"
 
-    def _told(self, heard: Heard, client: WorkerClient) -> None:
+    def _told(self, heard: WorkerEvent, client: WorkerClient) -> None:
         match heard:
             case Hello():
                 self._send(LoadModel(self._model, self._cluster))

@@ -1,7 +1,7 @@
-"""Settings of a cluster: the machines that run one model together, and how they are joined.
+"""Settings of a cluster: the machines that run one model together, and their connection.
 
-A file of the command line holds one as JSON (`draftlight cluster --help`), the window keeps its own, and
-`LoadModel` carries one. This machine is always the first one, rank 0, and is not listed.
+The command line reads one from a JSON file (`draftlight cluster --help`), the window keeps its own, and
+`LoadModel` carries one. This machine always has rank 0 and is not listed.
 """
 
 from __future__ import annotations
@@ -12,163 +12,164 @@ import msgspec
 from msgspec import Meta, Struct
 
 from core.errors import SettingError
+from core.settings.fields import choice, number, text
 
 Backend = Literal["auto", "ring", "jaccl"]
 Split = Literal["auto", "tensor", "pipeline"]
-# Where `draftlight follow` listens. What layers exchange goes by the next port, if nothing else is said.
+# Default port of `draftlight follow`. Tensors use the next port by default.
 FOLLOW_PORT = 8318
-# Beside this one: what MLX joins in one place.
+# Without this machine; MLX's limit is 16.
 MOST_MACHINES = 15
 _MOST_BYTES = 1 << 20
 
-_Address = Annotated[str, Meta(max_length=256)]
-
 
 class Machine(Struct, frozen=True, forbid_unknown_fields=True):
-    """One machine that follows."""
+    """One follower."""
 
     name: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            max_length=64,
-            title="Name",
-            description="What the machine is called here.",
-            extra={"lines": 1, "empty": "such as studio"},
-        ),
+        str, text(64, "Name", "Display name of the machine.", least=1, lines=1, empty="such as studio")
     ]
     address: Annotated[
         str,
-        Meta(
-            min_length=1,
-            max_length=256,
-            title="Address",
-            description="Where its draftlight follow listens: a host, or host:port.",
-            extra={"lines": 1, "empty": f"10.0.0.2, or 10.0.0.2:{FOLLOW_PORT}"},
+        text(
+            256,
+            "Address",
+            "Host or host:port of its draftlight follow.",
+            least=1,
+            lines=1,
+            empty=f"10.0.0.2, or 10.0.0.2:{FOLLOW_PORT}",
         ),
     ]
     tensors: Annotated[
         str,
-        Meta(
-            max_length=256,
-            title="Address for tensors",
-            description="Where it takes what layers exchange. Empty: the same host, the next port.",
-            extra={"lines": 1, "empty": "the same host, the next port"},
+        text(
+            256,
+            "Address for tensors",
+            "Address on which it receives tensors. Empty uses the same host and the next port.",
+            lines=1,
+            empty="the same host, the next port",
         ),
     ] = ""
     model: Annotated[
         str,
-        Meta(
-            max_length=4096,
-            title="Model there",
-            description="The model's folder on that machine. Empty: found there by the same name.",
-            extra={"lines": 1, "empty": "found by the same name"},
+        text(
+            4096,
+            "Model there",
+            "The model's folder on that machine. Empty searches for the same name.",
+            lines=1,
+            empty="found by the same name",
         ),
     ] = ""
     rdma: Annotated[
         tuple[str, ...],
-        Meta(
-            max_length=16,
-            title="Thunderbolt devices",
-            description="For jaccl: its device towards each machine, this one first; empty towards itself.",
-            extra={"lines": 1, "empty": "for jaccl: rdma_en2, "},
+        text(
+            16,
+            "Thunderbolt devices",
+            "For jaccl: its device for each machine, this one first; empty for itself.",
+            lines=1,
+            empty="for jaccl: rdma_en2, ",
         ),
     ] = ()
 
 
 class Cluster(Struct, frozen=True, forbid_unknown_fields=True):
-    """The machines beside this one, in the order of their ranks, and how they work together."""
+    """The followers in the order of their ranks, and how all machines work together."""
 
     machines: Annotated[tuple[Machine, ...], Meta(max_length=MOST_MACHINES, extra={"listed": True})] = ()
     secret_file: Annotated[
         str,
-        Meta(
-            max_length=4096,
-            title="Secret",
-            description="A file with the secret that all machines share. Empty: Draftlight's own.",
-            extra={"lines": 1, "names": "file", "empty": "Draftlight’s own"},
+        text(
+            4096,
+            "Secret",
+            "A file with the secret of all machines. Empty uses Draftlight's own.",
+            lines=1,
+            names="file",
+            empty="Draftlight’s own",
         ),
     ] = ""
     here: Annotated[
         str,
-        Meta(
-            max_length=256,
-            title="Address of this machine",
-            description="Where this one takes what layers exchange, host:port. Empty: the address from which"
-            " it reaches the first of the others.",
-            extra={"lines": 1, "empty": "as the others reach it"},
+        text(
+            256,
+            "Address of this machine",
+            "Address on which this machine receives tensors, host:port. Empty uses the address that reaches"
+            " the first follower.",
+            lines=1,
+            empty="as the others reach it",
         ),
     ] = ""
     rdma: Annotated[
         tuple[str, ...],
-        Meta(
-            max_length=16,
-            title="Thunderbolt devices",
-            description="For jaccl: this machine's device towards each machine; empty towards itself.",
-            extra={"lines": 1, "empty": "for jaccl: , rdma_en2"},
+        text(
+            16,
+            "Thunderbolt devices",
+            "For jaccl: this machine's device for each machine; empty for itself.",
+            lines=1,
+            empty="for jaccl: , rdma_en2",
         ),
     ] = ()
     backend: Annotated[
         Backend,
-        Meta(
-            title="Connection",
-            description="Thunderbolt's jaccl where devices are named and MLX has it, else TCP's ring.",
-            extra={"labels": {"auto": "Automatic", "ring": "TCP (ring)", "jaccl": "Thunderbolt (jaccl)"}},
+        choice(
+            "Connection",
+            "Automatic uses Thunderbolt (jaccl) if devices are given and MLX supports it, else TCP (ring).",
+            {"auto": "Automatic", "ring": "TCP (ring)", "jaccl": "Thunderbolt (jaccl)"},
         ),
     ] = "auto"
     split: Annotated[
         Split,
-        Meta(
-            title="Split",
-            description="Each layer over all machines (tensor), or some layers on each (pipeline)."
-            " auto is tensor where the model has it.",
-            extra={
-                "labels": {"auto": "Automatic", "tensor": "Each layer", "pipeline": "Some layers on each"}
-            },
+        choice(
+            "Split",
+            "Splits each layer over all machines (tensor), or puts some layers on each (pipeline). Automatic"
+            " uses tensor if the model supports it.",
+            {"auto": "Automatic", "tensor": "Each layer", "pipeline": "Some layers on each"},
         ),
     ] = "auto"
     deadline_s: Annotated[
         float,
-        Meta(
-            ge=1.0,
-            le=600.0,
-            title="Deadline",
-            description="A machine that takes longer for one operation is taken for lost, and the cluster"
-            " ends. A long prompt's chunks get more.",
-            extra={"unit": "s", "step": 1.0},
+        number(
+            1.0,
+            600.0,
+            "Deadline",
+            "Maximum time of one operation. A machine that takes longer counts as lost, and the cluster ends."
+            " Chunks of a long prompt get more.",
+            unit="s",
+            step=1.0,
         ),
     ] = 30.0
 
     @property
     def size(self) -> int:
-        """How many machines there are, this one included."""
+        """Number of machines with this one."""
         return len(self.machines) + 1
 
 
 class ClusterForm(Struct, frozen=True):
-    """What a person fills in, as groups of settings: one of the machines, and how all work together."""
+    """The window's form as groups of settings: one machine, and the cluster."""
 
     machine: Machine
     cluster: Cluster = Cluster()
 
 
 def check_names(cluster: Cluster, whose: str) -> None:
-    """Machines are told apart by their names. Raises `SettingError`; `whose` list it is."""
+    """Raises `SettingError` unless all names differ. `whose`: the list, for the message."""
     names = [machine.name for machine in cluster.machines]
     if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise SettingError(f"{whose} has two machines called “{twice}”.", "Give each a name of its own.")
+        raise SettingError(
+            f"{whose} has two machines called “{twice}”.", "Give each machine a different name."
+        )
 
 
 def cluster_of(text: bytes, name: str) -> Cluster:
-    """A cluster from JSON. Raises `SettingError`; `name` is whose text it is."""
+    """The cluster in the JSON `text`. Raises `SettingError`; `name`: the source, for the message."""
     try:
         if len(text) > _MOST_BYTES:
             raise msgspec.ValidationError(f"it has {len(text):,} bytes, and a list of machines is short")
         found = msgspec.json.decode(text, type=Cluster)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise SettingError(
-            f"{name} is no list of machines: {error}.",
-            'It takes {"machines": [{"name": "studio", "address": "10.0.0.2"}], "secret_file": …}.',
+            f"{name} is not a list of machines: {error}.",
+            'Use {"machines": [{"name": "studio", "address": "10.0.0.2"}], "secret_file": …}.',
         ) from None
     check_names(found, name)
     return found

@@ -1,8 +1,11 @@
-"""A setting as data: read from the annotated structs, written back by key.
+"""Settings as data: read from the annotated structs, assigned by key.
 
-A key is `group.field` (`ngram_simple.k`); the group may be written with hyphens.
-`declared()` is what the inspector, the command line and the docs are made from. The same holds for
-the app's own settings (`WindowSettings`): the functions here serve any such struct of groups.
+A key is `group.field` (`ngram_simple.k`); hyphens are accepted for underscores. The inspector, the command
+line, the server and the docs are generated from `declared()`. The functions work with any struct of groups,
+such as `Settings` and `WindowSettings`.
+
+Settings of earlier versions (`RETIRED`) are still accepted by `Settings`, so that old files open. They have
+no effect; `Settings.retired` keeps those whose value differs from the fixed one, and the answer reports them.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -21,7 +24,7 @@ from msgspec.structs import fields, replace
 
 from core.errors import SettingError
 from core.settings.drafting import check_cacheback, check_slots
-from core.settings.root import Settings
+from core.settings.request import Retired, Settings
 from core.settings.window import Allowed, forbidden
 from core.system.children import absolute_path, absolute_reference
 
@@ -31,12 +34,10 @@ _KINDS: dict[type, SettingKind] = {bool: "switch", int: "integer", float: "numbe
 
 
 class Setting(Struct, frozen=True):
-    """One declared field. `minimum`/`maximum` are inclusive unless `*_open`; None means unbounded.
+    """One declared field; see `core.settings.fields` for the metadata.
 
-    `factor` is set where values are the minimum times its powers. `random`: any value is as good as
-    another. `lines` is how many a text needs, `names` what it is the path of (a model may have a
-    name instead), and `empty` what it means that there is none, in a few words. A value of the kind
-    `names` is a tuple of texts. `default` is None for what must be given.
+    `minimum` and `maximum` are inclusive unless `minimum_open`; None means unbounded. A value of the kind
+    `names` is a tuple of texts. `default` is None for a required field.
     """
 
     key: str
@@ -68,7 +69,7 @@ class Setting(Struct, frozen=True):
 
     @property
     def allowed(self) -> str:
-        """What may be given, in words, for error messages and `--help`."""
+        """The allowed values as a phrase, for error messages and `--help`."""
         unit = self.unit if self.unit in ("", "%") else f" {self.unit}"
         if self.kind == "choice":
             return "one of " + ", ".join(self.choices)
@@ -81,7 +82,7 @@ class Setting(Struct, frozen=True):
                 return f"a text of {int(self.minimum)} to {int(self.maximum or 0):,} characters"
             return f"a text of at most {int(self.maximum or 0):,} characters" if self.maximum else "a text"
         noun = "a whole number" if self.kind == "integer" else "a number"
-        # `:g` would make 2.14748e+09 of a whole number.
+        # `:g` would write a large integer as 2.14748e+09.
         form = ".0f" if self.kind == "integer" else "g"
         low = f"above {self.minimum:{form}}" if self.minimum_open else f"from {self.minimum:{form}}"
         return f"{noun} {low} to {self.maximum:{form}}{unit}"
@@ -89,29 +90,30 @@ class Setting(Struct, frozen=True):
 
 @cache
 def declared(root: type[Struct] = Settings) -> tuple[Setting, ...]:
-    """All settings of `root`, in the order of their declaration.
-
-    What is `listed` is many records rather than one value, and is set elsewhere.
-    """
+    """All settings of `root`, in the order of their declaration, without lists of records (`listed`)."""
     return tuple(
         _describe(
             f"{group.encode_name}.{item.encode_name}", item.type, None if item.required else item.default
         )
         for group in fields(root)
+        if isinstance(group.type, type)
         for item in fields(group.type)
         if not _is_listed(item.type)
     )
 
 
 def find(key: str, root: type[Struct] = Settings) -> Setting:
-    """The setting called `key`. Raises `SettingError` that names the nearest known ones."""
-    group, _, name = key.strip().partition(".")
+    """The setting with `key`. Raises `SettingError` with the nearest known keys."""
     known = _by_key(root)
-    wanted = f"{group.replace('-', '_')}.{name.replace('-', '_')}"
+    wanted = _normalised(key)
     if wanted in known:
         return known[wanted]
     near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.5) or list(known)
     raise SettingError(f"There is no setting “{key}”.", f"Did you mean {', '.join(near)}?")
+
+
+def _normalised(key: str) -> str:
+    return key.strip().replace("-", "_")
 
 
 @cache
@@ -121,12 +123,12 @@ def _by_key(root: type[Struct]) -> dict[str, Setting]:
 
 @cache
 def _types(group: type[Struct]) -> dict[str, Any]:
-    """What each field takes. Python evaluates the annotations anew each time it is asked."""
+    """The annotations of `group`; cached, because Python evaluates them on each call."""
     return typing.get_type_hints(group, include_extras=True)
 
 
 def read(settings: Struct, key: str) -> Any:
-    """The value that `settings` holds for `key`."""
+    """The value of `key` in `settings`."""
     setting = find(key, type(settings))
     return getattr(getattr(settings, setting.group), setting.name)
 
@@ -139,11 +141,15 @@ def assign(settings: _Root, key: str, value: Any) -> _Root:
 def assign_all(
     settings: _Root, values: Iterable[tuple[str, Any]], *, relative_to: Path | None = None
 ) -> _Root:
-    """A copy with all of them set; rules that span fields are checked once, at the end.
+    """A copy with all `values` set; rules that span fields are checked once, at the end.
 
-    Paths are made absolute if it is said what they are `relative_to`: a worker runs in another folder.
+    Paths are made absolute from `relative_to`, because a worker runs in another folder. Raises
+    `SettingError` for an unknown key or a value that is not allowed.
     """
     for key, value in values:
+        if isinstance(settings, Settings) and _is_retired(key, value):
+            settings = cast(_Root, _with_retired(settings, _normalised(key), value))
+            continue
         setting = find(key, type(settings))
         if relative_to is not None:
             value = _absolute(setting, value, relative_to)
@@ -154,19 +160,67 @@ def assign_all(
 
 
 def permitted(settings: Settings, allowed: Allowed) -> Settings:
-    """`settings` as far as the app allows it: what it keeps off is off."""
+    """`settings` without what the app forbids."""
     return assign_all(settings, [(key, False) for key in forbidden(allowed)])
 
 
 def parse(settings: Settings, key: str, text: str) -> Settings:
-    """Like `assign`, from text as typed on a command line (`k=7`, `on=true`) in the current folder."""
+    """Like `assign`, from text of a command line (`k=7`, `on=true`) in the current folder."""
     return parse_all(settings, [(key, text)])
 
 
 def parse_all(settings: Settings, texts: Iterable[tuple[str, str]]) -> Settings:
     """Like `assign_all`, from texts."""
-    values = [(key, _value(find(key), text)) for key, text in texts]
+    values = [(key, text if _is_retired(key, text) else _value(find(key), text)) for key, text in texts]
     return assign_all(settings, values, relative_to=Path())
+
+
+# ---- settings of earlier versions
+
+# The values that are fixed now, by key.
+RETIRED = {
+    "frequency.counts": "window",
+    "frequency.low_streak": "0",
+    "ngram_mod.low_acceptance": "0.5",
+    "ngram_mod.low_streak": "3",
+    "ngram_mod.pause_tokens": "8",
+    "ngram_mod.poor_drafts": "pause",
+    "prefill.lookahead_tokens": "8",
+    "prefill.passage_tokens": "32",
+    "prefill.positions": "closed-up",
+    "prefill.score_layers": "all",
+}
+# The values that replace earlier ones of a setting that still exists.
+RETIRED_VALUES = {
+    ("gate.mode", "prompt"): "auto",
+    ("prefill.read_on", "auto"): "quote",
+    ("prefill.read_on", "insert"): "quote",
+}
+_AUTOMATIC = "auto"
+
+
+def _is_retired(key: str, value: Any) -> bool:
+    """Whether only earlier versions have this setting, or this value of it."""
+    wanted = _normalised(key)
+    setting = _by_key(Settings).get(wanted)
+    if setting is None:
+        return wanted in RETIRED
+    return isinstance(value, str) and (wanted, value) in RETIRED_VALUES and value not in setting.choices
+
+
+def _with_retired(settings: Settings, key: str, value: Any) -> Settings:
+    """Sets the current value of a retired one, and records `value` if the effect differs."""
+    if (setting := _by_key(Settings).get(key)) is not None:
+        settings = _with(settings, setting, RETIRED_VALUES[key, value])
+    kept = tuple(each for each in settings.retired if each.key != key)
+    if (text := _short(value)) not in (RETIRED.get(key), _AUTOMATIC):
+        kept = (*kept, Retired(key, text))
+    return replace(settings, retired=kept)
+
+
+def retired_value(key: str, value: str) -> str:
+    """The value in effect in place of a retired one."""
+    return RETIRED_VALUES.get((key, value)) or RETIRED.get(key, "")
 
 
 def check(settings: Settings) -> None:

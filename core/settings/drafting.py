@@ -1,434 +1,323 @@
-"""Settings of the drafters: which one guesses, each one's parameters (one struct a drafter).
+"""Settings of drafting: the drafter, its parameters (one struct per drafter), the gate and exactness.
 
-Rules that span fields are functions here that raise `SettingError`.
+Rules that span fields are functions that raise `SettingError`.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 
 from core.errors import SettingError
+from core.settings.fields import choice, number, switch, text
 
 DrafterName = Literal["off", "auto", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model"]
-PoorDrafts = Literal["pause", "reset"]
-CountsKept = Literal["window", "all"]
 CachebackMode = Literal["dual", "dynamic", "frozen"]
 CachebackTree = Literal["planned", "paper"]
+GateMode = Literal["auto", "always"]
+ExactnessMode = Literal["fast", "guarded", "exact"]
 
 
 class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which drafter guesses ahead."""
+    """The drafter."""
 
     drafter: Annotated[
         DrafterName,
-        Meta(
-            title="Drafter",
-            description="Who guesses the next tokens. Every guess is checked by the model,"
-            " so the answer stays the same.",
-            extra={
-                "labels": {
-                    "off": "Off",
-                    "auto": "Auto",
-                    "ngram-simple": "N-gram simple",
-                    "ngram-mod": "N-gram mod",
-                    "frequency": "Frequency",
-                    "cacheback": "Cacheback",
-                    "draft-model": "Draft model",
-                },
-                "notes": {
-                    "off": "Plain decoding, one token at a time.",
-                    "auto": "Tries every kind of evidence and drafts as much as pays.",
-                    "ngram-simple": "Looks for the same words earlier in this chat.",
-                    "ngram-mod": "Uses the table, which grows across chats.",
-                    "frequency": "Picks the most common continuation.",
-                    "cacheback": "Keeps the latest continuations, drops the oldest.",
-                    "draft-model": "A small model of the same family guesses ahead.",
-                },
+        choice(
+            "Drafter",
+            "Who guesses the next tokens. Every guess is checked by the model, so the answer stays the same.",
+            {
+                "off": "Off",
+                "auto": "Auto",
+                "ngram-simple": "N-gram simple",
+                "ngram-mod": "N-gram mod",
+                "frequency": "Frequency",
+                "cacheback": "Cacheback",
+                "draft-model": "Draft model",
+            },
+            {
+                "off": "Plain decoding, one token at a time.",
+                "auto": "Combines all evidence and drafts as much as pays.",
+                "ngram-simple": "Finds the same words earlier in this chat.",
+                "ngram-mod": "Uses a table that grows across chats.",
+                "frequency": "Picks the most common continuation.",
+                "cacheback": "Keeps the latest continuations, drops the oldest.",
+                "draft-model": "A small model of the same family drafts.",
             },
         ),
     ] = "auto"
 
 
 class Auto(Struct, frozen=True, forbid_unknown_fields=True):
-    """Draftlight's own: every kind of evidence, as much of it as pays on this machine."""
+    """Draftlight's own drafter: all evidence, as much of it as pays on this machine."""
 
     # Recorded answers gained nothing from more, on a CPU's cost table and on Apple's.
     most_tokens: Annotated[
         int,
-        Meta(
-            ge=1,
-            le=64,
-            title="Max draft tokens",
-            description="The most tokens guessed at once. Fewer are checked where fewer pay.",
-            extra={"unit": "tokens"},
+        number(
+            1,
+            64,
+            "Max draft tokens",
+            "Maximum tokens per draft. Checks fewer if fewer pay.",
+            unit="tokens",
         ),
     ] = 16
     alternatives: Annotated[
         int,
-        Meta(
-            ge=1,
-            le=8,
-            title="Branches per position",
-            description="How many different guesses may be made for one place. 1 guesses a chain.",
-            extra={"unit": "guesses"},
+        number(
+            1, 8, "Branches per position", "Maximum guesses per position. 1 drafts a chain.", unit="guesses"
         ),
     ] = 3
     # The cheapest row of the shipped cost tables costs 0.015 plain steps, at 1.5 tokens each.
     least_chance: Annotated[
         float,
-        Meta(
-            ge=0.001,
-            le=1.0,
-            title="Min probability",
-            description="A guess that is less likely than this to be reached is not made.",
-            extra={"step": 0.005},
-        ),
+        number(0.001, 1.0, "Min probability", "Minimum probability of a drafted token.", step=0.005),
     ] = 0.02
     learned: Annotated[
         bool,
-        Meta(
-            title="Learned table",
-            description="Also goes by what models of this family tend to say, if a table of that is at hand.",
+        switch(
+            "Learned table",
+            "Uses a table of this model family's typical answers, if one is installed.",
         ),
     ] = True
     texts: Annotated[
         bool,
-        Meta(
-            title="Learned texts",
-            description="Also goes by texts a table was built from: draftlight tables build --for auto.",
-        ),
+        switch("Learned texts", "Uses tables built from texts with: draftlight tables build --for auto."),
     ] = True
     remembered: Annotated[
         bool,
-        Meta(
-            title="Earlier chats",
-            description="Also goes by what was said in earlier chats, and remembers this one if it may."
-            " The table is ngram-mod's.",
+        switch(
+            "Earlier chats",
+            "Uses the table of earlier chats and, if learning is allowed, adds this one. It is shared with"
+            " ngram-mod.",
         ),
     ] = True
 
 
 class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):
-    """Prompt lookup: the longest recent match of the last n tokens, copied onwards (Saxena's prompt
-    lookup)."""
+    """Prompt lookup (Saxena): copies the text after the longest recent match of the last n tokens."""
 
     n_max: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=16,
-            title="Longest match",
-            description="The most tokens that are compared with earlier text.",
-            extra={"unit": "tokens"},
-        ),
+        int, number(1, 16, "Longest match", "Maximum tokens compared with earlier text.", unit="tokens")
     ] = 4
     n_min: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=16,
-            title="Shortest match",
-            description="The fewest tokens that must match before anything is drafted.",
-            extra={"unit": "tokens"},
-        ),
+        int, number(1, 16, "Shortest match", "Minimum matching tokens for a draft.", unit="tokens")
     ] = 2
     # 7 makes a verify block of 8: the widest that Metal's fast attention kernel takes, and the best
     # of 2 … 31 on the CPU's cost table.
-    k: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=64,
-            title="Draft length",
-            description="How many tokens are guessed at once.",
-            extra={"unit": "tokens"},
-        ),
-    ] = 7
+    k: Annotated[int, number(1, 64, "Draft length", "Tokens per draft.", unit="tokens")] = 7
 
 
 class NgramMod(Struct, frozen=True, forbid_unknown_fields=True):
-    """A table from the hash of the last n tokens to the next one, shared by all chats (the ngram-mod
-    article)."""
+    """The ngram-mod article: a shared table from the hash of the last n tokens to the next one."""
 
     n: Annotated[
-        int,
-        Meta(
-            ge=2,
-            le=32,
-            title="Context length",
-            description="How many tokens in a row decide what is guessed next.",
-            extra={"unit": "tokens"},
-        ),
+        int, number(2, 32, "Context length", "Number of last tokens that are looked up.", unit="tokens")
     ] = 16
     k: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=64,
-            title="Draft length",
-            description="How many tokens are guessed at once. 4, 6 and 8 are good values.",
-            extra={"unit": "tokens"},
-        ),
+        int, number(1, 64, "Draft length", "Tokens per draft. 4, 6 and 8 are good values.", unit="tokens")
     ] = 6
-    # The seed's. Smaller tables lose what is asked for again long before they are full, as slots have
-    # no tags: a return at 2^22, 2^20 and 2^18 after 300,000 other tokens is 3.3, 2.2 and 1.1 times as
-    # fast as plain decoding (resources/notes/tables.md).
+    # The article's. Smaller tables lose entries long before they are full, because slots have no tags: a
+    # return at 2^22, 2^20 and 2^18 after 300,000 other tokens is 3.3, 2.2 and 1.1 times as fast as plain
+    # decoding (resources/notes/tables.md).
     slots: Annotated[
         int,
-        Meta(
-            ge=2**12,
-            le=2**22,
-            title="Table size",
-            description="How many guesses the table can hold, a power of two. Each takes 4 bytes.",
-            extra={"unit": "slots", "factor": 2},
+        number(
+            2**12,
+            2**22,
+            "Table size",
+            "Capacity of the table, a power of two. Each slot uses 4 bytes.",
+            unit="slots",
+            factor=2,
         ),
     ] = 4 * 1024 * 1024
-    low_acceptance: Annotated[
-        float,
-        Meta(
-            ge=0.0,
-            le=1.0,
-            title="Low acceptance",
-            description="A draft of which a smaller share is accepted counts as a poor one.",
-            extra={"step": 0.05},
-        ),
-    ] = 0.5
-    low_streak: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=64,
-            title="Poor drafts in a row",
-            description="After this many the answer does what is chosen below.",
-            extra={"unit": "drafts"},
-        ),
-    ] = 3
-    # Seed 001 wipes its table. Others share this one, so a reset is this answer's alone.
-    poor_drafts: Annotated[
-        PoorDrafts,
-        Meta(
-            title="After poor drafts",
-            description="What an answer does after poor drafts in a row. The shared table is never wiped.",
-            extra={
-                "labels": {"pause": "Pause", "reset": "Reset"},
-                "notes": {
-                    "pause": "Goes on without drafts for a while.",
-                    "reset": "Goes on with an empty table of its own, for the rest of this answer.",
-                },
-            },
-        ),
-    ] = "pause"
-    pause_tokens: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=4096,
-            title="Pause",
-            description="How long it stops drafting after poor drafts. It doubles if they stay poor.",
-            extra={"unit": "tokens"},
-        ),
-    ] = 8
 
 
 class Frequency(Struct, frozen=True, forbid_unknown_fields=True):
-    """The most frequent continuation of the last few tokens (akunu's drafter)."""
+    """akunu's drafter: the most frequent continuation of the last few tokens."""
 
     order_max: Annotated[
         int,
-        Meta(
-            ge=2,
-            le=8,
-            title="Longest sequence",
-            description="The longest run of tokens that is counted, the guessed one included.",
-            extra={"unit": "tokens"},
+        number(
+            2, 8, "Longest sequence", "Maximum length of counted runs, with the guessed token.", unit="tokens"
         ),
     ] = 4
-    k: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=64,
-            title="Draft length",
-            description="How many tokens are guessed at once.",
-            extra={"unit": "tokens"},
-        ),
-    ] = 4
+    k: Annotated[int, number(1, 64, "Draft length", "Tokens per draft.", unit="tokens")] = 4
     window_tokens: Annotated[
-        int,
-        Meta(
-            ge=16,
-            le=65536,
-            title="Window",
-            description="Only this many of the latest tokens are counted, or looked at.",
-            extra={"unit": "tokens"},
-        ),
+        int, number(16, 65536, "Window", "Number of latest tokens that are counted.", unit="tokens")
     ] = 512
-    counts: Annotated[
-        CountsKept,
-        Meta(
-            title="Counts",
-            description="Whether what has left the window still counts.",
-            extra={
-                "labels": {"window": "Of the window", "all": "All"},
-                "notes": {
-                    "window": "Counts leave with the tokens.",
-                    "all": "Counts stay until the answer ends, and take memory with its length.",
-                },
-            },
-        ),
-    ] = "window"
-    low_streak: Annotated[
-        int,
-        Meta(
-            ge=0,
-            le=64,
-            title="Reset after",
-            description="So many drafts in a row, of which less than half came, empty the counts. 0: never.",
-            extra={"unit": "drafts"},
-        ),
-    ] = 0
 
 
 class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
-    """What recently followed what, grown into a tree of guesses (the Cacheback paper)."""
+    """The Cacheback paper: recent continuations, drafted as a tree."""
 
     mode: Annotated[
         CachebackMode,
-        Meta(
-            title="Tables",
-            description="Which tables are asked: this chat's, the one learned beforehand, or both.",
-            extra={
-                "labels": {"dual": "Both", "dynamic": "This chat", "frozen": "Learned beforehand"},
-                "notes": {
-                    "dual": "Asks this chat's table first, then the one learned beforehand.",
-                    "dynamic": "Asks only the table of this chat.",
-                    "frozen": "Asks only the table learned beforehand.",
-                },
+        choice(
+            "Tables",
+            "Which tables are used: this chat's, one learned beforehand, or both.",
+            {"dual": "Both", "dynamic": "This chat", "frozen": "Learned beforehand"},
+            {
+                "dual": "This chat's table first, then the one learned beforehand.",
+                "dynamic": "Only this chat's table.",
+                "frozen": "Only the table learned beforehand.",
             },
         ),
     ] = "dual"
     frozen_file: Annotated[
         str,
-        Meta(
-            max_length=4096,
-            title="Table file",
-            description="A table learned beforehand for this tokenizer. Empty takes the newest one of this"
-            " family, built here or shipped; “This chat” above takes none.",
-            extra={"lines": 1, "names": "file", "empty": "The family’s newest"},
+        text(
+            4096,
+            "Table file",
+            "A table learned beforehand for this tokenizer. Empty uses the newest one of this family, built"
+            " or shipped.",
+            lines=1,
+            names="file",
+            empty="The family’s newest",
         ),
     ] = ""
     # The paper's, verified whole, halves the speed where rows are not free: resources/notes/tables.md.
     tree: Annotated[
         CachebackTree,
-        Meta(
-            title="Tree",
-            description="How much of what the tables say is checked at once.",
-            extra={
-                "labels": {"planned": "As much as pays", "paper": "As in the paper"},
-                "notes": {
-                    "planned": "The likeliest guesses, as many as pay on this machine.",
-                    "paper": "The whole tree of the sizes below, however many pay.",
-                },
+        choice(
+            "Tree",
+            "Which part of the drafted tree is checked at once.",
+            {"planned": "As much as pays", "paper": "As in the paper"},
+            {
+                "planned": "The most likely guesses, as many as pay on this machine.",
+                "paper": "The entire tree of the sizes below, whatever it costs.",
             },
         ),
     ] = "planned"
     leader_tokens: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=8,
-            title="Leader length",
-            description="How many last tokens are looked up (LL).",
-            extra={"unit": "tokens"},
-        ),
+        int, number(1, 8, "Leader length", "Number of last tokens that are looked up (LL).", unit="tokens")
     ] = 1
     follower_tokens: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=16,
-            title="Follower length",
-            description="How many tokens are remembered after each leader (FL).",
-            extra={"unit": "tokens"},
-        ),
+        int, number(1, 16, "Follower length", "Tokens stored after each leader (FL).", unit="tokens")
     ] = 3
     leader_capacity: Annotated[
         int,
-        Meta(
-            ge=16,
-            le=2**22,
-            title="Leaders kept",
-            description="The least recently used leader leaves when there are more (LC).",
-            extra={"unit": "leaders"},
+        number(
+            16,
+            2**22,
+            "Leaders kept",
+            "Capacity of the table; the least recently used leader is evicted (LC).",
+            unit="leaders",
         ),
     ] = 2**20
     follower_capacity: Annotated[
         int,
-        Meta(
-            ge=1,
-            le=1024,
-            title="Followers kept",
-            description="Of each leader; the least recently seen one leaves when there are more (FC).",
-            extra={"unit": "followers"},
+        number(
+            1,
+            1024,
+            "Followers kept",
+            "Capacity per leader; the least recently seen follower is evicted (FC).",
+            unit="followers",
         ),
     ] = 128
     tree_tokens: Annotated[
         int,
-        Meta(
-            ge=2,
-            le=256,
-            title="Tree size",
-            description="The most tokens checked in one step, the last known one included (TDL).",
-            extra={"unit": "tokens"},
+        number(
+            2,
+            256,
+            "Tree size",
+            "Maximum tokens per step, with the last known one (TDL).",
+            unit="tokens",
         ),
     ] = 96
     reserved_tokens: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=255,
-            title="Kept for depth",
-            description="Tokens of the paper's tree kept for its second and deeper levels (CRT).",
-            extra={"unit": "tokens"},
+        number(
+            0,
+            255,
+            "Kept for depth",
+            "Tokens of the paper's tree reserved for its second and deeper levels (CRT).",
+            unit="tokens",
         ),
     ] = 16
 
 
 class DraftModel(Struct, frozen=True, forbid_unknown_fields=True):
-    """A second, smaller model of the same tokenizer family guesses a chain (the ngram-mod article's
-    comparison)."""
+    """A smaller model of the same tokenizer family drafts a chain (the ngram-mod article's comparison)."""
 
     model: Annotated[
         str,
-        Meta(
-            max_length=4096,
-            title="Model",
-            description="A model folder or hub name with the same tokenizer.",
-            extra={"lines": 1, "names": "model", "empty": "None chosen"},
+        text(
+            4096,
+            "Model",
+            "A model folder or hub name with the same tokenizer.",
+            lines=1,
+            names="model",
+            empty="None chosen",
         ),
     ] = ""
-    k: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=32,
-            title="Draft length",
-            description="How many tokens are guessed at once.",
-            extra={"unit": "tokens"},
-        ),
-    ] = 6
+    k: Annotated[int, number(1, 32, "Draft length", "Tokens per draft.", unit="tokens")] = 6
     stop_below: Annotated[
         float,
-        Meta(
-            ge=0.0,
-            le=1.0,
-            title="Stop below",
-            description="A guess the draft model finds less likely than this ends the draft.",
-            extra={"step": 0.05},
+        number(
+            0.0,
+            1.0,
+            "Stop below",
+            "A guess with a lower draft probability ends the draft.",
+            step=0.05,
         ),
     ] = 0.4
+
+
+class Gate(Struct, frozen=True, forbid_unknown_fields=True):
+    """When drafting is tried."""
+
+    mode: Annotated[
+        GateMode,
+        choice(
+            "Draft gating",
+            "Whether drafting pauses while it does not pay.",
+            {"auto": "Adaptive", "always": "Always"},
+            {
+                "auto": "Pauses drafting while few guesses are accepted, and tries again later.",
+                "always": "Drafts at every step, even if it is slower.",
+            },
+        ),
+    ] = "auto"
+    repetition: Annotated[
+        float,
+        number(
+            0.0,
+            1.0,
+            "Min repetition",
+            "Drafting starts with a pause if a smaller share of the prompt's trigrams repeats.",
+            step=0.01,
+        ),
+    ] = 0.02
+    rest_tokens: Annotated[
+        int,
+        number(
+            1,
+            4096,
+            "Try again after",
+            "Tokens before drafting is tried again. Doubles after each failed try.",
+            unit="tokens",
+        ),
+    ] = 8
+
+
+class Decoding(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a draft is verified."""
+
+    exactness: Annotated[
+        ExactnessMode,
+        choice(
+            "Exactness",
+            "Checking several tokens at once can round differently from one at a time.",
+            {"fast": "Fast", "guarded": "Guarded", "exact": "Exact"},
+            {
+                "fast": "Accepts the model's choice at any width.",
+                "guarded": "Repeats close calls with a plain step.",
+                "exact": "Drafts only widths that matched in 15,000 compared rows.",
+            },
+        ),
+    ] = "fast"
 
 
 def check_slots(slots: int) -> None:
@@ -441,13 +330,13 @@ def check_slots(slots: int) -> None:
 
 
 def check_cacheback(settings: Cacheback) -> None:
-    """Raises `SettingError` if the tokens kept for depth leave no room for a first level.
+    """Raises `SettingError` if the reserved tokens leave no space for a first level.
 
-    The tree's own root takes one token, a first level needs at least one more.
+    The tree's root takes one token, a first level at least one more.
     """
     if settings.reserved_tokens > settings.tree_tokens - 2:
         raise SettingError(
-            f"Keeping {settings.reserved_tokens} tokens for depth leaves no room in a tree"
+            f"Keeping {settings.reserved_tokens} tokens for depth leaves no space in a tree"
             f" of {settings.tree_tokens}.",
             f"Set cacheback.reserved_tokens to at most {settings.tree_tokens - 2}, or enlarge"
             " cacheback.tree_tokens.",
@@ -455,7 +344,7 @@ def check_cacheback(settings: Cacheback) -> None:
 
 
 class DrafterGroups(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which one drafts, and each one's parameters in a group named like it (`ngram_simple`)."""
+    """The drafter, and a group of parameters for each, named like it (`ngram_simple`)."""
 
     drafting: Drafting = field(default_factory=Drafting)
     auto: Auto = field(default_factory=Auto)

@@ -1,125 +1,106 @@
-"""Settings of the local server: where it listens, who may ask, what it keeps."""
+"""Settings of the local server."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
+
+from core.settings.fields import number, switch, text
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
-    """OpenAI's API for editors and scripts on this machine."""
+    """Serves OpenAI's and Anthropic's APIs to editors and scripts."""
 
     on: Annotated[
         bool,
-        Meta(
-            title="Serve",
-            description="Editors and scripts may ask the loaded model through OpenAI's API while Draftlight"
-            " is open. They and the chats wait for each other.",
-            extra={"notes": {"False": "Off: nothing listens."}},
+        switch(
+            "Serve",
+            "Editors and scripts can use the loaded model through OpenAI's API while Draftlight is open."
+            " Their requests and the chats share one queue.",
+            off="Off: the server does not listen.",
         ),
     ] = False
-    port: Annotated[
-        int,
-        Meta(
-            ge=1024,
-            le=65535,
-            title="Port",
-            description="Where clients find the server on this machine.",
-        ),
-    ] = 8317
+    port: Annotated[int, number(1024, 65535, "Port", "Port of the server on this machine.")] = 8317
     address: Annotated[
         str,
-        Meta(
-            min_length=2,
-            max_length=64,
-            title="Address",
-            description="127.0.0.1 is this machine alone. At any other address of it, or at 0.0.0.0, other"
-            " machines reach the server, so it must ask for a key.",
-            extra={"lines": 1},
+        text(
+            64,
+            "Address",
+            "127.0.0.1 accepts connections from this machine only. Any other address, or 0.0.0.0, accepts"
+            " other machines, so an API key is required.",
+            least=2,
+            lines=1,
         ),
     ] = "127.0.0.1"
     hosts: Annotated[
         str,
-        Meta(
-            max_length=2000,
-            title="Allowed names",
-            description="What clients may call this machine besides its address, like mac.local; one a line.",
-            extra={"lines": 2},
+        text(
+            2000,
+            "Allowed names",
+            "Host names that clients may use besides the address, such as mac.local; one per line.",
+            lines=2,
         ),
     ] = ""
     ask_key: Annotated[
         bool,
-        Meta(
-            title="Ask for a key",
-            description="Whoever asks must send the key, as “Authorization: Bearer …” or “x-api-key: …”.",
+        switch(
+            "Ask for a key",
+            "Clients must send the API key, as “Authorization: Bearer …” or “x-api-key: …”.",
         ),
     ] = False
     origins: Annotated[
         str,
-        Meta(
-            max_length=2000,
-            title="Allowed origins",
-            description="Web pages that may ask, like http://localhost:3000; one a line. Empty: none may.",
-            extra={"lines": 3},
+        text(
+            2000,
+            "Allowed origins",
+            "Web pages that may send requests, such as http://localhost:3000; one per line. Empty: none.",
+            lines=3,
         ),
     ] = ""
     waiting: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=100,
-            title="Waiting requests",
-            description="How many may wait while one is answered. More are told to come back later.",
-            extra={"unit": "requests"},
+        number(
+            0,
+            100,
+            "Waiting requests",
+            "Maximum number of queued requests. Others are refused with Retry-After.",
+            unit="requests",
         ),
     ] = 64
     max_body_mb: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=48,
-            title="Largest request",
-            description="A longer one is refused before it is read.",
-            extra={"unit": "MB"},
-        ),
+        int, number(1, 48, "Largest request", "Larger requests are refused before they are read.", unit="MB")
     ] = 16
     learn: Annotated[
         bool,
-        Meta(
-            title="Learn from requests",
-            description="Tables may remember short runs of words from what clients send, as they do from"
-            " chats.",
+        switch(
+            "Learn from requests",
+            "Tables remember short runs of words from clients' requests, as they do from chats.",
         ),
     ] = False
     keep_requests: Annotated[
         bool,
-        Meta(
-            title="Keep requests",
-            description="All that clients send and get back stays in a file on this disk for 30 days, at most"
-            " the newest 1,000 requests and 500 MB. It can be read and deleted in the server's window."
-            " Switched off, nothing new is kept; what is there stays until it is too old or deleted.",
-            extra={
-                "notes": {
-                    "True": "On: all that clients send and get back stays on this disk for 30 days.",
-                    "False": "Off: requests are forgotten when Draftlight quits.",
-                }
-            },
+        switch(
+            "Keep requests",
+            "Requests and their answers are kept in a file on this disk for 30 days, at most the newest"
+            " 1,000 requests and 500 MB. They can be read and deleted in the server's window. Off keeps no"
+            " new ones; existing ones remain until they expire or are deleted.",
+            on="On: requests and answers stay on this disk for 30 days.",
+            off="Off: requests are deleted when Draftlight quits.",
         ),
     ] = False
     strict: Annotated[
         bool,
-        Meta(
-            title="Strict",
-            description="Requests with fields, tools, images or model names that are not supported are"
-            " refused. Otherwise these are left out, and the answer's draftlight.changes names them.",
+        switch(
+            "Strict",
+            "Refuses requests with unsupported fields, tools, images or model names. Otherwise these are"
+            " ignored and listed in the answer's draftlight.changes.",
         ),
     ] = False
     metrics: Annotated[
         bool,
-        Meta(
-            title="Tell figures",
-            description="Counts and speeds, without a word of any request, are told at /metrics in"
-            " Prometheus's form.",
+        switch(
+            "Metrics",
+            "Provides counts and speeds, without any text of requests, at /metrics in Prometheus format.",
         ),
     ] = False

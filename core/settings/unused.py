@@ -1,23 +1,21 @@
-"""Which settings do nothing as the others stand, and why. What is chosen for them is kept."""
+"""Settings without effect because of other settings, and the reason. Their values are kept."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.settings.root import Settings
+from core.settings.request import Settings
 
 _READS_EVERYTHING = "Not used while sparse prefill is off."
 _KEEPS_EVERYTHING = "Not used while all of the text is kept."
 _ALWAYS_SPARSE = "Not used while sparse prefill is always on."
 _OTHER_SCORER = "Not used by this scorer."
-_GREEDY = "Not used at temperature 0, which always takes the likeliest token."
+_GREEDY = "Not used at temperature 0, which always takes the most likely token."
 _OWN_SEEDS = "Not used while each answer draws a new seed."
 _NO_DRAFTER = "Not used while the drafter is off."
-_OTHER_GATE = "Not used unless drafting is adaptive."
 _ALWAYS_DRAFTS = "Not used while drafting is always on."
-_NO_PAUSE = "Not used while poor drafts reset the table."
-_NO_LEARNED_TABLE = "Not used while only this chat’s table is asked."
-_ONLY_LEARNED_TABLE = "Not used while only the table learned beforehand is asked."
+_NO_LEARNED_TABLE = "Not used with only this chat’s table."
+_ONLY_LEARNED_TABLE = "Not used with only the table learned beforehand."
 _PLANNED_TREE = "Not used unless the tree is as in the paper."
 _LEARNS_NOTHING = "Not used while nothing is learned from this chat."
 
@@ -33,13 +31,13 @@ _SPARSE = (
     "read_on",
     "finish_reading",
 )
-# Draws need no seed where nothing is drawn.
+# Greedy answers draw no tokens and need no seed.
 _DRAWS = ("top_p", "min_p", "top_k", "seed", "new_seed")
 
 
 def unused(settings: Settings) -> dict[str, str]:
-    """By the setting's key: one sentence. A drafter's parameters count as if it was chosen."""
-    # Of several reasons the first is the one to be lifted first.
+    """A sentence per unused key. A drafter's parameters count as if it was chosen."""
+    # The first reason is the one to change first.
     reasons: dict[str, str] = {}
     for key, why in _all(settings):
         reasons.setdefault(key, why)
@@ -65,16 +63,14 @@ def _all(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "decoding.exactness", _NO_DRAFTER
     if settings.gate.mode == "always":
         yield from ((key, _ALWAYS_DRAFTS) for key in ("gate.repetition", "gate.rest_tokens"))
-    if settings.gate.mode == "prompt":
-        yield "gate.rest_tokens", _OTHER_GATE
+
     if not settings.tables.learn:
         yield "tables.autosave_s", _LEARNS_NOTHING
     yield from _of_drafters(settings)
 
 
 def _of_drafters(settings: Settings) -> Iterator[tuple[str, str]]:
-    if settings.ngram_mod.poor_drafts == "reset":
-        yield "ngram_mod.pause_tokens", _NO_PAUSE
+
     cacheback = settings.cacheback
     if cacheback.mode == "dynamic":
         yield "cacheback.frozen_file", _NO_LEARNED_TABLE

@@ -1,8 +1,7 @@
-"""Bounds that a child process sets itself before it works on what others wrote.
+"""Memory and processor limits that a child process sets for itself before it reads untrusted input.
 
-The system is asked to bound its memory and its processor time; macOS does not bound memory, so a thread
-looks at what is taken as well. How long it may take on the clock is for whoever started it. Imports
-little: every child waits for it.
+macOS does not enforce memory limits, so a thread watches the resident size as well. The parent enforces the
+time limit. A separate module, because every child process imports it at start and it imports little.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ import time
 from collections.abc import Callable
 
 _LOOK_EVERY_S = 0.02
-# To say that memory ran out takes some.
+# Reporting that memory ran out needs some memory.
 _SPARE_BYTES = 48 * 1024 * 1024
 
 
 def bound(memory_bytes: int, cpu_s: int | None = None) -> None:
-    """Have the system bound this process, as far as it does. `cpu_s` of None: as long as it lives."""
+    """Sets the resource limits of this process. `cpu_s` None: no limit on processor time."""
     limits = [
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_DATA, memory_bytes, memory_bytes + _SPARE_BYTES),
@@ -31,13 +30,13 @@ def bound(memory_bytes: int, cpu_s: int | None = None) -> None:
         most = resource.getrlimit(what)[1]
         if most != resource.RLIM_INFINITY:
             soft, hard = min(soft, most), min(hard, most)
-        # What the system does not bound is watched, and whoever started this bounds the time.
+        # Unsupported limits are covered by `watch` and by the parent's time limit.
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(what, (soft, hard))
 
 
 def give_spare_memory() -> None:
-    """What was held back, to say that memory ran out."""
+    """Releases the memory reserve, so that the process can report that memory ran out."""
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
@@ -58,9 +57,9 @@ def watch(most_bytes: int, beyond: Callable[[], None]) -> threading.Thread:
 
 
 def held_bytes() -> int:
-    """The most memory this process has held."""
+    """Peak resident size of this process."""
     if sys.platform == "linux":
-        # getrusage would count what the process held that this one was started from.
+        # getrusage includes the peak of the parent before exec.
         with open("/proc/self/status", "rb") as status:
             for line in status:
                 if line.startswith(b"VmHWM:"):

@@ -1,8 +1,8 @@
-"""How a process of this app starts another one: its command, its environment, its folder.
+"""Command, environment and working folder of child processes.
 
-A child runs Draftlight's files and nothing that lies where the app was started: the current folder is
-not on its search path and is not its own current folder. So a relative path has to be made absolute
-before it is given to a child; `absolute_path` does that, `absolute_reference` for what may be a name.
+A child imports Draftlight's files only: the parent's current folder is neither on its search path nor its
+working folder. Relative paths must therefore be made absolute before they are passed to a child, with
+`absolute_path`, or with `absolute_reference` for a value that may be a model name.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ import os
 import sys
 from pathlib import Path
 
-# Where children run: it is always there, and no volume is kept from being ejected.
+# Working folder of children: it always exists, and keeps no volume from being ejected.
 CHILD_FOLDER = os.path.abspath(os.sep)
-# What may hold a path and is read by us or by the hub's client.
+# Variables with paths, read by Draftlight or by huggingface_hub.
 _PATHS = ("DRAFTLIGHT_HOME", "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TMPDIR")
 
 
 def child_command(*words: str) -> list[str]:
-    """How to start `draftlight WORDS`: this interpreter from source, the app's executable when bundled."""
+    """Command line of `draftlight WORDS`: with this interpreter from source, the executable when bundled."""
     if getattr(sys, "frozen", False):
         return [sys.executable, *words]
     return module_command("core.cli", *words)
 
 
 def module_command(module: str, *words: str) -> list[str]:
-    """How to start a module of ours that has no word on the command line; not in the bundle."""
+    """Command line of a module without a subcommand. Only from source."""
     return [sys.executable, "-P", str(Path(__file__).with_name("start_child.py").absolute()), module, *words]
 
 
 def child_environment(**more: str) -> dict[str, str]:
-    """This process's environment for a child that has another current folder, and `more`.
+    """This process's environment for a child in another working folder, with `more` added.
 
-    An empty entry of PYTHONPATH means the current folder, mostly by accident (`$PYTHONPATH:…`), and is
-    left out. Python processes that libraries start are kept from the current folder, too.
+    Empty entries of PYTHONPATH mean the current folder, mostly by accident (`$PYTHONPATH:…`), and are
+    removed. PYTHONSAFEPATH extends the isolation to Python processes that libraries start.
     """
     environment = {**os.environ, "PYTHONSAFEPATH": "1"}
     if searched := environment.pop("PYTHONPATH", ""):
@@ -46,28 +46,27 @@ def child_environment(**more: str) -> dict[str, str]:
     return environment | more
 
 
-# What `core.models` knows by name; it stands above this room.
+# Model names that are not hub names. `core.models` resolves them; this package may not import it.
 _NAMES = ("starter",)
 
 
 def absolute_reference(reference: str, folder: Path = Path()) -> str:
-    """A model's reference that means the same in any folder: a path that is there is made absolute.
+    """A model reference that is valid in any folder: an existing path, relative to `folder`, made absolute.
 
-    It is relative to `folder`, which is the current one if that is not given. The starter's name stays,
-    whatever lies in that folder.
+    `starter` is returned unchanged, even if `folder` has a file of that name.
     """
     if reference in _NAMES:
         return reference
     try:
         path = folder / Path(reference).expanduser()
         return str(path.absolute()) if reference and path.exists() else reference
-    except (OSError, ValueError, RuntimeError):  # no path at all: whoever looks it up says so
+    except (OSError, ValueError, RuntimeError):  # not a path; the lookup reports it
         return reference
 
 
 def absolute_path(text: str, folder: Path = Path()) -> str:
-    """The same for what can only be a path, whether or not it is there; empty stays empty."""
+    """`text` as an absolute path, whether or not it exists. Empty stays empty."""
     try:
         return str((folder / Path(text).expanduser()).absolute()) if text else text
-    except (OSError, RuntimeError):  # nobody's home folder, or no current one: whoever opens it says so
+    except (OSError, RuntimeError):  # unknown home or current folder; opening the path reports it
         return text

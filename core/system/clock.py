@@ -1,9 +1,8 @@
-"""Clock: seconds in which this process ran. Neither sleep nor being stopped makes an answer slow.
+"""Clock: seconds in which this process ran, without sleep and suspension.
 
-The system's monotonic clock stands still while a Mac or a Linux machine sleeps, but not while only
-this process does: stopped by a signal, frozen by the system, or blocked in a pipe that nobody
-reads. So a thread ticks, and of the time between two ticks that are too far apart only as much is
-counted as the processor worked for the process: nothing if it was stopped, all if it was busy.
+The system's monotonic clock pauses while the machine sleeps, but not while only this process is stopped: by a
+signal, by App Nap, or in a write to a full pipe. A thread therefore ticks, and a long gap between two ticks
+counts only as much as the processor time used in it: nothing if the process was stopped, all if it was busy.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ import threading
 import time
 from collections.abc import Callable
 
-# How often somebody has to tick, and the longest gap that is taken for ordinary lateness.
+# Interval of ticks, and the longest gap that counts in full.
 TICK_S = 0.25
 MOST_S = 0.5
 
 
 class Clock:
-    """Call it for seconds since some moment in the past; never goes back. Any thread may call and tick.
+    """A monotonic clock in seconds; call the instance to read it. Thread-safe.
 
-    Without ticks it counts as far as it can: `MOST_S`, and what the processor worked.
+    Without ticks a gap counts as `MOST_S` plus the processor time used.
     """
 
     def __init__(
@@ -41,7 +40,7 @@ class Clock:
         return counted_s + gap_s
 
     def tick(self) -> None:
-        """Nothing was missed until now, or it is forgotten."""
+        """Ends the current gap."""
         with self._lock:
             counted_s = self()
             self._ticked = (self._wall_s(), self._worked_s(), counted_s)

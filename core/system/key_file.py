@@ -1,4 +1,4 @@
-"""A key in a file of its own, which nobody but its owner can read. It is never logged."""
+"""API key files, readable by their owner only. Keys are never logged."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ _MOST_BYTES = 4096
 
 
 class KeyFileError(RequestError):
-    """A key's file cannot be used."""
+    """The key file is unusable."""
 
     code = "bad-key-file"
 
 
 def new_key() -> str:
-    """One that nobody guesses."""
+    """A random API key."""
     return f"dl-{secrets.token_urlsafe(_BYTES)}"
 
 
 def read_key(path: Path) -> str:
-    """The key in `path`. Raises `KeyFileError`, also where others can read it."""
+    """The key in `path`. Raises `KeyFileError`, also if other users can read the file."""
     try:
         with path.open("rb") as file:
             others = os.name == "posix" and os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO)
             key = file.read(_MOST_BYTES).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not plain text"
-        raise KeyFileError(f"{path} cannot be read: {why}.", "Name a file with a key in it.") from None
+        raise KeyFileError(f"Cannot read {path}: {why}.", "Choose a file that contains a key.") from None
     if others:
-        raise KeyFileError(f"Others than its owner can read {path}.", f"Run: chmod 600 {path}")
+        raise KeyFileError(f"{path} is readable by other users.", f"Run: chmod 600 {path}")
     if len(key) < _LEAST_CHARACTERS or any(letter.isspace() for letter in key):
         raise KeyFileError(
-            f"{path} holds no key: one has at least {_LEAST_CHARACTERS} characters and no spaces.",
-            "Remove the file to have one made.",
+            f"{path} does not contain a key: at least {_LEAST_CHARACTERS} characters without spaces.",
+            "Remove the file to create a new key.",
         )
     return key
 
 
 def write_key(path: Path, key: str) -> None:
-    """Write it, readable by its owner alone from the first moment. Raises `KeyFileError`."""
+    """Writes `key`; the file is private from its creation on. Raises `KeyFileError`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
@@ -56,12 +56,12 @@ def write_key(path: Path, key: str) -> None:
             file.write(f"{key}\n")
     except OSError as error:
         raise KeyFileError(
-            f"{path} cannot be written: {error.strerror}.", "Name a file in a folder of yours."
+            f"Cannot write {path}: {error.strerror}.", "Choose a file in a folder that you can write to."
         ) from None
 
 
 def key_of(path: Path) -> tuple[str, bool]:
-    """The key in `path`, and whether it was made just now because there was no file."""
+    """The key in `path`, and whether it was created now because the file did not exist."""
     if path.exists():
         return read_key(path), False
     key = new_key()

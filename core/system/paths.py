@@ -1,6 +1,6 @@
-"""Where Draftlight keeps things. `DRAFTLIGHT_HOME` moves all of it, for tests and portable use.
+"""Draftlight's folders. `DRAFTLIGHT_HOME` replaces all of them, for tests and portable use.
 
-Nothing is created here; whoever writes makes the folder first.
+The functions create nothing; writers create the folder first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def data_dir() -> Path:
 
 
 def cache_dir() -> Path:
-    """Files that can be made again, such as machine profiles."""
+    """Files that can be recreated, such as machine profiles."""
     home = _home()
     return home / "cache" if home else _expanded(platformdirs.user_cache_dir(_APP, appauthor=False))
 
@@ -35,30 +35,30 @@ def config_dir() -> Path:
 
 
 def models_dir() -> Path:
-    """One folder a model."""
+    """The folder with one subfolder per model."""
     return data_dir() / "models"
 
 
 def tables_dir() -> Path:
-    """The tables of every tokenizer family."""
+    """The folder of the learned tables."""
     return data_dir() / "tables"
 
 
 def resources_dir() -> Path:
-    """Files that ship with Draftlight, beside the packages in a checkout and in a wheel alike."""
+    """Files that ship with Draftlight, next to the packages in a checkout and in a wheel."""
     return Path(__file__).resolve().parents[2] / "resources"
 
 
 def shown(text: str) -> str:
-    """What somebody gave as a name, fit for a sentence: not too long, nothing that cannot be printed."""
+    """`text` for use in a message: shortened, with unprintable characters escaped."""
     text = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
     return text.encode("utf-8", "replace").decode().replace("\0", "\\0")
 
 
 def given_path(text: str, raising: type[RequestError] = RequestError) -> Path:
-    """The path that somebody gave, its `~` expanded; it need not be there.
+    """The user's path with `~` expanded; it may be missing.
 
-    Raises `raising` if no file can be called so, or if this process may not look there.
+    Raises `raising` if the text is not a valid path or the process has no access.
     """
     try:
         path = Path(text).expanduser()
@@ -69,12 +69,13 @@ def given_path(text: str, raising: type[RequestError] = RequestError) -> Path:
         name = max((len(part.encode("utf-8", "replace")) for part in Path(text).parts), default=0)
         size = f" Its longest part has {name:,} bytes." if error.errno == errno.ENAMETOOLONG else ""
         raise raising(
-            f"“{shown(text)}” cannot be used: {error.strerror}.{size}",
-            "Give the path of a file or folder that this user may read; a name has 255 bytes at most.",
+            f"Cannot use “{shown(text)}”: {error.strerror}.{size}",
+            "Choose a readable file or folder; a name has at most 255 bytes.",
         ) from None
     except (ValueError, RuntimeError) as error:
         raise raising(
-            f"“{shown(text)}” is not a path: {error}.", "Give one without null characters, in valid Unicode."
+            f"“{shown(text)}” is not a valid path: {error}.",
+            "Use a path in valid Unicode without null characters.",
         ) from None
     return path
 
@@ -85,5 +86,5 @@ def _home() -> Path | None:
 
 
 def _expanded(folder: str) -> Path:
-    """Absolute, with `~` as the user's folder; the name of an unknown user stays as it is."""
+    """`folder` as an absolute path with `~` expanded; `~unknown` is left unchanged."""
     return Path(os.path.expanduser(folder)).absolute()

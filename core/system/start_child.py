@@ -1,9 +1,8 @@
-"""The first file of every child process from source: `python -P start_child.py MODULE WORD…`.
+"""Entry script of child processes from source: `python -P start_child.py MODULE WORD…`.
 
-Run by its path, so that neither the current folder nor the folder of this file is on `sys.path`. The
-modules are those of the checkout or installation that this file is part of, whatever else is installed:
-parent and child are always of one version. Its folder comes behind the standard library, whose names it
-must not take.
+Runs by path, so that neither the current folder nor this file's folder is on `sys.path`. The child imports
+the checkout or installation that contains this file, so parent and child have the same version. Its folder
+follows the standard library on the path, so that it cannot shadow standard modules.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import sys
 
 
 def main() -> None:
-    """Run the module that the first argument names, as `python -m` does."""
+    """Runs the module named by the first argument, like `python -m`."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     library = os.path.dirname(os.__file__)
     standard = (library, os.path.join(library, "lib-dynload"))

@@ -8,7 +8,6 @@ continues a sentence that starts with the file's name.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import stat
@@ -130,44 +129,3 @@ def read_file(path: Path, most_bytes: int) -> bytes:
             return file.read(most_bytes)
     finally:
         os.close(descriptor)
-
-
-def write_whole(target: Path, content: bytes, *, keep: Path | None = None) -> None:
-    """Replaces `target` atomically by one rename; the previous file becomes `keep`, if given.
-
-    Raises `OSError`; `target` is then unchanged.
-    """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    moved = False
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            remaining = memoryview(content)
-            while remaining:
-                remaining = remaining[os.write(descriptor, remaining) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        if keep is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.replace(target, keep)
-                moved = True
-        os.replace(temporary, target)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if moved and keep is not None:
-            with contextlib.suppress(OSError):
-                os.replace(keep, target)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the renames durable. Ignored where unsupported: the files are complete in either case."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -27,8 +27,9 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from core.errors import TableError
+from core.system.files import write_atomic
 from core.system.paths import shown
-from core.tables.container import InvalidFileError, read_file, write_whole
+from core.tables.container import InvalidFileError, read_file
 
 _FINGERPRINT = re.compile(r"[0-9a-z]{1,64}")
 PREVIOUS = ".previous"
@@ -177,7 +178,7 @@ class TableFolder:
         """
         target = self.path / name
         try:
-            write_whole(target, content, keep=self.path / f"{name}{PREVIOUS}")
+            write_atomic(target, content, keep=self.path / f"{name}{PREVIOUS}")
         except OSError as error:
             raise TableError(
                 f"{target} could not be saved: {_reason(error)}.",

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from core.drafting.follower_tables import FrozenTable
 from core.errors import TableError
-from core.tables.container import write_whole
+from core.system.files import write_atomic
 
 # About 150 MB while a run is sorted.
 ROWS = 2_000_000
@@ -287,7 +287,7 @@ class CountRuns:
         self._runs.append(run)
         self.mark = mark
         state = _State(self._basis, mark, tuple(each.size for each in self._runs))
-        write_whole(self.folder / _STATE, msgspec.json.encode(state))
+        write_atomic(self.folder / _STATE, msgspec.json.encode(state))
 
     def merged(self) -> Iterator[tuple[Rows, Counts]]:
         """All runs merged, in blocks: ascending rows without repetition. Call it once."""

@@ -27,8 +27,9 @@ from core.drafting.ngram_table import NgramTables
 from core.errors import TableError
 from core.events import Change, TableInfo, TableList, TableMoment, TableStatus
 from core.settings import Settings
+from core.system.files import write_atomic
 from core.system.paths import tables_dir
-from core.tables.container import InvalidFileError, read_file, write_whole
+from core.tables.container import InvalidFileError, read_file
 from core.tables.family import Family, PendingFile, read_table, saved_info
 from core.tables.folder import TableFolder, TableKey
 from core.tables.prebuilt import erase_built, prebuilt_listing
@@ -390,7 +391,7 @@ def _write_export(content: bytes, path: Path, folder: Path | None, *, replace: b
             raise TableError(f"{target} is not a regular file.", "Choose another name.")
         if target.exists() and not replace:
             raise TableError(f"{target} already exists.", "Choose another name, or replace the file.")
-        write_whole(target, content)
+        write_atomic(target, content)
     except (OSError, RuntimeError, ValueError) as error:
         raise TableError(
             f"{path} could not be written: {getattr(error, 'strerror', None) or error}.",

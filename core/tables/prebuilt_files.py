@@ -38,7 +38,8 @@ from core.drafting.gram_table import FULL_SHARE, GramTable, Level
 from core.errors import TableError
 from core.events import ModelInfo
 from core.settings.drafting import Cacheback
-from core.tables.container import Arrays, InvalidFileError, decode, encode, read_file, write_whole
+from core.system.files import write_atomic
+from core.tables.container import Arrays, InvalidFileError, decode, encode, read_file
 from core.tables.table_file import Fingerprint
 
 # The shipped tables are under 3 MB together.
@@ -86,7 +87,7 @@ class LearnedKind(Generic[T]):
         content = encode(self.header(family, family_name, learned_from), arrays)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, content)
+            write_atomic(path, content)
         except OSError as error:
             raise TableError(
                 f"{path} cannot be written: {error}.", "Choose a writable folder with enough space."

@@ -19,8 +19,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from core.errors import ProtocolError, WorkerError
 from core.events import Command, Heartbeat, Shutdown, decode_event, encode
-from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG
-from core.events.heard import BadLine, Heard, WorkerExited, WorkerSilent
+from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG, BadLine, WorkerEvent, WorkerExited, WorkerSilent
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 _LOG_LINES = 200
@@ -44,7 +43,7 @@ class WorkerClient:
         self._command = list(command or worker_command())
         self._silence_s = silence_s
         self._process: asyncio.subprocess.Process | None = None
-        self._heard: asyncio.Queue[Heard] = asyncio.Queue()
+        self._heard: asyncio.Queue[WorkerEvent] = asyncio.Queue()
         self._event_task: asyncio.Task[None] | None = None
         self._stderr_task: asyncio.Task[None] | None = None
         # Since something was heard.
@@ -93,7 +92,7 @@ class WorkerClient:
         except (BrokenPipeError, ConnectionResetError) as error:
             raise WorkerError("The worker is not running.", "Restart it.") from error
 
-    async def events(self) -> AsyncIterator[Heard]:
+    async def events(self) -> AsyncIterator[WorkerEvent]:
         """All that is heard, in order, ending with `WorkerExited`. Iterate once."""
         if self._process is None:
             raise WorkerError("The worker was not started.", "Call start() first.")
@@ -175,7 +174,7 @@ class WorkerClient:
             if self._waits == _WAITS_OF_A_SILENCE:
                 self._heard.put_nowait(WorkerSilent(self._silence_s))
 
-    def _decoded(self, line: bytes) -> Heard:
+    def _decoded(self, line: bytes) -> WorkerEvent:
         try:
             event = decode_event(line)
         except ProtocolError as error:

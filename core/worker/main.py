@@ -64,8 +64,7 @@ from core.settings.cluster import Cluster
 from core.system.clock import TICK_S, Clock
 from core.system.paths import tables_dir
 from core.worker.channel import Channel
-from core.worker.folders_in_use import FoldersInUse
-from core.worker.model_service import ModelService
+from core.worker.model_service import FoldersInUse, ModelService
 
 if TYPE_CHECKING:  # importing it loads numpy, and MLX must be prepared before
     from core.tables.memory import TableResult
@@ -105,7 +104,7 @@ def _wanted_models(command: Command) -> tuple[str, ...]:
 class _Worker:
     def __init__(self, channel: Channel, blas: str) -> None:
         from core.engine.engine import Engine
-        from core.models.runtime.blas_threads import BlasThreads
+        from core.models.runtime.blas import BlasThreads
         from core.models.runtime.memory import machine
         from core.tables.folder import TableFolder
         from core.tables.memory import TableMemory

@@ -6,11 +6,13 @@ must not wait for that, and need no MLX. Commands are carried out in the order t
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import shutil
 import threading
 import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 from core.errors import DraftlightError
 from core.events import (
@@ -31,13 +33,12 @@ from core.events import (
     RemoveModel,
     failure,
 )
-from core.models.library import hub
-from core.models.library.catalogue import Catalogue
-from core.models.library.need import Machine
-from core.models.library.suggested import suggested
+from core.models.library import download as hub
+from core.models.library.catalogue import Catalogue, suggested
+from core.models.library.config import Machine
+from core.models.library.places import find
 from core.system.paths import data_dir, models_dir
 from core.worker.downloads import Downloads
-from core.worker.folders_in_use import FoldersInUse
 
 _COMMANDS = (
     ListModels,
@@ -157,3 +158,53 @@ class ModelService:
             shutil.disk_usage(place).free,
             suggested(self._catalogue.machine),
         )
+
+
+# ---- FoldersInUse: which models' folders must stay: those that are loaded, and those that will be.
+#
+# A model counts from the moment its command was read, before anything of it is loaded, until it was
+# replaced or could not be loaded. `removing()` and `loading()` exclude each other, so that neither begins
+# in the middle of the other. Any thread.
+
+
+class FoldersInUse:
+    """Nothing is in use at first."""
+
+    def __init__(self) -> None:
+        self._disk = threading.Lock()
+        self._lock = threading.Lock()
+        self._loaded: tuple[str, ...] = ()
+        self._coming: Counter[str] = Counter()
+
+    def coming(self, *references: str) -> None:
+        """These models are going to be loaded; `settled` is called once with the same ones."""
+        with self._lock:
+            self._coming.update(references)
+
+    def settled(self, loaded: Sequence[str], *references: str) -> None:
+        """They were loaded, or could not be; `loaded` are the folders that are in memory now."""
+        with self._lock:
+            self._coming.subtract(references)
+            self._coming += Counter()  # drops what is no longer counted
+            self._loaded = tuple(loaded)
+
+    def loading(self) -> None:
+        """Wait for the end of a removal that is under way."""
+        with self._disk:
+            pass
+
+    @contextlib.contextmanager
+    def removing(self) -> Iterator[tuple[str, ...]]:
+        """The folders that must not be removed; nothing begins to be loaded meanwhile."""
+        with self._disk:
+            with self._lock:
+                loaded, coming = self._loaded, tuple(self._coming)
+            yield (*loaded, *(folder for each in coming if (folder := _folder(each))))
+
+
+def _folder(reference: str) -> str:
+    try:
+        found = find(reference)
+    except DraftlightError:
+        return ""
+    return str(found.absolute()) if found else ""

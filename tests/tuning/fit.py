@@ -36,7 +36,7 @@ from core.drafting.ngram_table import NgramTable, TableWriter
 from core.drafting.table_evidence import Learned, Remembered
 from core.rehearsal.streams import Stream, read_streams
 from core.settings.drafting import NgramMod
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 
 # 0.02, 0.05 and 0.1 gave the same speed; a higher value gives better confidences.
 PLAUSIBLE = 0.1

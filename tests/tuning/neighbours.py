@@ -37,7 +37,7 @@ from core.settings import Settings, assign_all
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     from core.engine.engine import Engine
-    from core.models.runtime.blas_threads import BlasThreads
+    from core.models.runtime.blas import BlasThreads
 
 _HELD = "all threads, to compare with"
 _LOOP = "while True: pass"
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
 
     blas = prepare()
     from core.engine.engine import Engine
-    from core.models.runtime.blas_threads import BlasThreads
+    from core.models.runtime.blas import BlasThreads
 
     threads = BlasThreads()
     if threads.why_steady:

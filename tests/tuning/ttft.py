@@ -181,6 +181,6 @@ def _folder(reference: str) -> str:
     from core.models.runtime.runtime import prepare
 
     prepare()
-    from core.models.starter import STARTER, ensure_starter
+    from core.models.library.starter import STARTER, ensure_starter
 
     return str(ensure_starter()) if reference == STARTER else absolute_reference(reference)

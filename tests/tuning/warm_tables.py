@@ -40,7 +40,7 @@ from core.bench.runs import use_tried
 from core.errors import RequestError
 from core.events import Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 from core.tables.folder import TableFolder
 from core.tables.memory import TableMemory
 

@@ -21,7 +21,7 @@ from app.session.worker.trouble import Until
 from app.store.preferences import PreferencesFile
 from core.events import Message
 from core.settings import Settings, assign, permitted
-from core.settings.seeds import drawn, drawn_again
+from core.settings.request import drawn, drawn_again
 
 
 class AskController(QObject):

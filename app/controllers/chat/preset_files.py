@@ -19,9 +19,9 @@ from app.session.chats.presets import Preset
 from app.store import strings as store_strings
 from app.store.files.file_name import file_name
 from app.store.files.preset_file import from_json, to_json
-from app.store.files.replacing import replacing
 from app.store.recovery.faults import StoreError, TransferError
 from core.errors import RequestError
+from core.system.files import replacing
 
 # Of a few settings and a system prompt; what is far longer is something else.
 _LONGEST_BYTES = 4 * 2**20

@@ -29,9 +29,9 @@ from app.store import strings as store_strings
 from app.store.files.file_name import file_name
 from app.store.files.json_file import from_json, pieces
 from app.store.files.markdown_file import from_markdown, to_markdown
-from app.store.files.replacing import replacing
 from app.store.recovery.faults import StoreError, TransferError
 from core.errors import RequestError
+from core.system.files import replacing
 
 
 class Transfer(QObject):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from core.events import MachinesChecked, ModelEntry
-from core.events.catalogue import Fit, fit_of
+from core.events.models import Fit, fit_of
 
 # Of a context with which a model is still of use, as the check of the machines takes it.
 _CONTEXT_TOKENS = 2048

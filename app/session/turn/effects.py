@@ -19,7 +19,7 @@ from core.events import (
     ReadingMap,
     Token,
 )
-from core.events.heard import WorkerExited
+from core.events.codec import WorkerExited
 
 
 class Send(Struct, frozen=True):

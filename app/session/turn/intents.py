@@ -12,12 +12,10 @@ from core.events import (
     Message,
     StandStill,
 )
-from core.events.catalogue import CatalogueCommand
 from core.events.cluster import ClusterCommand
-from core.events.embedding import EmbeddingCommand
-from core.events.rehearsal import RehearsalCommand
+from core.events.idle import EmbeddingCommand, RehearsalCommand, TitleCommand
+from core.events.models import CatalogueCommand
 from core.events.tables import TableCommand
-from core.events.title import TitleCommand
 from core.settings import Settings
 from core.settings.cluster import Cluster
 

@@ -12,8 +12,8 @@ from typing import Any, get_args
 from app.session.turn.effects import Effect, ModelsFailed, TablesFailed
 from app.session.turn.intents import IdleCommand
 from core.events import Failed
-from core.events.catalogue import CatalogueCommand
 from core.events.cluster import ClusterCommand
+from core.events.models import CatalogueCommand
 
 
 def _names(commands: Any) -> list[str]:

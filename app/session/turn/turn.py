@@ -102,14 +102,14 @@ from core.events import (
     TokenCount,
     UnloadModel,
 )
-from core.events.heard import BadLine, Heard, WorkerExited, WorkerSilent
+from core.events.codec import BadLine, WorkerEvent, WorkerExited, WorkerSilent
 
 # A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
 # that has not moved for a minute while it should be answering is stuck.
 STUCK_S = 60.0
 
 
-Input = Heard | Intent
+Input = WorkerEvent | Intent
 
 
 # Each rule takes the type of input that it is filed under in RULES.

@@ -23,8 +23,8 @@ from core.events import (
     ModelList,
     ModelsFound,
 )
-from core.events.catalogue import CatalogueEvent
 from core.events.cluster import ClusterEvent
+from core.events.models import CatalogueEvent
 
 
 class ModelsState(Struct, frozen=True):

@@ -20,7 +20,7 @@ from core.events import (
     TableList,
     TableStatus,
 )
-from core.events.rehearsal import RehearsalEvent
+from core.events.idle import RehearsalEvent
 from core.events.tables import TableEvent
 
 

@@ -20,7 +20,7 @@ from app.theme.zoom import area_of, design_px, painter_on, px_size, ratio_of, wi
 from app.windows.race import strings
 from core.events import Attachment, Message
 from core.settings.declaration import find
-from core.settings.sampling import Sampling
+from core.settings.request import Sampling
 
 _HEAD_PX = 40
 _RADIUS_PX = 10

@@ -29,7 +29,7 @@ from core.bench.quality.tasks import TASKS, task
 from core.bench.quality.trial import Trial
 from core.errors import RequestError
 from core.settings import Settings, assign
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which `run` must prepare first
     from core.bench.quality.probes import Probe

@@ -1,8 +1,8 @@
-"""Catalogue: every model on this machine, and what may be done with the list.
+"""Catalogue: the models on this machine, and suggestions for downloads.
 
-It reads configs and headers, never weights, and takes no lock, so it may be asked from any thread
-while a model runs. Importing takes a folder as it is: models are large, other programs use them,
-and what Draftlight did not put on the disk it never erases.
+Reads configs and headers, never weights, and takes no lock, so any thread may use it while a model runs.
+Importing adds a folder to a list without copying: models are large and shared with other programs. Files that
+Draftlight did not write are never erased.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from core.errors import ModelError
 from core.events import ModelEntry
 from core.models.folder import check, describe, disk_bytes
 from core.models.library import places
-from core.models.library.model_types import is_supported
-from core.models.library.naming import family_label
-from core.models.library.need import Machine
-from core.models.starter import NAME, STARTER, packed_file, starter_folder
+from core.models.library.config import Machine, is_supported, need_of
+from core.models.library.places import family_label
+from core.models.library.starter import NAME, STARTER, packed_file, starter_folder
 from core.system.paths import given_path, models_dir
 
 
@@ -34,7 +34,7 @@ class Catalogue:
 
     @property
     def machine(self) -> Machine:
-        """What models have to fit into."""
+        """The machine that models must fit."""
         return self._machine
 
     def entries(self) -> tuple[ModelEntry, ...]:
@@ -49,7 +49,7 @@ class Catalogue:
         )
 
     def entry(self, reference: str) -> ModelEntry:
-        """The one that is called so: by reference, folder or name. Raises `ModelError`."""
+        """The entry with this reference, folder or name. Raises `ModelError`."""
         entries = self.entries()
         path = str(given_path(reference, ModelError).absolute())
         for matches in (
@@ -62,10 +62,7 @@ class Catalogue:
         raise ModelError(f"There is no model “{reference}” on this machine.", f"Choose one of {known}.")
 
     def take(self, path: str) -> ModelEntry:
-        """Import the folder at `path`. Raises `ModelError` with what is wrong with it.
-
-        A model that is too large is taken all the same: listed, it says so itself.
-        """
+        """Imports the folder at `path`, also if the model is too large. Raises `ModelError` if invalid."""
         folder = given_path(path, ModelError).absolute()
         if folder.is_file():
             folder = _folder_of(folder)
@@ -78,9 +75,9 @@ class Catalogue:
         return self.entry(str(folder))
 
     def remove(self, reference: str, in_use: Sequence[str] = ()) -> tuple[ModelEntry, int]:
-        """Erase the model, or forget it if it was imported; the bytes that became free.
+        """Erases the model, or unlists it if it was imported. Returns its entry and the freed bytes.
 
-        `in_use` are the folders of loaded models. Raises `ModelError`.
+        `in_use`: folders of loaded models. Raises `ModelError`.
         """
         entry = self.entry(reference)
         folder = Path(entry.path)
@@ -96,7 +93,7 @@ class Catalogue:
             places.forget(folder)
             return entry, 0
         freed = disk_bytes(folder)
-        # In the hub's cache the files are links; what they lead to belongs to the repository's folder.
+        # In the hub's cache the files are links to blobs in the repository's folder.
         whole = folder.parent.parent if entry.source == "hub-cache" else folder
         try:
             shutil.rmtree(whole)
@@ -126,7 +123,7 @@ class Catalogue:
 
 
 def _by_hand() -> list[Path]:
-    """Folders among the models that nobody downloaded or imported."""
+    """Model folders that were copied into the models' folder manually."""
     place = models_dir()
     return [
         each
@@ -136,7 +133,7 @@ def _by_hand() -> list[Path]:
 
 
 def _is_ours(snapshot: Path) -> bool:
-    """The hub's cache holds models of many kinds; those of other kinds are nobody's fault."""
+    """Whether MLX supports the model; the hub's cache holds others, too."""
     entry = snapshot / "config.json"
     try:
         return is_supported(str(json.loads(entry.read_text(encoding="utf-8"))["model_type"]))
@@ -152,9 +149,77 @@ def _packed() -> Path | None:
 
 
 def _folder_of(file: Path) -> Path:
-    """A file of a model folder stands for the folder; other files are refused by what they are."""
+    """The model folder of one of its files. Raises `ModelError` for other files."""
     if file.suffix in (".json", ".safetensors"):
         return file.parent
     raise ModelError(
         f"{file} is not a model folder.", "Choose a folder with config.json and model*.safetensors."
+    )
+
+
+# ---- Suggested: a few models that are worth downloading, with what each would need of this machine.
+#
+# One tokenizer family in many sizes, so that the smallest drafts for all others. Shapes are those of
+# the models' own configs; sizes on the disk are worked out from them (4 bits in groups of 64 take 4.5
+# bits a parameter), so they are near and not exact. Nothing here asks the hub.
+
+
+_BITS_A_PARAMETER = 4.5
+_CONTEXT_TOKENS = 40_960
+
+
+class _Shape(Struct, frozen=True):
+    """One size of Qwen3. `parameters` in millions."""
+
+    name: str
+    parameters: int
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    inner: int
+
+
+_QWEN3 = (
+    _Shape("0.6B", 596, 28, 1024, 16, 8, 3072),
+    _Shape("1.7B", 1_721, 28, 2048, 16, 8, 6144),
+    _Shape("4B", 4_022, 36, 2560, 32, 8, 9728),
+    _Shape("8B", 8_191, 36, 4096, 32, 8, 12288),
+    _Shape("14B", 14_768, 40, 5120, 40, 8, 17408),
+    _Shape("30B-A3B", 30_532, 48, 2048, 32, 4, 6144),
+    _Shape("32B", 32_762, 64, 5120, 64, 8, 25600),
+)
+
+
+def suggested(machine: Machine) -> tuple[ModelEntry, ...]:
+    """Suggested models by size. `reference` is the hub name; the path is empty."""
+    return tuple(_entry(shape, machine) for shape in _QWEN3)
+
+
+def _entry(shape: _Shape, machine: Machine) -> ModelEntry:
+    config = {
+        "num_hidden_layers": shape.layers,
+        "hidden_size": shape.hidden,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_dim": 128,
+        "intermediate_size": shape.inner,
+    }
+    parameters = shape.parameters * 1_000_000
+    size_bytes = int(parameters * _BITS_A_PARAMETER / 8)
+    return ModelEntry(
+        f"mlx-community/Qwen3-{shape.name}-4bit",
+        f"Qwen3 {shape.name.replace('-', ' ')}",
+        "download",
+        "",
+        "qwen3_moe" if "A3B" in shape.name else "qwen3",
+        family_name="Qwen3",
+        parameters=parameters,
+        disk_bytes=size_bytes,
+        bits=4,
+        group_size=64,
+        dtype="bfloat16",
+        context_tokens=_CONTEXT_TOKENS,
+        layers=shape.layers,
+        need=need_of(config, parameters, size_bytes, machine),
     )

@@ -1,10 +1,9 @@
-"""Download: one model from the hub into the data directory, which may stop and go on at any time.
+"""Resumable downloads from the hub into the data directory, and the hub's API.
 
-While it is under way its files lie in a staging folder beside the models, each as `name.part`
-until its size and hash are right, with a note of which files at which commit belong to it. So what
-arrived outlives a pause, a cut connection, and the end of the process; and a folder among the
-models is always whole. Small files come first: a model of a type that cannot be loaded is refused
-before its weights are fetched.
+Files are downloaded to a staging folder next to the models, as `name.part` until size and hash are verified,
+with a record of the commit and its files. Partial downloads therefore survive a pause, a lost connection and
+the end of the process, and a folder among the models is always complete. Small files come first, so that an
+unsupported model is refused before its weights are downloaded.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +25,29 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from core.errors import DownloadError, ModelError
-from core.events import DownloadProgress
+from core.events import DownloadProgress, HubModel
 from core.models.folder import check, gigabytes
-from core.models.library.hub import CutOff, RemoteFile, RemoteModel, file_stream, look_up
-from core.models.library.model_types import is_supported
-from core.models.library.naming import folder_name, hub_name, is_hub_name
-from core.models.library.places import download_folder
+from core.models.library.config import is_supported
+from core.models.library.places import download_folder, folder_name, hub_name, is_hub_name
+from core.models.runtime.runtime import hush_hub
+from core.system.files import write_atomic
 from core.system.paths import models_dir, shown
 
 _STAGING = ".downloads"
 _NOTE = "draftlight-download.json"
 _ATTEMPTS = 5
 _LONGEST_WAIT_S = 8.0
-# Left free for everything else on the disk.
+# Free space to leave on the disk.
 _SPARE_BYTES = 200_000_000
 _PIECE_BYTES = 1 << 20
-# Between two reports, and the interval that the speed is a mean of.
+# Interval of reports, and averaging window of the speed.
 _EVERY_S = 0.25
 _WINDOW_S = 4.0
-Heard = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
 class Unfinished(Struct, frozen=True):
-    """A download that has begun: what arrived of it, and how much it is altogether."""
+    """A partial download: bytes on disk and in total."""
 
     model: str
     done_bytes: int
@@ -56,16 +55,16 @@ class Unfinished(Struct, frozen=True):
 
 
 class Download:
-    """`run()` until it returns or raises. `heard(done_bytes, total_bytes)` is called for each piece.
+    """Call `run()`. `heard(done_bytes, total_bytes)` is called for each piece.
 
-    A cut-off connection is taken up again up to `attempts` times in a row, after waits that double.
-    One thread; another process may end this one at any moment.
+    A lost connection is retried up to `attempts` times in a row, with doubled waits. Single thread; the
+    process may be killed at any time.
     """
 
     def __init__(
         self,
         model: str,
-        heard: Heard = lambda done, total: None,
+        heard: OnProgress = lambda done, total: None,
         *,
         attempts: int = _ATTEMPTS,
         wait: Callable[[float], None] = time.sleep,
@@ -77,18 +76,18 @@ class Download:
         self._folder = staging_folder(model)
 
     def run(self) -> Path:
-        """The finished model's folder.
+        """Downloads the model and returns its folder.
 
-        Raises `ModelError` if there is no such model or MLX cannot load it, `DownloadError` if it
-        cannot be finished now; what arrived is kept then.
+        Raises `ModelError` if the model does not exist or MLX cannot load it, `DownloadError` if the download
+        cannot be completed now; partial files are kept.
         """
         try:
             with _locked(self._model):
                 return self._run()
         except OSError as error:
             raise DownloadError(
-                f"“{self._model}” could not be written to {self._folder}: {error}.",
-                "Free some space or make the folder writable, then go on.",
+                f"Cannot write “{self._model}” to {self._folder}: {error}.",
+                "Free some space or make the folder writable, then resume.",
             ) from error
 
     def _run(self) -> Path:
@@ -106,7 +105,7 @@ class Download:
         return self._finish()
 
     def _finished(self) -> Path | None:
-        """The folder of an earlier download that is whole. A damaged one is fetched again."""
+        """The folder of an earlier complete download; None if there is none or it is damaged."""
         folder = download_folder(self._model)
         remote = _noted(folder)
         if remote is None or _arrived(folder, remote) < remote.total_bytes:
@@ -121,9 +120,7 @@ class Download:
     def _begin(self) -> RemoteModel:
         remote = look_up(self._model)
         self._folder.mkdir(parents=True, exist_ok=True)
-        fresh = self._folder / f"{_NOTE}.new"
-        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(remote)))
-        os.replace(fresh, self._folder / _NOTE)
+        write_atomic(self._folder / _NOTE, msgspec.json.format(msgspec.json.encode(remote)))
         return remote
 
     def _check_space(self, remote: RemoteModel) -> None:
@@ -133,17 +130,17 @@ class Download:
             raise DownloadError(
                 f"“{self._model}” needs {gigabytes(missing)} GB more, and {gigabytes(free)} GB are free on"
                 f" the disk of {self._folder.parent.parent}.",
-                "Free some space, then go on.",
+                "Free some space, then resume.",
             )
 
     def _check_type(self) -> None:
-        """Before the large files; `check` says the rest at the end."""
+        """Checks the model type before the large files; `check` follows at the end."""
         try:
             config = json.loads((self._folder / "config.json").read_text(encoding="utf-8"))
             kind = str(config["model_type"])
         except (ValueError, KeyError, TypeError) as error:
             raise ModelError(
-                f"The config.json of “{self._model}” names no model_type.", "Choose another."
+                f"The config.json of “{self._model}” has no model_type.", "Choose another model."
             ) from error
         if not is_supported(kind):
             raise ModelError(
@@ -151,7 +148,7 @@ class Download:
             )
 
     def _fetch(self, remote: RemoteModel, file: RemoteFile) -> None:
-        """One file, whole and right, or an exception."""
+        """Downloads one file and verifies it."""
         target, part = self._folder / file.name, self._folder / f"{file.name}.part"
         if target.is_file():
             self._tell(remote)
@@ -164,13 +161,13 @@ class Download:
             if last:
                 raise DownloadError(
                     f"{file.name} of “{self._model}” does not match its checksum and was removed.",
-                    "Go on to fetch it once more. If it happens again, the hub's copy is damaged.",
+                    "Resume to download it again. If this happens again, the hub's copy is damaged.",
                 )
         os.replace(part, target)
         self._tell(remote)
 
     def _stream_all(self, remote: RemoteModel, file: RemoteFile, part: Path) -> str:
-        """Fetch what is missing of `part`; the hash of all of it, empty if none is known to compare."""
+        """Downloads the missing part of `part`. Returns the hash of the file, empty if none is published."""
         failures, wait_s = 0, 1.0
         with part.open("ab", buffering=0) as out:
             have = out.tell()
@@ -195,8 +192,8 @@ class Download:
                     failures += 1
                     if failures >= self._attempts:
                         raise DownloadError(
-                            f"The download of “{self._model}” was cut off ({error}).",
-                            "What arrived is kept; go on when the connection is back.",
+                            f"The download of “{self._model}” was interrupted ({error}).",
+                            "Partial files are kept; resume when the connection is back.",
                         ) from error
                     self._wait(wait_s)
                     wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
@@ -285,7 +282,7 @@ def _arrived(folder: Path, remote: RemoteModel) -> int:
 
 
 def _digest_of(file: RemoteFile, part: Path) -> Any:
-    """A hash that has taken in what is there of `part`: SHA-256, or Git's of a blob."""
+    """Hash of the existing content of `part`: SHA-256, or Git's blob hash."""
     if file.sha256 or not file.git_oid:
         digest = hashlib.sha256()
     else:
@@ -332,3 +329,223 @@ class Meter:
         speed = max(0, done_bytes - before) / (now - since_s) if now > since_s else 0.0
         left_s = (total_bytes - done_bytes) / speed if speed > 0 else None
         return DownloadProgress(self._model, "running", done_bytes, total_bytes, speed, left_s)
+
+
+# ---- Hub: what a hub says of a model, and its files as streams. The hub client's own words end here.
+#
+# huggingface_hub gives the address (HF_ENDPOINT), the login and the errors. Its download functions are
+# not used: since 2.0 they write to a file of a random name and remove it when they are interrupted
+# (`_download_to_tmp_and_move`), so a download that is paused or cut off begins again. Delete
+# `file_stream` when they resume.
+
+
+# What MLX and the tokenizers read; all of it lies in the repository's root.
+_WANTED_ENDINGS = (".json", ".txt", ".jinja", ".tiktoken")
+_WANTED_NAMES = ("tokenizer.model",)
+_TIMEOUT_S = 20.0
+_MOST_FOUND = 20
+
+
+class CutOff(Exception):
+    """The connection failed or ended early; trying again may help."""
+
+
+class RemoteFile(Struct, frozen=True):
+    """One file. `sha256` is known of large files, `git_oid` (Git's blob hash, SHA-1) of small ones."""
+
+    name: str
+    size_bytes: int
+    sha256: str = ""
+    git_oid: str = ""
+
+
+class _Found(Struct):
+    """What the hub lists; everything else of it is left out."""
+
+    id: str
+    downloads: int = 0
+    gated: bool | str = False
+
+
+class RemoteModel(Struct, frozen=True):
+    """The files of `model` that are worth having, as they were at `commit`."""
+
+    model: str
+    commit: str
+    files: tuple[RemoteFile, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all files."""
+        return sum(file.size_bytes for file in self.files)
+
+
+def endpoint() -> str:
+    """The hub's address."""
+    from huggingface_hub import constants
+
+    return (os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).rstrip("/")
+
+
+def look_up(model: str) -> RemoteModel:
+    """Which files `model` has. Raises `ModelError` if there is none, or none that MLX can load."""
+    if not is_hub_name(model):
+        raise ModelError(
+            f"“{model}” is not a hub name.", "Write owner/name, like mlx-community/Qwen3-4B-4bit."
+        )
+    hush_hub()
+    from huggingface_hub import HfApi
+
+    with _in_our_words(model):
+        info = HfApi(endpoint=endpoint()).model_info(model, files_metadata=True, timeout=_TIMEOUT_S)
+    names = [sibling.rfilename for sibling in info.siblings or ()]
+    files = tuple(
+        RemoteFile(
+            sibling.rfilename,
+            int((sibling.lfs.size if sibling.lfs else sibling.size) or 0),
+            sibling.lfs.sha256 if sibling.lfs else "",
+            "" if sibling.lfs else str(sibling.blob_id or ""),
+        )
+        for sibling in info.siblings or ()
+        if _is_wanted(sibling.rfilename)
+    )
+    if not any(_is_weights(file.name) for file in files):
+        others = sorted(
+            {name.rpartition(".")[2] for name in names if name.endswith((".gguf", ".bin", ".pt", ".npz"))}
+        )
+        held = f"; its weights are .{' and .'.join(others)} files" if others else ""
+        raise ModelError(
+            f"“{model}” holds no model*.safetensors{held}.",
+            "Choose a version for MLX; mlx-community has many.",
+        )
+    if "config.json" not in names:
+        raise ModelError(f"“{model}” holds no config.json.", "Choose a version for MLX.")
+    return RemoteModel(model, str(info.sha or "main"), files)
+
+
+def search(text: str) -> tuple[HubModel, ...]:
+    """Models for MLX whose names contain `text`, most downloaded first. Raises `ModelError`.
+
+    Asked for directly: the client's own listing waits without end for a hub that does not answer.
+    """
+    hush_hub()
+    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+    wanted: dict[str, str | int] = {
+        "search": text,
+        "filter": "mlx",
+        "sort": "downloads",
+        "limit": _MOST_FOUND,
+    }
+    with _in_our_words(text):
+        response = get_session().get(
+            f"{endpoint()}/api/models", params=wanted, headers=build_hf_headers(), timeout=_TIMEOUT_S
+        )
+        hf_raise_for_status(response)
+        found = msgspec.convert(response.json(), list[_Found])
+    return tuple(
+        HubModel(each.id, each.downloads, bool(each.gated)) for each in found if is_hub_name(each.id)
+    )
+
+
+@contextmanager
+def file_stream(remote: RemoteModel, file: RemoteFile, start: int) -> Iterator[tuple[int, Iterator[bytes]]]:
+    """The bytes of `file` from `start` on, with where they really start: 0 if the hub gives only all.
+
+    Raises `DownloadError` if the hub refuses, `CutOff` if the connection fails, also while reading.
+    """
+    hush_hub()
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+    url = hf_hub_url(remote.model, file.name, revision=remote.commit, endpoint=endpoint())
+    # A compressed body could not be taken up in its middle.
+    headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
+    if start:
+        headers["Range"] = f"bytes={start}-"
+    with ExitStack() as stack:
+        try:
+            response = stack.enter_context(
+                get_session().stream("GET", url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=True)
+            )
+        except Exception as error:  # the transport's own kinds, which change with the client's version
+            raise CutOff(_first_line(error)) from error
+        if response.status_code >= 500:
+            raise CutOff(f"the hub answered with status {response.status_code}")
+        with _in_our_words(remote.model):
+            hf_raise_for_status(response)
+        yield _first_byte(response) if start else 0, _pieces(response)
+
+
+def _pieces(response: Any) -> Iterator[bytes]:
+    try:
+        yield from response.iter_bytes()
+    except Exception as error:  # as above
+        raise CutOff(_first_line(error)) from error
+
+
+def _first_byte(response: Any) -> int:
+    """Where a partial answer begins, from its Content-Range; 0 for a whole one."""
+    if response.status_code != 206:
+        return 0
+    told = str(response.headers.get("Content-Range", "")).removeprefix("bytes ").partition("-")[0]
+    return int(told) if told.isdigit() else 0
+
+
+def _is_wanted(name: str) -> bool:
+    if "/" in name or "\\" in name or name.startswith("."):
+        return False
+    return _is_weights(name) or name.endswith(_WANTED_ENDINGS) or name in _WANTED_NAMES
+
+
+def _is_weights(name: str) -> bool:
+    return name.startswith("model") and name.endswith(".safetensors") and "/" not in name
+
+
+@contextmanager
+def _in_our_words(what: str) -> Iterator[None]:
+    """The client's errors as ours; each says what can be done."""
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    try:
+        yield
+    except GatedRepoError as error:
+        raise DownloadError(
+            f"“{what}” is only for people who agreed to its terms.",
+            f"Agree at {endpoint()}/{what} and log in with: hf auth login",
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise DownloadError(
+            f"There is no model “{what}” on the hub, or it is private.",
+            "Check the name; for a private model log in with: hf auth login",
+        ) from error
+    except HFValidationError as error:
+        raise ModelError(f"“{what}” is not a hub name.", "Write owner/name.") from error
+    except OfflineModeIsEnabled as error:
+        raise DownloadError(
+            f"“{what}” could not be downloaded: HF_HUB_OFFLINE is set.", "Unset it to use the hub."
+        ) from error
+    except HfHubHTTPError as error:
+        status = getattr(error.response, "status_code", "")
+        raise DownloadError(
+            f"“{what}” could not be downloaded: the hub answered with status {status}.", "Try again later."
+        ) from error
+    except ModelError:
+        raise
+    except Exception as error:  # the transport's own kinds, which change with the client's version
+        raise DownloadError(
+            f"“{what}” could not be downloaded: the hub at {endpoint()} cannot be reached"
+            f" ({_first_line(error)}).",
+            "Check the connection and try again.",
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")

@@ -1,19 +1,20 @@
-"""Places: where models lie on this machine, and which folder a reference means.
+"""Folders and names of models.
 
-A reference is `starter`, a folder, or a hub name (owner/name). Downloads lie under the data
-directory, one folder a model; imported folders stay where they are and are remembered in a list;
-the hub's own cache, which other programs fill, is read and may be used as it is.
+A model reference is `starter`, a folder, or a hub name (owner/name). Downloads are stored in the data
+directory, one folder per model; imported folders are kept in a list; the hub's cache, which other programs
+fill, is read in place. Hub names (`owner/name`) become folder names (`owner--name`), as in the hub's cache.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from core.errors import ModelError
-from core.models.library.naming import folder_name, hub_name, is_hub_name
+from core.system.files import write_atomic
 from core.system.paths import given_path, models_dir
 
 _IMPORTED = "imported.json"
@@ -21,7 +22,7 @@ _SNAPSHOT_PREFIX = "models--"
 
 
 def download_folder(model: str) -> Path:
-    """Where the hub model `model` is, once it is downloaded."""
+    """Folder of the downloaded hub model `model`."""
     return models_dir() / folder_name(model)
 
 
@@ -33,14 +34,14 @@ def downloaded() -> Iterator[tuple[str, Path]]:
 
 
 def hub_cache() -> Path:
-    """The hub client's cache, also where its environment variables move it."""
+    """The hub client's cache, which its environment variables can move."""
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE)
 
 
 def cached() -> Iterator[tuple[str, Path]]:
-    """Hub names in the hub's cache, each with the snapshot that its main branch last was."""
+    """Hub names in the hub's cache, each with the latest snapshot of its main branch."""
     for folder in _folders(hub_cache()):
         name = hub_name(folder.name.removeprefix(_SNAPSHOT_PREFIX))
         if folder.name.startswith(_SNAPSHOT_PREFIX) and name and (snapshot := _snapshot(folder)):
@@ -48,7 +49,7 @@ def cached() -> Iterator[tuple[str, Path]]:
 
 
 def imported() -> tuple[Path, ...]:
-    """The folders that were imported, also those that are gone by now."""
+    """The imported folders, which may no longer exist."""
     try:
         listed = json.loads((models_dir() / _IMPORTED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -57,20 +58,20 @@ def imported() -> tuple[Path, ...]:
 
 
 def remember(folder: Path) -> None:
-    """Put `folder` on the list of imported ones. Raises `ModelError` if the list cannot be written."""
+    """Adds `folder` to the imported ones. Raises `ModelError` if the list cannot be written."""
     if folder not in imported():
         _write((*imported(), folder))
 
 
 def forget(folder: Path) -> None:
-    """Take `folder` off the list. Raises `ModelError` if the list cannot be written."""
+    """Removes `folder` from the list. Raises `ModelError` if the list cannot be written."""
     _write(tuple(each for each in imported() if each != folder))
 
 
 def find(reference: str) -> Path | None:
-    """The folder of a path or hub name, if it is on this machine; downloads before the hub's cache.
+    """The folder of a path or hub name on this machine; downloads before the hub's cache.
 
-    Raises `ModelError` for what cannot be a path.
+    Raises `ModelError` for an invalid path.
     """
     path = given_path(reference, ModelError)
     if path.is_dir():
@@ -79,7 +80,7 @@ def find(reference: str) -> Path | None:
         return None
     if (folder := download_folder(reference)).is_dir():
         return folder
-    # A snapshot without a config is what is left of somebody's broken download.
+    # A snapshot without a config is an incomplete download of another program.
     return next(
         (each for name, each in cached() if name == reference and (each / "config.json").is_file()), None
     )
@@ -103,12 +104,69 @@ def _folders(place: Path) -> list[Path]:
 
 def _write(folders: tuple[Path, ...]) -> None:
     path = models_dir() / _IMPORTED
-    fresh = path.with_name(f"{_IMPORTED}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(json.dumps([str(folder) for folder in folders], indent=1), encoding="utf-8")
-        os.replace(fresh, path)
+        write_atomic(path, json.dumps([str(folder) for folder in folders], indent=1).encode())
     except OSError as error:
         raise ModelError(
             f"{path} cannot be written: {error}.", "Free some space, or make it writable."
         ) from error
+
+
+# ---- names
+
+
+_HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$")
+# Suffixes for the format of weights, which the window shows separately.
+_STORED = re.compile(r"(mlx|\d+bit|[qf]\d+\w*|bf16|fp\d+|int\d+|mxfp\d+|nvfp\d+|dwq\d*)", re.IGNORECASE)
+# Differences between members of a family: size, version by month, kind of training.
+_MEMBER = re.compile(r"(a?\d+(\.\d+)?[bm]|\d{4}|e\d+b|instruct|chat|base|it|thinking)", re.IGNORECASE)
+
+
+def is_hub_name(text: str) -> bool:
+    """Whether `text` has the form owner/name."""
+    return _HUB_NAME.fullmatch(text) is not None and ".." not in text and "--" not in text
+
+
+def folder_name(hub_name: str) -> str:
+    """`owner/name` → `owner--name`."""
+    return hub_name.replace("/", "--")
+
+
+def hub_name(folder_name: str) -> str:
+    """`owner--name` → `owner/name`; empty for other names."""
+    name = folder_name.replace("--", "/", 1)
+    return name if is_hub_name(name) else ""
+
+
+def base_name(folder: Path) -> str:
+    """The model's name without its owner, also for a snapshot in the hub's cache."""
+    name = folder.name
+    if folder.parent.name == "snapshots":
+        name = folder.parent.parent.name.removeprefix("models--")
+    found = hub_name(name)
+    return found.partition("/")[2] if found else name
+
+
+def display_name(folder: Path, config: dict[str, Any]) -> str:
+    """`Qwen3-14B-4bit` → “Qwen3 14B”; `draftlight_name` in the config has precedence."""
+    if config.get("draftlight_name"):
+        return str(config["draftlight_name"])
+    return readable(base_name(folder))
+
+
+def readable(name: str) -> str:
+    """`name` with spaces for hyphens and without suffixes for the weights' format."""
+    words = [word for word in name.split("-") if word]
+    while len(words) > 1 and _STORED.fullmatch(words[-1]):
+        words.pop()
+    return " ".join(words) or name
+
+
+def family_label(names: Iterable[str]) -> str:
+    """Display name of a tokenizer family with these members: the shortest of their common parts."""
+    labels = []
+    for name in names:
+        words = [word for word in name.split() if not _MEMBER.fullmatch(word)]
+        labels.append(" ".join(words) or name)
+    return min(labels, key=lambda label: (len(label), label), default="")

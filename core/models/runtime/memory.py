@@ -1,4 +1,4 @@
-"""What the process uses of the machine's memory, and how much it may."""
+"""Memory used by the process, and its limit. A module of its own, because it imports mlx at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import mlx.core as mx
 
-from core.models.library.need import Machine
+from core.models.library.config import Machine
 
 
 def used_bytes() -> int:
@@ -30,11 +30,11 @@ def limit_bytes() -> int:
 
 
 def machine() -> Machine:
-    """What models have to fit into here."""
+    """The machine that models must fit."""
     return Machine(limit_bytes(), mx.default_device() == mx.cpu)
 
 
 def is_exhausted(error: BaseException) -> bool:
-    """Whether this is MLX or Python running out of memory; MLX says so only in its message."""
+    """Whether `error` means that MLX or Python ran out of memory; MLX reports it only in the message."""
     text = str(error).lower()
     return isinstance(error, MemoryError) or "malloc" in text or "out of memory" in text

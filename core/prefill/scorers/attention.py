@@ -23,7 +23,7 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.base import scaled_dot_product_attention
 
-from core.kv.entries import kind_of
+from core.kv.mlx_lm_caches import kind_of
 
 _DOOR = "scaled_dot_product_attention"
 _SIGNATURE = inspect.signature(scaled_dot_product_attention)

@@ -27,7 +27,7 @@ from core.events import (
     ModelUnloaded,
     TokenCount,
 )
-from core.events.heard import Heard, WorkerExited
+from core.events.codec import WorkerEvent, WorkerExited
 
 # `starting`: a model will be there; `empty`: nobody loads one.
 GateState = Literal["starting", "ready", "empty"]
@@ -85,7 +85,7 @@ class WorkerGate:
 
     # ---- for the owner of the worker
 
-    def hear(self, heard: Heard) -> bool:
+    def hear(self, heard: WorkerEvent) -> bool:
         """Take what was heard of the worker. Returns whether it was for one of the requests here."""
         match heard:
             case WorkerExited():
@@ -127,7 +127,7 @@ class WorkerGate:
         self._open[request] = hear
         self._send(command)
 
-    def _pass_on(self, heard: Heard) -> bool:
+    def _pass_on(self, heard: WorkerEvent) -> bool:
         request = getattr(heard, "request", "")
         hear = self._open.get(request)
         if hear is None:

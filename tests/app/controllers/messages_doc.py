@@ -56,7 +56,7 @@ def markdown() -> str:
     heard = {kind: rule for kind, rule in RULES.items() if kind not in INTENTS}
     wanted = {kind: rule for kind, rule in RULES.items() if kind in INTENTS}
     lines = [_HEAD]
-    for title, rules in (("Heard from the worker", heard), ("Wanted by a person", wanted)):
+    for title, rules in (("WorkerEvent from the worker", heard), ("Wanted by a person", wanted)):
         lines += [f"\n## {title}\n", "| message | phases | rule |", "|---|---|---|"]
         lines += [
             f"| `{kind.__name__}` | {_phases(phases)} | `{rule.__name__}` |"

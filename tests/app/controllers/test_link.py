@@ -15,18 +15,18 @@ import pytest
 from app.controllers.link import WorkerLink
 from app.session.turn.intents import SpawnFailed
 from core.events import Generate, Heartbeat, Hello, LoadModel, Message, ModelLoaded, Token
-from core.events.heard import Heard, WorkerExited, WorkerSilent
+from core.events.codec import WorkerEvent, WorkerExited, WorkerSilent
 from core.worker.client import WorkerClient
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
-Scene = Callable[[WorkerLink, list[Heard | SpawnFailed]], Awaitable[None]]
+Scene = Callable[[WorkerLink, list[WorkerEvent | SpawnFailed]], Awaitable[None]]
 
 
 def play(
     scene: Scene, command: list[str] | None = None, silence_s: float = 15.0
-) -> list[Heard | SpawnFailed]:
+) -> list[WorkerEvent | SpawnFailed]:
     """Run `scene` on a loop of its own; afterwards no task and no warning may be left."""
-    heard: list[Heard | SpawnFailed] = []
+    heard: list[WorkerEvent | SpawnFailed] = []
 
     async def whole() -> None:
         link = WorkerLink(heard.append, command or FAKE, silence_s=silence_s)
@@ -59,7 +59,7 @@ def gone(pid: int) -> bool:
 
 
 def test_commands_arrive_in_order_and_all_is_heard() -> None:
-    async def scene(link: WorkerLink, heard: list[Heard | SpawnFailed]) -> None:
+    async def scene(link: WorkerLink, heard: list[WorkerEvent | SpawnFailed]) -> None:
         link.start()
         await until(lambda: any(isinstance(one, Hello) for one in heard))
         link.send(LoadModel("starter"))
@@ -76,7 +76,7 @@ def test_commands_arrive_in_order_and_all_is_heard() -> None:
 
 def test_a_worker_that_was_begun_is_taken_once() -> None:
     async def whole() -> None:
-        heard: list[Heard | SpawnFailed] = []
+        heard: list[WorkerEvent | SpawnFailed] = []
         started = WorkerClient(FAKE)
         await started.start()
         link = WorkerLink(heard.append, FAKE, started=started)
@@ -107,7 +107,7 @@ def test_a_worker_that_was_begun_and_never_taken_is_ended() -> None:
 def test_closing_ends_the_process() -> None:
     pids: list[int] = []
 
-    async def scene(link: WorkerLink, heard: list[Heard | SpawnFailed]) -> None:
+    async def scene(link: WorkerLink, heard: list[WorkerEvent | SpawnFailed]) -> None:
         link.start()
         await until(lambda: bool(heard))
         assert link.pid
@@ -118,7 +118,7 @@ def test_closing_ends_the_process() -> None:
 
 
 def test_a_killed_worker_is_heard_with_its_signal_and_log() -> None:
-    async def scene(link: WorkerLink, heard: list[Heard | SpawnFailed]) -> None:
+    async def scene(link: WorkerLink, heard: list[WorkerEvent | SpawnFailed]) -> None:
         link.start()
         await until(lambda: bool(heard))
         link.send(Generate("r1", (Message("user", "die 4"),)))
@@ -131,7 +131,7 @@ def test_a_killed_worker_is_heard_with_its_signal_and_log() -> None:
 
 
 def test_restart_replaces_a_living_worker_and_mutes_it() -> None:
-    async def scene(link: WorkerLink, heard: list[Heard | SpawnFailed]) -> None:
+    async def scene(link: WorkerLink, heard: list[WorkerEvent | SpawnFailed]) -> None:
         link.start()
         await until(lambda: bool(heard))
         old = link.pid
@@ -151,7 +151,7 @@ def test_restart_replaces_a_living_worker_and_mutes_it() -> None:
 
 
 def test_two_restarts_at_once_leave_one_worker() -> None:
-    async def scene(link: WorkerLink, heard: list[Heard | SpawnFailed]) -> None:
+    async def scene(link: WorkerLink, heard: list[WorkerEvent | SpawnFailed]) -> None:
         link.start()
         link.restart()
         link.restart()
@@ -163,21 +163,21 @@ def test_two_restarts_at_once_leave_one_worker() -> None:
 
 
 def test_closing_before_anything_began() -> None:
-    async def scene(link: WorkerLink, heard: list[Heard | SpawnFailed]) -> None:
+    async def scene(link: WorkerLink, heard: list[WorkerEvent | SpawnFailed]) -> None:
         link.start()
 
     assert play(scene) == []
 
 
 def test_closing_a_worker_that_never_was() -> None:
-    async def scene(link: WorkerLink, heard: list[Heard | SpawnFailed]) -> None:
+    async def scene(link: WorkerLink, heard: list[WorkerEvent | SpawnFailed]) -> None:
         link.send(LoadModel("starter"))
 
     assert play(scene) == []
 
 
 def test_a_command_that_is_no_program() -> None:
-    async def scene(link: WorkerLink, heard: list[Heard | SpawnFailed]) -> None:
+    async def scene(link: WorkerLink, heard: list[WorkerEvent | SpawnFailed]) -> None:
         link.start()
         await until(lambda: bool(heard))
 
@@ -187,7 +187,7 @@ def test_a_command_that_is_no_program() -> None:
 
 
 def test_silence_is_heard_and_a_hung_worker_is_replaced() -> None:
-    async def scene(link: WorkerLink, heard: list[Heard | SpawnFailed]) -> None:
+    async def scene(link: WorkerLink, heard: list[WorkerEvent | SpawnFailed]) -> None:
         link.start()
         # On a busy machine it may be silent before its first word, too.
         await until(lambda: isinstance(heard[-1], Hello | Heartbeat) if heard else False)
@@ -226,7 +226,7 @@ def test_a_listener_that_fails_is_reported_and_keeps_listening() -> None:
 def test_a_worker_that_ends_before_hello(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_START", start)
 
-    async def scene(link: WorkerLink, heard: list[Heard | SpawnFailed]) -> None:
+    async def scene(link: WorkerLink, heard: list[WorkerEvent | SpawnFailed]) -> None:
         link.start()
         await until(lambda: bool(heard))
 

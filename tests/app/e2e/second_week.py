@@ -21,7 +21,7 @@ from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from app.windows.compare.window import CompareWindow
 from core.models.library.places import download_folder
-from core.models.starter import ensure_starter
+from core.models.library.starter import ensure_starter
 from tests.app.e2e.hands import Hands
 from tests.app.e2e.new_user import answered, ask, last, open_section, ready, set_number
 

@@ -157,7 +157,7 @@ def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
     async def damaged(window: MainWindow) -> None:
         await ready(window, _LOAD_S)
         banner = window.views.banner
-        # Heard while the model was loading, and said when it is ready.
+        # WorkerEvent while the model was loading, and said when it is ready.
         trouble = banner.trouble
         assert trouble
         assert not banner.isHidden()

@@ -20,7 +20,7 @@ from core.events import (
     Stats,
     Token,
 )
-from core.events.heard import WorkerExited
+from core.events.codec import WorkerExited
 from core.settings import Settings
 
 INFO = ModelInfo(

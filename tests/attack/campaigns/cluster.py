@@ -22,7 +22,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from core.events import ClusterEnded, Failed, Finished, Hello, LoadModel, ModelLoaded, Token
-from core.events.heard import WorkerExited
+from core.events.codec import WorkerExited
 from core.settings.cluster import Cluster, Machine
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.support.variables import variables

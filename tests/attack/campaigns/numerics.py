@@ -33,7 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.settings import Settings, assign_all
-from core.settings.decoding import ExactnessMode
+from core.settings.drafting import ExactnessMode
 from tests.attack.campaign import Campaign, Outcome
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def _loaded(case: Case, weights: int = 0) -> LoadedModel:
     from mlx_lm.utils import load_tokenizer
 
     from core.events import ModelInfo
-    from core.kv.entries import why_no_rollback
-    from core.models.family import fingerprint
+    from core.kv.mlx_lm_caches import why_no_rollback
+    from core.models.folder import fingerprint
     from core.models.loader import LoadedModel, load
     from tests.core.architectures import CONTEXT_TOKENS, VOCABULARY, tiny
     from tests.core.toy import write_toy_model
@@ -263,8 +263,8 @@ def flips(seeds: int, models: Sequence[str], formats: Sequence[str]) -> Iterator
 def _flip(case: Case, seed: int) -> float:
     from copy import deepcopy
 
-    from core.decoding.probes.compare import differences, forward, unit
-    from core.kv.entries import leaves
+    from core.kv.mlx_lm_caches import leaves
+    from core.machine.compare import differences, forward, unit
 
     loaded = _loaded(case, seed)
     rng = random.Random(f"flip:{case.model}:{case.format}:{seed}")

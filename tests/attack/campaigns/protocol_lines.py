@@ -28,7 +28,7 @@ from core.events import (
     TokenCount,
     decode_command,
 )
-from core.events.heard import BadLine
+from core.events.codec import BadLine
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.support.variables import variables
 from tests.attack.support.worker_talk import Broken, WorkerTalk, ask, talking

@@ -28,7 +28,7 @@ from core.events import (
     TableList,
     Token,
 )
-from core.events.heard import WorkerExited, WorkerSilent
+from core.events.codec import WorkerExited, WorkerSilent
 from core.system.paths import tables_dir
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.support.worker_forks import in_fresh_process

@@ -18,8 +18,8 @@ from core.system.paths import resources_dir
 def main() -> int:
     """Returns the exit status."""
     prepare()
-    from core.decoding.probes.trials import Verdict, verdict_key
     from core.engine.engine import Engine
+    from core.machine.trials import Verdict, verdict_key
 
     path = resources_dir() / "decoding" / "verdicts.json"
     held = msgspec.json.decode(path.read_bytes(), type=list[Verdict])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.events import Command, Generate, Message
-from core.events.heard import Heard, WorkerExited
+from core.events.codec import WorkerEvent, WorkerExited
 from core.settings import Settings, assign
 from core.worker.client import WorkerClient
 from tests.attack.support.variables import variables
@@ -35,8 +35,8 @@ class WorkerTalk:
         self._runner = runner
         self._silence_s = silence_s
         self.client = WorkerClient(silence_s=silence_s)
-        self._events: AsyncIterator[Heard] = self.client.events()
-        self.heard: list[Heard] = []
+        self._events: AsyncIterator[WorkerEvent] = self.client.events()
+        self.heard: list[WorkerEvent] = []
 
     def start(self, *, cold: bool = True) -> None:
         """Unless `cold`, the worker is a fork, where the talk has a loop that forks."""

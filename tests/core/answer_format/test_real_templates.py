@@ -17,7 +17,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from core.answer_format import answer_format, parse_answer, parse_past_answer
 from core.events import Tool
-from core.models.thinking import thinking_variables
+from core.models.chat_template import thinking_variables
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "chat-templates"
 TEMPLATES = sorted(FOLDER.glob("*.jinja"))

@@ -20,19 +20,21 @@ def test_the_product_of_all_grids_is_tried_with_those_who_look_at_it() -> None:
         ["off", "ngram-simple", "ngram-mod"],
         [("gate.mode", "always")],
         sets=["ngram_mod.n=8"],
-        grids=["ngram_mod.k=2,4", "ngram_mod.low_streak=1,2"],
+        grids=["ngram_mod.k=2,4", "ngram_mod.slots=4096,8192"],
         defaults={"ngram_simple.k": (2, 7), "ngram_simple.n_min": (2, 5)},
     )
     assert [each.name for each in found] == [
         "off",
         *(f"ngram-simple k={k} n_min={n}" for k in (2, 7) for n in (2, 5)),
-        *(f"ngram-mod n=8 k={k} low_streak={s}" for k in (2, 4) for s in (1, 2)),
+        *(f"ngram-mod n=8 k={k} slots={s}" for k in (2, 4) for s in (4096, 8192)),
     ]
     last = found[-1]
-    assert (last.settings.ngram_mod.n, last.settings.ngram_mod.k, last.settings.ngram_mod.low_streak) == (
-        *(8, 4, 2),
+    assert (last.settings.ngram_mod.n, last.settings.ngram_mod.k, last.settings.ngram_mod.slots) == (
+        8,
+        4,
+        8192,
     )
-    assert last.given == {"ngram_mod.n": "8", "ngram_mod.k": "4", "ngram_mod.low_streak": "2"}
+    assert last.given == {"ngram_mod.n": "8", "ngram_mod.k": "4", "ngram_mod.slots": "8192"}
     assert all(each.settings.gate.mode == "always" for each in found)
     assert found[4].settings.ngram_simple.n_max == 5
 
@@ -41,12 +43,12 @@ def test_a_given_list_takes_the_place_of_the_default_one() -> None:
     found = configurations(
         ["ngram-simple"],
         [("gate.mode", "always")],
-        sets=["gate.mode=prompt"],
+        sets=["gate.mode=auto"],
         grids=["ngram_simple.k=3"],
         defaults={"ngram_simple.k": (2, 7)},
     )
-    assert [each.name for each in found] == ["ngram-simple gate.mode=prompt k=3"]
-    assert found[0].settings.gate.mode == "prompt"
+    assert [each.name for each in found] == ["ngram-simple gate.mode=auto k=3"]
+    assert found[0].settings.gate.mode == "auto"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_what_is_not_allowed_is_refused(sets: list[str], grids: list[str], words
 def test_rules_that_span_fields_hold_for_each_combination() -> None:
     with pytest.raises(SettingError, match="longer than the longest match"):
         configurations(["ngram-simple"], [], grids=["ngram_simple.n_min=2,6", "ngram_simple.n_max=4,8"])
-    with pytest.raises(SettingError, match="leaves no room"):
+    with pytest.raises(SettingError, match="leaves no space"):
         configurations(["cacheback"], [], grids=["cacheback.tree_tokens=8,96"])
     assert len(configurations(["ngram-simple"], [], sets=["ngram_simple.n_min=6"])) == 1
 

@@ -15,7 +15,7 @@ from core.bench.harness import Journal
 from core.bench.sweep_record import Record
 from core.cli import main
 from core.rehearsal.streams import Stream, write_streams
-from core.system.ctrl_c import STOPPED
+from core.system.terminal import STOPPED
 from tests.core.toy import write_toy_model
 from tests.thinned import thinned
 

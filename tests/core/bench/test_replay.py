@@ -19,7 +19,7 @@ from core.drafting.draft import Draft, OffDrafter
 from core.drafting.registry import DRAFTERS
 from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams, write_streams
-from core.settings.gate import Gate
+from core.settings.drafting import Gate
 
 ALWAYS = Gate(mode="always")
 

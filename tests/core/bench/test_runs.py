@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from core.bench.runs import found, load_tried
 from core.cli import main
-from core.decoding.probes.trials import Splits, Verdict, load_verdict
 from core.engine.engine import Engine
+from core.machine.trials import Splits, Verdict, load_verdict
 from tests.core.toy import write_toy_model
 
 

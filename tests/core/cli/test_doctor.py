@@ -149,7 +149,7 @@ def test_how_many_threads_compute_is_said_and_why(home: Path) -> None:
 
 
 def test_exactness_says_on_how_many_rows_it_rests(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from core.decoding.probes.exactness import LEAST_ROWS, WIDTHS, Profile, WidthRows, save_profile
+    from core.machine.exactness import LEAST_ROWS, WIDTHS, Profile, WidthRows, save_profile
 
     report(list)
     assert any("no model's block widths were compared yet" in line for line in lines(capsys))

@@ -17,7 +17,7 @@ from core.cli.generate import summary
 from core.cli.json_lines import Line
 from core.events import Effective, Stats
 from core.settings import Settings
-from core.system.progress_line import ProgressLine
+from core.system.terminal import ProgressLine
 from tests.core.documents.made import pdf_of
 from tests.core.toy import write_toy_model
 

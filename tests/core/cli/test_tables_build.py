@@ -15,8 +15,8 @@ from core.drafting.gram_table import GramTable
 from core.engine.engine import Engine
 from core.models.loader import load, load_family
 from core.rehearsal import answer_ids
-from core.rehearsal.answers import GreedyAnswers
-from core.rehearsal.records import read_records
+from core.rehearsal.rehearsal import GreedyAnswers
+from core.rehearsal.streams import read_records
 from core.settings import Settings, assign_all
 from core.tables.corpus import Corpus
 from core.tables.gram_count import GramCounter

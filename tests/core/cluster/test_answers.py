@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from core.bench.cluster import with_empty_heads
-from core.cluster.machine.this_machine import folder_of
+from core.cluster.this_machine import folder_of
 from core.drafting.registry import DRAFTERS
 from tests.core.architectures import ARCHITECTURES
 from tests.core.cluster.machines import machines, run_trial, write_architecture

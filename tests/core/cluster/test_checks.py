@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from core.cluster.checks import ModelFacts, plan
-from core.cluster.machine.addresses import host_and_port
-from core.cluster.messages import Seen
-from core.cluster.splitting import abilities, choose, why_not
+from core.cluster.loading import ModelFacts, plan
+from core.cluster.shard import abilities, choose, why_not
+from core.cluster.this_machine import host_and_port
+from core.cluster.wire import Seen
 from core.errors import ClusterError
 from core.events import MemoryNeed
 from core.settings.cluster import Cluster, Machine

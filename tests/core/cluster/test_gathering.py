@@ -9,9 +9,8 @@ import pytest
 from core.cluster import loading
 from core.cluster.loading import Gathering
 from core.events import CheckMachines, Failed, MachinesChecked
-from core.models.library.need import Machine
-from core.worker.folders_in_use import FoldersInUse
-from core.worker.model_service import ModelService
+from core.models.library.config import Machine
+from core.worker.model_service import FoldersInUse, ModelService
 from tests.core.cluster.machines import machines
 
 

@@ -12,10 +12,9 @@ import pytest
 
 import core.cluster.leader as leader_module
 from core.cluster.leader import Follower, Leader
-from core.cluster.line import Line, LineEnd, greet_as_follower
-from core.cluster.messages import Do, Done, End, Failed, decode_told, encode
+from core.cluster.wire import Do, Done, End, Failed, Line, LineEnd, decode_told, encode, greet_as_follower
 from core.events import ClusterEnded
-from core.kv.told import ToldCache
+from core.kv.mirrored import MirroredCache
 from core.settings.cluster import Machine
 
 SECRET = b"a secret of some length"
@@ -47,7 +46,7 @@ class Led:
             thread.join()
         self.there = found[0]
         self.leader.work()
-        self.cache = ToldCache([], self.leader)
+        self.cache = MirroredCache([], self.leader)
 
     def close(self) -> None:
         self.leader.close()

@@ -18,14 +18,14 @@ import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.utils import load_tokenizer
 
-from core.cluster.messages import Action, Begin, Changed, Do, Drop, Forward, decode_told, encode
 from core.cluster.replicas import Replicas
 from core.cluster.shard import RAISED, Shard, standing
+from core.cluster.wire import Action, Begin, Changed, Do, Drop, Forward, decode_told, encode
 from core.engine.engine import Engine
 from core.events import ModelInfo
-from core.kv.entries import kind_of, leaves
-from core.kv.told import Change, ToldCache
-from core.models.family import fingerprint
+from core.kv.mirrored import Change, MirroredCache
+from core.kv.mlx_lm_caches import kind_of, leaves
+from core.models.folder import fingerprint
 from core.models.loader import LoadedModel
 from core.settings import assign_all
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, build
@@ -45,7 +45,7 @@ class _Told(nn.Module):  # type: ignore[misc]
         self._shard = Shard(model)
         self._replicas = Replicas(self._shard)
         self._actions: list[Action] = []
-        self._held: weakref.WeakValueDictionary[int, ToldCache] = weakref.WeakValueDictionary()
+        self._held: weakref.WeakValueDictionary[int, MirroredCache] = weakref.WeakValueDictionary()
         self._begun = self.forwards = 0
 
     @property
@@ -54,19 +54,19 @@ class _Told(nn.Module):  # type: ignore[misc]
         return found
 
     def make_cache(self) -> list[Any]:
-        return ToldCache(self._shard.new_cache(), self)
+        return MirroredCache(self._shard.new_cache(), self)
 
-    def begin(self, cache: ToldCache) -> int:
+    def begin(self, cache: MirroredCache) -> int:
         self._begun += 1
         weakref.finalize(cache, self._actions.append, Drop(self._begun)).atexit = False
         self._held[self._begun] = cache
         self._actions.append(Begin(self._begun))
         return self._begun
 
-    def tell(self, number: int, change: Change) -> None:
+    def mirror(self, number: int, change: Change) -> None:
         self._actions.append(Changed(number, change))
 
-    def __call__(self, ids: mx.array, cache: ToldCache) -> mx.array:
+    def __call__(self, ids: mx.array, cache: MirroredCache) -> mx.array:
         tokens: Any = ids[0].tolist()
         self._actions.append(Forward(cache.number, tuple(tokens)))
         stands = RAISED

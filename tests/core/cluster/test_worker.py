@@ -26,7 +26,7 @@ from core.events import (
     Rehearse,
     Token,
 )
-from core.events.heard import WorkerExited
+from core.events.codec import WorkerExited
 from core.settings import Settings, assign_all
 from tests.core.cluster.machines import DEADLINE_S, followed, use_all_cores, with_new_ports
 from tests.core.toy import write_toy_model

@@ -11,7 +11,7 @@ import mlx.nn as nn
 import pytest
 
 from core.decoding.loop import DecodeLoop
-from core.decoding.probes.exactness import FAST, Exactness
+from core.decoding.options import FAST, Exactness
 from core.decoding.proposer import ModelProposer
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.drafting.draft import Draft, Drafter, OffDrafter
@@ -23,7 +23,7 @@ from core.models.loader import LoadedModel
 from core.prefill.read import read_prompt
 from core.settings import Settings, assign_all
 from core.settings.drafting import DraftModel
-from core.settings.sampling import Sampling
+from core.settings.request import Sampling
 from tests.core.decoding.test_loop import SAMPLINGS, Oracle, Scripted, decode, plain, tokens_of
 from tests.core.drafters import Toy
 from tests.core.toy import toy_model, toy_sequence

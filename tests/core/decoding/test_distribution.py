@@ -14,7 +14,7 @@ from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import Sampler
 from core.drafting.draft import Draft, OffDrafter
 from core.kv.cached_sequence import CachedSequence
-from core.settings.sampling import Sampling
+from core.settings.request import Sampling
 from tests.core.toy import toy_model
 
 VOCABULARY = 6

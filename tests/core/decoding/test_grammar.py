@@ -16,12 +16,12 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from core.decoding.grammar import GrammarState
 from core.decoding.loop import DecodeLoop
-from core.decoding.probes.exactness import FAST, Exactness
+from core.decoding.options import FAST, Exactness
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.drafting.draft import EMPTY, Draft, OffDrafter
 from core.errors import BrokenLogitsError, GrammarError
 from core.prefill.read import read_prompt
-from core.settings.sampling import Sampling
+from core.settings.request import Sampling
 from tests.core.decoding.test_loop import Oracle
 from tests.core.toy import toy_model, toy_sequence, toy_tokenizer
 

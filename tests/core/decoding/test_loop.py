@@ -13,13 +13,13 @@ from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
 
 from core.decoding.loop import DecodeLoop, Step
-from core.decoding.probes.exactness import FAST, Exactness
+from core.decoding.options import FAST, Exactness
 from core.decoding.sampling import RowInputs, Sampler, top_ids
 from core.drafting.draft import EMPTY, Draft, Drafter, OffDrafter, RejectedRow
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.kv.cached_sequence import CachedSequence
 from core.prefill.read import read_prompt
-from core.settings.sampling import Sampling
+from core.settings.request import Sampling
 from tests.core.drafters import build
 from tests.core.toy import toy_model, toy_sequence
 from tests.thinned import thinned

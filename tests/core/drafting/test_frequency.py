@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.drafting.draft import Draft
 from core.drafting.frequency import FrequencyDrafter
 from core.settings.drafting import Frequency
 from tests.core.drafting.support import (
@@ -128,49 +127,3 @@ def test_memory_is_bounded_by_the_window() -> None:
     held = drafter.occupancy()
     assert held.capacity == 511 + 510 + 509
     assert held.used == held.capacity
-
-
-@given(settings, few_ids, few_ids, budgets)
-def test_counts_that_stay_equal_a_recount_of_everything(
-    settings: Frequency, prompt: list[int], answer: list[int], budget: int
-) -> None:
-    drafter = FrequencyDrafter(replace(settings, counts="all"))
-    drafter.begin(prompt)
-    history = list(prompt)
-    for token in [*answer, 0]:
-        everything = replace(settings, window_tokens=len(history) + 1)
-        assert drafter.draft(budget).tokens == recount(history, everything, budget)
-        assert drafter.occupancy().used == runs(history, everything) <= drafter.occupancy().capacity
-        drafter.observe([token])
-        history.append(token)
-
-
-@given(st.booleans(), few_ids, few_ids)
-def test_poor_drafts_empty_the_counts_and_nothing_breaks(
-    keeps: bool, prompt: list[int], answer: list[int]
-) -> None:
-    counts = "all" if keeps else "window"
-    drafter = FrequencyDrafter(Frequency(window_tokens=16, counts=counts, low_streak=2))  # type: ignore[arg-type]
-    drafter.begin(prompt)
-    for token in answer:
-        drafter.feedback(Draft.chain([1, 2, 3, 4]), 1)
-        drafter.observe([token])
-    survives(drafter, prompt, answer)
-
-
-def test_a_streak_of_poor_drafts_starts_afresh() -> None:
-    drafter = FrequencyDrafter(Frequency(low_streak=3))
-    drafter.begin([*PASSAGE, *PASSAGE[:10]])
-    poor, good = Draft.chain([1, 2, 3, 4]), Draft.chain([1, 2])
-    for draft, accepted in ((poor, 1), (poor, 1), (good, 1), (poor, 1), (poor, 1)):
-        drafter.feedback(draft, accepted)
-    assert drafter.draft(4).tokens == PASSAGE[10:14]
-    drafter.feedback(poor, 1)
-    assert drafter.draft(4).tokens == ()
-    drafter.observe([*PASSAGE[10:], *PASSAGE[:10]])
-    assert len(drafter.draft(4)) == 4
-    never = FrequencyDrafter(Frequency())
-    never.begin([*PASSAGE, *PASSAGE[:10]])
-    for _ in range(100):
-        never.feedback(poor, 0)
-    assert never.draft(4).tokens == PASSAGE[10:14]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.drafting.gate import Gate, default_cost, repetition
-from core.settings.gate import Gate as GateSettings
+from core.settings.drafting import Gate as GateSettings
 from tests.core.drafting.support import PASSAGE, any_ids, few_ids
 
 REPETITIVE = [*PASSAGE, *PASSAGE]
@@ -163,25 +163,3 @@ def test_it_always_looks_again_in_time(prompt: list[int], steps: list[tuple[int,
             resting = 0
         gate.record(width, accepted)
         assert resting < 8 * rest or gate.should_draft()
-
-
-def test_a_prompt_that_does_not_repeat_decides_for_the_whole_answer() -> None:
-    gate = Gate(GateSettings(mode="prompt"))
-    gate.begin(PASSAGE)
-    for _ in range(200):
-        assert not gate.should_draft()
-        gate.record(1, 0)
-    assert gate.decision.reason == "only 0% of the prompt repeats; this answer is not drafted"
-
-
-def test_a_prompt_that_repeats_is_drafted_whatever_comes_of_it() -> None:
-    gate = Gate(GateSettings(mode="prompt"))
-    gate.begin(REPETITIVE)
-    for _ in range(200):
-        assert gate.should_draft()
-        gate.record(16, 0)
-    gate.begin(PASSAGE)
-    assert not gate.should_draft()
-    forced = Gate(GateSettings(mode="prompt"), forced=True)
-    forced.begin(PASSAGE)
-    assert forced.should_draft()

@@ -27,8 +27,8 @@ from core.decoding.sampling import PENALTY_WINDOW_TOKENS
 from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine
 from core.events import Event, Finished, Generate, ModelInfo, Token
-from core.kv.entries import why_no_rollback
-from core.models.family import fingerprint
+from core.kv.mlx_lm_caches import why_no_rollback
+from core.models.folder import fingerprint
 from core.models.loader import LoadedModel
 from core.settings import Settings, assign, assign_all
 from tests.core.architectures import ARCHITECTURES, CONTEXT_TOKENS, VOCABULARY, tiny

@@ -16,8 +16,7 @@ from core.engine.engine import Engine, never
 from core.errors import EmptyPromptError, ModelError, NoModelError, PromptTooLongError, SettingError
 from core.events import Attachment, Finished, Gauges, Generate, Message, PrefillProgress, Token
 from core.models.loader import LoadedModel
-from core.models.runtime.blas import threads_at_start
-from core.models.runtime.blas_threads import BlasThreads
+from core.models.runtime.blas import BlasThreads, threads_at_start
 from core.prefill.layout import unknown_layout
 from core.prefill.reading import PromptText
 from core.settings import Settings, assign
@@ -389,16 +388,12 @@ def test_an_engine_holds_all_threads_unless_told_otherwise(toy_engine: Engine) -
         assert not finished.effective.threads
 
 
-@pytest.mark.parametrize("drafter", ["auto", "frequency"])
-def test_a_gate_that_the_prompt_decides_holds_for_planned_drafters_too(
-    toy_engine: Engine, drafter: str
-) -> None:
-    wanted = {"drafting.drafter": drafter, "gate.mode": "prompt"}
-    _, finished = run(toy_engine, list(range(5, 60)), settings(**wanted))
-    assert finished.stats.drafted == 0
-    toy_engine.forget()
-    _, finished = run(toy_engine, [5, 6, 7, 8] * 12, settings(**wanted))
-    assert finished.stats.drafted > 0
+def test_settings_of_earlier_versions_are_reported_as_changes(toy_engine: Engine) -> None:
+    old = {"ngram_mod.poor_drafts": "reset", "gate.mode": "prompt", "frequency.low_streak": 0}
+    _, finished = run(toy_engine, prompt_with_repetition(random.Random(9)), settings(**old))
+    found = {(each.setting, each.asked, each.used) for each in finished.effective.changes}
+    assert {("ngram_mod.poor_drafts", "reset", "pause"), ("gate.mode", "prompt", "auto")} <= found
+    assert not [each for each in found if each[0] == "frequency.low_streak"], "its value is the fixed one"
 
 
 @pytest.mark.parametrize("drafter", ["auto", "ngram-simple", "off"])

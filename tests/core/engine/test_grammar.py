@@ -19,7 +19,7 @@ from mlx_lm.utils import load_tokenizer
 from core.engine.engine import Engine
 from core.errors import GrammarError
 from core.events import Finished, Generate, Grammar, Message, Token
-from core.kv.entries import why_no_rollback
+from core.kv.mlx_lm_caches import why_no_rollback
 from core.settings import Settings, assign_all
 from tests.core.engine.test_conformance import (
     ONE_OF_EACH,

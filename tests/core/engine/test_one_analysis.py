@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import core.prefill.reading as reading_module
 from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message, ReadingMap, Token
-from core.models import control_tokens
+from core.models import tokenizer as control_tokens
 from core.prefill import layout as layout_module
 from core.settings import Settings, assign_all
 from tests.core.prefill.scorers.test_embedding import ANSWER, PARAPHRASE, document

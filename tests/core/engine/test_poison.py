@@ -16,7 +16,7 @@ from core.decoding.sampling import Sampler
 from core.drafting.draft import Draft, OffDrafter, sanitise
 from core.drafting.registry import DRAFTERS
 from core.kv.cached_sequence import CachedSequence
-from core.settings.sampling import Sampling
+from core.settings.request import Sampling
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 from tests.core.decoding.test_loop import Oracle, prompt_with_repetition
 from tests.core.drafters import build

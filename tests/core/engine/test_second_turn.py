@@ -23,8 +23,8 @@ from core.errors import DraftlightError
 from core.events import Attachment, Finished, Generate, Message, ModelInfo, Token, Tool, ToolCall
 from core.kv import cached_sequence
 from core.kv.cached_sequence import shared_prefix
-from core.kv.entries import why_no_rollback
-from core.models.family import fingerprint
+from core.kv.mlx_lm_caches import why_no_rollback
+from core.models.folder import fingerprint
 from core.models.loader import LoadedModel
 from core.models.prompt import render
 from core.settings import Settings, assign_all

@@ -21,7 +21,7 @@ from mlx_lm.utils import load_tokenizer
 from core.engine.engine import Engine
 from core.errors import RequestError
 from core.events import Generate, Message, Token
-from core.kv.entries import why_no_rollback
+from core.kv.mlx_lm_caches import why_no_rollback
 from core.settings import Settings, assign_all
 from tests.core.architectures import VOCABULARY
 from tests.core.decoding.test_loop import prompt_with_repetition

@@ -14,8 +14,8 @@ from mlx_lm.utils import load_tokenizer
 
 from core.engine.engine import Engine
 from core.events import ModelInfo
-from core.kv.entries import why_no_rollback
-from core.models.family import fingerprint
+from core.kv.mlx_lm_caches import why_no_rollback
+from core.models.folder import fingerprint
 from core.models.loader import LoadedModel
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, build
 from tests.core.engine.test_sparse_session import prompt_of, run, settings

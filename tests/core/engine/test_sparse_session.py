@@ -16,15 +16,15 @@ import pytest
 from msgspec.structs import replace
 
 import core.prefill.reading as reading_module
-from core.decoding.probes.exactness import machine_key
 from core.drafting.registry import DRAFTERS
 from core.engine.draft_models import DraftModels
 from core.engine.engine import Engine, never
 from core.errors import DraftModelError, PromptTooLongError, SettingError
 from core.events import Attachment, Event, Finished, Generate, Message, PrefillProgress, ReadingMap, Token
 from core.kv.cached_sequence import CachedSequence
+from core.machine.exactness import machine_key
+from core.machine.pace import load_pace
 from core.models.rope import rotations
-from core.prefill.pace import load_pace
 from core.prefill.scorers import registry
 from core.prefill.scorers.score_propagation import carried, means_of
 from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from mlx_lm.models.cache import ArraysCache, make_prompt_cache
 
 from core.kv import cached_sequence
-from core.kv.cached_sequence import SNAPSHOTS, CachedSequence, shared_prefix
+from core.kv.cached_sequence import SNAPSHOTS, CachedSequence, restore, shared_prefix, take_snapshot
 from core.kv.prefix_cache import PrefixCache
-from core.kv.snapshots import restore, take_snapshot
 from core.prefill.deferred import read_rest
 from core.prefill.read import read_prompt
 from tests.core.architectures import ARCHITECTURES, tiny

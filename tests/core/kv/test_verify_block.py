@@ -20,7 +20,7 @@ from mlx_lm.models.cache import (
 )
 
 from core.errors import InternalError
-from core.kv.entries import keeps_all, why_no_rollback
+from core.kv.mlx_lm_caches import keeps_all, why_no_rollback
 from core.kv.verify_block import VerifyBlock
 
 WINDOW = 8

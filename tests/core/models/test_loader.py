@@ -19,7 +19,7 @@ from core.decoding.proposer import ModelProposer
 from core.engine.engine import Engine
 from core.errors import ModelError, RequestError
 from core.events import Generate, Grammar, Token
-from core.models.family import fingerprint
+from core.models.folder import fingerprint
 from core.models.loader import load
 from core.settings import Settings, assign
 from tests.core.toy import toy_config, toy_model, write_toy_model

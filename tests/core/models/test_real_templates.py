@@ -13,9 +13,9 @@ import pytest
 
 from core.errors import ChatTemplateError
 from core.events import Message, Tool, ToolCall
+from core.models.chat_template import history_variables, thinking_variables
 from core.models.prompt import render
-from core.models.thinking import history_variables, thinking_variables
-from tests.core.models.test_control_tokens import control_ids
+from tests.core.models.test_tokenizer import control_ids
 from tests.core.models.tokenizer_kinds import tokenizer_of
 from tests.thinned import thinned
 

@@ -8,9 +8,9 @@ import pytest
 
 from core.engine.engine import Engine
 from core.events import Change, Finished, Generate, Grammar, Message, Token
+from core.models.chat_template import knows_thinking, thinking_change, thinking_variables
 from core.models.loader import LoadedModel, load
 from core.models.prompt import render
-from core.models.thinking import knows_thinking, thinking_change, thinking_variables
 from core.settings import Settings, assign_all
 from tests.core.thinking_toy import SWITCHED, write_thinking_toy
 from tests.core.toy import TEMPLATE

@@ -11,8 +11,7 @@ import numpy as np
 from mlx_lm.models.cache import make_prompt_cache
 
 from core.kv.cached_sequence import CachedSequence
-from core.kv.entries import kind_of, leaves
-from core.kv.masks import masked
+from core.kv.mlx_lm_caches import kind_of, leaves, masked
 from core.models.rope import rotations
 from core.prefill.read import Positions, read_kept, read_prompt
 from tests.core.architectures import VOCABULARY, WINDOW_TOKENS

@@ -13,8 +13,8 @@ from mlx_lm.models.cache import make_prompt_cache
 
 import core.prefill.read as read_module
 from core.errors import InternalError
-from core.kv.entries import kind_of, leaves
-from core.kv.positioned import Positioned
+from core.kv.mlx_lm_caches import kind_of, leaves
+from core.kv.positions import Positioned
 from core.models.rope import Steps, rotations
 from core.prefill.gap_probe import why_no_gaps
 from core.prefill.read import read_kept

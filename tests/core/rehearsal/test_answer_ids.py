@@ -17,8 +17,7 @@ from core.errors import TableError
 from core.models.loader import LoadedModel
 from core.rehearsal import answer_ids
 from core.rehearsal.answer_ids import SUFFIX, load_ids, prompt_key, save_ids, shipped_ids
-from core.rehearsal.records import read_records
-from core.rehearsal.streams import Stream
+from core.rehearsal.streams import Stream, read_records
 from core.tables import container
 
 STREAMS = [Stream([1, 2, 3], [4, 5, 2]), Stream([1, 2], []), Stream([3], [259] * 200)]

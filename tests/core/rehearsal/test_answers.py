@@ -12,7 +12,7 @@ from mlx_lm.generate import generate_step
 
 from core.errors import BrokenLogitsError
 from core.models.loader import LoadedModel
-from core.rehearsal.answers import TOP, Answered, GreedyAnswers, likeliest
+from core.rehearsal.rehearsal import TOP, Answered, GreedyAnswers, likeliest
 
 PROMPTS = [[5, 6, 7], [9] * 40, [30, 31], [200, 4, 77, 8, 120], [12], list(range(20, 90)), [3, 3, 3]]
 

@@ -17,7 +17,7 @@ from core.events import Finished, Generate, Message, Rehearsing
 from core.models.loader import LoadedModel
 from core.rehearsal import idle
 from core.rehearsal.idle import IdleRehearsal
-from core.rehearsal.records import Records, read_records
+from core.rehearsal.streams import Records, read_records
 from core.settings import Settings, assign_all
 from core.tables.prebuilt import rehearsal_paths
 

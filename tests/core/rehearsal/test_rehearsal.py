@@ -12,10 +12,15 @@ from core.events import Message
 from core.models.loader import LoadedModel
 from core.models.prompt import render
 from core.rehearsal.answer_ids import save_ids
-from core.rehearsal.conversations import RehearsedConversation, default_conversations, read_conversations
-from core.rehearsal.records import Records, read_records
 from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
-from core.rehearsal.streams import Stream
+from core.rehearsal.streams import (
+    Records,
+    RehearsedConversation,
+    Stream,
+    default_conversations,
+    read_conversations,
+    read_records,
+)
 from core.tables.prebuilt_files import GRAMS
 
 CONVERSATIONS = [

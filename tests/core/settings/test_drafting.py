@@ -8,13 +8,12 @@ import msgspec
 import pytest
 
 from core.errors import SettingError
-from core.settings.drafting import Cacheback, Frequency, NgramMod, check_cacheback, check_slots
-from core.settings.gate import Gate
+from core.settings.drafting import Cacheback, Frequency, Gate, NgramMod, check_cacheback, check_slots
 
 
 def test_the_seeds_constants_are_the_defaults() -> None:
     mod, frequency, cacheback = NgramMod(), Frequency(), Cacheback()
-    assert (mod.n, mod.slots, mod.low_acceptance, mod.low_streak) == (16, 4 * 1024 * 1024, 0.5, 3)
+    assert (mod.n, mod.slots) == (16, 4 * 1024 * 1024)
     assert (frequency.order_max, frequency.k, frequency.window_tokens) == (4, 4, 512)
     assert (cacheback.leader_tokens, cacheback.follower_tokens) == (1, 3)
     assert (cacheback.leader_capacity, cacheback.follower_capacity) == (2**20, 128)
@@ -37,7 +36,6 @@ def test_every_field_has_a_title_a_help_text_and_an_allowed_default(group: type[
         (NgramMod, {"n": 1}),
         (NgramMod, {"k": 0}),
         (NgramMod, {"slots": 2**23}),
-        (NgramMod, {"low_acceptance": 1.5}),
         (Frequency, {"order_max": 1}),
         (Frequency, {"window_tokens": 8}),
         (Cacheback, {"mode": "both"}),
@@ -65,5 +63,5 @@ def test_powers_of_two_and_small_reserves_pass() -> None:
 
 
 def test_a_reserve_as_large_as_the_tree_is_refused() -> None:
-    with pytest.raises(SettingError, match="Keeping 94 tokens for depth leaves no room in a tree of 95"):
+    with pytest.raises(SettingError, match="Keeping 94 tokens for depth leaves no space in a tree of 95"):
         check_cacheback(Cacheback(tree_tokens=95, reserved_tokens=94))

@@ -68,7 +68,6 @@ def test_a_text_of_which_all_is_kept_is_not_scored(mode: str) -> None:
 
 
 def test_the_parts_of_drafters_that_what_is_chosen_in_them_does_not_use() -> None:
-    assert of(ngram_mod__poor_drafts="reset") - of() == {"ngram_mod.pause_tokens"}
     assert of(cacheback__mode="dynamic") - of() == {"cacheback.frozen_file"}
     frozen = {"cacheback.leader_capacity", "cacheback.follower_capacity"}
     assert of(cacheback__mode="frozen") - of() == frozen
@@ -82,5 +81,4 @@ def test_a_chat_that_teaches_nothing_has_nothing_to_be_saved() -> None:
 def test_the_gate_and_exactness_are_about_drafts() -> None:
     assert of(drafting__drafter="off") >= {"gate.mode", "decoding.exactness", *GATE}
     assert of(gate__mode="always") & {"gate.mode", *GATE} == GATE
-    assert of(gate__mode="prompt") & {"gate.mode", *GATE} == {"gate.rest_tokens"}
     assert not of() & {"gate.mode", "decoding.exactness", *GATE}

@@ -14,8 +14,8 @@ from app.controllers.lab_process import sweep_command
 from app.session.lab.lab import SweepPlan
 from core.events import Finished, Hello, LoadModel, ModelList, ModelLoaded
 from core.events import ListModels as List
-from core.events.heard import WorkerExited
-from core.models.starter import STARTER
+from core.events.codec import WorkerExited
+from core.models.library.starter import STARTER
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
 from tests.core.worker.test_worker import ask, worker
 

@@ -53,5 +53,5 @@ def test_what_is_no_key_is_refused_without_being_told(tmp_path: Path, text: str)
 
 
 def test_a_folder_is_no_key_file(tmp_path: Path) -> None:
-    with pytest.raises(KeyFileError, match="cannot be read"):
+    with pytest.raises(KeyFileError, match="Cannot read"):
         read_key(tmp_path)

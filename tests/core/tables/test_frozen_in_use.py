@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from core.decoding.probes.width_cost import LiveCost
 from core.drafting.follower_tables import FrozenTable
 from core.engine.engine import Engine
 from core.errors import TableError
+from core.machine.width_cost import LiveCost
 from core.tables.prebuilt import built_dir
 from core.tables.prebuilt_files import save_frozen
 from tests.core.decoding.test_loop import prompt_with_repetition

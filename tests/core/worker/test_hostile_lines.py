@@ -27,8 +27,7 @@ from core.events import (
     decode_command,
     encode,
 )
-from core.events.codec import LINE_LIMIT_BYTES, failure
-from core.events.heard import BadLine, WorkerExited
+from core.events.codec import LINE_LIMIT_BYTES, BadLine, WorkerExited, failure
 from core.settings import Settings
 from tests.core.worker.test_worker import Conversation, ask, worker
 

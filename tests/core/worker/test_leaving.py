@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import WorkerError
 from core.events import Finished, Heartbeat, LoadModel, ModelLoaded
-from core.events.heard import WorkerExited
+from core.events.codec import WorkerExited
 from core.worker import client
 from tests.core.worker.test_worker import Conversation, ask, worker
 from tests.thinned import thinned

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.events import Finished, Heartbeat, LoadModel, ModelLoaded, Token
-from core.events.heard import WorkerSilent
+from core.events.codec import WorkerSilent
 from core.system.clock import MOST_S
 from tests.core.worker.test_worker import ask, run, worker
 

@@ -33,7 +33,7 @@ from core.events import (
     TokenCount,
     UnloadModel,
 )
-from core.events.heard import BadLine, Heard, WorkerExited, WorkerSilent
+from core.events.codec import BadLine, WorkerEvent, WorkerExited, WorkerSilent
 from core.settings import Settings, assign
 from core.worker.client import WorkerClient
 
@@ -45,7 +45,7 @@ class Conversation:
 
     def __init__(self, client: WorkerClient) -> None:
         self.client = client
-        self.heard: list[Heard] = []
+        self.heard: list[WorkerEvent] = []
         self._events = client.events()
 
     async def until(self, kind: type[T], timeout_s: float = 60.0) -> T:

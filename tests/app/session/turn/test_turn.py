@@ -59,7 +59,7 @@ from core.events import (
     TitleSuggested,
     TokenCount,
 )
-from core.events.heard import BadLine, WorkerExited, WorkerSilent
+from core.events.codec import BadLine, WorkerExited, WorkerSilent
 from core.settings import Settings
 from tests.app.session.words import (
     HEARTBEAT,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import DownloadError, ModelError
-from core.models.library import hub as hub_module
+from core.models.library import download as download_module
 from core.models.library.download import Download, discard, staging_folder, standing, unfinished
 from core.models.library.places import download_folder
 from core.models.loader import load
@@ -222,5 +222,5 @@ def test_a_type_that_cannot_be_loaded_is_refused_before_its_weights(hub: Hub) ->
 
 
 def test_search(hub: Hub) -> None:
-    assert [each.model for each in hub_module.search("toy")] == [NAME]
-    assert hub_module.search("nothing of that name") == ()
+    assert [each.model for each in download_module.search("toy")] == [NAME]
+    assert download_module.search("nothing of that name") == ()

@@ -21,7 +21,7 @@ _BEGIN = """
     from core.models.runtime.runtime import prepare
     prepare()
     from core.models.runtime import blas
-    from core.models.runtime.blas_threads import BlasThreads
+    from core.models.runtime.blas import BlasThreads
 """
 
 

@@ -1,1 +1,0 @@
-"""One machine of a cluster: what it is, where it is found, whom it reaches."""

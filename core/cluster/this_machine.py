@@ -1,0 +1,202 @@
+"""What this machine is: versions, chip, memory, what MLX has here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from core.cluster.wire import Connected, Seen
+from core.errors import ClusterError, ModelError
+from core.models.library.places import find
+from core.models.library.starter import STARTER, ensure_starter
+from core.settings.cluster import FOLLOW_PORT
+from core.system.files import load_json, save_json
+from core.system.paths import cache_dir
+
+
+def seen(busy: bool = False) -> Seen:
+    """Without a model."""
+    from core.cluster.shard import backends
+    from core.models.runtime.memory import machine
+
+    here = machine()
+    return Seen(
+        version("draftlight"),
+        version("mlx"),
+        version("mlx-lm"),
+        chip(),
+        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        here.limit_bytes,
+        backends(),
+        here.expands,
+        busy,
+    )
+
+
+def folder_of(model: str, folder: str = "") -> Path:
+    """Where `model` is here, or `folder` if that is given. Raises `ModelError`."""
+    if folder:
+        return Path(folder).expanduser()
+    if model == STARTER:
+        return ensure_starter(lambda stage, fraction: None)
+    if found := find(model):
+        return found
+    raise ModelError(
+        f"It has no model “{model}”.",
+        f"Copy the model's folder there, or run: draftlight models download {model}",
+    )
+
+
+def digest_of(model: str, folder: str = "") -> str:
+    """Of the model's files here. Raises `ModelError`."""
+    return model_digest(folder_of(model, folder))
+
+
+def chip() -> str:
+    """Name of the processor."""
+    if platform.system() == "Darwin":
+        found = subprocess.run(
+            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return found.stdout.strip() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+# ---- Addresses as people write them.
+
+
+def host_and_port(address: str, port: int) -> tuple[str, int]:
+    """Of `host`, `host:port` or `[host]:port`; `port` where none is given. Raises `ClusterError`."""
+    host, colon, given = address.rpartition(":")
+    if not colon or "]" in given or (":" in host and not host.startswith("[")):
+        host, given = address, str(port)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not given.isdigit() or not 0 <= int(given) <= 65535:
+        raise ClusterError(f"“{address}” is no address.", f"Give a host, or host:port, as 10.0.0.2:{port}.")
+    return host, int(given)
+
+
+# ---- digest of a model's files
+#
+# SHA-256 over the names and contents of config and weights, so that machines can compare their copies. Hashes
+# are cached by each file's size and times. No MLX.
+
+
+_PATTERNS = ("config.json", "model*.safetensors", "model.safetensors.index.json")
+
+
+def model_digest(folder: Path) -> str:
+    """Hexadecimal. Raises `ModelError` if a file cannot be read."""
+    files = sorted({path for pattern in _PATTERNS for path in folder.glob(pattern)})
+    known = load_json(_path(), dict[str, str]) or {}
+    total = hashlib.sha256()
+    for path in files:
+        try:
+            status = path.stat()
+            key = f"{path.resolve()} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
+            if key not in known:
+                with path.open("rb") as file:
+                    known[key] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise ModelError(f"{path} cannot be read: {error.strerror}.", "Download it again.") from error
+        total.update(f"{path.name} {known[key]}\n".encode())
+    save_json(_path(), known)
+    return total.hexdigest()
+
+
+def _path() -> Path:
+    return cache_dir() / "digests.json"
+
+
+# ---- Probe: whether machines reach each other where MLX will exchange tensors, tried before MLX joins them.
+#
+# MLX's joining says of no machine in particular that it failed, or tries for ever. So each machine listens at
+# its address for tensors, then connects to those that MLX will have it connect to. No MLX.
+
+
+TENSOR_PORT = FOLLOW_PORT + 1
+CONNECT_S = 5.0
+# Another machine may be trying to connect for as long, and begin a moment later.
+_ARRIVE_S = CONNECT_S + 1.0
+
+
+def peers(backend: str, rank: int, size: int) -> tuple[int, ...]:
+    """The ranks that MLX has `rank` connect to: in a ring the next one, with jaccl all but 0 to 0."""
+    if backend == "jaccl":
+        return (0,) if rank else ()
+    return ((rank + 1) % size,)
+
+
+class Probe:
+    """Of machine `rank`; listens from now on. `addresses` are those for tensors, by rank.
+
+    Raises `OSError` if it cannot listen at its own.
+    """
+
+    def __init__(self, backend: str, rank: int, addresses: Sequence[str]) -> None:
+        size = len(addresses)
+        self._addresses = addresses
+        self._to = peers(backend, rank, size)
+        self._expected = sum(rank in peers(backend, other, size) for other in range(size))
+        self._listener: socket.socket | None = None
+        if self._expected:
+            self._listener = socket.create_server(
+                host_and_port(addresses[rank], TENSOR_PORT), backlog=self._expected
+            )
+
+    def connect(self) -> Connected:
+        """Once all listen: try it, then stop listening. Waits some seconds at most."""
+        try:
+            unreached = [(rank, why) for rank in self._to if (why := self._why_not(rank))]
+            return Connected(tuple(unreached), self._missing())
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._listener is not None:
+            self._listener.close()
+
+    def _why_not(self, rank: int) -> str:
+        try:
+            address = host_and_port(self._addresses[rank], TENSOR_PORT)
+            socket.create_connection(address, CONNECT_S).close()
+        except OSError as error:
+            return words_of(error)
+        return ""
+
+    def _missing(self) -> int:
+        until = time.monotonic() + _ARRIVE_S
+        for arrived in range(self._expected):
+            assert self._listener is not None
+            self._listener.settimeout(max(0.0, until - time.monotonic()))
+            try:
+                connection, _ = self._listener.accept()
+            except (TimeoutError, BlockingIOError):
+                return self._expected - arrived
+            with connection:
+                connection.settimeout(CONNECT_S)
+                # The other side hangs up first: what is left of the connection then is not at this address.
+                while connection.recv(64):
+                    pass
+        return 0
+
+
+def words_of(error: BaseException) -> str:
+    """Without the number that an `OSError` has."""
+    return str(getattr(error, "strerror", "") or error)

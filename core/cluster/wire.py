@@ -1,0 +1,348 @@
+"""Line: a TCP connection between leader and follower on which every message is authenticated.
+
+Both prove that they know the secret before anything else is read (HMAC-SHA256 over both sides' nonces), and
+derive a key for each direction. A frame is
+
+    length   4 bytes, big-endian, of the payload; bounded
+    mark     16 bytes: HMAC-SHA256(key, number ‖ payload), where the number counts the frames of a direction
+    payload
+
+so a message cannot be forged, altered, replayed, dropped or reordered. Nothing is encrypted: neither are the
+tensors that MLX sends beside it. No MLX.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import socket
+import threading
+from contextlib import suppress
+
+import msgspec
+from msgspec import Struct
+
+from core.errors import ClusterError, ProtocolError
+from core.kv.mirrored import Change
+
+MOST_BYTES = 16 * 1024 * 1024
+# Longer than any network of machines in one place; strangers that say nothing are hung up on after it.
+GREETING_S = 5.0
+_HELLO = b"draftlight-cluster-1"
+_NONCE_BYTES = 32
+_PROOF_BYTES = 32
+_MARK_BYTES = 16
+
+
+class LineEnd(Exception):
+    """The other side has hung up, or the connection is lost."""
+
+
+class Line:
+    """`connection` after the greeting. Sending is for any thread, receiving for one."""
+
+    def __init__(self, connection: socket.socket, keys: tuple[bytes, bytes]) -> None:
+        self._socket = connection
+        self._send_key, self._receive_key = keys
+        self._sent = self._received = 0
+        self._lock = threading.Lock()
+        connection.settimeout(None)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def fileno(self) -> int:
+        """The connection's descriptor."""
+        return self._socket.fileno()
+
+    def send(self, payload: bytes) -> None:
+        """One message. Raises `LineEnd`."""
+        if len(payload) > MOST_BYTES:
+            raise ProtocolError(f"A message has {len(payload):,} bytes; {MOST_BYTES:,} are allowed.")
+        with self._lock:
+            mark = _mark(self._send_key, self._sent, payload)
+            self._sent += 1
+            try:
+                self._socket.sendall(len(payload).to_bytes(4, "big") + mark + payload)
+            except OSError as error:
+                raise LineEnd(str(error)) from error
+
+    def receive(self) -> bytes:
+        """The next message. Raises `LineEnd`, or `ProtocolError` for one that is forged or too long."""
+        head = _read(self._socket, 4 + _MARK_BYTES)
+        length = int.from_bytes(head[:4], "big")
+        if length > MOST_BYTES:
+            raise ProtocolError(f"A message of {length:,} bytes came; {MOST_BYTES:,} are allowed.")
+        payload = _read(self._socket, length)
+        if not hmac.compare_digest(_mark(self._receive_key, self._received, payload), head[4:]):
+            raise ProtocolError("A message came that the other side has not written.")
+        self._received += 1
+        return payload
+
+    def close(self) -> None:
+        """Hang up; whoever receives on it gets `LineEnd`."""
+        with suppress(OSError):  # the other side was first
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def greet_as_leader(connection: socket.socket, secret: bytes) -> tuple[bytes, bytes]:
+    """The keys of a connection that was made to a follower. Raises `ClusterError`."""
+    connection.settimeout(GREETING_S)
+    try:
+        hello = _read(connection, len(_HELLO) + _NONCE_BYTES)
+        if not hello.startswith(_HELLO):
+            raise ClusterError("It is no follower of this version of Draftlight.", "Update Draftlight there.")
+        nonces = hello[len(_HELLO) :] + os.urandom(_NONCE_BYTES)
+        connection.sendall(nonces[_NONCE_BYTES:] + _proof(secret, b"leader", nonces))
+        proof = _read(connection, _PROOF_BYTES)
+    except TimeoutError:
+        raise ClusterError("It does not answer.", "See whether draftlight follow runs there.") from None
+    except (LineEnd, OSError):
+        raise ClusterError(
+            "It hung up: its secret is another one, or it has too many visitors.",
+            "Copy the secret's file of this machine to that one.",
+        ) from None
+    if not hmac.compare_digest(proof, _proof(secret, b"follower", nonces)):
+        raise ClusterError("It does not know the secret.", "Copy the secret's file of this machine to it.")
+    return _proof(secret, b"to follower", nonces), _proof(secret, b"to leader", nonces)
+
+
+def greet_as_follower(connection: socket.socket, secret: bytes) -> tuple[bytes, bytes] | None:
+    """The keys of a connection that came in; None if whoever made it does not know the secret."""
+    connection.settimeout(GREETING_S)
+    mine = os.urandom(_NONCE_BYTES)
+    try:
+        connection.sendall(_HELLO + mine)
+        answer = _read(connection, _NONCE_BYTES + _PROOF_BYTES)
+        nonces = mine + answer[:_NONCE_BYTES]
+        if not hmac.compare_digest(answer[_NONCE_BYTES:], _proof(secret, b"leader", nonces)):
+            return None
+        connection.sendall(_proof(secret, b"follower", nonces))
+    except (LineEnd, OSError):
+        return None
+    return _proof(secret, b"to leader", nonces), _proof(secret, b"to follower", nonces)
+
+
+def _proof(secret: bytes, role: bytes, nonces: bytes) -> bytes:
+    return hmac.digest(secret, role + b"\0" + nonces, "sha256")
+
+
+def _mark(key: bytes, number: int, payload: bytes) -> bytes:
+    return hmac.digest(key, number.to_bytes(8, "big") + payload, "sha256")[:_MARK_BYTES]
+
+
+def _read(connection: socket.socket, count: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        try:
+            piece = connection.recv(min(count - len(parts), 1 << 20))
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise LineEnd(str(error)) from error
+        if not piece:
+            raise LineEnd("hung up")
+        parts += piece
+    return bytes(parts)
+
+
+# ---- messages, as msgpack arrays
+#
+#     leader                              follower
+#     Look                                Seen
+#     Listen, Connect                     Listening, Connected
+#     Load                                Joining, Loading*, Loaded
+#     Do                                  Done
+#     End                                 (exits)
+#
+# Both send `Beat` once a second. A follower that fails sends `Failed` and exits. `Do` holds all changes since
+# the last forward pass and one forward pass, its last action, so a step is one message.
+
+
+class _Said(Struct, frozen=True, tag=True, array_like=True):
+    pass
+
+
+class Look(_Said, frozen=True):
+    """Say what you are and, of the model called so (or in that folder there), whether you have it."""
+
+    model: str
+    folder: str
+
+
+class Seen(_Said, frozen=True):
+    """What a machine is. `digest` is of the model's files; `problem` says why there is none.
+
+    `expands`: weights become float32 there, as on MLX's CPU build. `busy`: it follows somebody already.
+    """
+
+    version: str
+    mlx: str
+    mlx_lm: str
+    chip: str
+    memory_bytes: int
+    limit_bytes: int
+    backends: tuple[str, ...]
+    expands: bool
+    busy: bool
+    digest: str = ""
+    problem: str = ""
+
+
+class Place(Struct, frozen=True, array_like=True):
+    """Where one machine takes what layers exchange: host:port, and its devices towards each other one."""
+
+    tensors: str
+    rdma: tuple[str, ...] = ()
+
+
+class Listen(_Said, frozen=True):
+    """Be ready for the others' connections at your address for tensors. `addresses` are all, by rank."""
+
+    backend: str
+    rank: int
+    addresses: tuple[str, ...]
+
+
+class Listening(_Said, frozen=True):
+    """It is, or `problem` says why not."""
+
+    problem: str = ""
+
+
+class Connect(_Said, frozen=True):
+    """All listen: see whom you reach."""
+
+
+class Connected(_Said, frozen=True):
+    """`unreached`: each rank that was not, and why. `missing`: how many that should have come did not."""
+
+    unreached: tuple[tuple[int, str], ...] = ()
+    missing: int = 0
+
+
+class Load(_Said, frozen=True):
+    """Join the others as `rank` and load your part of the model."""
+
+    model: str
+    folder: str
+    digest: str
+    rank: int
+    places: tuple[Place, ...]
+    backend: str
+    split: str
+    deadline_s: float
+
+
+class Loading(_Said, frozen=True):
+    """How far it is, for showing."""
+
+    stage: str
+
+
+class Joining(_Said, frozen=True):
+    """The files are those that they should be, and it joins the others now."""
+
+
+class Loaded(_Said, frozen=True):
+    """Its part is in memory. `kinds`: of cache entries that its layers have, sorted."""
+
+    kinds: tuple[str, ...]
+
+
+class Begin(_Said, frozen=True):
+    """A new, empty cache of that number."""
+
+    cache: int
+
+
+class Drop(_Said, frozen=True):
+    """Nobody needs that cache any more."""
+
+    cache: int
+
+
+class Changed(_Said, frozen=True):
+    """`change` is done to that cache."""
+
+    cache: int
+    change: Change
+
+
+class Forward(_Said, frozen=True):
+    """Run your part over `ids` with that cache."""
+
+    cache: int
+    ids: tuple[int, ...]
+
+
+Action = Begin | Drop | Changed | Forward
+
+
+class Do(_Said, frozen=True):
+    """Do these in their order. Numbers rise by one."""
+
+    number: int
+    actions: tuple[Action, ...]
+
+
+class Done(_Said, frozen=True):
+    """It was done, in `took_s`. `check` is the checksum of all `Do` messages so far.
+
+    `appending` and `window` are where such entries of the forward's cache stand now; −1: it has none.
+    """
+
+    number: int
+    check: int
+    appending: int
+    window: int
+    took_s: float
+
+
+class Beat(_Said, frozen=True):
+    """A sign of life, and what memory is used."""
+
+    memory_bytes: int
+    limit_bytes: int
+
+
+class Failed(_Said, frozen=True):
+    """A follower's last word: why it exits."""
+
+    message: str
+    hint: str = ""
+
+
+class End(_Said, frozen=True):
+    """A leader's last word: exit."""
+
+    why: str
+
+
+Told = Look | Listen | Connect | Load | Do | Beat | End
+Heard = Seen | Listening | Connected | Joining | Loading | Loaded | Done | Beat | Failed
+
+_encoder = msgspec.msgpack.Encoder()
+_told: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
+_heard: msgspec.msgpack.Decoder[Heard] = msgspec.msgpack.Decoder(Heard)
+
+
+def encode(message: Told | Heard) -> bytes:
+    """One message, without its frame."""
+    return _encoder.encode(message)
+
+
+def decode_told(payload: bytes) -> Told:
+    """What a leader said. Raises `ProtocolError`."""
+    try:
+        return _told.decode(payload)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"The leader said something that is no message ({error}).") from None
+
+
+def decode_heard(payload: bytes) -> Heard:
+    """What a follower said. Raises `ProtocolError`."""
+    try:
+        return _heard.decode(payload)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"A follower said something that is no message ({error}).") from None

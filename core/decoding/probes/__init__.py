@@ -1,1 +1,0 @@
-"""Measurements of a loaded model on this machine: exact block widths, trees, splits, and the cost T(w)."""

@@ -1,0 +1,166 @@
+"""Work while no request runs: rehearsal, titles of chats, embedding of documents.
+
+Rehearsal builds the drafter's table of typical answers: the model answers Draftlight's prompts.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from core.events.request import Message
+from core.events.wire import Wire
+
+RehearsalState = Literal["off", "waiting", "running", "done", "failed"]
+WaitsFor = Literal["", "quiet", "answer"]
+
+
+class Rehearse(Wire, frozen=True):
+    """Starts or stops rehearsal with the loaded model. Valid until another model is loaded."""
+
+    request: str
+    wanted: bool
+
+
+class Typing(Wire, frozen=True):
+    """The user is typing: pauses rehearsal until some seconds after the last of these."""
+
+
+class Rehearsing(Wire, frozen=True):
+    """State of rehearsal: after each change, and about once per second while it runs.
+
+    - `answered` of `prompts` with `tokens` in total, earlier runs included; 0 before the first step.
+    - `contexts`: in the table last built from them; 0 if none was built since the model was loaded.
+    - `waits_for`: no typing (`quiet`), the end of the running answer (`answer`), or the next idle time.
+    - `trouble`: why it `failed`.
+    """
+
+    model: str
+    state: RehearsalState
+    waits_for: WaitsFor = ""
+    answered: int = 0
+    prompts: int = 0
+    tokens: int = 0
+    contexts: int = 0
+    trouble: str = ""
+
+
+RehearsalCommand = Rehearse | Typing
+RehearsalEvent = Rehearsing
+
+
+# ---- titles
+
+
+class SuggestTitle(Wire, frozen=True):
+    """Generates a title for a chat that begins with `messages`, a question and its answer.
+
+    Uses an empty cache, teaches no tables, and stops at the next request.
+    """
+
+    request: str
+    messages: tuple[Message, ...]
+
+
+class TitleSuggested(Wire, frozen=True):
+    """Answer to `suggest_title`. `title`: empty if the model gave no usable one.
+
+    `interrupted`: stopped by another request; it may be repeated.
+    """
+
+    request: str
+    title: str
+    interrupted: bool = False
+
+
+TitleCommand = SuggestTitle
+TitleEvent = TitleSuggested
+
+
+# ---- Vectors of documents' passages, by which sparse prefill and searches compare meaning.
+#
+#     embed_document  → document_embedded* (running …, then done, stopped or failed)
+#     stop_embedding  → document_embedded(state="stopped"), if it was waiting or running
+#     erase_vectors
+#     find_similar    → similar_found
+#
+# Documents are embedded while nothing else is to be done, also while no model is loaded, one after the other.
+
+
+EmbeddingState = Literal["running", "done", "stopped", "failed"]
+
+
+class EmbedDocument(Wire, frozen=True):
+    """Compute the vectors of a document's passages while idle and keep them on the disk."""
+
+    request: str
+    text: str
+
+
+class StopEmbedding(Wire, frozen=True):
+    """Stop the `embed_document` command with this id. Unknown ids are ignored."""
+
+    request: str
+
+
+class EraseVectors(Wire, frozen=True):
+    """Erase the vectors of the texts with these SHA-256 digests (hexadecimal), or of all texts.
+
+    A prompt holds a document without white space at its ends; the digest is that of the text so stripped.
+    """
+
+    digests: tuple[str, ...] = ()
+    everything: bool = False
+
+
+class FindSimilar(Wire, frozen=True):
+    """Find the passages whose meaning is near `query` in embedded texts.
+
+    `digests` name the texts as in `EraseVectors`.
+    """
+
+    request: str
+    query: str
+    digests: tuple[str, ...]
+
+
+class SimilarPassage(Struct, frozen=True, forbid_unknown_fields=True):
+    """Characters `first_char` to `last_char` (end-exclusive) of the stripped text `digest`.
+
+    `similarity`: 0 for nothing in common to 3.
+    """
+
+    digest: str
+    first_char: int
+    last_char: int
+    similarity: float
+
+
+class SimilarFound(Wire, frozen=True):
+    """Answer to `find_similar`: the nearest passages of each text, the most similar first.
+
+    `missing` are texts that are not embedded; `problem` says in sentences why nothing can be found.
+    """
+
+    request: str
+    passages: tuple[SimilarPassage, ...] = ()
+    missing: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class DocumentEmbedded(Wire, frozen=True):
+    """Progress of an `embed_document` command: `fraction` of the document is done, 0 to 1.
+
+    `running` comes at most four times a second, and first when half a second has not been enough. `problem`
+    says in sentences why it `failed`.
+    """
+
+    request: str
+    state: EmbeddingState
+    fraction: float = 0.0
+    problem: str = ""
+
+
+EmbeddingCommand = EmbedDocument | StopEmbedding | EraseVectors | FindSimilar
+EmbeddingEvent = DocumentEmbedded | SimilarFound

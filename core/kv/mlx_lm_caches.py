@@ -1,0 +1,292 @@
+"""Adapter for mlx-lm's cache entries: their kinds, and every private name of theirs that Draftlight uses.
+
+Read in mlx-lm 0.32.2, `mlx_lm/models/cache.py`. Check `RotatingKVCache._idx`, `_temporal_order` and
+`_update_concat`, and `ArraysCache.cache`, with each new version.
+
+- appending (`KVCache`, `QuantizedKVCache`): holds every position; any tail can be trimmed.
+- window (`RotatingKVCache`): past its size a single-token update overwrites the oldest column in place, so a
+  tail cannot be trimmed later; `trim_prompt_cache` then silently does nothing. A block of several tokens is
+  appended to a new array: until the next update its tail can be cut off exactly.
+- recurrent (`ArraysCache`: gated delta nets, Mamba-2, short convolutions): holds the state after the last
+  token only. The state is rebound, never mutated, so the state before a block can be restored.
+- unknown: never speculated on. Includes windows that also keep the first tokens (`keep`), because mlx-lm's
+  mask for several tokens differs there from the columns that single tokens see.
+
+`offset` is the position of the next token. After a sparse prefill it exceeds the number of columns
+(`Positioned`; a window's own offset is raised, see `end_window_at`). Worker's main thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any, Literal, Protocol, TypeGuard
+
+import mlx.core as mx
+from mlx.utils import tree_flatten
+from mlx_lm.models.cache import ArraysCache, CacheList, KVCache, QuantizedKVCache, RotatingKVCache
+from msgspec import Struct
+
+from core.kv.positions import Positioned
+
+EntryKind = Literal["appending", "window", "recurrent", "unknown"]
+
+
+class CacheEntry(Protocol):
+    """The cache of one layer, of any kind."""
+
+    @property
+    def state(self) -> Any:
+        """The arrays, for `mx.eval`."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the arrays; only valid if not empty."""
+
+    def empty(self) -> bool:
+        """Whether nothing was written yet."""
+
+
+class KeysAndValues(CacheEntry, Protocol):
+    """An appending or window entry. Arrays are [batch, heads, columns, size], or three each if quantised."""
+
+    keys: Any
+    values: Any
+    offset: int
+
+    def trim(self, n: int) -> int:
+        """Drops the last `n` tokens; returns the number that was dropped."""
+
+    def make_mask(self, N: int, window_size: int | None = None, return_array: bool = False) -> Any:
+        """The attention mask of a block of `N` tokens."""
+
+
+class Window(KeysAndValues, Protocol):
+    """A `RotatingKVCache`."""
+
+    max_size: int
+    _idx: int
+
+    def _temporal_order(self, held: mx.array) -> mx.array: ...
+
+
+class Recurrent(CacheEntry, Protocol):
+    """An `ArraysCache`."""
+
+    cache: list[Any]
+
+
+Cache = list[CacheEntry]
+
+
+class LanguageModel(Protocol):
+    """An mlx-lm model: logits [batch, tokens, vocabulary] of ids [batch, tokens], written to `cache`."""
+
+    def __call__(self, inputs: mx.array, cache: Any = None) -> mx.array: ...
+
+
+def leaves(cache: Sequence[Any]) -> Iterator[Any]:
+    """The entries of `cache`, with those inside a `CacheList`."""
+    for entry in cache:
+        if isinstance(entry, CacheList):
+            yield from leaves(entry.caches)
+        else:
+            yield entry
+
+
+def kind_of(entry: object) -> EntryKind:
+    """The kind by exact type: subclasses may behave differently."""
+    if is_appending(entry):
+        return "appending"
+    if is_window(entry):
+        return "window"
+    return "recurrent" if is_recurrent(entry) else "unknown"
+
+
+def is_appending(entry: object) -> TypeGuard[KeysAndValues]:
+    """Whether `entry` holds every position."""
+    return type(entry) in (KVCache, QuantizedKVCache, Positioned)
+
+
+def is_window(entry: object) -> TypeGuard[Window]:
+    """Whether `entry` is a sliding window without kept first tokens."""
+    return type(entry) is RotatingKVCache and not getattr(entry, "keep", 0)
+
+
+def is_recurrent(entry: object) -> TypeGuard[Recurrent]:
+    """Whether `entry` holds recurrent state."""
+    return type(entry) is ArraysCache
+
+
+def columns_of(entry: KeysAndValues) -> int:
+    """Number of columns of an appending entry."""
+    return int(entry.entry.offset if isinstance(entry, Positioned) else entry.offset)
+
+
+def parts(held: Any) -> list[mx.array]:
+    """The arrays of an entry's keys or values: one, or three if quantised."""
+    return list(held) if isinstance(held, tuple | list) else [held]
+
+
+def stock_entry(entry: Any) -> Any:
+    """`entry` without `Positioned` wrappers."""
+    if isinstance(entry, CacheList):
+        return CacheList(*map(stock_entry, entry.caches))
+    return entry.entry if isinstance(entry, Positioned) else entry
+
+
+def largest_window(cache: Sequence[Any]) -> int:
+    """Size in tokens of the largest sliding window of `cache`; 0 if there is none."""
+    return max((int(entry.max_size) for entry in leaves(cache) if is_window(entry)), default=0)
+
+
+def why_no_rollback(cache: Sequence[Any]) -> str:
+    """Why a rejected draft cannot be rolled back exactly; empty if it can."""
+    for entry in leaves(cache):
+        if kind_of(entry) == "unknown":
+            return f"its cache ({type(entry).__name__}) cannot take back tokens exactly"
+    return ""
+
+
+def keeps_all(cache: Sequence[Any]) -> bool:
+    """Whether every entry holds every position, so that the cache can be truncated to any prefix."""
+    return all(map(is_appending, leaves(cache)))
+
+
+# ---- sliding windows
+
+
+def window_columns(entry: Window) -> int:
+    """Number of past columns that a window puts before a block of two or more rows."""
+    if entry.keys is None:
+        return 0
+    # As in `_temporal_order`: all columns if the buffer is full or has wrapped, else those written.
+    held = int(entry.keys.shape[2])
+    if entry._idx >= entry.offset:
+        held = min(held, int(entry._idx))
+    return min(held, int(entry.max_size) - 1)
+
+
+def window_in_order(entry: Window) -> list[mx.array]:
+    """Keys and values of a window, columns in temporal order."""
+    return [entry._temporal_order(held) for held in (entry.keys, entry.values)]
+
+
+def end_window_at(entry: Window, position: int) -> None:
+    """Sets the position of a window's next token, at or past its number of columns.
+
+    mlx-lm takes the number of columns for the position, which matters before the window is full: the buffer
+    is cut to the written columns, so that it is not mistaken for one that has wrapped.
+    """
+    if entry.keys is not None and entry._idx != entry.keys.shape[2]:
+        entry.keys, entry.values = window_in_order(entry)
+        entry._idx = entry.keys.shape[2]
+    entry.offset = position
+
+
+class WindowState(Struct, frozen=True):
+    """The attributes of a window that an update changes."""
+
+    keys: mx.array | None
+    values: mx.array | None
+    offset: int
+    index: int
+
+
+def window_state(entry: Window) -> WindowState:
+    """The current attributes of `entry`, not copied: valid until a single-token update writes in place."""
+    return WindowState(entry.keys, entry.values, entry.offset, entry._idx)
+
+
+def set_window_state(entry: Window, state: WindowState) -> None:
+    """Restores the attributes returned by `window_state`."""
+    entry.keys, entry.values, entry.offset, entry._idx = state.keys, state.values, state.offset, state.index
+
+
+def empty_window(size: int, position: int) -> Any:
+    """An empty window of `size` tokens whose next token has `position`."""
+    entry = RotatingKVCache(max_size=size)
+    entry.offset = position
+    return entry
+
+
+# ---- masks
+
+
+@contextmanager
+def masked(masks: Sequence[tuple[Any, Callable[..., Any]]]) -> Iterator[None]:
+    """Replaces the `make_mask` of the given entries within the block.
+
+    An entry may occur several times. The entries keep their identity, also after an exception.
+    """
+    entries = {id(entry): entry for entry, _ in masks}
+    own = {key: vars(entry).get("make_mask") for key, entry in entries.items()}
+    try:
+        for entry, make_mask in masks:
+            entry.make_mask = make_mask
+        yield
+    finally:
+        for key, entry in entries.items():
+            if own[key] is not None:
+                entry.make_mask = own[key]
+            else:
+                vars(entry).pop("make_mask", None)
+
+
+# ---- snapshots
+
+
+class Snapshot(Struct, frozen=True):
+    """States at `length` tokens of the entries that cannot be trimmed to it, in the order of `leaves`.
+
+    - window: copies of keys and values, because they are written in place;
+    - recurrent: contiguous arrays. A state can be a view of a chunk's activations, and a snapshot must not
+      keep those in memory;
+    - unknown (`ChunkedKVCache`, caches defined by a model's module): a deep copy of the attributes.
+    """
+
+    length: int
+    states: list[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the snapshot's arrays."""
+        return sum(array.nbytes for array in _arrays(self.states))
+
+
+def take_snapshot(cache: Sequence[Any], length: int) -> Snapshot:
+    """The current state of `cache`, which holds `length` tokens."""
+    states = [_state(entry) for entry in leaves(cache) if not is_appending(entry)]
+    mx.eval(list(_arrays(states)))
+    return Snapshot(length, states)
+
+
+def restore(cache: Sequence[Any], snapshot: Snapshot) -> None:
+    """Sets the entries of `cache`, of the same kinds as the snapshot's, to its state."""
+    entries = [entry for entry in leaves(cache) if not is_appending(entry)]
+    for entry, state in zip(entries, snapshot.states, strict=True):
+        if is_recurrent(entry):
+            entry.cache = list(state)
+        elif is_window(entry):
+            keys, values, offset, index = state
+            set_window_state(entry, WindowState(_copy(keys), _copy(values), offset, index))
+        else:
+            vars(entry).clear()
+            vars(entry).update(deepcopy(state))
+
+
+def _state(entry: CacheEntry) -> Any:
+    if is_recurrent(entry):
+        return [part if part is None else mx.contiguous(part) for part in entry.cache]
+    if is_window(entry):
+        return [_copy(entry.keys), _copy(entry.values), entry.offset, entry._idx]
+    return deepcopy(vars(entry))
+
+
+def _copy(array: mx.array | None) -> mx.array | None:
+    return None if array is None else mx.array(array)
+
+
+def _arrays(states: list[Any]) -> Iterator[mx.array]:
+    return (part for _, part in tree_flatten(states) if isinstance(part, mx.array))

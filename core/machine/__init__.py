@@ -1,0 +1,1 @@
+"""Measurements of the loaded model on this machine: cost, exactness, trials, pace."""

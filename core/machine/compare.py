@@ -1,0 +1,492 @@
+"""Comparison of blocks with plain steps, up to rounding and bit by bit: logits, last hidden state, and the
+cache.
+
+A stream is a context and the tokens after it, half of them the model's own choices. It is read once with a
+plain step per token, and once for each width in blocks that end in rejected tokens, kept and rolled back as
+in the decode loop, so every block is computed on a cache that blocks wrote. After a first difference the rows
+that follow depend on it, so rows are counted up to there.
+
+Generators yield after each forward pass. Engine's thread.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.events import ModelInfo
+from core.kv.cached_sequence import CachedSequence
+from core.kv.mirrored import MirroredCache
+from core.kv.mlx_lm_caches import (
+    columns_of,
+    is_window,
+    kind_of,
+    leaves,
+    parts,
+    window_in_order,
+)
+from core.kv.verify_block import VerifyBlock
+from core.machine.exactness import LEAST_ROWS, WIDTHS, Profile, load_profile, save_profile
+from core.models.loader import LoadedModel
+
+_TOLERANCE_FLOAT32 = 1e-4
+_TOLERANCE_16_BIT = 0.02
+
+
+def agree(rows: mx.array, others: mx.array) -> bool:
+    """Whether logits `rows` equal `others`, of the same shape, up to rounding.
+
+    Errors are relative to the largest finite logit. Ids that a model forbids (−inf) must be the same on both
+    sides; NaN agrees with nothing. Measured on a CPU: other kernels and other orders of sums give errors
+    below 1e-6 in float32; without its position hook SmolLM2-135M is off by 0.1 to 0.3.
+    """
+    tolerance = _TOLERANCE_FLOAT32 if rows.dtype == mx.float32 else _TOLERANCE_16_BIT
+    difference, scale = differences(rows, others)
+    return float(difference.max()) <= tolerance * float(scale)
+
+
+def differences(rows: mx.array, others: mx.array) -> tuple[mx.array, mx.array]:
+    """Absolute differences, float32 of the rows' shape, and the largest finite logit of `others`.
+
+    Equal infinities have difference 0. NaN, or an infinity on one side only, gives an infinite difference.
+    """
+    rows, others = rows.astype(mx.float32), others.astype(mx.float32)
+    difference = mx.where(rows == others, 0.0, mx.abs(rows - others))
+    scale = mx.where(mx.isfinite(others), mx.abs(others), 0.0).max()
+    return mx.where(mx.isnan(difference), mx.inf, difference), scale
+
+
+# Context lengths of successive streams: short ones find differences that depend on the tokens, long ones
+# those that depend on the length (kernels that split long sums).
+_CONTEXTS = (60, 7, 250, 21, 1030, 110, 60, 2060)
+_STREAM_TOKENS = 48
+_LEAST_STREAM_TOKENS = 8
+_CHUNK_TOKENS = 128
+# The first streams try all widths, later ones a third of the widths without a difference.
+_FULL_STREAMS = 3
+_MOST_STREAMS = 400
+# Ids below this exist in every tokenizer.
+_IDS = 200
+_WORDS = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
+
+
+class ForwardRows(Struct):
+    """Rows of forward passes, in order: logits [vocabulary], and hidden states [size] where available."""
+
+    logits: list[mx.array]
+    hidden: list[mx.array]
+
+
+class Comparison(Struct, frozen=True):
+    """`rows` up to and including the first that differs; `noise` is the largest difference of a logit."""
+
+    rows: int
+    identical: bool
+    noise: float
+
+
+def compare_widths(
+    profile: Profile, model: Any, new_cache: Callable[[], list[Any]], info: ModelInfo
+) -> Generator[Profile, None, None]:
+    """Adds streams to `profile` until it is complete; yields it after each forward pass."""
+    window = min((int(e.max_size) for e in leaves(new_cache()) if is_window(e)), default=0)
+    profile = replace(profile, window_tokens=window)
+    while profile.streams < _FULL_STREAMS or not profile.is_complete:
+        if profile.streams >= _MOST_STREAMS:
+            return
+        number = profile.streams
+        rng = random.Random(number)
+        past_window = bool(window) and (number % 4 == 3 or not profile.fits_window)
+        limit = window if window and not past_window else info.context_tokens
+        context, tokens = _lengths(
+            _CONTEXTS[number % len(_CONTEXTS)], limit, longer_than=window * past_window
+        )
+        profile = replace(profile, streams=number + 1)
+        if tokens < _LEAST_STREAM_TOKENS:
+            return
+        stream = _Stream(model, new_cache, rng, context, tokens)
+        for _ in stream.read():
+            yield profile
+        profile = replace(
+            profile,
+            unit=max(profile.unit, stream.unit),
+            longest_tokens=max(profile.longest_tokens, context + tokens)
+            if not past_window
+            else profile.longest_tokens,
+        )
+        for width in _widths(profile, number):
+            found = yield from _passed(stream.compare(width, rng), profile)
+            profile = replace(profile, noise=max(profile.noise, found.noise))
+            if not past_window:
+                profile = profile.with_comparison(width, found.rows, identical=found.identical)
+            yield profile
+            if not found.identical and number >= _FULL_STREAMS and width > 2:
+                # A narrower block probably differs on these tokens, too.
+                for narrower in range(width - 1, 1, -1):
+                    again = yield from _passed(stream.compare(narrower, rng), profile)
+                    if not past_window:
+                        profile = profile.with_comparison(narrower, again.rows, identical=again.identical)
+                break
+
+
+def _passed(
+    steps: Generator[None, None, Comparison], profile: Profile
+) -> Generator[Profile, None, Comparison]:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: Comparison = done.value
+            return found
+        yield profile
+
+
+def _lengths(context: int, limit: int, longer_than: int) -> tuple[int, int]:
+    """Tokens of a stream's context and of the text after it, together fewer than `limit`."""
+    context = max(context, longer_than)
+    room = limit - WIDTHS[-1]
+    tokens = min(_STREAM_TOKENS, room // 2)
+    return min(context, room - tokens), tokens
+
+
+def _widths(profile: Profile, number: int) -> Sequence[int]:
+    if number < _FULL_STREAMS:
+        return WIDTHS
+    incomplete = [
+        each.width
+        for each in profile.widths
+        if each.width <= profile.identical_width and each.rows < LEAST_ROWS
+    ]
+    return incomplete if len(incomplete) <= 5 else incomplete[number % 3 :: 3]
+
+
+class _Stream:
+    """`tokens` tokens after a random context of `context` tokens."""
+
+    def __init__(
+        self, model: Any, new_cache: Callable[[], list[Any]], rng: random.Random, context: int, tokens: int
+    ) -> None:
+        self._model = model
+        self._base = CachedSequence(new_cache)
+        self._context = [rng.randrange(_IDS) for _ in range(context)]
+        self._random = [rng.randrange(_IDS) for _ in range(tokens)]
+        self._tokens: list[int] = []
+        self._plain = ForwardRows([], [])
+        self._cache: list[Any] = []
+        self.unit = 0.0
+
+    def read(self) -> Iterator[None]:
+        """Reads the context, and then one token after the other."""
+        base = self._base
+        for start in range(0, len(self._context), _CHUNK_TOKENS):
+            chunk = self._context[start : start + _CHUNK_TOKENS]
+            forward(self._model, chunk, base.cache)
+            base.append(chunk)
+            yield
+        base.snapshot()
+        sequence = base.fork(len(self._context))
+        token = self._random[0]
+        for index, other in enumerate(self._random):
+            self._tokens.append(token)
+            got = forward(self._model, [token], sequence.cache)
+            sequence.append([token])
+            self._plain.logits += got.logits
+            self._plain.hidden += got.hidden
+            self.unit = max(self.unit, unit(got))
+            token = int(mx.argmax(got.logits[0])) if index % 2 else other
+            yield
+        self._cache = sequence.cache
+
+    def compare(self, width: int, rng: random.Random) -> Generator[None, None, Comparison]:
+        """Reads the same tokens in blocks of `width`."""
+        sequence = self._base.fork(len(self._context))
+        rows, count = ForwardRows([], []), len(self._tokens)
+        start, lead = 0, 1
+        while start < count:
+            room = min(width, count - start)
+            known = room if room < width or rng.random() < 0.5 else rng.randint(lead, room)
+            if known == 1 and room == 1:
+                got = forward(self._model, self._tokens[start:], sequence.cache)
+                kept = True
+            else:
+                tail = [rng.randrange(_IDS) for _ in range(width - known)] if room == width else []
+                block = VerifyBlock(sequence.cache)
+                got = forward(self._model, self._tokens[start : start + known] + tail, sequence.cache)
+                kept = block.keep(known + len(tail), list(range(known)))
+            done = len(rows.logits) - start
+            rows.logits += got.logits[done:known]
+            rows.hidden += got.hidden[done:known]
+            if kept:
+                sequence.append(self._tokens[start : start + known])
+                start, lead = start + known, 1
+            else:  # recurrent: the accepted tokens begin the next block
+                lead = min(known + 1, width, count - start)
+            yield
+        return compare_rows(self._plain, rows, self._cache, sequence.cache)
+
+
+def compare_block(
+    model: Any, cache: list[Any], known: Sequence[int], tail: Sequence[int]
+) -> Generator[None, None, Comparison]:
+    """Compares one block of `known` and rejected `tail` tokens with plain steps, both on copies of
+    `cache`.
+    """
+    plain_cache, other = deepcopy(cache), deepcopy(cache)
+    plain = ForwardRows([], [])
+    for token in known:
+        got = forward(model, [token], plain_cache)
+        plain.logits += got.logits
+        plain.hidden += got.hidden
+        yield
+    block = VerifyBlock(other)
+    rows = forward(model, [*known, *tail], other)
+    rows = ForwardRows(rows.logits[: len(known)], rows.hidden[: len(known)])
+    if not block.keep(len(known) + len(tail), list(range(len(known)))):
+        plain_cache = other = []  # recurrent state is rolled back: the block leaves nothing to compare
+    return compare_rows(plain, rows, plain_cache, other)
+
+
+def compare_rows(
+    plain: ForwardRows, block: ForwardRows, plain_cache: Sequence[Any], other: Sequence[Any]
+) -> Comparison:
+    """Compares rows in order, then the caches that hold them."""
+    noise = 0.0
+    first: int | None = None
+    for index, (one, two) in enumerate(zip(plain.logits, block.logits, strict=True)):
+        hidden = not plain.hidden or same_bits(plain.hidden[index], block.hidden[index])
+        if hidden and same_bits(one, two):
+            continue
+        first = index if first is None else first
+        noise = max(noise, float(differences(one, two)[0].max()))
+    identical = first is None and same_cache(plain_cache, other)
+    return Comparison(len(plain.logits) if first is None else first + 1, identical, noise)
+
+
+def same_cache(cache: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two caches of the same tokens hold the same bits; a window's columns in temporal order."""
+    for one, two in zip(leaves(cache), leaves(other), strict=True):
+        held, also = _columns(one), _columns(two)
+        if kind_of(one) == "window":
+            shared = min(held[0].shape[-2], also[0].shape[-2])
+            held, also = ([each[..., -shared:, :] for each in some] for some in (held, also))
+        if not all(same_bits(a, b) for a, b in zip(held, also, strict=True)):
+            return False
+    return True
+
+
+def _columns(entry: Any) -> list[mx.array]:
+    kind = kind_of(entry)
+    if kind == "appending":
+        return [
+            part[..., : columns_of(entry), :] for held in (entry.keys, entry.values) for part in parts(held)
+        ]
+    if kind == "window":
+        return window_in_order(entry)
+    return [part for part in getattr(entry, "cache", ()) if isinstance(part, mx.array)]
+
+
+def same_bits(one: mx.array, other: mx.array) -> bool:
+    """Whether two arrays are equal bit by bit."""
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    word = _WORDS[one.dtype.size]
+    return bool(mx.array_equal(one.view(word), other.view(word)).item())
+
+
+def unit(rows: ForwardRows) -> float:
+    """One unit in the last place of the largest logit, in the coarser dtype of logits and hidden states."""
+    largest = max(float(differences(row, row)[1]) for row in rows.logits)
+    steps = (mx.finfo(row.dtype).eps for row in (*rows.logits[:1], *rows.hidden[:1]))
+    step = max(steps)
+    power = 1.0
+    while power * 2.0 <= largest:
+        power *= 2.0
+    return float(power * step)
+
+
+def forward(model: Any, ids: Sequence[int], cache: list[Any]) -> ForwardRows:
+    """One evaluated forward pass; a row for each of `ids`."""
+    with _recorded(model) as hidden:
+        logits = model(mx.array(list(ids))[None], cache=cache)[0]
+    mx.eval(logits, hidden, [entry.state for entry in cache])
+    states = hidden[-1][0] if hidden and hidden[-1].shape[:2] == (1, len(ids)) else None
+    return ForwardRows(
+        [logits[row] for row in range(len(ids))],
+        [] if states is None else [states[row] for row in range(len(ids))],
+    )
+
+
+class _Recorder:
+    """Replaces the module that computes the last hidden state during one forward pass."""
+
+    def __init__(self, inner: Any, outputs: list[mx.array]) -> None:
+        self._inner = inner
+        self._outputs = outputs
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        output = self._inner(*arguments, **keywords)
+        if isinstance(output, mx.array):
+            self._outputs.append(output)
+        return output
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+@contextmanager
+def _recorded(model: Any) -> Iterator[list[mx.array]]:
+    """Outputs of the body below the model's head; none if mlx-lm's layout (`model.model`) is missing."""
+    outputs: list[mx.array] = []
+    owner = model
+    if isinstance(owner, nn.Module) and "language_model" in owner:
+        owner = owner["language_model"]
+    if not isinstance(owner, nn.Module) or not isinstance(owner.get("model"), nn.Module):
+        yield outputs
+        return
+    inner = owner["model"]
+    dict.__setitem__(owner, "model", _Recorder(inner, outputs))
+    try:
+        yield outputs
+    finally:
+        dict.__setitem__(owner, "model", inner)
+
+
+# ---- in the background, and on blocks of answers
+
+# Before the first answer that wants it, and in streams of comparisons; the rest is done while idle.
+_UP_FRONT_S = 4.0
+_UP_FRONT_STREAMS = 3
+# Of an answer's blocks the first and each 32nd is kept, as long as copies of the cache are small.
+_SAMPLED_BLOCKS = 32
+_MOST_SAMPLES = 4
+_MOST_SAMPLE_BYTES = 128 << 20
+
+
+class BlockSample(Struct):
+    """A verified block: the cache before it, its known tokens, and its rejected ones."""
+
+    cache: list[Any]
+    known: list[int]
+    tail: list[int]
+
+
+class ExactWidths:
+    """Compares block widths of one loaded model, while idle and on blocks of answers. `clock` gives seconds.
+
+    Comparing begins with the first answer in `guarded` or `exact`: for a few seconds before it, then while
+    the engine is idle, until `Profile.is_complete`. Each finished comparison is saved, so an interrupted run
+    is not lost. Some blocks of `exact` answers are kept with a copy of the cache before them and computed
+    again one token at a time while idle; a difference removes their width for good.
+    """
+
+    def __init__(self, loaded: LoadedModel, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._loaded = loaded
+        self._clock = clock
+        self._profile: Profile | None = None
+        self._wanted = False
+        self._comparing: Generator[Profile, None, None] | None = None
+        self._checking: Generator[None, None, Comparison] | None = None
+        self._samples: list[BlockSample] = []
+        self._blocks = 0
+
+    @property
+    def profile(self) -> Profile:
+        """The current profile; compares nothing."""
+        if self._profile is None:
+            self._profile = load_profile(self._loaded.info)
+        return self._profile
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `some` has something to compare."""
+        return bool(self._samples) or (self._wanted and not self._is_done)
+
+    @property
+    def _is_done(self) -> bool:
+        return self.profile.streams >= _UP_FRONT_STREAMS and self.profile.is_complete
+
+    def want(self) -> Profile:
+        """The profile for an answer in `guarded` or `exact`; compares for a few seconds if it has nothing."""
+        self._wanted = True
+        end = self._clock() + _UP_FRONT_S
+        while self.profile.streams < _UP_FRONT_STREAMS and self._clock() < end and self._compare_some():
+            pass
+        return self.profile
+
+    def complete(self) -> Profile:
+        """The complete profile, compared now (minutes for a model of some size); kept blocks are checked."""
+        self._wanted = True
+        while self.some():
+            pass
+        return self.profile
+
+    def some(self) -> bool:
+        """One forward of a comparison; whether there was any."""
+        return self._check_some() or (self._wanted and self._compare_some())
+
+    def _compare_some(self) -> bool:
+        if self._comparing is None:
+            if self._is_done:
+                return False
+            loaded = self._loaded
+            self._comparing = compare_widths(self.profile, loaded.model, loaded.new_cache, loaded.info)
+        before = self.profile
+        found = next(self._comparing, None)
+        if found is None:
+            self._comparing, self._wanted = None, False
+            return False
+        self._profile = found
+        if found.widths != before.widths or found.is_complete != before.is_complete:
+            save_profile(found)
+        return True
+
+    # ---- blocks of answers
+
+    def before_block(self, cache: Sequence[Any]) -> list[Any] | None:
+        """A copy of `cache` if the block that is about to be verified will be checked; else None."""
+        self._blocks += 1
+        if self._blocks % _SAMPLED_BLOCKS != 1 or len(self._samples) >= _MOST_SAMPLES:
+            return None
+        held = sum(int(entry.nbytes) for entry in leaves(cache) if not entry.empty())
+        if isinstance(cache, MirroredCache) or held > _MOST_SAMPLE_BYTES:
+            return None
+        return deepcopy(list(cache))
+
+    def keep_block(self, cache: list[Any], known: Sequence[int], tail: Sequence[int]) -> None:
+        """Check this block later: `known` tokens, of which the accepted ones, then the rejected `tail`."""
+        self._samples.append(BlockSample(cache, list(known), list(tail)))
+
+    def _check_some(self) -> bool:
+        if not self._samples:
+            return False
+        sample = self._samples[0]
+        if self._checking is None:
+            model = self._loaded.model
+            self._checking = compare_block(model, sample.cache, sample.known, sample.tail)
+        try:
+            next(self._checking)
+        except StopIteration as done:
+            self._checked(self._samples.pop(0), done.value)
+            self._checking = None
+        except Exception:
+            self._samples.clear()
+            self._checking = None
+            raise
+        return True
+
+    def _checked(self, sample: BlockSample, found: Comparison) -> None:
+        width = len(sample.known) + len(sample.tail)
+        profile = self.profile.with_comparison(width, found.rows, identical=found.identical, in_use=True)
+        self._profile = replace(profile, noise=max(profile.noise, found.noise))
+        # A running comparison would continue with the old profile.
+        self._comparing = None
+        save_profile(self._profile)

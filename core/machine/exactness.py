@@ -1,0 +1,179 @@
+"""Exactness: the block widths that give the bits of a plain step, and the number of compared rows.
+
+Kernels for one token and for several sum in different orders, so a token's logits at width 1 and at width w
+may differ. In float32 the difference is frequent and tiny. In half precision and in quantised models it is
+rare and large: nearly every sum rounds to the same value, and the one that does not grows from layer to
+layer. A handful of rows is therefore no evidence. `compare.py` compares logits, the last hidden state and the
+cache bit by bit over thousands of rows; this module keeps the counts and turns them into a decoding mode:
+
+    fast     any width; the choice as computed
+    guarded  any width; a choice whose margin is within `Profile.guard` is computed again at width 1
+    exact    widths without a difference in at least `LEAST_ROWS` rows each; nothing is drafted before
+
+A difference found later, also in a block of a real answer, removes its width for good. Past its sliding
+window a block sees the columns of the cache in another order than a plain step (`RotatingKVCache` writes
+single tokens in place and blocks into a new array), so `exact` never drafts there, whatever was measured.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+
+import mlx.core as mx
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.decoding.options import FAST, Exactness
+from core.events import ModelInfo
+from core.models.runtime.blas import threads_at_start
+from core.settings.drafting import ExactnessMode
+from core.system.files import JsonStore
+
+WIDTHS = tuple(range(2, 17))
+# Rows compared at each width before `exact` uses it: 15,000 in all.
+LEAST_ROWS = 1000
+# Comparisons of a model whose sliding window leaves no room for exact drafts: they measure `noise` only.
+_PAST_STREAMS = 16
+# Minimum noise that `guarded` assumes, in units in the last place of the largest logit. docs/numerics.md has
+# the measurement: `python -m tests.attack.campaigns.numerics flips`.
+FLOOR_UNITS = 4
+
+
+class WidthRows(Struct, frozen=True):
+    """Compared rows of one width, and the comparisons that ended in a difference."""
+
+    width: int
+    rows: int = 0
+    differences: int = 0
+
+
+class Profile(Struct, frozen=True):
+    """Comparisons of one (model, dtype, machine, mlx version).
+
+    - `noise`: the largest difference of a logit, past the window included.
+    - `unit`: one unit in the last place of the largest logit in the coarsest dtype on its way.
+    - `window_tokens`: the smallest sliding window, 0 without one.
+    - `longest_tokens`: the longest context of a comparison.
+    - `in_use`: width of a difference found in a block of an answer; 0 if there was none.
+    - `streams`: number of comparisons.
+    """
+
+    key: str
+    model: str = ""
+    widths: tuple[WidthRows, ...] = tuple(map(WidthRows, WIDTHS))
+    noise: float = 0.0
+    unit: float = 0.0
+    window_tokens: int = 0
+    longest_tokens: int = 0
+    in_use: int = 0
+    streams: int = 0
+
+    @property
+    def identical_width(self) -> int:
+        """The largest width up to which no difference was found; 1 if width 2 has one."""
+        return min((each.width for each in self.widths if each.differences), default=WIDTHS[-1] + 1) - 1
+
+    @property
+    def exact_width(self) -> int:
+        """The largest width up to which every width has `LEAST_ROWS` rows and no difference."""
+        found = 1
+        for each in self.widths:
+            if each.differences or each.rows < LEAST_ROWS:
+                break
+            found = each.width
+        return found
+
+    @property
+    def fits_window(self) -> bool:
+        """Whether the sliding window, if any, has room for comparisons at every width."""
+        return not self.window_tokens or self.window_tokens >= 2 * WIDTHS[-1] + 16
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether more rows could not increase `exact_width`."""
+        if not self.fits_window:
+            return self.streams >= _PAST_STREAMS
+        return self.exact_width == self.identical_width
+
+    @property
+    def rows(self) -> int:
+        """Rows compared at the widths without a difference."""
+        return sum(each.rows for each in self.widths if each.width <= self.identical_width)
+
+    @property
+    def rows_needed(self) -> int:
+        """Rows required before `exact` drafts."""
+        return LEAST_ROWS * (self.identical_width - 1)
+
+    @property
+    def guard(self) -> float:
+        """Margin below which `guarded` computes a choice again: both contenders can move by the noise."""
+        return 2.0 * max(self.noise, FLOOR_UNITS * self.unit)
+
+    def with_comparison(self, width: int, rows: int, *, identical: bool, in_use: bool = False) -> Profile:
+        """This profile after a comparison of `rows` rows at `width`, counted up to the first difference."""
+        widths = tuple(
+            WidthRows(each.width, each.rows + rows, each.differences + (not identical))
+            if each.width == width
+            else each
+            for each in self.widths
+        )
+        taken = in_use and not identical and width <= self.identical_width
+        return replace(self, widths=widths, in_use=width if taken else self.in_use)
+
+    @property
+    def summary(self) -> str:
+        """The guarantee of `exact` for this model, and the number of rows it is based on."""
+        reach = f" in {self.rows:,} compared rows of contexts of up to {self.longest_tokens:,} tokens"
+        if self.exact_width > 1:
+            found = f"the same bits up to width {self.exact_width}{reach}"
+        elif self.identical_width > 1 and self.fits_window:
+            found = f"{self.rows:,} of {self.rows_needed:,} rows compared; nothing is drafted before"
+        elif not self.fits_window:
+            found = f"no drafts past the sliding window of {self.window_tokens:,} tokens"
+        else:
+            found = "a block of two tokens already gives other bits than plain steps"
+        if self.in_use:
+            found += f"; width {self.in_use} and wider were removed after a difference in an answer"
+        if self.window_tokens and self.exact_width > 1:
+            found += f"; no drafts past the sliding window of {self.window_tokens:,} tokens"
+        return found
+
+
+def exactness(mode: ExactnessMode, profile: Profile) -> Exactness:
+    """The limits of `mode` for a model with this profile."""
+    if mode == "fast":
+        return FAST
+    if mode == "guarded":
+        summary = f"choices closer than {profile.guard:.2g} are computed again with a plain step"
+        return Exactness(mode, None, profile.guard, None, summary)
+    return Exactness(mode, profile.exact_width, 0.0, profile.window_tokens or None, profile.summary)
+
+
+# The version changes with the comparisons: earlier profiles have fewer rows or other ones.
+_STORE = JsonStore("exact-v2", Profile)
+
+
+def load_profile(info: ModelInfo) -> Profile:
+    """The saved profile of this model on this machine; an empty one if none is valid."""
+    key = machine_key(info)
+    return _STORE.load(key) or Profile(key, info.name)
+
+
+def saved_profiles() -> list[Profile]:
+    """The profiles of all models compared on this machine."""
+    return _STORE.all()
+
+
+def save_profile(profile: Profile) -> None:
+    """Saves `profile`."""
+    _STORE.save(profile)
+
+
+def machine_key(info: ModelInfo) -> str:
+    """Identifies a model on this machine: model, dtype, machines, OpenBLAS threads and mlx version."""
+    parts = (info.path, info.architecture, info.size_bytes, info.dtype, info.quantisation)
+    machine = (platform.node(), platform.machine(), os.cpu_count(), version("mlx"), mx.default_device())
+    return " ".join(map(str, (*parts, *machine, threads_at_start(), *info.machines)))

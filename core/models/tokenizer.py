@@ -1,0 +1,280 @@
+"""Control tokens, which separate turns, roles, thoughts and calls, and the repair of decoders.
+
+A web page that contains `<|im_start|>system` must not speak as the system, so the text of a control token
+inside a content is read as ordinary text. All other text has the tokens that the tokenizer gives it: the
+prompt is tokenised whole, and a second time only if a content became a control token. The second tokenizer
+is a copy in which control tokens have names of private characters, and the template's own control tokens in
+the prompt are written with these names; a name is as long as its token, so that offsets stay the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from msgspec import Struct
+from tokenizers import Encoding, Tokenizer, decoders
+
+from core.errors import RequestError
+
+Span = tuple[int, int]
+_BRACKETS = re.compile(r"[<>\[\]{}|｜]")
+# Added tokens of some tokenizers that are text: Gemma's HTML tags, and bytes of characters without a token.
+_TEXT = re.compile(
+    r"<0x[0-9A-F]{2}>|</?(table|caption|thead|tbody|tfoot|tr|th|td|h[1-6]|blockquote|strong|em|b|i|u|s|sub|sup"
+    r"|code|p|a|ul|ol|li)>"
+)
+_PRIVATE = range(0xF0000, 0x10FFFE)
+_MOST_NAMES = 64
+
+
+class Tokens(Struct, frozen=True):
+    """Token ids, and for each its characters in the text; None if the tokenizer cannot tell."""
+
+    ids: list[int]
+    encoding: Encoding | None
+
+    @property
+    def offsets(self) -> list[Span] | None:
+        return None if self.encoding is None else list(self.encoding.offsets)
+
+
+def encode(
+    inner: Any,
+    text: str,
+    contents: Sequence[Span],
+    rows: int | None = None,
+    *,
+    raw: bool = False,
+    add_special: bool = False,
+) -> Tokens:
+    """Tokenise `text` with the transformers tokenizer `inner`, without control tokens from `contents`.
+
+    `contents` are sorted spans. Ids from `rows` on (the model has no embedding for them) do not arise from
+    contents either; `raw`: contents may become all other control tokens. `add_special`: the tokenizer adds
+    its special tokens. Raises `RequestError` if a control token cannot be avoided.
+    """
+    known = _KNOWN.setdefault(inner, {})
+    if (rows, raw) not in known:
+        known[rows, raw] = _Controls(dict(_control_texts(inner, rows, raw)))
+    return known[rows, raw].encode(inner, text, contents, add_special)
+
+
+def is_control(token: str, special: bool) -> bool:
+    """Whether an added token is a control token, and not a piece of ordinary text (spaces, words, HTML)."""
+    if _TEXT.fullmatch(token):
+        return special and not token.startswith("<0x")
+    return special or bool(_BRACKETS.search(token))
+
+
+class _Controls:
+    """The control tokens of one tokenizer: `texts` by id."""
+
+    def __init__(self, texts: Mapping[int, str]) -> None:
+        self._texts = texts
+        longest_first = sorted(texts.values(), key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+        self._copy: tuple[int, Tokenizer] | None = None
+
+    def encode(self, inner: Any, text: str, contents: Sequence[Span], special: bool) -> Tokens:
+        if not getattr(inner, "is_fast", False):
+            return Tokens(self._encoded_in_parts(inner, text, contents, special), None)
+        encoding: Encoding = inner(text, add_special_tokens=special).encodings[0]
+        unknown = _unknown_ids(inner)
+        if not contents or self._from_contents(encoding, text, contents, unknown) is None:
+            return Tokens(encoding.ids, encoding)
+        first, tokenizer = self._renamed(inner, text)
+        order = {token: number for number, token in enumerate(self._texts.values())}
+        own = self._pattern.sub
+        parts = [
+            part if is_content else own(lambda found: chr(first + order[found[0]]) * len(found[0]), part)
+            for part, is_content in _parts(text, contents)
+        ]
+        encoding = tokenizer.encode("".join(parts), add_special_tokens=special)
+        if token := self._from_contents(encoding, text, contents, unknown, renamed=True):
+            raise _unavoidable(token)
+        return Tokens(encoding.ids, encoding)
+
+    def _from_contents(
+        self,
+        encoding: Encoding,
+        text: str,
+        contents: Sequence[Span],
+        unknown: Collection[int | None],
+        *,
+        renamed: bool = False,
+    ) -> str | None:
+        """A control token of `encoding` that has characters of `contents`; None if there is none.
+
+        Characters without a token of their own become one of `unknown`, which is then no control token.
+        """
+        for at, token in enumerate(encoding.ids):
+            if token not in self._texts or (where := encoding.token_to_chars(at)) is None:
+                continue
+            # Some tokens include white space around them, which does not belong to the control token.
+            start, end = where
+            inside = text[start:end]
+            if token in unknown and (renamed or inside.strip() != self._texts[token]):
+                continue
+            start, end = end - len(inside.lstrip()), start + len(inside.rstrip())
+            if _overlaps(contents, start, end):
+                return self._texts[token]
+        return None
+
+    def _renamed(self, inner: Any, text: str) -> tuple[int, Tokenizer]:
+        """The copy, and the first character of its names; none of these characters is in `text`."""
+        wanted = max(1, len(self._texts))
+        firsts = range(_PRIVATE.start, _PRIVATE.stop - wanted, wanted)[:_MOST_NAMES]
+        used = {ord(character) for character in set(text)}
+        first = next((at for at in firsts if used.isdisjoint(range(at, at + wanted))), None)
+        if first is None:
+            raise _unavoidable(next(iter(self._texts.values())))
+        if self._copy is None or self._copy[0] != first:
+            names = {token: chr(first + at) * len(token) for at, token in enumerate(self._texts.values())}
+            self._copy = first, _copy(inner.backend_tokenizer, names)
+        return self._copy
+
+    def _encoded_in_parts(self, inner: Any, text: str, contents: Sequence[Span], special: bool) -> list[int]:
+        """Without offsets: encodes the template's control tokens one by one, and the text between them."""
+        if not any(is_content and self._pattern.search(part) for part, is_content in _parts(text, contents)):
+            return [int(each) for each in inner(text, add_special_tokens=special)["input_ids"]]
+        ids: list[int] = []
+        plain = ""
+        by_text = {token: each for each, token in self._texts.items()}
+
+        def flush() -> None:
+            ids.extend(
+                inner.encode(plain, add_special_tokens=False, split_special_tokens=True) if plain else ()
+            )
+
+        for part, is_content in _parts(text, contents):
+            at = 0
+            for found in () if is_content else self._pattern.finditer(part):
+                plain += part[at : found.start()]
+                flush()
+                ids.append(by_text[found[0]])
+                plain, at = "", found.end()
+            plain += part[at:]
+        flush()
+        return ids
+
+
+# By tokenizer, which they must not keep alive.
+_KNOWN: WeakKeyDictionary[Any, dict[tuple[int | None, bool], _Controls]] = WeakKeyDictionary()
+
+
+def _unknown_ids(inner: Any) -> set[int | None]:
+    tokenizer = inner.backend_tokenizer
+    names = ("<unk>", "[UNK]", getattr(tokenizer.model, "unk_token", None))
+    return {inner.unk_token_id, *(tokenizer.token_to_id(name) for name in names if name)}
+
+
+def _copy(original: Tokenizer, names: Mapping[str, str]) -> Tokenizer:
+    """`original` with the tokens `names` renamed, their ids kept."""
+    data: dict[str, Any] = json.loads(original.to_str())
+    data["truncation"] = data["padding"] = None
+    for added in data["added_tokens"]:
+        added["content"] = names.get(added["content"], added["content"])
+    model = data["model"]
+    if isinstance(vocabulary := model["vocab"], dict):
+        model["vocab"] = {names.get(token, token): number for token, number in vocabulary.items()}
+    else:
+        model["vocab"] = [[names.get(token, token), score] for token, score in vocabulary]
+    if isinstance(model.get("unk_token"), str):
+        model["unk_token"] = names.get(model["unk_token"], model["unk_token"])
+    if "merges" in model:
+        pairs = (merge.split(" ", 1) if isinstance(merge, str) else merge for merge in model["merges"])
+        model["merges"] = [
+            [left, right] for left, right in pairs if not {left, right, left + right} & names.keys()
+        ]
+    return Tokenizer.from_str(json.dumps(data))
+
+
+def _control_texts(inner: Any, rows: int | None, raw: bool) -> Iterable[tuple[int, str]]:
+    for number, token in sorted(inner.added_tokens_decoder.items()):
+        above = rows is not None and number >= rows
+        if token.content and (above or (not raw and is_control(token.content, token.special))):
+            yield int(number), token.content
+
+
+def _parts(text: str, contents: Sequence[Span]) -> Iterable[tuple[str, bool]]:
+    """The parts of `text` in order, and whether each is content."""
+    at = 0
+    for start, end in contents:
+        yield text[at:start], False
+        yield text[start:end], True
+        at = end
+    yield text[at:], False
+
+
+def _overlaps(spans: Sequence[Span], start: int, end: int) -> bool:
+    at = bisect_right(spans, (start, start)) - 1
+    return any(a < end and b > start for a, b in spans[max(0, at) : at + 2])
+
+
+def _unavoidable(token: str) -> RequestError:
+    return RequestError(
+        f"The conversation contains “{token}”, which this model's tokenizer cannot read as ordinary text.",
+        "Remove it from the message or document.",
+    )
+
+
+# ---- Decoders: how a tokenizer turns tokens into text, and the repair of decoders that do not fit.
+#
+# Some conversions (Devstral, other tekken tokenizers) pair a byte-level vocabulary with SentencePiece's
+# decoder, which leaves the alphabet of bytes in the text ("I'mĠglad"). No MLX.
+
+
+class DecoderFacts(Struct, frozen=True):
+    """What of a decoder's work reaches over several tokens.
+
+    `falls_back`: a run of byte tokens is text only if the whole run is UTF-8. `cleans`: spaces before
+    punctuation are removed.
+    """
+
+    falls_back: bool = False
+    cleans: bool = False
+
+
+def repair_decoder(tokenizer: TokenizerWrapper) -> None:
+    """Give a byte-level vocabulary a byte-level decoder if `tokenizer` has another one."""
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None or not _contains(_state(backend.pre_tokenizer), "ByteLevel"):
+        return
+    if not _contains(_state(backend.decoder), "ByteLevel"):
+        backend.decoder = decoders.ByteLevel()
+
+
+def decoder_facts(tokenizer: TokenizerWrapper) -> DecoderFacts:
+    """What `TokenTexts` must know; nothing of a tokenizer that is Python code."""
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return DecoderFacts(cleans=bool(getattr(tokenizer, "clean_up_tokenization_spaces", False)))
+    state = _state(backend.decoder)
+    forced = getattr(
+        tokenizer, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", False
+    )
+    bpe = type(backend.model).__name__ == "BPE"
+    return DecoderFacts(
+        falls_back=_contains(state, "ByteFallback"),
+        cleans=bool(tokenizer.clean_up_tokenization_spaces) and (not bpe or bool(forced)),
+    )
+
+
+def _state(part: Any) -> dict[str, Any]:
+    """A pre-tokenizer's or decoder's description, as tokenizer.json has it; empty for none."""
+    if part is None:
+        return {}
+    found: dict[str, Any] = json.loads(part.__getstate__())
+    return found
+
+
+def _contains(state: Any, kind: str) -> bool:
+    if isinstance(state, dict):
+        return state.get("type") == kind or any(_contains(each, kind) for each in state.values())
+    return isinstance(state, list) and any(_contains(each, kind) for each in state)

@@ -1,0 +1,202 @@
+"""Settings of one request: the snapshot that travels with it, and its sampling, table and chat groups."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from core.settings.drafting import Decoding, DrafterGroups, Gate
+from core.settings.fields import choice, number, switch, text
+from core.settings.prefill import Prefill
+
+NewSeed = Literal["regenerate", "always", "never"]
+# Settings that a model's generation_config.json may provide.
+FROM_MODEL = (
+    "sampling.temperature",
+    "sampling.top_p",
+    "sampling.min_p",
+    "sampling.top_k",
+    "sampling.repetition_penalty",
+)
+SEEDS = 2**31
+
+
+class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
+    """How tokens are drawn. Temperature 0 is greedy, without filters."""
+
+    temperature: Annotated[
+        float,
+        number(
+            0.0, 2.0, "Temperature", "0 always takes the most likely token. Higher is more varied.", step=0.05
+        ),
+    ] = 0.0
+    top_p: Annotated[
+        float,
+        number(
+            0.0,
+            1.0,
+            "Top-p",
+            "Draws from the most likely tokens that together reach this probability.",
+            step=0.01,
+            above=True,
+        ),
+    ] = 1.0
+    min_p: Annotated[
+        float,
+        number(
+            0.0, 1.0, "Min-p", "Drops tokens less likely than this share of the most likely one.", step=0.01
+        ),
+    ] = 0.0
+    top_k: Annotated[
+        int,
+        number(0, 1000, "Top-k", "Draws from this number of most likely tokens. 0 means all.", unit="tokens"),
+    ] = 0
+    repetition_penalty: Annotated[
+        float,
+        number(
+            0.5,
+            2.0,
+            "Repetition penalty",
+            "Above 1, tokens of the last 64 become less likely. 1 is off.",
+            step=0.05,
+        ),
+    ] = 1.0
+    frequency_penalty: Annotated[
+        float,
+        number(
+            -2.0,
+            2.0,
+            "Frequency penalty",
+            "Above 0, tokens become less likely each time they are used. 0 is off.",
+            step=0.05,
+        ),
+    ] = 0.0
+    presence_penalty: Annotated[
+        float,
+        number(
+            -2.0,
+            2.0,
+            "Presence penalty",
+            "Above 0, tokens that were used once become less likely. 0 is off.",
+            step=0.05,
+        ),
+    ] = 0.0
+    max_tokens: Annotated[
+        int, number(1, 131072, "Max tokens", "Maximum length of an answer.", unit="tokens")
+    ] = 1024
+    seed: Annotated[
+        int,
+        number(0, SEEDS - 1, "Seed", "The same seed, prompt and settings give the same answer.", random=True),
+    ] = 42
+    new_seed: Annotated[
+        NewSeed,
+        choice(
+            "New seed",
+            "When a new seed replaces the one above.",
+            {"regenerate": "When regenerating", "always": "For each answer", "never": "Never"},
+            {
+                "regenerate": "Another version of an answer gets another seed.",
+                "always": "Each answer gets a new seed, which its statistics show.",
+                "never": "Regenerating gives the same answer again.",
+            },
+        ),
+    ] = "regenerate"
+
+
+class Tables(Struct, frozen=True, forbid_unknown_fields=True):
+    """Tables that persist between chats."""
+
+    learn: Annotated[
+        bool,
+        switch(
+            "Learn from this chat",
+            "Tables remember short runs of words to draft in later chats. Off leaves no trace of this chat"
+            " in them.",
+        ),
+    ] = True
+    autosave_s: Annotated[
+        int,
+        number(
+            1,
+            3600,
+            "Save after",
+            "Tables are saved after this time without requests, and when Draftlight quits.",
+            unit="s",
+        ),
+    ] = 15
+    decay_at: Annotated[
+        float,
+        number(
+            0.1,
+            1.0,
+            "Evict at",
+            "Above this occupancy of a table, the oldest quarter of its entries is evicted.",
+            step=0.05,
+        ),
+    ] = 0.5
+
+
+class Chat(Struct, frozen=True, forbid_unknown_fields=True):
+    """The system prompt and thinking."""
+
+    system_prompt: Annotated[
+        str,
+        text(
+            100_000,
+            "System prompt",
+            "Instructions before the chat. Empty uses the model's own.",
+            empty="The model’s own",
+        ),
+    ] = ""
+    thinking: Annotated[
+        bool,
+        switch(
+            "Think first",
+            "The model thinks before it answers, if its chat template has a switch for it.",
+        ),
+    ] = True
+
+
+class Retired(Struct, frozen=True):
+    """A setting of an earlier version that the request names: its key and the requested value."""
+
+    key: str
+    value: str
+
+
+class Settings(DrafterGroups, frozen=True, forbid_unknown_fields=True):
+    """All settings of one request; each field but the last is a group, the drafters' first.
+
+    `retired`: settings of earlier versions that were requested (`core.settings.declaration`). They have no
+    effect, and the answer's changes name them.
+    """
+
+    gate: Gate = field(default_factory=Gate)
+    decoding: Decoding = field(default_factory=Decoding)
+    sampling: Sampling = field(default_factory=Sampling)
+    prefill: Prefill = field(default_factory=Prefill)
+    tables: Tables = field(default_factory=Tables)
+    chat: Chat = field(default_factory=Chat)
+    retired: tuple[Retired, ...] = ()
+
+
+def new_seed() -> int:
+    """A random seed."""
+    return secrets.randbelow(SEEDS)
+
+
+def drawn(settings: Settings) -> Settings:
+    """`settings` with a new seed if each answer gets one. The result keeps it."""
+    if settings.sampling.new_seed != "always":
+        return settings
+    return replace(settings, sampling=replace(settings.sampling, seed=new_seed(), new_seed="never"))
+
+
+def drawn_again(settings: Settings) -> Settings:
+    """`settings` for another answer to the same question: with a new seed, unless seeds never change."""
+    if settings.sampling.new_seed == "never":
+        return settings
+    return replace(settings, sampling=replace(settings.sampling, seed=new_seed()))

@@ -1,0 +1,146 @@
+"""Files: replacement by one rename, and JSON files under the cache folder that can be made again.
+
+A replaced file is written to a temporary file in the same folder, synced, and renamed: after a crash or on a
+full disk the old file is unchanged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
+
+import msgspec
+
+from core.system.paths import cache_dir
+
+PRIVATE = 0o600
+
+
+@contextlib.contextmanager
+def replacing(
+    path: Path, *, mode: int | None = None, keep: Path | None = None, durable: bool = True
+) -> Iterator[BinaryIO]:
+    """Opens a temporary file that replaces `path` at the end of the block, after an fsync if `durable`.
+
+    `mode`: permissions of the new file; None: those of the old file, or the process's default. `keep`: new
+    path of the old file. A link is followed. After an exception the old file is unchanged and the temporary
+    file is removed. Raises `OSError`, which names `path`.
+    """
+    target = path.resolve()
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    moved = False
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with os.fdopen(os.open(temporary, flags, 0o666 if mode is None else mode), "wb") as file:
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        if mode is None and target.exists():
+            shutil.copymode(target, temporary)
+        if keep is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(target, keep)
+                moved = True
+        os.replace(temporary, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if moved and keep is not None:
+            with contextlib.suppress(OSError):
+                os.replace(keep, target)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        raise
+    if durable:
+        _sync_folder(target.parent)
+
+
+def write_atomic(
+    path: Path, content: bytes, *, mode: int | None = PRIVATE, keep: Path | None = None, durable: bool = True
+) -> None:
+    """Replaces the content of `path`; parameters and errors as in `replacing`."""
+    with replacing(path, mode=mode, keep=keep, durable=durable) as file:
+        file.write(content)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes renames durable. Ignored where unsupported: the files are complete in either case."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+T = TypeVar("T")
+
+
+def load_json(path: Path, of: type[T]) -> T | None:
+    """The file's content as `of`; None if the file is missing, unreadable or of another shape."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=of)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def save_json(path: Path, value: Any) -> bool:
+    """Replaces `path` with `value` as JSON; False if the disk does not allow it.
+
+    For files that can be made again: losing one costs time, never an answer.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, msgspec.json.format(msgspec.json.encode(value)), durable=False)
+    except OSError:
+        return False
+    return True
+
+
+class Keyed(Protocol):
+    """A value that names its own key."""
+
+    @property
+    def key(self) -> str: ...
+
+
+K = TypeVar("K", bound=Keyed)
+
+
+class JsonStore(Generic[K]):
+    """One JSON file per key in the cache's `profiles` folder.
+
+    `name` starts the file names and changes with the meaning of the content, so that files of other versions
+    are ignored.
+    """
+
+    def __init__(self, name: str, of: type[K]) -> None:
+        self._name = name
+        self._of = of
+
+    def load(self, key: str) -> K | None:
+        """The saved value of `key`; None if there is none."""
+        held = load_json(self._path(key), self._of)
+        return held if held is not None and held.key == key else None
+
+    def save(self, value: K) -> bool:
+        """Saves `value` under its key; False if the disk does not allow it."""
+        return save_json(self._path(value.key), value)
+
+    def all(self) -> list[K]:
+        """All readable values, ordered by file name."""
+        found = (load_json(path, self._of) for path in sorted(_folder().glob(f"{self._name}-*.json")))
+        return [held for held in found if held is not None]
+
+    def _path(self, key: str) -> Path:
+        return _folder() / f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+
+
+def _folder() -> Path:
+    return cache_dir() / "profiles"

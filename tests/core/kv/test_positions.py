@@ -1,0 +1,49 @@
+"""Columns equal a plain list of positions, whatever is done to them."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.kv.positions import Columns
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["extend", "jump", "cut", "insert"]), st.integers(0, 12)), max_size=30
+)
+
+
+@given(steps)
+def test_columns_are_a_list_of_positions(done: list[tuple[str, int]]) -> None:
+    columns, places, following = Columns(), list[int](), 0
+    whole: int | None = None  # the first that was skipped, until it is cut off
+    for what, number in done:
+        if what == "extend":
+            columns.extend(number)
+            places += range(following, following + number)
+            following += number
+        elif what == "jump":
+            if number and whole is None:
+                whole = following
+            following += number
+            columns.jump(following)
+        elif what == "insert":
+            skipped = [place for place in range(following) if place not in places]
+            inserted = skipped[number // 2 : number]
+            if not inserted:
+                continue
+            order = columns.insert(np.array(inserted, np.int32))
+            assert [(places + inserted)[i] for i in order] == sorted(places + inserted)
+            places = sorted(places + inserted)
+        else:
+            following = max(0, following - number)
+            columns.cut(following)
+            whole = None if whole is not None and following <= whole else whole
+            places = [place for place in places if place < following]
+        assert columns.count == len(places)
+        assert columns.next == following
+        assert columns.places(0, len(places)).tolist() == places
+        assert [columns.position(column) for column in range(len(places))] == places
+        assert columns.whole == whole
+        assert columns.gaps().tolist() == [place for place in range(following) if place not in places]
+        assert columns.fork(following).places(0, len(places)).tolist() == places

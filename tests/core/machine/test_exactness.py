@@ -1,0 +1,342 @@
+"""Exactness modes: rare differences are found, nothing is promised before, and use goes on checking."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+import pytest
+from mlx_lm.models.cache import KVCache, make_prompt_cache
+from msgspec.structs import replace
+
+import core.machine.compare as compare
+import core.machine.compare as exact_widths
+import core.machine.exactness as exactness_module
+from core.decoding.options import FAST, Exactness
+from core.engine.engine import Engine
+from core.events import ModelInfo
+from core.machine.compare import ExactWidths, compare_widths, same_bits
+from core.machine.exactness import (
+    LEAST_ROWS,
+    WIDTHS,
+    Profile,
+    WidthRows,
+    exactness,
+    load_profile,
+    machine_key,
+    save_profile,
+    saved_profiles,
+)
+from core.models.loader import LoadedModel
+from tests.core.architectures import ARCHITECTURES, build
+from tests.core.decoding.test_loop import Oracle, assert_cache_equals_cold_start, decode, plain, tokens_of
+from tests.core.toy import toy_model
+
+NOISE = 0.2
+
+
+class Wobbly(nn.Module):
+    """The toy, with logits moved by up to NOISE in blocks of three or more tokens, as wide kernels do."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        # Small weights make close calls; the noise must be able to flip some of them.
+        self.inner = toy_model()
+        self.scale = scale
+
+    @property
+    def layers(self) -> Any:
+        return self.inner.layers
+
+    def __call__(self, ids: mx.array, cache: Any = None) -> mx.array:
+        logits = self.inner(ids, cache=cache) * self.scale
+        width = ids.shape[1]
+        if not 3 <= width <= 20:
+            return logits
+        wave = mx.sin(mx.arange(logits.shape[-1]) * 12.9898 + width + ids.sum().astype(mx.float32))
+        return logits + NOISE * wave
+
+
+@pytest.fixture(scope="module")
+def wobbly() -> Wobbly:
+    return Wobbly(0.25)
+
+
+def runs(model: Any, mode: Exactness) -> tuple[int, int, int]:
+    """Of eight prompts: answers that differ from plain, tokens accepted, re-checks."""
+    different = accepted = rechecked = 0
+    for seed in range(8):
+        rng = random.Random(seed)
+        prompt = [rng.randrange(4, 260) for _ in range(40)]
+        expected = plain(model, prompt, 60)
+        steps, sequence = decode(model, prompt, Oracle(expected, 0.05, rng), count=60, exactness=mode)
+        different += tokens_of(steps) != expected
+        accepted += sum(step.accepted for step in steps)
+        rechecked += sum(step.rechecked for step in steps)
+        assert sum(len(step.tokens) for step in steps) == 60
+        assert_cache_equals_cold_start(model.inner, sequence)
+    return different, accepted, rechecked
+
+
+@pytest.mark.sweep
+def test_fast_can_differ_and_guarded_does_not(wobbly: Wobbly) -> None:
+    different, accepted, rechecked = runs(wobbly, FAST)
+    assert different > 0, "the noise is too small to test anything"
+    assert rechecked == 0
+    different, guarded_accepted, rechecked = runs(wobbly, Exactness("guarded", None, 2 * NOISE))
+    assert different == 0
+    assert rechecked > 0
+    assert guarded_accepted > accepted // 4, "guarding must not end all drafting"
+
+
+def test_exact_takes_only_proven_widths(wobbly: Wobbly) -> None:
+    different, accepted, _ = runs(wobbly, Exactness("exact", 2))
+    assert different == 0
+    assert accepted > 100
+
+
+class Body(nn.Module):
+    """Small whole numbers only, whose sums have the same bits in any order, and one fault.
+
+    In blocks of `width` tokens and more, rows of a token divisible by `every` are off by one unit in the last
+    place: in the `cache`, the `hidden` state or the `logits`.
+    """
+
+    def __init__(self, place: str, width: int, every: int) -> None:
+        super().__init__()
+        self.place, self.width, self.every = place, width, every
+        numbers = random.Random(0)
+        self.embedding = mx.array([[float(numbers.randrange(-8, 8)) for _ in range(8)] for _ in range(200)])
+
+    def off(self, rows: mx.array, ids: mx.array, place: str) -> mx.array:
+        if place != self.place or ids.shape[1] < self.width:
+            return rows
+        return mx.where((ids[0] % self.every == 0)[:, None], rows * (1 + 2.0**-20), rows)
+
+    def __call__(self, ids: mx.array, cache: Any) -> mx.array:
+        rows = self.embedding[ids[0]]
+        held = self.off(rows, ids, "cache")[None, None]
+        keys, _ = cache[0].update_and_fetch(held, held)
+        # What the cache holds does not show in these logits, as a rounded-away difference does not.
+        return self.off(rows + 0.0 * mx.round(keys[0, 0, 0]), ids, "hidden")[None]
+
+
+class Faulty(nn.Module):
+    def __init__(self, place: str, width: int = 99, every: int = 1) -> None:
+        super().__init__()
+        self.model = Body(place, width, every)
+        self.layers = [0]
+
+    def __call__(self, ids: mx.array, cache: Any) -> mx.array:
+        rows = self.model(ids, cache)
+        logits = self.model.off(mx.round(rows[0]) @ self.model.embedding.T, ids, "logits")
+        return logits[None]
+
+
+INFO = ModelInfo("x", "", "f", "F", "llama", "float32", "", 10, 20, 4096, 200, 1, True)
+
+
+def compared(model: Any, info: ModelInfo = INFO, new_cache: Any = None) -> Profile:
+    *_, found = compare_widths(Profile("k"), model, new_cache or (lambda: [KVCache()]), info)
+    return found
+
+
+@pytest.fixture
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (exactness_module, compare):
+        monkeypatch.setattr(module, "LEAST_ROWS", 96)
+    monkeypatch.setattr(compare, "_CONTEXTS", (20, 7, 60))
+
+
+@pytest.mark.parametrize("place", ["cache", "hidden", "logits"])
+def test_a_rare_difference_is_found_wherever_it_is(place: str, few_rows: None) -> None:
+    found = compared(Faulty(place, 3, 50))
+    assert found.exact_width == 2, found.summary
+    assert found.is_complete
+    assert (found.noise > 0) == (place == "logits")
+
+
+def test_a_model_without_a_difference_is_exact_and_says_on_how_many_rows(few_rows: None) -> None:
+    found = compared(Faulty("none"))
+    assert found.exact_width == WIDTHS[-1]
+    assert found.rows >= 96 * len(WIDTHS)
+    assert f"{found.rows:,} compared rows" in found.summary
+    assert found.noise == 0.0
+
+
+def test_nothing_is_promised_before_enough_rows() -> None:
+    few = Profile("k", "m", tuple(WidthRows(width, LEAST_ROWS - 1) for width in WIDTHS))
+    assert exactness("exact", few).width_limit == 1
+    assert f"{few.rows:,} of {LEAST_ROWS * len(WIDTHS):,} rows" in few.summary
+    enough = Profile("k", "m", tuple(WidthRows(width, LEAST_ROWS) for width in WIDTHS))
+    assert exactness("exact", enough).width_limit == WIDTHS[-1]
+    one = enough.with_comparison(6, 3, identical=False)
+    assert exactness("exact", one).width_limit == 5
+    assert one.is_complete
+
+
+def test_guarded_has_a_floor_where_no_difference_was_found() -> None:
+    quiet = Profile("k", noise=0.0, unit=0.0625)
+    assert exactness("guarded", quiet).noise == 2 * exactness_module.FLOOR_UNITS * 0.0625
+    loud = replace(quiet, noise=3.0)
+    assert exactness("guarded", loud).noise == 6.0
+    assert exactness("fast", loud) == FAST
+
+
+def test_equal_numbers_are_not_equal_bits() -> None:
+    zero = mx.array([0.0, 1.0])
+    assert same_bits(zero, mx.array([0.0, 1.0]))
+    assert not same_bits(zero, mx.array([-0.0, 1.0]))
+    assert not same_bits(zero, zero.astype(mx.float16))
+
+
+def test_wide_blocks_of_a_noisy_model_are_refused(wobbly: Wobbly, few_rows: None) -> None:
+    found = compared(wobbly, replace(INFO, context_tokens=512), lambda: make_prompt_cache(wobbly.inner))
+    assert found.exact_width <= 2
+    assert NOISE * 0.9 < found.noise < NOISE * 1.1
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    return tmp_path
+
+
+def complete(info: ModelInfo, window_tokens: int = 0) -> Profile:
+    rows = tuple(WidthRows(width, LEAST_ROWS) for width in WIDTHS)
+    return Profile(
+        machine_key(info), info.name, rows, window_tokens=window_tokens, longest_tokens=300, streams=99
+    )
+
+
+def test_a_profile_is_kept_and_older_ones_are_not_trusted(home: Path) -> None:
+    assert load_profile(INFO) == Profile(machine_key(INFO), INFO.name)
+    save_profile(complete(INFO))
+    assert load_profile(INFO) == complete(INFO)
+    assert load_profile(replace(INFO, dtype="x")).exact_width == 1
+    assert [each.model for each in saved_profiles()] == [INFO.name]
+    (path,) = (home / "cache" / "profiles").iterdir()
+    path.rename(path.with_name(path.name.removeprefix("exact-v2-")))  # as earlier versions named it
+    assert load_profile(INFO).exact_width == 1
+    path.mkdir()
+    save_profile(complete(INFO))  # costs a comparison, no answer
+    assert load_profile(INFO).exact_width == 1
+
+
+def test_another_number_of_threads_is_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums that are cut up differently differ in other bits."""
+    one = machine_key(INFO)
+    monkeypatch.setattr("core.machine.exactness.threads_at_start", lambda: 64)
+    assert machine_key(INFO) != one
+
+
+def bfloat16_engine(toy_engine: Engine, model: nn.Module, name: str) -> Engine:
+    """Of a toy whose sums round to the same bits at any width on a CPU."""
+    model.set_dtype(mx.bfloat16)
+    mx.eval(model.parameters())
+    info = replace(toy_engine.loaded.info, name=name, path=name, dtype="bfloat16", architecture="llama")
+    engine = Engine()
+    engine.use(LoadedModel(model, toy_engine.loaded.tokenizer, info))
+    engine.loaded.eos = frozenset()
+    return engine
+
+
+PROMPT = [5, 6, 7, 8] * 8
+
+
+def test_exact_waits_for_rows_and_drafts_then(
+    toy_engine: Engine, home: Path, few_rows: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.core.engine.test_engine import run, settings
+
+    monkeypatch.setattr(exact_widths, "_UP_FRONT_S", 0.0)
+    engine = bfloat16_engine(toy_engine, toy_model(), "waits")
+    asked = settings(**{"decoding.exactness": "exact", "gate.mode": "always"})
+    _, finished = run(engine, PROMPT, asked)
+    assert finished.effective.drafter == "off"
+    (change,) = [each for each in finished.effective.changes if each.setting == "drafting.drafter"]
+    assert "rows compared; nothing is drafted before" in change.reason
+    while engine.idle_work():
+        pass
+    _, finished = run(engine, PROMPT, asked)
+    assert finished.stats.drafted > 0
+    assert "compared rows" in finished.effective.exactness
+    again = bfloat16_engine(toy_engine, toy_model(), "waits")
+    assert run(again, PROMPT, asked)[1].stats.drafted > 0, "the comparisons are kept"
+
+
+def test_blocks_of_exact_answers_are_checked_while_idle(toy_engine: Engine, home: Path) -> None:
+    from tests.core.engine.test_engine import run, settings
+
+    engine = bfloat16_engine(toy_engine, toy_model(), "checked")
+    save_profile(complete(engine.loaded.info))
+    asked = settings(**{"decoding.exactness": "exact", "gate.mode": "always"})
+    _, finished = run(engine, PROMPT, asked)
+    assert finished.stats.drafted > 0
+    while engine.idle_work():
+        pass
+    found = engine.exactness_profile()
+    assert LEAST_ROWS * len(WIDTHS) < found.rows < LEAST_ROWS * len(WIDTHS) + 64
+    assert found.in_use == 0
+
+
+def test_a_difference_in_use_takes_the_width_away_for_good(
+    toy_engine: Engine, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.core.engine.test_engine import run, settings
+
+    engine = bfloat16_engine(toy_engine, toy_model(), "caught")
+    info = engine.loaded.info
+    save_profile(complete(info))
+    widths = ExactWidths(LoadedModel(Faulty("logits", 5), toy_engine.loaded.tokenizer, info))
+    cache = [KVCache()]
+    widths.keep_block(cache, [1, 2, 3], [4])
+    while widths.some():
+        pass
+    assert widths.profile.exact_width == WIDTHS[-1]
+    widths.keep_block(cache, [1, 2, 3], [4, 5])
+    assert widths.has_work
+    while widths.some():
+        pass
+    assert (widths.profile.exact_width, widths.profile.in_use) == (4, 5)
+    assert load_profile(info).exact_width == 4
+    _, finished = run(engine, PROMPT, settings(**{"decoding.exactness": "exact", "gate.mode": "always"}))
+    (change,) = [each for each in finished.effective.changes if each.setting == "decoding.exactness"]
+    assert change.used == "exact, blocks of at most 4 tokens"
+    assert "width 5 and wider were removed" in finished.effective.exactness
+
+
+def test_exact_does_not_draft_past_a_sliding_window(toy_engine: Engine, home: Path) -> None:
+    from tests.core.engine.test_engine import ids, run, settings
+
+    config = {**ARCHITECTURES["gemma3_text"].config, "sliding_window": 64}
+    model = build(config, ARCHITECTURES["gemma3_text"].weight_scale)
+    engine = bfloat16_engine(toy_engine, model, "window")
+    save_profile(complete(engine.loaded.info, 64))
+    asked = {"decoding.exactness": "exact", "gate.mode": "always", "sampling.max_tokens": 80}
+    tokens, finished = run(engine, PROMPT, settings(**asked))
+    assert finished.stats.drafted > 0
+    past = [token.origin for token in tokens if len(PROMPT) + token.position > 64]
+    assert past
+    assert set(past) == {"normal"}
+    assert "no drafts past the sliding window of 64 tokens" in finished.effective.exactness
+    engine.forget(tables=True)
+    expected, _ = run(engine, PROMPT, settings(**{**asked, "drafting.drafter": "off"}))
+    assert ids(tokens) == ids(expected)
+    engine.forget(tables=True)
+    _, finished = run(engine, PROMPT * 2, settings(**asked))
+    assert finished.effective.drafter == "off"
+    assert "sliding window of 64" in finished.effective.changes[0].reason
+
+
+@pytest.mark.sweep
+def test_a_quantised_gemma_answers_as_the_plain_loop_does() -> None:
+    """Two of its eight answers differed where three inputs had shown no difference."""
+    from tests.attack.campaigns.numerics import run
+
+    (outcome,) = run(90210, [20])
+    assert not outcome.fault
+    assert outcome.counts["exact_differed"] == 0

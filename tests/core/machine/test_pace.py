@@ -1,0 +1,170 @@
+"""Pace: a prediction from what was timed, none from nothing."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Generator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from core.engine.engine import Engine
+from core.machine.pace import Pace, load_pace, measure_pace, save_pace
+from core.system.paths import cache_dir
+
+
+def fed(a: float, b: float, noise: float = 0.0, chunks: int = 12, width: int = 512) -> Pace:
+    """A pace that was told chunks, one behind the other, of a machine with these two parts."""
+    rng = random.Random(1)
+    pace = Pace("k")
+    for number in range(chunks):
+        seconds = a * width + b * width * (number * width + width / 2)
+        pace = pace.read(width, number * width, seconds * (1 + noise * rng.uniform(-1, 1)))
+    return pace
+
+
+def test_nothing_timed_nothing_known() -> None:
+    assert Pace("k").seconds(1000) is None
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.002, 0.0), (0.002, 1e-7), (0.0, 1e-7)])
+@pytest.mark.parametrize(("tokens", "context"), [(100, 0), (5000, 0), (30_000, 0), (200, 8000)])
+def test_both_parts_are_found(a: float, b: float, tokens: int, context: int) -> None:
+    expected = a * tokens + b * tokens * (context + tokens / 2)
+    assert fed(a, b).seconds(tokens, context) == pytest.approx(expected, rel=0.02)
+
+
+def test_noise_does_little() -> None:
+    expected = 0.002 * 8000 + 1e-7 * 8000 * 4000
+    assert fed(0.002, 1e-7, noise=0.2).seconds(8000) == pytest.approx(expected, rel=0.25)
+
+
+def test_it_never_says_less_than_nothing() -> None:
+    """Later chunks that were quicker, as after another program ended."""
+    pace = Pace("k")
+    for number in range(8):
+        pace = pace.read(512, 512 * number, 2.0 / (number + 1))
+    for tokens, context in ((100, 0), (5000, 0), (5000, 30_000)):
+        assert (pace.seconds(tokens, context) or -1) > 0
+
+
+def test_chunks_of_one_kind_are_enough() -> None:
+    pace = Pace("k").read(512, 0, 1.0).read(512, 0, 1.0)
+    assert pace.seconds(1024) == pytest.approx(2.0)
+
+
+def test_a_second_chunk_that_was_slow_is_no_law_yet() -> None:
+    """As another program made it: the prompt's other 13 chunks do not take an hour and three quarters."""
+    pace = Pace("k").read(512, 0, 52.0)
+    first = pace.seconds(7367, 512)
+    pace = pace.read(512, 512, 102.0)
+    second = pace.seconds(6855, 1024)
+    assert first is not None
+    assert second is not None
+    assert second < 3 * first
+    # What goes on being so is believed.
+    for number in range(2, 8):
+        pace = pace.read(512, 512 * number, 2.7e-4 * 512 * (512 * number + 256))
+    assert pace.seconds(512, 8 * 512) == pytest.approx(2.7e-4 * 512 * (8 * 512 + 256), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [(1, 3000, 0.4)],  # a follow-up that read its last token
+        [(27, 3500, 0.9), (64, 3600, 77.0)],  # the model was paged in meanwhile
+        [(96, 120, 116.0)],
+    ],
+)
+def test_a_handful_of_tokens_says_nothing_about_a_long_text(chunks: list[tuple[int, int, float]]) -> None:
+    """It said 19 hours for a minute and a half."""
+    pace = Pace("k")
+    for tokens, context, seconds in chunks:
+        pace = pace.read(tokens, context, seconds)
+    assert pace.seconds(56_779) is None
+
+
+def test_short_prompts_on_a_busy_machine_do_not_make_a_long_one_take_hours() -> None:
+    """Each reading's second chunk was slower, as another program started: nothing looked back on much."""
+    pace = Pace("k")
+    for _ in range(6):
+        pace = pace.read(256, 0, 0.4).read(256, 256, 1.6)
+    takes_s = pace.seconds(56_779)
+    assert takes_s is not None
+    assert takes_s < 3600  # and not 6 hours and 40 minutes
+
+
+def test_a_machine_that_became_slower_is_noticed() -> None:
+    pace = fed(0.001, 0.0)
+    for number in range(40):
+        pace = pace.read(512, 512 * (number % 12), 512 * 0.004)
+    assert pace.seconds(1000) == pytest.approx(4.0, rel=0.2)
+
+
+@pytest.mark.parametrize(("tokens", "seconds"), [(63, 1.0), (512, 0.0), (512, -1.0)])
+def test_what_says_nothing_is_left_out(tokens: int, seconds: float) -> None:
+    assert Pace("k").read(tokens, 0, seconds).seconds(100) is None
+
+
+def test_it_is_kept_for_its_model_and_machine_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    pace = fed(0.002, 1e-7)
+    save_pace(pace)
+    assert load_pace("k") == pace
+    assert load_pace("another").seconds(1) is None
+    [file] = (cache_dir() / "profiles").iterdir()
+    file.write_text("{")
+    assert load_pace("k") == Pace("k")
+    file.unlink()
+    file.mkdir()
+    save_pace(pace)  # says nothing: a measurement is lost, no answer
+    assert load_pace("k") == Pace("k")
+
+
+def finished(steps: Generator[None, None, Pace]) -> Pace:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: Pace = done.value
+            return found
+
+
+def test_it_is_measured_on_the_model(toy_engine: Engine) -> None:
+    loaded = toy_engine.loaded
+    now = itertools.count()
+    clock = partial(next, now)
+    steps = measure_pace(Pace("k"), loaded.model, loaded.new_cache, loaded.info, clock)
+    found = finished(steps)
+    assert len(found.chunks) == loaded.info.context_tokens // 256 - 1
+    assert found.seconds(1000) == pytest.approx(1000 / 256)  # by that clock a chunk takes a second
+
+
+def test_a_busy_machine_is_not_kept_as_the_pace(toy_engine: Engine) -> None:
+    """The second chunk took three times as long when it was read again."""
+    loaded = toy_engine.loaded
+    clock = iter([0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 6.0])
+    steps = measure_pace(Pace("k"), loaded.model, loaded.new_cache, loaded.info, lambda: next(clock))
+    assert finished(steps) == Pace("k")
+
+
+@pytest.mark.parametrize("factor", [10.0, 0.1])
+def test_readings_replace_a_probe_that_was_wrong(factor: float) -> None:
+    pace = Pace("k")
+    for number in (1, 2):
+        pace = pace.read(256, 256 * number, 256 * 0.002 * factor)
+    for number in range(2):
+        pace = pace.read(512, 512 * number, 512 * 0.002)
+    assert pace.seconds(4000) == pytest.approx(8.0, rel=0.05)
+
+
+@pytest.mark.parametrize("at", range(10))
+def test_a_chunk_during_which_the_machine_slept_does_not_count(at: int) -> None:
+    pace = Pace("k")
+    for number in range(10):
+        seconds = 0.002 * 512 + 1e-7 * 512 * (512 * number + 256)
+        pace = pace.read(512, 512 * number, 600.0 if number == at else seconds)
+    expected = 0.002 * 8000 + 1e-7 * 8000 * 4000
+    assert pace.seconds(8000) == pytest.approx(expected, rel=0.05)

@@ -1,0 +1,88 @@
+"""One Ctrl-C ends the process, whatever the main thread makes of it, and nothing is left behind after."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from core.system.terminal import STOPPED, ending_at_ctrl_c
+
+# What may happen to a KeyboardInterrupt, and a call that no signal ends.
+BUSY = {
+    "caught by a library": """
+while True:
+    try: time.sleep(60)
+    except: pass
+""",
+    "lost in a destructor": """
+class Slow:
+    def __del__(self): time.sleep(0.05)
+while True:
+    Slow()
+""",
+    "in a call that goes on": """
+import ctypes
+library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+library.pthread_mutex_init(mutex, None)
+library.pthread_mutex_lock(mutex)
+library.pthread_mutex_lock(mutex)
+""",
+}
+BLOCK = """
+import sys, time
+from core.system.terminal import ending_at_ctrl_c
+with ending_at_ctrl_c(lambda: print("Paused.", flush=True)):
+    print("begun", flush=True)
+{busy}
+"""
+
+
+@contextmanager
+def child(code: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs `code` and has said its first word; it ends with the block."""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == "begun\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("busy", BUSY.values(), ids=BUSY)
+def test_it_ends_whatever_it_is_doing(busy: str) -> None:
+    with child(BLOCK.format(busy=busy.replace("\n", "\n    "))) as process:
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=10)
+        assert (process.returncode, said) == (STOPPED, "Paused.\n")
+
+
+def test_where_ctrl_c_is_ignored_it_stays_ignored() -> None:
+    ignored = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    with child(ignored + BLOCK.format(busy="    time.sleep(0.5)") + "print('ended')") as process:
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=10)
+        assert (process.returncode, said) == (0, "ended\n")
+
+
+def test_afterwards_all_is_as_it_was() -> None:
+    threads, handler = threading.active_count(), signal.getsignal(signal.SIGINT)
+    descriptors = len(os.listdir("/dev/fd"))
+    with ending_at_ctrl_c(lambda: None):
+        assert threading.active_count() == threads + 1
+    assert threading.active_count() == threads
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.set_wakeup_fd(-1) == -1
+    assert len(os.listdir("/dev/fd")) == descriptors
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
