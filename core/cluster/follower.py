@@ -1,9 +1,9 @@
-"""A follower at work: the process that holds one machine's part of a model, for one leader.
+"""A follower: the process with one machine's part of a model, and the process that waits for leaders.
 
-`core.cluster.follower` starts it with the connection as a descriptor and the keys on stdin. The main thread
-does what the leader says; one thread hears it, one is the heart: it says that this process lives, to the
-leader and to whoever started it, and ends it when the leader is silent or an operation takes too long. The
-process ends when its leader or its starter is gone.
+`Following` starts the child with the connection as a descriptor and the keys on stdin. The child's main
+thread runs the leader's operations; one thread receives messages; the heart sends heartbeats to the leader
+and to the parent, and ends the process if the leader is silent or an operation takes too long. The process
+also ends with its leader or its parent.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ from core.cluster.wire import (
     Done,
     End,
     Failed,
+    FollowerMessage,
     Forward,
-    Heard,
     Joining,
+    LeaderMessage,
     Line,
     LineEnd,
     Listen,
@@ -47,8 +48,7 @@ from core.cluster.wire import (
     Loaded,
     Loading,
     Look,
-    Told,
-    decode_told,
+    decode_leader_message,
     encode,
     greet_as_follower,
 )
@@ -90,7 +90,7 @@ class _Following:
     def __init__(self, line: Line, working: FileLock) -> None:
         self._line = line
         self._working = working
-        self._told: queue.SimpleQueue[tuple[Told, bytes]] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[tuple[LeaderMessage, bytes]] = queue.SimpleQueue()
         self._probe: Probe | None = None
         self._replicas: Replicas | None = None
         self._check = 0
@@ -111,13 +111,13 @@ class _Following:
                 self._do(message, payload)
         except LineEnd as error:
             self._leave(f"The leader is gone ({error}).")
-        except Exception as error:  # the boundary: the leader is told, and this process ends
+        except Exception as error:  # boundary: the leader is informed, and this process ends
             traceback.print_exc()
             said = (error.message, error.hint) if isinstance(error, DraftlightError) else (_words(error), "")
             self._fail(*said)
         return LOST_STATUS
 
-    def _do(self, message: Told, payload: bytes) -> None:
+    def _do(self, message: LeaderMessage, payload: bytes) -> None:
         match message:
             case Look(model, folder):
                 self._look(model, folder)
@@ -167,7 +167,7 @@ class _Following:
         from core.models.loader import load_part
 
         if not self._works():
-            raise ModelError("It follows somebody already.")
+            raise ModelError("It already belongs to a cluster.")
         folder = folder_of(load.model, load.folder)
         if digest_of(load.model, load.folder) != load.digest:
             raise ModelError(f"The files in {folder} have changed since they were looked at.", "Try again.")
@@ -189,11 +189,11 @@ class _Following:
             return False
         return True
 
-    def _tell(self, message: Heard) -> None:
+    def _tell(self, message: FollowerMessage) -> None:
         self._line.send(encode(message))
 
     def _say(self, words: str) -> None:
-        """For whoever watches `draftlight follow`."""
+        """Status lines of `draftlight follow`."""
         os.write(1, f"{words}\n".encode())
 
     def _fail(self, message: str, hint: str = "") -> None:
@@ -214,7 +214,7 @@ class _Following:
             while True:
                 payload = self._line.receive()
                 self._heard_at = time.monotonic()
-                message = decode_told(payload)
+                message = decode_leader_message(payload)
                 if not isinstance(message, Beat):
                     self._told.put((message, payload))
                 if isinstance(message, End):
@@ -235,7 +235,7 @@ class _Following:
             now = time.monotonic()
             if now - beat_at >= BEAT_S:
                 beat_at = now
-                with suppress(LineEnd):  # who hears says that the leader is gone
+                with suppress(LineEnd):  # the receiving thread reports the lost leader
                     self._tell(self._memory())
                 with suppress(OSError):
                     self._say(".")
@@ -271,7 +271,7 @@ def _words(error: Exception) -> str:
 
 
 _VISITORS = 8
-# After somebody who does not know the secret.
+# Pause after a connection without the secret.
 _WRONG_S = 1.0
 # A sign of life comes each second.
 _SILENCE_S = 15.0

@@ -1,12 +1,11 @@
-"""Leader: rank 0's side of a cluster that works. It tells all what to do and ends them at any doubt.
+"""Leader: rank 0's side of a running cluster. It sends operations to the followers; any failure ends all.
 
-A connection has a thread that hears it; one more thread, the watch, says that this process lives, and looks
-for followers that fell silent or did not do something within its deadline. The main thread tells: changes
-of caches are collected and go with the next forward, as one message to each follower. Nobody waits for an
-answer; `Done` is compared with what is expected when it comes.
+Each connection has a receiving thread. The watch thread sends heartbeats and looks for followers that are
+silent or missed a deadline. The main thread sends: cache changes are collected and sent with the next forward
+pass, one message per follower. It does not wait for replies; `Done` is checked when it arrives.
 
-There is one end: `end()` says why to whoever listens here and to all followers, and ends this process. MLX's
-collectives may wait for a lost machine for ever, so no thread could be trusted to leave them.
+`end()` reports the reason to the listener and all followers and exits the process, because MLX's collectives
+may wait for a lost machine forever.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ from core.cluster.wire import (
     Drop,
     End,
     Failed,
+    FollowerMessage,
     Forward,
-    Heard,
+    LeaderMessage,
     Line,
     LineEnd,
-    Told,
-    decode_heard,
+    decode_follower_message,
     encode,
     greet_as_leader,
 )
@@ -55,7 +54,7 @@ _LOOK_S = 0.1
 _SETTLE_S = 0.002
 # Signs of life come from threads; a machine under load may keep one waiting.
 _LEAST_SILENCE_S = 10.0
-# A token of a prompt's chunk may take so much longer than a step's.
+# Additional deadline per token of a prompt's chunk.
 A_TOKEN_S = 0.05
 # An error of MLX says that some machine is lost, and its connection says which, a moment later.
 _WHICH_S = 2.0
@@ -64,7 +63,7 @@ ENDED_STATUS = 69
 
 
 class Follower:
-    """The leader's connection to one machine. `name` is what it is called here."""
+    """The leader's connection to one machine. `name`: its display name."""
 
     def __init__(self, machine: Machine, secret: bytes) -> None:
         """Connects. Raises `ClusterError` that names the machine."""
@@ -85,13 +84,13 @@ class Follower:
         except ClusterError as error:
             connection.close()
             raise ClusterError(f"{machine.name} ({host}:{port}): {error.message}", error.hint) from None
-        self.heard: queue.SimpleQueue[Heard | BaseException] = queue.SimpleQueue()
+        self.heard: queue.SimpleQueue[FollowerMessage | BaseException] = queue.SimpleQueue()
         self.heard_at = time.monotonic()
         self.beat = Beat(0, 0)
         self.step_s = 0.0
         self.due: deque[tuple[int, float]] = deque()
 
-    def tell(self, message: Told) -> None:
+    def tell(self, message: LeaderMessage) -> None:
         """Raises `LineEnd`."""
         self.line.send(encode(message))
 
@@ -105,15 +104,14 @@ class Follower:
             return found
         if isinstance(found, Failed):
             raise ClusterError(f"{self.name}: {found.message}", found.hint)
-        raise ClusterError(f"{self.name} is gone: {found}.", "See what its draftlight follow says.")
+        raise ClusterError(f"{self.name} is gone: {found}.", "Check the output of its draftlight follow.")
 
 
 class Leader:
-    """Of `followers`, in the order of their ranks from 1.
+    """Leads `followers`, by rank from 1.
 
-    `said` hears why it ends; then the process ends with `status`.
-
-    Until `work()` a connection that ends only shows in what is waited for.
+    `said` receives the reason of the end; then the process exits with `status`. Before `work()`, a lost
+    connection is reported only by the operation that waits for it.
     """
 
     def __init__(
@@ -156,7 +154,7 @@ class Leader:
             follower.heard_at = time.monotonic()
 
     def settle(self) -> None:
-        """Wait until every machine has done all that it was told; if one never does, this process ends."""
+        """Waits until all machines have completed all operations; ends this process at the deadline."""
         while any(follower.due for follower in self.followers) and not self._closed.is_set():
             time.sleep(_SETTLE_S)
 
@@ -172,7 +170,7 @@ class Leader:
         self._actions.append(Changed(number, change))
 
     def forward(self, cache: MirroredCache, ids: Sequence[int]) -> int:
-        """Have all followers do what was collected, and run over `ids`; returns the number of it."""
+        """Sends the collected changes and a forward pass over `ids`. Returns the operation's number."""
         while self._dropped:
             self._actions.append(Drop(self._dropped.popleft()))
         self._actions.append(Forward(cache.number, tuple(ids)))
@@ -194,7 +192,7 @@ class Leader:
         return self._number
 
     def stands(self, number: int, stands: tuple[int, int]) -> None:
-        """Where the cache of that forward stands here, or `RAISED`. Before this machine lets others go on."""
+        """Records the cache positions of that forward pass on this machine, or `RAISED`."""
         with self._comparing:
             self._expected[number] = (self._check, *stands)
             early, self._early = self._early, []
@@ -209,7 +207,7 @@ class Leader:
         self.end("", "failed", f"This machine failed: {type(error).__name__}: {error}.")
 
     def close(self) -> None:
-        """An orderly end: followers forget the model and wait for somebody else."""
+        """Ends the cluster in order: followers release the model and wait for another leader."""
         with self._ending:
             if self._closed.is_set():
                 return
@@ -261,7 +259,7 @@ class Leader:
     def _hear(self, follower: Follower) -> None:
         try:
             while True:
-                message = decode_heard(follower.line.receive())
+                message = decode_follower_message(follower.line.receive())
                 follower.heard_at = time.monotonic()
                 match message:
                     case Beat():
@@ -295,11 +293,11 @@ class Leader:
         follower.due.popleft()
         follower.step_s = done.took_s
         if done.check != check:
-            self._disagrees(follower, f"heard other words up to operation {number} than were said")
+            self._disagrees(follower, f"received other messages than were sent up to operation {number}")
         for here, there in zip(stands, (done.appending, done.window)):
             if -1 not in (here, there) and here != there:
                 self._disagrees(
-                    follower, f"stands at {there:,} after operation {number}; it should at {here:,}"
+                    follower, f"is at position {there:,} after operation {number}, not at {here:,}"
                 )
         if all(not one.due or one.due[0][0] > number for one in self.followers):
             self._expected.pop(number, None)
@@ -317,7 +315,7 @@ class Leader:
             if now - beat_at >= BEAT_S:
                 beat_at = now
                 for follower in self.followers:
-                    with suppress(LineEnd):  # who hears it says so
+                    with suppress(LineEnd):  # the receiving thread reports it
                         follower.tell(Beat(0, 0))
             if self._working:
                 for follower in self.followers:

@@ -70,11 +70,11 @@ def here() -> str:
 
 
 class Gathering:
-    """Of the machines of `cluster`, for `model`; empty: only the machines are looked at.
+    """Connections to the machines of `cluster`, for `model`; empty checks the machines only.
 
-    Nothing that is wrong with a machine is raised: it is in `checked`. Raises `KeyFileError` for a secret
-    that cannot be read, `ModelError` for a model that is not whole here. Call `load()`, which closes it if it
-    raises before anything was read, or use it as a context manager.
+    Problems of machines are reported by `checked`. Raises `KeyFileError` for an unreadable secret,
+    `ModelError` if the model is incomplete on this machine. Call `load()`, which closes the connections if it
+    fails before reading weights, or use it as a context manager.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Gathering:
         )
 
     def checked(self, request: str = "") -> MachinesChecked:
-        """What was found, in words; this machine first."""
+        """The result of the check; this machine first."""
         addresses = {self._name: self._cluster.here}
         addresses |= {machine.name: machine.address for machine in self._cluster.machines}
         machines = tuple(self._machine(name, address) for name, address in addresses.items())
@@ -249,7 +249,7 @@ class Gathering:
         return ClusterModel(model, tokenizer, info, self._leader)
 
     def _wait_for(self, follower: Follower, kinds: tuple[str, ...], progress: Progress) -> None:
-        """Until it has its part in memory. What it says on the way is shown."""
+        """Waits until the follower has loaded its part, and shows its progress."""
         until = time.monotonic() + _LONG_S
         while True:
             message = follower.wait(Loading | Loaded, until - time.monotonic())
@@ -301,7 +301,7 @@ class Plan(Struct, frozen=True):
 
 
 class ModelFacts(Struct, frozen=True):
-    """What the leader knows of the model. `need`: of all of it, on one machine."""
+    """The leader's description of the model. `need`: memory of the entire model on one machine."""
 
     name: str
     config: dict[str, Any]
@@ -338,7 +338,7 @@ def _problem(
     name: str, seen: Seen, here: str, own: Seen, backend: str, model: ModelFacts | None, need_bytes: int
 ) -> str:
     if seen.busy:
-        return f"{name} follows somebody already."
+        return f"{name} already belongs to a cluster."
     for what, its, ours in (
         ("Draftlight", seen.version, own.version),
         ("mlx", seen.mlx, own.mlx),
@@ -389,9 +389,9 @@ _REACH_S = 4 * CONNECT_S
 def unreached(
     followers: Sequence[Follower], names: Sequence[str], addresses: Sequence[str], backend: str
 ) -> dict[str, str]:
-    """What is wrong, in words, by the name of the machine that found it; empty: all is well.
+    """Sentences about unreachable addresses, by the name of the reporting machine; empty if all connect.
 
-    `names` and `addresses` (for tensors) are by rank, this machine's first. Nothing listens there afterwards.
+    `names` and `addresses` (for tensors) are by rank, this machine's first. The test closes its sockets.
     """
     try:
         own = Probe(backend, 0, addresses)
@@ -422,7 +422,7 @@ def unreached(
         if each.unreached
     }
     return failed or {
-        name: f"Nobody reached {name} at {address}: another machine answers there."
+        name: f"No machine reached {name} at {address}: another machine answers there."
         for name, address, each in zip(names, addresses, connected, strict=True)
         if each.missing
     }

@@ -30,7 +30,7 @@ _CLEAR_EVERY = 256
 
 
 class Replicas:
-    """Of one `shard`."""
+    """Caches of one `shard`."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
@@ -38,7 +38,7 @@ class Replicas:
         self._forwards = 0
 
     def do(self, actions: Sequence[Action]) -> tuple[int, int]:
-        """Do them; returns where the last forward's cache stands, as `standing` says it."""
+        """Applies the actions. Returns the cache positions after the last forward pass."""
         stands = (-1, -1)
         for action in actions:
             match action:

@@ -1,10 +1,9 @@
-"""Shard: this machine's part of a model, and one forward of it that every machine computes alike.
+"""The MLX part of a cluster: this machine's shard, joining the group, and the leader's model.
 
-MLX computes what somebody asks for, in an order that follows from what was asked. Where layers wait for other
-machines, all must ask for the same, or they wait for each other for ever. So a forward asks, on each machine,
-for the state of the caches and for what the last layer gives, before the head: of that only the leader wants
-logits, and only where a token is chosen. A head that is shared among the machines waits for them too, so
-there the logits are asked for. Main thread of leader or follower.
+MLX evaluates lazily, in an order that depends on the requested arrays. If layers wait for other machines, all
+machines must evaluate the same arrays, or they deadlock. A forward pass therefore evaluates the caches' state
+and the output of the last layer on each machine; only the leader needs logits, and only where a token is
+chosen. A head that is split among the machines is evaluated everywhere. Main thread of leader or follower.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from core.models.loader import LoadedModel
 from core.models.rope import Rotation, rotations
 from core.models.runtime import memory
 
-# Where a cache stands after a forward that the model's code refused, on this machine as on the others.
+# Cache position after a forward pass in which the model's code raised, on all machines.
 RAISED = (-2, -2)
 
 
@@ -90,7 +89,7 @@ class Shard:
 
 
 class _Noting:
-    """Stands in for `body` during a forward."""
+    """Replaces `body` during a forward pass."""
 
     def __init__(self, body: nn.Module, call: Any) -> None:
         self._body = body
@@ -105,7 +104,7 @@ class _Noting:
 
 
 def _body(model: nn.Module) -> tuple[Any, str]:
-    """The module that holds the layers, as its owner's item: what comes after it is the head."""
+    """The module with the layers, as an item of its owner; the head follows it."""
     for _, owner in model.named_modules():
         for key, part in owner.items():
             if isinstance(part, nn.Module) and isinstance(part.get("layers"), list):
@@ -114,7 +113,7 @@ def _body(model: nn.Module) -> tuple[Any, str]:
 
 
 def standing(cache: Sequence[Any]) -> tuple[int, int]:
-    """Where appending entries and windows stand; −1 for a kind that is not there."""
+    """Positions of the appending entries and of the windows; −1 for a missing kind."""
     found = {"appending": -1, "window": -1}
     for entry in leaves(cache):
         kind = kind_of(entry)
@@ -200,7 +199,7 @@ def _instead(text: dict[str, Any]) -> str:
 
 
 def choose(split: str, config: dict[str, Any], size: int) -> tuple[str, str]:
-    """The split for `auto`, or the one that was asked for; and why not, empty if it can be done."""
+    """The split for `auto`, or the requested one, and why it is not possible (else empty)."""
     if split != "auto":
         return split, why_not(split, config, size)
     against = why_not("tensor", config, size)
@@ -223,11 +222,11 @@ def split_model(model: nn.Module, group: mx.distributed.Group, split: str) -> No
         ) from error
 
 
-# ---- Joining: this process becomes a rank of MLX's distributed group. Once in its life: MLX keeps the group.
+# ---- joining MLX's distributed group, once per process because MLX keeps the group
 #
-# The environment is how MLX is told; what is set is set for the length of the call. MLX waits for the others
-# with Python's lock in its hands, so no thread of ours could end that: an alarm breaks off its waiting for a
-# connection, and where MLX goes on trying, Python's own watchdog ends the process. Main thread.
+# MLX reads its configuration from the environment, which is set for the length of the call. While MLX waits
+# for the other machines it holds Python's lock, so no other thread can end the wait: an alarm interrupts a
+# pending connection, and if MLX retries, `faulthandler`'s watchdog ends the process. Main thread.
 
 
 _BACKENDS = ("ring", "jaccl")
@@ -316,18 +315,17 @@ def _resolved(address: str) -> str:
     try:
         return f"{socket.gethostbyname(host)}:{port}"
     except OSError as error:
-        raise ClusterError(f"“{host}” is no machine that is known here ({error}).") from None
+        raise ClusterError(f"Unknown host “{host}” ({error}).") from None
 
 
-# ---- ShardedModel: rank 0's part of a model, in the place of the whole one.
+# ---- the leader's model: rank 0's part, called like an mlx-lm model
 #
-# It is called like mlx-lm's models. Before it runs, the followers hear what is run; then all run their parts
-# together and the logits come out here. Ids must be known for that: those that are still being computed are
-# waited for. Worker's main thread.
+# Before a forward pass it is sent to the followers; then all machines run their parts, and the leader gets
+# the logits. Ids must be evaluated before they are sent. Worker's main thread.
 
 
 class ShardedModel(nn.Module):  # type: ignore[misc]
-    """`shard` here, the rest with `leader`'s followers."""
+    """`shard` on this machine; the other parts are on the followers of `leader`."""
 
     def __init__(self, shard: Shard, leader: Leader) -> None:
         super().__init__()

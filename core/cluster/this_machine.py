@@ -55,7 +55,7 @@ def folder_of(model: str, folder: str = "") -> Path:
 
 
 def digest_of(model: str, folder: str = "") -> str:
-    """Of the model's files here. Raises `ModelError`."""
+    """Digest of the model's files on this machine. Raises `ModelError`."""
     return model_digest(folder_of(model, folder))
 
 
@@ -87,7 +87,9 @@ def host_and_port(address: str, port: int) -> tuple[str, int]:
         host, given = address, str(port)
     host = host.removeprefix("[").removesuffix("]")
     if not host or not given.isdigit() or not 0 <= int(given) <= 65535:
-        raise ClusterError(f"“{address}” is no address.", f"Give a host, or host:port, as 10.0.0.2:{port}.")
+        raise ClusterError(
+            f"“{address}” is not a valid address.", f"Use a host or host:port, such as 10.0.0.2:{port}."
+        )
     return host, int(given)
 
 
@@ -143,9 +145,9 @@ def peers(backend: str, rank: int, size: int) -> tuple[int, ...]:
 
 
 class Probe:
-    """Of machine `rank`; listens from now on. `addresses` are those for tensors, by rank.
+    """Tests connections from machine `rank`, and listens on its address. `addresses`: for tensors, by rank.
 
-    Raises `OSError` if it cannot listen at its own.
+    Raises `OSError` if it cannot listen.
     """
 
     def __init__(self, backend: str, rank: int, addresses: Sequence[str]) -> None:

@@ -1,14 +1,14 @@
-"""Line: a TCP connection between leader and follower on which every message is authenticated.
+"""Authenticated TCP connections between leader and followers, and their messages.
 
-Both prove that they know the secret before anything else is read (HMAC-SHA256 over both sides' nonces), and
+Both sides prove that they have the secret before anything else is read (HMAC-SHA256 over both nonces), and
 derive a key for each direction. A frame is
 
     length   4 bytes, big-endian, of the payload; bounded
     mark     16 bytes: HMAC-SHA256(key, number ‖ payload), where the number counts the frames of a direction
     payload
 
-so a message cannot be forged, altered, replayed, dropped or reordered. Nothing is encrypted: neither are the
-tensors that MLX sends beside it. No MLX.
+so a message cannot be forged, altered, replayed, dropped or reordered. Nothing is encrypted, like the tensors
+that MLX sends. No MLX.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Line:
         return payload
 
     def close(self) -> None:
-        """Hang up; whoever receives on it gets `LineEnd`."""
+        """Closes the connection; a receiver gets `LineEnd`."""
         with suppress(OSError):  # the other side was first
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -91,7 +91,9 @@ def greet_as_leader(connection: socket.socket, secret: bytes) -> tuple[bytes, by
     try:
         hello = _read(connection, len(_HELLO) + _NONCE_BYTES)
         if not hello.startswith(_HELLO):
-            raise ClusterError("It is no follower of this version of Draftlight.", "Update Draftlight there.")
+            raise ClusterError(
+                "It is not a follower of this version of Draftlight.", "Update Draftlight there."
+            )
         nonces = hello[len(_HELLO) :] + os.urandom(_NONCE_BYTES)
         connection.sendall(nonces[_NONCE_BYTES:] + _proof(secret, b"leader", nonces))
         proof = _read(connection, _PROOF_BYTES)
@@ -108,7 +110,7 @@ def greet_as_leader(connection: socket.socket, secret: bytes) -> tuple[bytes, by
 
 
 def greet_as_follower(connection: socket.socket, secret: bytes) -> tuple[bytes, bytes] | None:
-    """The keys of a connection that came in; None if whoever made it does not know the secret."""
+    """The keys of an incoming connection; None if the other side does not have the secret."""
     connection.settimeout(GREETING_S)
     mine = os.urandom(_NONCE_BYTES)
     try:
@@ -171,9 +173,9 @@ class Look(_Said, frozen=True):
 
 
 class Seen(_Said, frozen=True):
-    """What a machine is. `digest` is of the model's files; `problem` says why there is none.
+    """Description of a machine. `digest`: of the model's files; `problem`: why it is missing.
 
-    `expands`: weights become float32 there, as on MLX's CPU build. `busy`: it follows somebody already.
+    `expands`: weights become float32, as on MLX's CPU build. `busy`: it already belongs to a cluster.
     """
 
     version: str
@@ -257,7 +259,7 @@ class Begin(_Said, frozen=True):
 
 
 class Drop(_Said, frozen=True):
-    """Nobody needs that cache any more."""
+    """The cache was released."""
 
     cache: int
 
@@ -287,9 +289,9 @@ class Do(_Said, frozen=True):
 
 
 class Done(_Said, frozen=True):
-    """It was done, in `took_s`. `check` is the checksum of all `Do` messages so far.
+    """An operation was completed in `took_s`. `check`: checksum of all `Do` messages so far.
 
-    `appending` and `window` are where such entries of the forward's cache stand now; −1: it has none.
+    `appending`, `window`: positions of these entries of the forward pass's cache; −1 if it has none.
     """
 
     number: int
@@ -319,30 +321,30 @@ class End(_Said, frozen=True):
     why: str
 
 
-Told = Look | Listen | Connect | Load | Do | Beat | End
-Heard = Seen | Listening | Connected | Joining | Loading | Loaded | Done | Beat | Failed
+LeaderMessage = Look | Listen | Connect | Load | Do | Beat | End
+FollowerMessage = Seen | Listening | Connected | Joining | Loading | Loaded | Done | Beat | Failed
 
 _encoder = msgspec.msgpack.Encoder()
-_told: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
-_heard: msgspec.msgpack.Decoder[Heard] = msgspec.msgpack.Decoder(Heard)
+_leader_decoder: msgspec.msgpack.Decoder[LeaderMessage] = msgspec.msgpack.Decoder(LeaderMessage)
+_follower_decoder: msgspec.msgpack.Decoder[FollowerMessage] = msgspec.msgpack.Decoder(FollowerMessage)
 
 
-def encode(message: Told | Heard) -> bytes:
+def encode(message: LeaderMessage | FollowerMessage) -> bytes:
     """One message, without its frame."""
     return _encoder.encode(message)
 
 
-def decode_told(payload: bytes) -> Told:
-    """What a leader said. Raises `ProtocolError`."""
+def decode_leader_message(payload: bytes) -> LeaderMessage:
+    """Decodes a message of the leader. Raises `ProtocolError`."""
     try:
-        return _told.decode(payload)
+        return _leader_decoder.decode(payload)
     except msgspec.DecodeError as error:
-        raise ProtocolError(f"The leader said something that is no message ({error}).") from None
+        raise ProtocolError(f"Invalid message from the leader ({error}).") from None
 
 
-def decode_heard(payload: bytes) -> Heard:
-    """What a follower said. Raises `ProtocolError`."""
+def decode_follower_message(payload: bytes) -> FollowerMessage:
+    """Decodes a message of a follower. Raises `ProtocolError`."""
     try:
-        return _heard.decode(payload)
+        return _follower_decoder.decode(payload)
     except msgspec.DecodeError as error:
-        raise ProtocolError(f"A follower said something that is no message ({error}).") from None
+        raise ProtocolError(f"Invalid message from a follower ({error}).") from None

@@ -1,1 +1,1 @@
-"""Rehearsal: a model answers prompts by itself, and what it says is kept to guess from."""
+"""Rehearsal: the model answers prompts while idle, and a table of its answers is built for drafting."""

@@ -46,7 +46,7 @@ class _Header(Struct, frozen=True):
 
 
 class AnswerIds(Struct, frozen=True):
-    """The answers of one model, by `prompt_key` of what was asked."""
+    """The answers of one model by `prompt_key`."""
 
     model: str
     answers: Mapping[int, list[int]]

@@ -1,12 +1,8 @@
-"""IdleRehearsal: rehearsal in the moments when nothing is asked, dropped at once when something is.
+"""IdleRehearsal: rehearsal while idle, in steps of one forward pass.
 
-A piece is one forward pass of a few rows, so whoever asks waits for no more than that. Answers
-under way are lost then; those that were finished are kept, and the next quiet moment goes on after
-them. Small batches, for what is lost is small then, too. While somebody types nothing is lost:
-the answers under way only stand still.
-
-Owns the work under way, and says how it stands. Knows no engine; it is told which model to use, and
-whether it is wanted.
+A request stops rehearsal and waits for at most one step of a few rows. Unfinished answers are then lost, so
+batches are small; finished ones are kept, and the next idle time continues after them. Typing only pauses
+rehearsal. The engine provides the model and whether rehearsal is wanted.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ from core.tables.prebuilt import rehearsal_paths
 
 _BATCH = 4
 _CHUNK_TOKENS = 64
-# A first table after so many tokens, and one more each time as many have come.
+# Number of answered tokens between two tables.
 _TABLE_EVERY_TOKENS = 20_000
 # Longer than most people stop to think in the middle of a question.
 _QUIET_S = 10.0
@@ -34,7 +30,7 @@ _SAY_EVERY_S = 1.0
 
 
 class IdleRehearsal:
-    """Of one model after the other. `say` hears how it stands; `clock` counts seconds."""
+    """Rehearses one model after another. `say` receives the state; `clock` gives seconds."""
 
     def __init__(
         self,
@@ -57,7 +53,7 @@ class IdleRehearsal:
         self._said: Rehearsing | None = None
         self._said_at = 0.0
 
-    # ---- what is wanted of it
+    # ---- control
 
     def want(self, model: str, wanted: bool) -> None:
         """Rehearse with `model`, or stop. What went wrong before is tried again."""
@@ -68,12 +64,12 @@ class IdleRehearsal:
         self._tell(at_once=True)
 
     def hold(self) -> None:
-        """Somebody types: stand still for some seconds."""
+        """The user is typing: pauses for some seconds."""
         self._quiet_at = self._clock() + _QUIET_S
         self._tell()
 
     def drop(self) -> None:
-        """Something is asked: let go of the model, of the memory and of the files."""
+        """A request begins: releases the model, memory and files."""
         self._answering = True
         self._let_go()
         self._tell()
@@ -84,7 +80,7 @@ class IdleRehearsal:
         self._tell()
 
     def forget_model(self) -> None:
-        """Another model comes, or none: what was wanted was wanted of this one."""
+        """The model is replaced or unloaded: rehearsal is no longer wanted."""
         if self._wanted:
             self.want(self._model, False)
         self._model, self._said = "", None
@@ -123,7 +119,7 @@ class IdleRehearsal:
 
     @property
     def state(self) -> Rehearsing:
-        """How it stands."""
+        """The current state."""
         waits_for: WaitsFor = "answer" if self._answering else "quiet" if self.due_s() > 0 else ""
         state: RehearsalState
         if not self._wanted:
@@ -154,16 +150,13 @@ class IdleRehearsal:
             self._contexts, self._made_table = progress.contexts, True
 
     def _let_go(self) -> None:
-        """Of the work under way."""
+        """Progress of the current work."""
         if self._work is not None:
             self._work.close()
         self._work = self._rehearsal = None
 
     def _tell(self, *, at_once: bool = False) -> None:
-        """Say how it stands if that is another state, or if it moved and a second has passed.
-
-        Of a rehearsal that was never wanted nothing is said.
-        """
+        """Reports a new state, or progress once per second, unless rehearsal was never wanted."""
         now, state = self._clock(), self.state
         if self._said is None:
             news = self._wanted

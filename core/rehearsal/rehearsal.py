@@ -1,12 +1,9 @@
-"""Rehearsal: a model answers prompts and its answers become a table, one small piece a call.
+"""Rehearsal: a model answers prompts, and its answers become a table, in small steps.
 
-`work()` is a generator: each `next` is one forward pass, or one step of counting, so whoever runs
-it can stop for good or for a while after any piece. What was answered is on disk by then; only
-answers under way are lost. Started again, it passes over what is answered already; what this model
-said when it rehearsed elsewhere (`core.rehearsal.answer_ids`) is written to the records as if it had
-been said here.
-
-MLX's thread only. Knows no settings and no command line.
+`work()` is a generator: each `next` is one forward pass or one step of counting, so it can be paused or
+abandoned after each step. Finished answers are on disk; only unfinished ones are lost. A new run skips
+answered prompts. Answers of the same model from another machine (`core.rehearsal.answer_ids`) are copied to
+the records. MLX's thread only.
 """
 
 from __future__ import annotations
@@ -33,11 +30,11 @@ from core.tables.prebuilt_files import save_grams
 
 
 class RehearsalPlan(Struct, frozen=True):
-    """`records` is the file of answers, `table` what is made of it.
+    """`records`: the file of answers. `table`: the table built from it.
 
-    `max_tokens` bounds an answer, `most_tokens` all of them (0: no bound). `batch` answers are
-    under way at once; a step reads at most `chunk_tokens` of a prompt. The table is written at the
-    end, and each time `table_every_tokens` more are answered here, unless that is 0.
+    `max_tokens` limits an answer, `most_tokens` all of them (0: no limit). `batch`: concurrent answers. A
+    step reads at most `chunk_tokens` of a prompt. The table is written at the end, and after every
+    `table_every_tokens` answered tokens unless 0.
     """
 
     records: Path
@@ -66,7 +63,7 @@ class _Turn(Struct, frozen=True):
 
 
 class Rehearsal:
-    """Of one model over `conversations`. `begun` is what it said elsewhere."""
+    """Rehearses one model with `conversations`. `begun`: its answers from another machine."""
 
     def __init__(
         self,
@@ -126,7 +123,7 @@ class Rehearsal:
                 answers.close()
 
     def make_table(self) -> Generator[Progress, None, None]:
-        """Count what was answered so far and write the table, if there is anything."""
+        """Counts the answers so far and writes the table, if there are any."""
         plan = self._plan
         counter = GramCounter(plan.pruning.highest_order)
         for stream in read_records(plan.records):
@@ -149,7 +146,7 @@ class Rehearsal:
         yield self.progress(len(table))
 
     def progress(self, contexts: int = 0) -> Progress:
-        """Where it stands."""
+        """The current progress."""
         return Progress(self._answered, self._prompts, self._tokens, contexts)
 
     def _enough(self) -> bool:
@@ -190,7 +187,7 @@ class Rehearsal:
         answers.ask(key, ids)
 
     def _take(self, records: Records, held: RehearsedConversation, ids: tuple[int, ...]) -> list[int] | None:
-        """What was said to `ids` elsewhere, now in the records, too."""
+        """The answer to `ids` from another machine, copied to the records."""
         out = self._begun.get(prompt_key(ids))
         if out is not None:
             records.add(Stream(list(ids), out, held.kind))

@@ -60,10 +60,10 @@ def write_streams(path: Path, streams: Iterable[Stream]) -> None:
     path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
-# ---- Records: the answers of one model's rehearsal, a file that grows by a line an answer.
+# ---- records: a file with one line per answer of a model's rehearsal
 #
-# Each line is a `Stream`. A line that a crash or a full disk cut short is cut off at the next start,
-# so a rehearsal goes on where it stopped. One process at a time writes; a second one is told so.
+# Each line is a `Stream`. An incomplete line after a crash or on a full disk is removed at the next start, so
+# a rehearsal resumes. One process at a time writes; a second one gets an error.
 
 
 class Records:
@@ -135,11 +135,11 @@ def read_records(path: Path) -> Iterator[Stream]:
         return
 
 
-# ---- What a model is asked when it rehearses: prompts with their follow-ups, as JSON lines.
+# ---- conversations of rehearsal: prompts with their follow-ups, as JSON lines
 #
 #     {"class": "howto", "prompt": "How do I …?", "then": ["What do I need to buy?"]}
 #
-# `then` are the user's later turns; each is asked after the model's own answer to what came before.
+# `then`: the user's later turns; each follows the model's own answer to the turn before.
 
 
 class RehearsedConversation(Struct, frozen=True, rename={"kind": "class"}):

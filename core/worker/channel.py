@@ -1,7 +1,7 @@
-"""The worker's end of the wire: commands in from fd 0, events out on a private copy of fd 1.
+"""The worker's side of the protocol: commands from fd 0, events to a private copy of fd 1.
 
-fd 1 is copied first and then pointed at stderr, so that no library's print can corrupt the
-protocol. Writing is locked (main thread and heartbeat write); reading happens on one thread.
+fd 1 is duplicated and then redirected to stderr, so that no library's print corrupts the protocol. Writes are
+locked (the main thread and the heartbeat write); one thread reads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PIECE_BYTES = 1024 * 1024
 
 
 class Channel:
-    """Take it before anything else may print."""
+    """Create it before any other code can print."""
 
     def __init__(self) -> None:
         self._out = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -33,11 +33,11 @@ class Channel:
         self._at_end: Callable[[], None] = lambda: os._exit(0)
 
     def at_end(self, leave: Callable[[], None]) -> None:
-        """From now on a closed pipe calls `leave`, from any thread and at each event that finds nobody."""
+        """Sets the handler of a closed pipe, called from any thread for each event that is not sent."""
         self._at_end = leave
 
     def send(self, event: Event) -> None:
-        """Write one event, from any thread. A closed pipe means the window is gone: exit, or `at_end`."""
+        """Writes one event. Any thread. If the pipe is closed, the process exits or calls `at_end`."""
         line = encode(event)
         try:
             with self._lock:
@@ -48,9 +48,9 @@ class Channel:
             self._at_end()
 
     def commands(self) -> Iterator[Command]:
-        """Commands until the other end closes.
+        """Yields commands until the pipe is closed.
 
-        A bad line, or one that there is not enough memory for, is answered with `failed` and skipped.
+        An invalid line, or one that does not fit into memory, is answered with `failed` and skipped.
         """
         while line := self._next_line():
             if len(line) == LINE_LIMIT_BYTES and not line.endswith(b"\n"):
@@ -68,7 +68,7 @@ class Channel:
                 self.send(failure(_no_memory(), command="unknown"))
 
     def _next_line(self) -> bytes:
-        """Empty at the end. A line that is too long comes in part."""
+        """The next line, empty at the end, cut at the limit."""
         while True:
             try:
                 return self._in.readline(LINE_LIMIT_BYTES)

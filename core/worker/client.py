@@ -1,12 +1,10 @@
-"""WorkerClient: one child process, spoken to in typed messages over its stdin and stdout.
+"""WorkerClient: one worker process and its typed messages over stdin and stdout.
 
-Lives on an asyncio loop (qasync's in the window, plain asyncio elsewhere); every method is
-called on that loop. It restarts nothing and interprets nothing: `events()` yields what the
-worker said, and last of all one `WorkerExited`. A worker that falls silent for `silence_s`
-seconds yields one `WorkerSilent`; whoever listens decides whether to kill it. Silence is counted
-in short waits of this process: while it was asleep or stopped, it could have heard nothing.
-The worker is heard whether or not somebody listens: `stop()` must know that it is saving.
-Never imports mlx.
+Call all methods on one asyncio loop (qasync's in the window). The client neither restarts the worker nor
+interprets events: `events()` yields them and ends with one `WorkerExited`. A worker without an event for
+`silence_s` seconds yields one `WorkerSilent`; the caller decides whether to kill it. Silence is measured in
+short waits of this process, so that its own suspension does not count. Events are read even if nothing
+iterates `events()`, because `stop()` depends on heartbeats. Never imports mlx.
 """
 
 from __future__ import annotations
@@ -23,21 +21,21 @@ from core.events.codec import LINE_LIMIT_BYTES, TOO_LONG, BadLine, WorkerEvent, 
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 _LOG_LINES = 200
-# A pause of this process, however long, passes for one of these waits.
+# A suspension of this process counts as one of these waits.
 _WAITS_OF_A_SILENCE = 10
-# A worker that is being stopped and saves says so once a second. This long after it last did, or this
-# long after it was asked to end, it is killed all the same.
+# A stopping worker that saves sends heartbeats once per second. It is killed this long after the last one, or
+# this long after the request to stop.
 _SAVING_HEARD_S = 5.0
 _SAVING_LIMIT_S = 30.0
 
 
 def worker_command() -> list[str]:
-    """How to start a worker."""
+    """Command line of a worker."""
     return child_command("--worker")
 
 
 class WorkerClient:
-    """Start it, listen to `events()` in one task, `send()` from any, `stop()` at the end."""
+    """Call `start()`, iterate `events()` in one task, `send()` from any task, and `stop()` at the end."""
 
     def __init__(self, command: Sequence[str] | None = None, *, silence_s: float = 15.0) -> None:
         self._command = list(command or worker_command())
@@ -46,7 +44,7 @@ class WorkerClient:
         self._heard: asyncio.Queue[WorkerEvent] = asyncio.Queue()
         self._event_task: asyncio.Task[None] | None = None
         self._stderr_task: asyncio.Task[None] | None = None
-        # Since something was heard.
+        # Since the last event.
         self._waits = 0
         self._saving_at: float | None = None
         self._log: deque[str] = deque(maxlen=_LOG_LINES)
@@ -63,7 +61,7 @@ class WorkerClient:
         return tuple(self._log)
 
     async def start(self) -> None:
-        """Spawn the process. Raises `WorkerError` if it cannot be spawned."""
+        """Starts the process. Raises `WorkerError` on failure."""
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
@@ -82,7 +80,7 @@ class WorkerClient:
         self._event_task = asyncio.ensure_future(self._read_events())
 
     async def send(self, command: Command) -> None:
-        """Write one command. Raises `WorkerError` if the process is gone."""
+        """Sends one command. Raises `WorkerError` if the process has ended."""
         process = self._process
         if process is None or process.stdin is None or process.returncode is not None:
             raise WorkerError("The worker is not running.", "Restart it.")
@@ -93,7 +91,7 @@ class WorkerClient:
             raise WorkerError("The worker is not running.", "Restart it.") from error
 
     async def events(self) -> AsyncIterator[WorkerEvent]:
-        """All that is heard, in order, ending with `WorkerExited`. Iterate once."""
+        """Yields all events in order, `WorkerExited` last. Iterate once."""
         if self._process is None:
             raise WorkerError("The worker was not started.", "Call start() first.")
         while True:
@@ -103,9 +101,9 @@ class WorkerClient:
                 return
 
     async def stop(self, timeout_s: float = 5.0) -> None:
-        """Ask for an orderly end; kill after `timeout_s`, but wait while the worker says that it saves.
+        """Requests shutdown and kills the process after `timeout_s`, or later while it saves.
 
-        Safe to call twice or before `start()`.
+        May be called twice or before `start()`.
         """
         process = self._process
         if process is None:
@@ -113,7 +111,7 @@ class WorkerClient:
         self._stopping = True
         if process.returncode is None:
             if process.stdin is not None:
-                # Not drained: a worker that is stuck reads nothing.
+                # Not drained, because a blocked worker reads nothing.
                 process.stdin.write(encode(Shutdown()))
             await self._wait(process, timeout_s)
         for task in (self._event_task, self._stderr_task):
@@ -121,7 +119,7 @@ class WorkerClient:
                 await task
 
     async def _wait(self, process: asyncio.subprocess.Process, timeout_s: float) -> None:
-        """Until the process has ended; it is killed when its time is up."""
+        """Waits for the end of the process; kills it at the time limit."""
         clock = asyncio.get_running_loop().time
         asked_at = clock()
         ending = asyncio.ensure_future(process.wait())
@@ -135,23 +133,23 @@ class WorkerClient:
             await asyncio.wait({ending}, timeout=left_s if left_s > 0 else None)
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kills the process."""
         if self._process and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
 
     async def _read_events(self) -> None:
-        """Whatever is heard, for `events()`, to the end of the process."""
+        """Reads events for `events()` until the process ends."""
         process = self._process
         assert process is not None
         assert process.stdout is not None
-        # Beside the reading, not around each line: an answer's lines come by the hundred a second.
+        # A separate task instead of a timeout per line, because an answer has hundreds of lines per second.
         noticing = asyncio.ensure_future(self._notice_silence())
         try:
             while True:
                 try:
                     line = await process.stdout.readline()
-                except ValueError:  # longer than the limit: the stream has dropped what it held
+                except ValueError:  # above the limit; the stream has discarded the line
                     self._heard.put_nowait(BadLine(TOO_LONG))
                 else:
                     if not line:
@@ -167,7 +165,7 @@ class WorkerClient:
         self._heard.put_nowait(WorkerExited(returncode, _signal_name(returncode), self.log, self._stopping))
 
     async def _notice_silence(self) -> None:
-        """Says once of each silence that it is one."""
+        """Reports each silence once."""
         while True:
             await asyncio.sleep(self._silence_s / _WAITS_OF_A_SILENCE)
             self._waits += 1

@@ -1,7 +1,7 @@
-"""Downloads: the children that download, each paused by being ended. Any thread may ask.
+"""Downloads: child processes that download models. A download is paused by ending its process. Any thread.
 
-Invariant: of each download `say` hears `running` first and exactly one of done, paused, failed and
-cancelled last, in that order, from one thread at a time.
+Invariant: each download reports `running` first and exactly one of done, paused, failed and cancelled last,
+from one thread at a time.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ class Downloads:
                     cwd=CHILD_FOLDER,
                 )
             except OSError as error:
-                self._say(
-                    DownloadProgress(model, "failed", problem=f"The download could not be started: {error}.")
-                )
+                self._say(DownloadProgress(model, "failed", problem=f"Cannot start the download: {error}."))
                 return
             child = self._children[model] = _Child(process)
             child.thread = threading.Thread(
@@ -75,11 +73,11 @@ class Downloads:
             child.thread.start()
 
     def pause(self, model: str) -> None:
-        """End the process and keep what arrived."""
+        """Ends the process and keeps the partial files."""
         self._end(model, "paused")
 
     def cancel(self, model: str) -> None:
-        """End the process if there is one, and remove what arrived. Raises `DownloadError`."""
+        """Ends the process, if any, and removes the partial files. Raises `DownloadError`."""
         if not self._end(model, "cancelled"):
             discard(model)
             self._failed.pop(model, None)
@@ -87,7 +85,7 @@ class Downloads:
             self._changed()
 
     def states(self) -> tuple[DownloadProgress, ...]:
-        """Each download that has begun and is not done, by name."""
+        """All unfinished downloads by name."""
         with self._lock:
             found = dict(self._failed)
             for each in unfinished():
@@ -99,7 +97,7 @@ class Downloads:
         return tuple(found[model] for model in sorted(found))
 
     def close(self) -> None:
-        """Pause all and wait for their ends."""
+        """Pauses all downloads and waits for the end of their processes."""
         with self._lock:
             self._closing = True
             running = list(self._children)
@@ -107,7 +105,7 @@ class Downloads:
             self._end(model, "paused")
 
     def _end(self, model: str, how: DownloadState) -> bool:
-        """Whether there was a process to end. Returns when it has ended and that was said."""
+        """Ends the process and waits until its end was reported. Returns False if there was none."""
         with self._lock:
             child = self._children.get(model)
             if child is None:
@@ -149,7 +147,7 @@ class Downloads:
         self._changed()
 
     def _end_of(self, model: str, child: _Child) -> DownloadProgress:
-        """What to say last. A download that was done before it could be paused is done."""
+        """The last report. A download that completed before it was paused is done."""
         if child.last and child.last.state == "done":
             return child.last
         stood = standing(model)
@@ -175,8 +173,8 @@ class Downloads:
             "failed",
             stood.done_bytes,
             stood.total_bytes,
-            problem=f"The download's process ended by itself with status {child.process.returncode}.",
-            hint="What arrived is kept; go on to try again.",
+            problem=f"The download's process ended with status {child.process.returncode}.",
+            hint="Partial files are kept; resume to try again.",
         )
 
 
@@ -198,7 +196,7 @@ def main(model: str) -> int:
 
     try:
         Download(model, heard).run()
-    except Exception as error:  # the boundary: whatever went wrong, the window is told
+    except Exception as error:  # boundary: every error is reported to the window
         told = failure(error, command="download_model")
         if not isinstance(error, DraftlightError):
             import traceback
@@ -225,7 +223,7 @@ def _say(progress: DownloadProgress) -> None:
         sys.stdout.buffer.write(encode(progress))
         sys.stdout.buffer.flush()
     except OSError:
-        os._exit(0)  # nobody listens any more
+        os._exit(0)  # the worker has closed the pipe
 
 
 def _end_with_the_worker() -> None:

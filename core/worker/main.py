@@ -1,12 +1,13 @@
-"""The worker process: owns the engine on its main thread, speaks the protocol on its pipes.
+"""The worker process: the engine on its main thread, the protocol on its pipes.
 
-Four threads: the main one runs commands in the order they came; the reader turns lines into
-commands, and marks a cancel at once so that the running answer sees it at its next step; the
-models' room carries out what is about models on the disk, so that nobody waits for an answer to
-end; the heart says once a second that the process lives and how long the main thread has been at
-one thing, and in between keeps the clock that answers are timed by. Nobody but the main thread touches MLX.
+Four threads:
 
-The process ends when told to, or when one of its pipes closes because the window is gone.
+    main     runs commands in order; the only thread that uses MLX
+    reader   decodes commands; marks a cancellation at once, for the running answer's next step
+    models   commands about models on the disk, which do not wait for the end of an answer
+    heart    a heartbeat once per second with the time of the main thread's current operation; ticks the clock
+
+The process ends on request, or when one of its pipes is closed because the window has ended.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ if TYPE_CHECKING:  # importing it loads numpy, and MLX must be prepared before
     from core.tables.memory import TableResult
 
 _TICKS_A_BEAT = round(1.0 / TICK_S)
-# A window that is gone does not wait for a long forward to end, but for the tables to be on the disk.
+# After the window ended, a long forward pass is aborted, but the tables are saved.
 _ORPHAN_GRACE_S = 10.0
 _SAVING_GRACE_S = 120.0
 _LOOK_S = 0.05
@@ -86,7 +87,7 @@ def main() -> int:
     except DraftlightError as error:
         channel.send(failure(error, command="start"))
         return 1
-    # MLX only now: what it links is decided by what is loaded before it.
+    # MLX is imported after the BLAS, which decides what it links.
     return _Worker(channel, blas).run()
 
 
@@ -206,7 +207,7 @@ class _Worker:
                     self._still = wanted
                 case _:
                     pass
-        except Exception as error:  # the boundary: whatever went wrong, the window is told
+        except Exception as error:  # boundary: every error is reported to the window
             if not isinstance(error, DraftlightError) or error.kind == "internal":
                 traceback.print_exc()
             name = str(type(command).__struct_config__.tag)
@@ -218,10 +219,9 @@ class _Worker:
             self._set(self._resting())
 
     def _next_command(self) -> tuple[Command, float]:
-        """The next command; until it comes, what the engine finds worth doing, a piece at a time.
+        """Returns the next command; until it arrives, runs the engine's idle work step by step.
 
-        Tables are saved when that is due, in the middle of other idle work, too. Told to stand still,
-        the engine looks for nothing.
+        Due tables are saved between steps. After `stand_still` there is no idle work.
         """
         while True:
             try:
@@ -357,7 +357,7 @@ class _Worker:
     # ---- any thread
 
     def _leave(self) -> None:
-        """The window is gone. Whichever pipe says so first, what is being saved is saved."""
+        """Ends the process after the window closed a pipe; a running save is completed."""
         if self._alone.is_set():
             return
         self._alone.set()

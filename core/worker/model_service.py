@@ -1,7 +1,7 @@
-"""ModelService: what is asked about the models on this machine, on a thread of its own.
+"""ModelService: commands about models on the disk, on a separate thread, in order.
 
-The main thread may be in the middle of an answer for minutes; listing, importing and downloading
-must not wait for that, and need no MLX. Commands are carried out in the order they came.
+The main thread may answer for minutes; listing, importing and downloading must not wait for it and do not use
+MLX.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _COMMANDS = (
 
 
 class ModelService:
-    """`say` takes events from any thread; `in_use` knows the folders that must stay."""
+    """`say` accepts events from any thread. `in_use`: folders that must not be removed."""
 
     def __init__(self, say: Callable[[Event], None], machine: Machine, in_use: FoldersInUse) -> None:
         self._say = say
@@ -64,7 +64,7 @@ class ModelService:
         self._thread: threading.Thread | None = None
 
     def take(self, command: Command) -> bool:
-        """Whether `command` is about models on the disk; then it will be carried out."""
+        """Queues `command` if it is about models on the disk; else returns False."""
         if not isinstance(command, _COMMANDS):
             return False
         if self._thread is None:
@@ -74,7 +74,7 @@ class ModelService:
         return True
 
     def close(self) -> None:
-        """Pause what is under way and wait for the end of the thread."""
+        """Pauses the downloads and waits for the end of the thread."""
         self._downloads.close()
         if self._thread is not None:
             self._queue.put(None)
@@ -88,7 +88,7 @@ class ModelService:
             request = getattr(command, "request", "")
             try:
                 self._carry_out(command)
-            except Exception as error:  # the boundary: whatever went wrong, the window is told
+            except Exception as error:  # boundary: every error is reported to the window
                 if not isinstance(error, DraftlightError):
                     traceback.print_exc()
                 name = str(type(command).__struct_config__.tag)
@@ -185,7 +185,7 @@ class FoldersInUse:
         """They were loaded, or could not be; `loaded` are the folders that are in memory now."""
         with self._lock:
             self._coming.subtract(references)
-            self._coming += Counter()  # drops what is no longer counted
+            self._coming += Counter()  # removes zero counts
             self._loaded = tuple(loaded)
 
     def loading(self) -> None:

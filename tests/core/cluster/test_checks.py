@@ -38,7 +38,7 @@ def test_machines_that_are_alike_run_it() -> None:
         ({"mlx_lm": "0.33"}, "studio has mlx-lm 0.33, and desk has mlx-lm 0.32.2"),
         ({"backends": ()}, "studio has no ring in its MLX, only nothing"),
         ({"expands": True}, "desk computes on its GPU and studio on its CPU"),
-        ({"busy": True}, "studio follows somebody already"),
+        ({"busy": True}, "studio already belongs to a cluster"),
         ({"problem": "It has no model “x”."}, "studio: It has no model “x”."),
         ({"digest": "e" * 64}, "The files of Qwen3-32B on studio are not those on desk"),
         ({"limit_bytes": 8 << 30}, "studio would hold 20.0 GB of Qwen3-32B, and gives it 8.0 GB"),
@@ -90,5 +90,5 @@ def test_addresses_are_read_as_people_write_them(address: str, found: tuple[str,
 
 @pytest.mark.parametrize("address", ["", ":9", "host:99999", "host:port"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(ClusterError, match="is no address"):
+    with pytest.raises(ClusterError, match="is not a valid address"):
         host_and_port(address, 8318)

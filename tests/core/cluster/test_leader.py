@@ -12,7 +12,17 @@ import pytest
 
 import core.cluster.leader as leader_module
 from core.cluster.leader import Follower, Leader
-from core.cluster.wire import Do, Done, End, Failed, Line, LineEnd, decode_told, encode, greet_as_follower
+from core.cluster.wire import (
+    Do,
+    Done,
+    End,
+    Failed,
+    Line,
+    LineEnd,
+    decode_leader_message,
+    encode,
+    greet_as_follower,
+)
 from core.events import ClusterEnded
 from core.kv.mirrored import MirroredCache
 from core.settings.cluster import Machine
@@ -57,7 +67,7 @@ class Led:
         """One forward is told; what the other end hears of it."""
         self.leader.forward(self.cache, (1, 2, 3))
         while True:
-            message = decode_told(self.there.receive())
+            message = decode_leader_message(self.there.receive())
             if isinstance(message, Do):
                 return message
 
@@ -104,9 +114,9 @@ def test_a_follower_may_be_done_before_the_leader_knows_where_it_stands_itself(l
     ("done", "said"),
     [
         (Done(2, 0, 3, -1, 0.1), "did operation 2 where 1 was to be done"),
-        (Done(1, 7, 3, -1, 0.1), "heard other words"),
-        (Done(1, 0, 4, -1, 0.1), "stands at 4 after operation 1; it should at 3"),
-        (Done(1, 0, -2, -2, 0.1), "stands at -2"),
+        (Done(1, 7, 3, -1, 0.1), "received other messages"),
+        (Done(1, 0, 4, -1, 0.1), "is at position 4 after operation 1, not at 3"),
+        (Done(1, 0, -2, -2, 0.1), "is at position -2"),
     ],
 )
 def test_another_answer_than_the_right_one_ends_all(led: Led, done: Done, said: str) -> None:
@@ -146,6 +156,6 @@ def test_an_orderly_end_is_told_and_ends_no_process(led: Led) -> None:
     heard: list[object] = []
     with suppress(LineEnd):
         while True:
-            heard.append(decode_told(led.there.receive()))
+            heard.append(decode_leader_message(led.there.receive()))
     assert isinstance(heard[-1], End)
     assert not led.ended

@@ -20,7 +20,7 @@ from mlx_lm.utils import load_tokenizer
 
 from core.cluster.replicas import Replicas
 from core.cluster.shard import RAISED, Shard, standing
-from core.cluster.wire import Action, Begin, Changed, Do, Drop, Forward, decode_told, encode
+from core.cluster.wire import Action, Begin, Changed, Do, Drop, Forward, decode_leader_message, encode
 from core.engine.engine import Engine
 from core.events import ModelInfo
 from core.kv.mirrored import Change, MirroredCache
@@ -80,7 +80,7 @@ class _Told(nn.Module):  # type: ignore[misc]
         return logits
 
     def _do(self) -> tuple[int, int]:
-        message = decode_told(encode(Do(1, tuple(self._actions))))
+        message = decode_leader_message(encode(Do(1, tuple(self._actions))))
         self._actions.clear()
         assert isinstance(message, Do)
         return self._replicas.do(message.actions)
