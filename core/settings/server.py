@@ -64,7 +64,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
             0,
             100,
             "Waiting requests",
-            "Maximum number of queued requests. Others are refused with Retry-After.",
+            "Maximum number of queued requests. Others are refused with the time to wait.",
             unit="requests",
         ),
     ] = 64

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from core.cluster.loading import ModelFacts, plan
 from core.cluster.shard import abilities, choose, why_not
-from core.cluster.this_machine import host_and_port
-from core.cluster.wire import Seen
+from core.cluster.wire import Seen, host_and_port
 from core.errors import ClusterError
 from core.events import MemoryNeed
 from core.settings.cluster import Cluster, Machine
