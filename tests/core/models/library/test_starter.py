@@ -167,7 +167,7 @@ def test_mlx_lm_loads_it_like_any_folder(converted: Path, tmp_path: Path) -> Non
 
 def test_without_its_package_the_message_has_the_command_that_installs_it(home: Path, tmp_path: Path) -> None:
     """As after `pip install .`, which leaves the package out: its own dependencies compile an engine."""
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     packages = tmp_path / "packages"
     packages.mkdir()
     for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
