@@ -32,7 +32,7 @@ from core.cluster.wire import Place
 from core.errors import ClusterError, RequestError
 from core.events import MachineUse, ModelInfo
 from core.kv.mirrored import MirroredCache
-from core.kv.mlx_lm_caches import kind_of, leaves
+from core.kv.mlx_lm_caches import Cache, CacheEntry, is_appending, is_window, kind_of, leaves
 from core.models.library.config import layer_kinds, text_config
 from core.models.loader import LoadedModel
 from core.models.rope import Rotation, rotations
@@ -57,7 +57,7 @@ class Shard:
 
     def new_cache(self) -> list[Any]:
         """An empty cache, one entry for each layer that is here."""
-        cache: list[Any] = make_prompt_cache(self.model)
+        cache: Cache = make_prompt_cache(self.model)
         return cache
 
     @property
@@ -65,7 +65,7 @@ class Shard:
         """Of cache entries, sorted."""
         return tuple(sorted({kind_of(entry) for entry in leaves(self.new_cache())}))
 
-    def forward(self, ids: mx.array, cache: Sequence[Any]) -> tuple[mx.array, list[Any]]:
+    def forward(self, ids: mx.array, cache: Sequence[CacheEntry]) -> tuple[mx.array, list[Any]]:
         """Logits [1, w, vocabulary] after `ids` [1, w], lazy, and what every machine must compute now."""
         given: list[mx.array] = []
         with self._watched(given):
@@ -112,17 +112,18 @@ def _body(model: nn.Module) -> tuple[Any, str]:
     raise ClusterError(f"{type(model).__module__} is built in a way that cannot be split here.")
 
 
-def standing(cache: Sequence[Any]) -> tuple[int, int]:
+def standing(cache: Sequence[CacheEntry]) -> tuple[int, int]:
     """Positions of the appending entries and of the windows; −1 for a missing kind."""
-    found = {"appending": -1, "window": -1}
+    appending = window = -1
     for entry in leaves(cache):
-        kind = kind_of(entry)
-        if kind in found:
-            found[kind] = max(found[kind], int(entry.offset))
-    return found["appending"], found["window"]
+        if is_appending(entry):
+            appending = max(appending, int(entry.offset))
+        elif is_window(entry):
+            window = max(window, int(entry.offset))
+    return appending, window
 
 
-# ---- How a model is split over machines, and whether it can be: what its type has, and what divides.
+# ---- splitting a model over machines: supported types, and sizes that divide
 #
 #     tensor    each layer's heads and inner rows over all machines (mlx-lm's `shard`)
 #     pipeline  some layers on each (mlx-lm's `pipeline`); for types whose tensors cannot be split
@@ -343,7 +344,7 @@ class ShardedModel(nn.Module):  # type: ignore[misc]
         """An empty cache that has twins on all machines."""
         return MirroredCache(self._shard.new_cache(), self._leader)
 
-    def __call__(self, ids: mx.array, cache: list[Any]) -> mx.array:
+    def __call__(self, ids: mx.array, cache: Cache) -> mx.array:
         """`ids` [1, w] are waited for; logits [1, w, vocabulary]."""
         if not isinstance(cache, MirroredCache):
             raise ClusterError(

@@ -59,6 +59,7 @@ from core.drafting.gate import Gate
 from core.errors import BrokenLogitsError, GrammarError, RequestError
 from core.events import PositionStat
 from core.kv.cached_sequence import CachedSequence
+from core.kv.mlx_lm_caches import Cache, CacheEntry
 from core.kv.verify_block import VerifyBlock
 from core.models.rope import Rotation, rotations
 
@@ -96,10 +97,10 @@ class Step(Struct, frozen=True):
 class BlockSamples(Protocol):
     """Copies some verified chain blocks, to be computed again later one token at a time."""
 
-    def before_block(self, cache: Sequence[Any]) -> list[Any] | None:
+    def before_block(self, cache: Sequence[CacheEntry]) -> Cache | None:
         """A copy of the cache before a block; None if the block is not sampled."""
 
-    def keep_block(self, cache: list[Any], known: Sequence[int], tail: Sequence[int]) -> None:
+    def keep_block(self, cache: Cache, known: Sequence[int], tail: Sequence[int]) -> None:
         """Keeps the block on that cache: known or accepted tokens, then rejected ones."""
 
 

@@ -164,7 +164,7 @@ class CachedSequence:
         first = int(np.argmax(order != np.arange(len(order))))
         moved = mx.array(order[first:])
         for entry in leaves(self.cache):
-            if not columns_of(entry):
+            if not is_appending(entry) or not columns_of(entry):
                 continue
             for part in parts(entry.keys) + parts(entry.values):
                 part[..., first : len(order), :] = mx.take(part, moved, axis=-2)
@@ -242,7 +242,7 @@ class CachedSequence:
         if not self.keeps_all:
             restore(other.cache, next(each for each in self._snapshots if each.length == length))
         for new, entry in zip(leaves(other.cache), leaves(self.cache), strict=True):
-            if is_appending(entry):
+            if is_appending(new) and is_appending(entry):
                 _copy_head(new, entry, other.columns.count)
         other.closed_up = self.closed_up
         if other.columns.whole is not None and not other.closed_up:

@@ -86,7 +86,7 @@ class LanguageModel(Protocol):
     def __call__(self, inputs: mx.array, cache: Any = None) -> mx.array: ...
 
 
-def leaves(cache: Sequence[Any]) -> Iterator[Any]:
+def leaves(cache: Sequence[CacheEntry]) -> Iterator[CacheEntry]:
     """The entries of `cache`, with those inside a `CacheList`."""
     for entry in cache:
         if isinstance(entry, CacheList):

@@ -27,6 +27,9 @@ from core.events import ModelInfo
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mirrored import MirroredCache
 from core.kv.mlx_lm_caches import (
+    Cache,
+    CacheEntry,
+    LanguageModel,
     columns_of,
     is_window,
     kind_of,
@@ -95,7 +98,7 @@ class Comparison(Struct, frozen=True):
 
 
 def compare_widths(
-    profile: Profile, model: Any, new_cache: Callable[[], list[Any]], info: ModelInfo
+    profile: Profile, model: LanguageModel, new_cache: Callable[[], Cache], info: ModelInfo
 ) -> Generator[Profile, None, None]:
     """Adds streams to `profile` until it is complete; yields it after each forward pass."""
     window = min((int(e.max_size) for e in leaves(new_cache()) if is_window(e)), default=0)
@@ -173,7 +176,12 @@ class _Stream:
     """`tokens` tokens after a random context of `context` tokens."""
 
     def __init__(
-        self, model: Any, new_cache: Callable[[], list[Any]], rng: random.Random, context: int, tokens: int
+        self,
+        model: LanguageModel,
+        new_cache: Callable[[], Cache],
+        rng: random.Random,
+        context: int,
+        tokens: int,
     ) -> None:
         self._model = model
         self._base = CachedSequence(new_cache)
@@ -181,7 +189,7 @@ class _Stream:
         self._random = [rng.randrange(_IDS) for _ in range(tokens)]
         self._tokens: list[int] = []
         self._plain = ForwardRows([], [])
-        self._cache: list[Any] = []
+        self._cache: Cache = []
         self.unit = 0.0
 
     def read(self) -> Iterator[None]:
@@ -235,7 +243,7 @@ class _Stream:
 
 
 def compare_block(
-    model: Any, cache: list[Any], known: Sequence[int], tail: Sequence[int]
+    model: LanguageModel, cache: Cache, known: Sequence[int], tail: Sequence[int]
 ) -> Generator[None, None, Comparison]:
     """Compares one block of `known` and rejected `tail` tokens with plain steps, both on copies of
     `cache`.
@@ -256,7 +264,7 @@ def compare_block(
 
 
 def compare_rows(
-    plain: ForwardRows, block: ForwardRows, plain_cache: Sequence[Any], other: Sequence[Any]
+    plain: ForwardRows, block: ForwardRows, plain_cache: Sequence[CacheEntry], other: Sequence[CacheEntry]
 ) -> Comparison:
     """Compares rows in order, then the caches that hold them."""
     noise = 0.0
@@ -271,7 +279,7 @@ def compare_rows(
     return Comparison(len(plain.logits) if first is None else first + 1, identical, noise)
 
 
-def same_cache(cache: Sequence[Any], other: Sequence[Any]) -> bool:
+def same_cache(cache: Sequence[CacheEntry], other: Sequence[CacheEntry]) -> bool:
     """Whether two caches of the same tokens hold the same bits; a window's columns in temporal order."""
     for one, two in zip(leaves(cache), leaves(other), strict=True):
         held, also = _columns(one), _columns(two)
@@ -313,7 +321,7 @@ def unit(rows: ForwardRows) -> float:
     return float(power * step)
 
 
-def forward(model: Any, ids: Sequence[int], cache: list[Any]) -> ForwardRows:
+def forward(model: LanguageModel, ids: Sequence[int], cache: Cache) -> ForwardRows:
     """One evaluated forward pass; a row for each of `ids`."""
     with _recorded(model) as hidden:
         logits = model(mx.array(list(ids))[None], cache=cache)[0]
@@ -343,7 +351,7 @@ class _Recorder:
 
 
 @contextmanager
-def _recorded(model: Any) -> Iterator[list[mx.array]]:
+def _recorded(model: LanguageModel) -> Iterator[list[mx.array]]:
     """Outputs of the body below the model's head; none if mlx-lm's layout (`model.model`) is missing."""
     outputs: list[mx.array] = []
     owner = model
@@ -374,7 +382,7 @@ _MOST_SAMPLE_BYTES = 128 << 20
 class BlockSample(Struct):
     """A verified block: the cache before it, its known tokens, and its rejected ones."""
 
-    cache: list[Any]
+    cache: Cache
     known: list[int]
     tail: list[int]
 
@@ -451,7 +459,7 @@ class ExactWidths:
 
     # ---- blocks of answers
 
-    def before_block(self, cache: Sequence[Any]) -> list[Any] | None:
+    def before_block(self, cache: Sequence[CacheEntry]) -> Cache | None:
         """A copy of `cache` if the block that is about to be verified will be checked; else None."""
         self._blocks += 1
         if self._blocks % _SAMPLED_BLOCKS != 1 or len(self._samples) >= _MOST_SAMPLES:
@@ -461,7 +469,7 @@ class ExactWidths:
             return None
         return deepcopy(list(cache))
 
-    def keep_block(self, cache: list[Any], known: Sequence[int], tail: Sequence[int]) -> None:
+    def keep_block(self, cache: Cache, known: Sequence[int], tail: Sequence[int]) -> None:
         """Check this block later: `known` tokens, of which the accepted ones, then the rejected `tail`."""
         self._samples.append(BlockSample(cache, list(known), list(tail)))
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
 
 import mlx.core as mx
 from msgspec import Struct
 
 from core.events import ModelInfo
+from core.kv.mlx_lm_caches import Cache, LanguageModel
 from core.system.files import JsonStore
 
 # Weight factor per later chunk: after twenty chunks the weight is a third.
@@ -112,8 +112,8 @@ def _parts(tokens: int, context_tokens: int) -> tuple[float, float]:
 
 def measure_pace(
     pace: Pace,
-    model: Callable[..., Any],
-    new_cache: Callable[[], list[Any]],
+    model: LanguageModel,
+    new_cache: Callable[[], Cache],
     info: ModelInfo,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Generator[None, None, Pace]:

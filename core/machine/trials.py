@@ -67,6 +67,9 @@ from core.errors import InternalError
 from core.events import ModelInfo
 from core.kv.mirrored import Fill, StandAt, mirror
 from core.kv.mlx_lm_caches import (
+    Cache,
+    CacheEntry,
+    LanguageModel,
     WindowState,
     empty_window,
     kind_of,
@@ -190,7 +193,7 @@ _IDS = 200
 _TRIALS = 3
 
 
-def why_no_trees(model: nn.Module, cache: Sequence[Any]) -> str:
+def why_no_trees(model: nn.Module, cache: Sequence[CacheEntry]) -> str:
     """Why trees are not exact for `model` with caches like `cache`; empty if they are.
 
     `cache` is not changed. A positive result costs one forward pass of 59 tokens and 15 of 8, about a second
@@ -204,7 +207,7 @@ def why_no_trees(model: nn.Module, cache: Sequence[Any]) -> str:
             return str(done.value)
 
 
-def try_trees(model: nn.Module, cache: Sequence[Any]) -> Generator[None, None, str]:
+def try_trees(model: nn.Module, cache: Sequence[CacheEntry]) -> Generator[None, None, str]:
     """Like `why_no_trees`, in steps of a few forward passes; the reason is the generator's return value."""
     if reason := why_no_tree_masks(cache):
         return reason
@@ -228,7 +231,7 @@ def try_trees(model: nn.Module, cache: Sequence[Any]) -> Generator[None, None, s
 class _Probe:
     """Trials of one model. `empty` are fresh cache entries; they stay empty."""
 
-    def __init__(self, model: Any, empty: list[Any]) -> None:
+    def __init__(self, model: LanguageModel, empty: Cache) -> None:
         self._model = model
         self._empty = empty
         self._found = rotations(model)
@@ -257,14 +260,14 @@ class _Probe:
         logits = self._tree(lead + twin + twin, _TWIN_PARENTS, cache)
         return agree(_rows(logits, _FIRST_TWIN), _rows(logits, _SECOND_TWIN))
 
-    def _tree(self, block: list[int], parents: Sequence[int], cache: list[Any]) -> mx.array:
+    def _tree(self, block: list[int], parents: Sequence[int], cache: Cache) -> mx.array:
         with tree_pass(self._model, cache, parents, _LEAD, self._found) as rows:
             logits = self._logits(block, cache)
         if self._found and not rows.rotated:
             raise InternalError("The model has rotary modules and called none of them.")
         return logits
 
-    def _logits(self, ids: list[int], cache: list[Any]) -> mx.array:
+    def _logits(self, ids: list[int], cache: Cache) -> mx.array:
         logits: mx.array = self._model(mx.array(ids)[None], cache=cache)[0]
         mx.eval(logits, [entry.state for entry in cache])
         return logits
@@ -308,7 +311,7 @@ class Splits(Struct, frozen=True):
 
 
 def try_splits(
-    model: Any, new_cache: Callable[[], list[Any]], context_tokens: int
+    model: LanguageModel, new_cache: Callable[[], Cache], context_tokens: int
 ) -> Generator[None, None, Splits]:
     """Runs some forward passes per `next()`. Lengths from `context_tokens` on are not tested."""
     agreed = 0
@@ -340,8 +343,8 @@ def try_splits(
 
 
 def _cache_at(
-    model: Any, new_cache: Callable[[], list[Any]], start: int, rng: random.Random
-) -> list[Any] | None:
+    model: LanguageModel, new_cache: Callable[[], Cache], start: int, rng: random.Random
+) -> Cache | None:
     """A cache whose next token has position `start`; None if that is not possible."""
     cache = new_cache()
     known = all(kind_of(entry) != "unknown" for entry in leaves(cache))
@@ -367,7 +370,7 @@ def _bytes_at(entry: Any, start: int) -> int:
     return int(entry.nbytes) * columns // _SPLIT_CONTEXT_TOKENS
 
 
-def _agrees(model: Any, cache: list[Any], rng: random.Random) -> bool:
+def _agrees(model: LanguageModel, cache: Cache, rng: random.Random) -> bool:
     block, after = _ids(rng, _BLOCK_TOKENS), _ids(rng, 1)
     other = deepcopy(cache)
     together = mx.concatenate([_logits(model, block, cache), _logits(model, after, cache)])
@@ -375,7 +378,7 @@ def _agrees(model: Any, cache: list[Any], rng: random.Random) -> bool:
     return agree(together, apart)
 
 
-def _logits(model: Any, ids: Sequence[int], cache: list[Any]) -> mx.array:
+def _logits(model: LanguageModel, ids: Sequence[int], cache: Cache) -> mx.array:
     logits: mx.array = model(mx.array(list(ids))[None], cache=cache)[0]
     mx.eval(logits, [entry.state for entry in leaves(cache)])
     return logits
@@ -388,7 +391,7 @@ _EDGE_COLUMNS = 8
 _EDGE_WEIGHT = 16.0
 
 
-def fill(cache: list[Any], start: int, read_tokens: int, most_tokens: int) -> None:
+def fill(cache: Cache, start: int, read_tokens: int, most_tokens: int) -> None:
     """Advances `cache` in place from `read_tokens` to `start` tokens without forward passes.
 
     The columns are repeated up to `start`, in windows up to their size with greater weights in the oldest
@@ -401,7 +404,7 @@ def fill(cache: list[Any], start: int, read_tokens: int, most_tokens: int) -> No
     cache[:] = [_filled(entry, start, read_tokens, columns, most_tokens) for entry in cache]
 
 
-def stand_at(cache: list[Any], position: int) -> None:
+def stand_at(cache: Cache, position: int) -> None:
     """Replaces each entry in place with an empty window whose next position is `position`."""
     mirror(cache, StandAt(position))
     cache[:] = [_at(entry, position) for entry in cache]

@@ -18,7 +18,6 @@ import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -26,7 +25,7 @@ from msgspec import Struct
 
 from core.drafting.gate import default_cost
 from core.events import ModelInfo
-from core.kv.mlx_lm_caches import why_no_rollback
+from core.kv.mlx_lm_caches import Cache, LanguageModel, why_no_rollback
 from core.kv.verify_block import VerifyBlock
 from core.machine.exactness import machine_key
 from core.system.files import JsonStore
@@ -234,7 +233,7 @@ def save_costs(profile: CostProfile) -> None:
 
 def measure(
     model: nn.Module,
-    new_cache: Callable[[], list[Any]],
+    new_cache: Callable[[], Cache],
     info: ModelInfo,
     contexts: Sequence[int] = CONTEXTS,
     clock: Callable[[], float] = time.perf_counter,
@@ -273,7 +272,7 @@ def measure(
     return CostProfile(machine_key(info), tuple(found))
 
 
-def _forward(model: Callable[..., Any], ids: list[int], cache: list[Any]) -> None:
+def _forward(model: LanguageModel, ids: list[int], cache: Cache) -> None:
     logits: mx.array = model(mx.array(ids)[None], cache=cache)
     mx.eval(mx.argmax(logits, axis=-1), [entry.state for entry in cache])
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from core.errors import ModelError, ModelNotHereError, RequestError
 from core.events import MachineUse, ModelInfo
-from core.kv.mlx_lm_caches import why_no_rollback
+from core.kv.mlx_lm_caches import Cache, why_no_rollback
 from core.models.chat_template import format_of, switches_thinking
 from core.models.folder import check, check_fits, fingerprint
 from core.models.generation_config import readable, sampling_defaults, stop_ids
@@ -88,7 +88,7 @@ class LoadedModel:
 
     def new_cache(self) -> list[Any]:
         """An empty KV cache, one entry per layer."""
-        cache: list[Any] = make_prompt_cache(self.model)
+        cache: Cache = make_prompt_cache(self.model)
         return cache
 
     def has_rows(self, ids: Sequence[int]) -> bool:
