@@ -161,8 +161,9 @@ class _Following:
         return Listening()
 
     def _load(self, load: Load) -> None:
+        from core.cluster.joining import join
         from core.cluster.replicas import Replicas
-        from core.cluster.shard import Shard, join, split_model
+        from core.cluster.shard import Shard, split_model
         from core.cluster.this_machine import digest_of, folder_of
         from core.models.loader import load_part
 

@@ -193,7 +193,7 @@ class Gathering:
             raise
 
     def _check_runs(self) -> None:
-        from core.cluster.shard import check_free
+        from core.cluster.joining import check_free
 
         found = self.checked()
         if not found.runs or self._folder is None:
@@ -205,7 +205,8 @@ class Gathering:
         check_free()
 
     def _load(self, progress: Progress) -> ClusterModel:
-        from core.cluster.shard import ClusterModel, Shard, ShardedModel, join, split_model
+        from core.cluster.joining import join
+        from core.cluster.shard import ClusterModel, Shard, ShardedModel, split_model
         from core.models.loader import check_sound, describe_part, load_part
 
         assert self._folder is not None

@@ -8,17 +8,9 @@ chosen. A head that is split among the machines is evaluated everywhere. Main th
 
 from __future__ import annotations
 
-import faulthandler
 import importlib
-import json
-import os
-import signal
-import socket
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -28,7 +20,6 @@ from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from core.cluster.leader import Leader
-from core.cluster.wire import Place
 from core.errors import ClusterError, RequestError
 from core.events import MachineUse, ModelInfo
 from core.kv.mirrored import MirroredCache
@@ -221,102 +212,6 @@ def split_model(model: nn.Module, group: mx.distributed.Group, split: str) -> No
             f"The model cannot be split by {split} ({type(error).__name__}: {error}).",
             "Choose another split, another number of machines or another model.",
         ) from error
-
-
-# ---- joining MLX's distributed group, once per process because MLX keeps the group
-#
-# MLX reads its configuration from the environment, which is set for the length of the call. While MLX waits
-# for the other machines it holds Python's lock, so no other thread can end the wait: an alarm interrupts a
-# pending connection, and if MLX retries, `faulthandler`'s watchdog ends the process. Main thread.
-
-
-_BACKENDS = ("ring", "jaccl")
-# All have said that they are there, so it takes a second or two.
-_JOIN_S = 15.0
-_GRACE_S = 5.0
-_joined = False
-
-
-def backends() -> tuple[str, ...]:
-    """Those that MLX has here."""
-    return tuple(each for each in _BACKENDS if mx.distributed.is_available(backend=each))
-
-
-def check_free() -> None:
-    """Raises `ClusterError` if this process was a rank before."""
-    if _joined:
-        raise ClusterError(
-            "This worker has run a model over several machines already, and MLX joins them once.",
-            "Restart the worker, then load the model again.",
-        )
-
-
-def join(backend: str, rank: int, places: Sequence[Place]) -> mx.distributed.Group:
-    """Be `rank` among `places`; waits until all have come, some seconds at most. Raises `ClusterError`."""
-    global _joined
-    check_free()
-    _joined = True
-    with tempfile.TemporaryDirectory() as folder:
-        given = {"MLX_RANK": str(rank), **_environment(backend, places, Path(folder))}
-        before = {name: os.environ.get(name) for name in given}
-        os.environ.update(given)
-        try:
-            with _bounded():
-                group = mx.distributed.init(strict=True, backend=backend)
-        except RuntimeError as error:
-            raise ClusterError(
-                f"The machines could not be joined by {backend}: {error}.",
-                "See whether their addresses for tensors are right and nothing else listens there.",
-            ) from error
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
-    if (group.rank(), group.size()) != (rank, len(places)):
-        raise ClusterError(
-            f"MLX joined {group.size()} machines, this one as number {group.rank()}; it should have joined"
-            f" {len(places)}, this one as number {rank}."
-        )
-    return group
-
-
-@contextmanager
-def _bounded() -> Iterator[None]:
-    """Whatever is waited for inside ends in time, or the process does and says where it stood."""
-
-    def ring(number: int, frame: object) -> None:
-        """Only to interrupt what waits."""
-
-    print(f"Joining other machines; without an answer this ends after {_JOIN_S:.0f} s.", file=sys.stderr)
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, _JOIN_S, 1.0)
-    faulthandler.dump_traceback_later(_JOIN_S + _GRACE_S, exit=True)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _environment(backend: str, places: Sequence[Place], folder: Path) -> dict[str, str]:
-    file = folder / "places.json"
-    if backend == "jaccl":
-        file.write_text(json.dumps([[device or None for device in place.rdma] for place in places]))
-        return {"MLX_IBV_DEVICES": str(file), "MLX_JACCL_COORDINATOR": _resolved(places[0].tensors)}
-    file.write_text(json.dumps([[_resolved(place.tensors)] for place in places]))
-    return {"MLX_HOSTFILE": str(file)}
-
-
-def _resolved(address: str) -> str:
-    """MLX takes numbers, not names."""
-    host, _, port = address.rpartition(":")
-    try:
-        return f"{socket.gethostbyname(host)}:{port}"
-    except OSError as error:
-        raise ClusterError(f"Unknown host “{host}” ({error}).") from None
 
 
 # ---- the leader's model: rank 0's part, called like an mlx-lm model

@@ -23,7 +23,7 @@ from core.system.paths import cache_dir
 
 def seen(busy: bool = False) -> Seen:
     """Without a model."""
-    from core.cluster.shard import backends
+    from core.cluster.joining import backends
     from core.models.runtime.memory import machine
 
     here = machine()

@@ -16,7 +16,7 @@ _JOIN = """
 import sys
 from core.models.runtime.runtime import prepare
 prepare()
-from core.cluster import shard as joining
+from core.cluster import joining
 from core.cluster.wire import Place
 from core.errors import ClusterError
 joining._JOIN_S, joining._GRACE_S = 1.0, 1.0
