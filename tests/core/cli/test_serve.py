@@ -90,7 +90,7 @@ def test_a_key_is_made_kept_to_its_owner_and_asked_for(toy_folder: Path, tmp_pat
         (("--model", "/no/such/folder"), 1, "no model folder"),
         (("--host", "203.0.113.7", "--key-file", "{key}"), 1, "address of this machine"),
         (("--key-file", "{open}"), 1, "chmod 600"),
-        (("--key-file", "{short}"), 1, "holds no key"),
+        (("--key-file", "{short}"), 1, "does not contain a key"),
     ],
 )
 def test_what_cannot_be_served_is_said(

@@ -112,7 +112,7 @@ def of_an_architecture_that_needs_another_package(folder: Path) -> None:
         (without_a_config, "config.json is missing"),
         (with_a_broken_config, "config.json cannot be read"),
         (of_an_unknown_architecture, "abacus"),
-        (of_an_architecture_that_needs_another_package, "needs a package that is not here"),
+        (of_an_architecture_that_needs_another_package, "needs a package that is not installed"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -214,7 +214,7 @@ def test_weights_that_are_not_numbers_are_refused(folder: Path, name: str, value
     weights[name] = mx.full(weights[name].shape, value)
     mx.eval(weights)
     mx.save_safetensors(path, weights, metadata={"format": "mlx"})
-    with pytest.raises(ModelError, match="not numbers"):
+    with pytest.raises(ModelError, match="contains NaN or infinity|not numbers"):
         load(str(folder))
 
 
@@ -240,7 +240,7 @@ def test_one_number_that_is_none_is_found_in_a_row_that_nobody_reads(
     folder: Path, value: float, dtype: mx.Dtype, bits: int
 ) -> None:
     embed_row(folder, value, dtype, bits)
-    with pytest.raises(ModelError, match=r"embed_tokens\.\w+ holds NaN"):
+    with pytest.raises(ModelError, match=r"embed_tokens\.\w+ contains NaN"):
         load(str(folder))
     embed_row(folder, 0.5, dtype, bits)
     load(str(folder))

@@ -64,7 +64,11 @@ def test_another_template_gets_them_in_words(toy_engine: Engine) -> None:
         "<|assistant|>",
     ]
     (change,) = prompt.changes
-    assert (change.setting, change.asked, change.used) == ("tools", "weather", "told in the system prompt")
+    assert (change.setting, change.asked, change.used) == (
+        "tools",
+        "weather",
+        "described in the system prompt",
+    )
 
 
 def test_the_answer_says_how_tools_were_told(toy_engine: Engine) -> None:

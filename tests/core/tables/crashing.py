@@ -28,6 +28,28 @@ def die() -> NoReturn:
     raise AssertionError("still alive")
 
 
+class Unbuffered:
+    """A file whose writes are calls of `os.write`, so that one of them can be the last."""
+
+    def __init__(self, descriptor: int, *_: object) -> None:
+        self._descriptor = descriptor
+
+    def __enter__(self) -> Unbuffered:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def write(self, data: bytes) -> int:
+        return os.write(self._descriptor, data)
+
+    def flush(self) -> None:
+        pass
+
+
 def sabotage(number: int, moment: str, report: int) -> None:
     """Make the `number`-th system call of this process its last; its name goes to `report`."""
     count = 0
@@ -48,6 +70,7 @@ def sabotage(number: int, moment: str, report: int) -> None:
 
         return wrapped
 
+    setattr(os, "fdopen", Unbuffered)  # noqa: B010 (its type is not that of `fdopen`)
     for name in CALLS:
         setattr(os, name, deadly(name, getattr(os, name)))
 
