@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pypdfium2
 
 _MOST_FIELD_CHARACTERS = 32_768
+_MOST_OPTIONS = 200
 # Of a page; what a page has beyond that is not read.
 _MOST_ANNOTATIONS = 1_000
 # A page without content does not take so much memory to read.
@@ -37,8 +38,10 @@ _MOST_OBJECTS = 5_000
 _MOST_SEGMENTS = 1_000
 _LEVEL_DEGREES = 2.0
 _WORD = re.compile(r"\S+")
-_PIECE = re.compile(r"\S+|\s+")
 _LINE = re.compile(r"[^\r\n]+[\r\n]*|[\r\n]+")
+_MIRROR = dict(zip("()[]{}", ")(][}{"))
+# An opening bracket at the end of a word, a closing one at its beginning.
+_MIRRORED = re.compile(r"(?<=[^\s(\[{])[(\[{](?=[\s.,;:!?]|$)|(?<!\S)[)\]}](?=\w)")
 _LAM, _ALEFS = "ل", "اأإآ"
 
 
@@ -118,10 +121,10 @@ def _page(document: pypdfium2.PdfDocument, number: int, *, from_right: bool) -> 
     indices = _reading_order(lines, letters) if from_right else list(range(len(letters)))
     letters = [letters[index] for index in indices]
     words = _words(page, lines, letters, indices)
-    loose = _insert(words, list(_inserts(document, page)), page.get_rotation())
+    _insert(words, list(_inserts(document, page)), page.get_rotation(), len(letters))
     tables = find_tables(words, _rules(page))
     text = _with_tables(letters, words, tables)
-    return _plain("\n".join([text, *loose]))
+    return _plain(text)
 
 
 def _plain(text: str) -> str:
@@ -164,9 +167,20 @@ def _field(form: object, annotation: object) -> str:
     kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
         return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
-    if kind in (raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX):
+    if kind == raw.FPDF_FORMFIELD_LISTBOX:
+        return " ".join(_options(form, annotation))
+    if kind in (raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX):
         return _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
     return ""
+
+
+def _options(form: object, annotation: object) -> Iterator[str]:
+    """The lines of a list box, which shows all of them, with their marks."""
+    from pypdfium2 import raw
+
+    for index in range(min(raw.FPDFAnnot_GetOptionCount(form, annotation), _MOST_OPTIONS)):
+        label = _string(raw.FPDFAnnot_GetOptionLabel, form, annotation, index)
+        yield f"[{'x' if raw.FPDFAnnot_IsOptionSelected(form, annotation, index) else ' '}] {label}"
 
 
 def _string(call: object, *arguments: object) -> str:
@@ -201,7 +215,8 @@ def _order_ligatures(lines: pypdfium2.PdfTextPage, letters: list[str]) -> None:
 def _reading_order(lines: pypdfium2.PdfTextPage, letters: list[str]) -> list[int]:
     """PDFium's indices of the characters of a document whose pages go from right to left.
 
-    PDFium takes every line of it for right to left, also those without a letter that is.
+    PDFium takes every line of it for right to left, also those without a letter that is, and mirrors some of
+    their brackets; these are changed back in `letters`.
     """
     order: list[int] = []
     for line in _LINE.finditer("".join(letter or "\0" for letter in letters)):
@@ -210,10 +225,12 @@ def _reading_order(lines: pypdfium2.PdfTextPage, letters: list[str]) -> list[int
         if "L" not in kinds or kinds & {"R", "AL"}:
             order += range(start, end)
             continue
-        for piece in reversed(list(_PIECE.finditer(line.group().rstrip()))):
-            own = range(start + piece.start(), start + piece.end())
-            order += sorted(own, key=lambda at: lines.get_charbox(at)[0]) if piece.group().strip() else own
-        order += range(start + len(line.group().rstrip()), end)
+        end_of_text = start + len(line.group().rstrip("\r\n"))
+        own = sorted(range(start, end_of_text), key=lambda at: lines.get_charbox(at)[0])
+        for found in _MIRRORED.finditer("".join(letters[at] or "\0" for at in own)):
+            letters[own[found.start()]] = _MIRROR[found.group()]
+        order += own
+        order += range(end_of_text, end)
     return order
 
 
@@ -258,9 +275,8 @@ def _upright(rectangle: tuple[float, float, float, float], rotation: int) -> Box
     return Box(left, -top, right, -bottom)
 
 
-def _insert(words: list[Word], inserts: list[_Insert], rotation: int) -> list[str]:
-    """Adds each of `inserts` after the last word to its left, else above it. Returns those without one."""
-    loose: list[str] = []
+def _insert(words: list[Word], inserts: list[_Insert], rotation: int, end: int) -> None:
+    """Adds each of `inserts` after the last word to its left, else above it, else at the page's `end`."""
     added: list[tuple[int, Word]] = []
     for rectangle, text in inserts:
         box = _upright(rectangle, rotation)
@@ -279,12 +295,11 @@ def _insert(words: list[Word], inserts: list[_Insert], rotation: int) -> list[st
         elif above:
             at = min(above, key=lambda at: (box.middle - words[at].box.bottom, -words[at].box.right))
         else:
-            loose.append(text)
+            added.append((len(words), Word(box, text, end, end, "\n")))
             continue
         added.append((at, Word(box, text, words[at].end, words[at].end)))
     for at, word in sorted(added, key=lambda each: each[0])[::-1]:
         words.insert(at + 1, word)
-    return loose
 
 
 def _rules(page: pypdfium2.PdfPage) -> list[Box]:
@@ -329,7 +344,7 @@ def _with_tables(letters: list[str], words: list[Word], tables: list[Table]) -> 
     for number, word in enumerate(words):
         table = table_of.get(number)
         if table is None:
-            text += letters[position : word.end] if word.end > word.start else (" ", word.text)
+            text += letters[position : word.end] if word.end > word.start else (word.gap, word.text)
         elif number == table.words[0]:
             text += letters[position : word.start]
             blocks += ["".join(text), table.text(words)]
