@@ -15,12 +15,11 @@ import ctypes
 import math
 import os
 import re
-import unicodedata
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from core.documents.limits import DamagedError, Gathered, LockedError, Told
+from core.documents.pdf_direction import facing, has_letters, is_from_right, reading_order
 from core.documents.pdf_tables import Box, Table, Word, find_tables
 from core.system.child_bounds import held_bytes
 
@@ -39,10 +38,6 @@ _MOST_SEGMENTS = 1_000
 _LEVEL_DEGREES = 2.0
 _WORD = re.compile(r"\S+")
 _LINE = re.compile(r"[^\r\n]+[\r\n]*|[\r\n]+")
-_MIRROR = dict(zip("()[]{}", ")(][}{"))
-# An opening bracket at the end of a word, a closing one at its beginning.
-_MIRRORED = re.compile(r"(?<=[^\s(\[{])[(\[{](?=[\s.,;:!?]|$)|(?<!\S)[)\]}](?=\w)")
-_LAM, _ALEFS = "ل", "اأإآ"
 
 
 class _Insert(NamedTuple):
@@ -116,10 +111,9 @@ def _page(document: pypdfium2.PdfDocument, number: int, *, from_right: bool) -> 
     if is_empty and held_bytes() > most_before + _MOST_EMPTY_PAGE_BYTES:
         raise MemoryError
     letters = _letters(lines)
-    if any(letter in text for letter in _ALEFS) and _LAM in text:
-        _order_ligatures(lines, letters)
-    indices = _reading_order(lines, letters) if from_right else list(range(len(letters)))
-    letters = [letters[index] for index in indices]
+    indices = list(range(len(letters)))
+    if from_right or has_letters(text, from_right=True):
+        indices, letters = _read_from_right(lines, letters, from_right)
     words = _words(page, lines, letters, indices)
     _insert(words, list(_inserts(document, page)), page.get_rotation(), len(letters))
     tables = find_tables(words, _rules(page))
@@ -204,34 +198,35 @@ def _letters(lines: pypdfium2.PdfTextPage) -> list[str]:
     return [chr(code) if 0 < code <= 0x10FFFF else "" for code in codes]
 
 
-def _order_ligatures(lines: pypdfium2.PdfTextPage, letters: list[str]) -> None:
-    """Puts lam-alef ligatures, whose letters PDFium gives in the order of the page, in reading order."""
-    for at, (first, second) in enumerate(pairwise(letters)):
-        reversed_pair = first and first in _ALEFS and second == _LAM
-        if reversed_pair and lines.get_charbox(at) == lines.get_charbox(at + 1):
-            letters[at], letters[at + 1] = second, first
+def _read_from_right(
+    lines: pypdfium2.PdfTextPage, letters: list[str], from_right: bool
+) -> tuple[list[int], list[str]]:
+    """PDFium's indices of the page's characters as they are read, and the characters in that order.
 
-
-def _reading_order(lines: pypdfium2.PdfTextPage, letters: list[str]) -> list[int]:
-    """PDFium's indices of the characters of a document whose pages go from right to left.
-
-    PDFium takes every line of it for right to left, also those without a letter that is, and mirrors some of
-    their brackets; these are changed back in `letters`.
+    Changes lines that go from right to left, and in a document whose pages do so (`from_right`) all others,
+    which PDFium then takes for lines from right to left.
     """
     order: list[int] = []
+    ordered: list[str] = []
     for line in _LINE.finditer("".join(letter or "\0" for letter in letters)):
         start, end = line.span()
-        kinds = {unicodedata.bidirectional(letter) for letter in line.group()}
-        if "L" not in kinds or kinds & {"R", "AL"}:
-            order += range(start, end)
-            continue
-        end_of_text = start + len(line.group().rstrip("\r\n"))
-        own = sorted(range(start, end_of_text), key=lambda at: lines.get_charbox(at)[0])
-        for found in _MIRRORED.finditer("".join(letters[at] or "\0" for at in own)):
-            letters[own[found.start()]] = _MIRROR[found.group()]
-        order += own
-        order += range(end_of_text, end)
-    return order
+        text_end = start + len(line.group().rstrip("\r\n"))
+        own = list(range(start, text_end))
+        if is_from_right(line.group()) or (from_right and has_letters(line.group(), from_right=True)):
+            spans = [lines.get_charbox(at, loose=True)[::2] for at in own]
+            inside, read = reading_order(letters[start:text_end], spans)
+            own = [start + at for at in inside]
+        elif from_right and has_letters(line.group(), from_right=False):
+            own.sort(key=lambda at: lines.get_charbox(at)[0])
+            read = facing([letters[at] for at in own])
+            # The end of a sentence of which the other lines go from right to left.
+            if len(own) > 1 and read[0] in ".,;:!?" and read[1].isalnum():
+                own, read = [*own[1:], own[0]], [*read[1:], read[0]]
+        else:
+            read = letters[start:text_end]
+        order += [*own, *range(text_end, end)]
+        ordered += [*read, *letters[text_end:end]]
+    return order, ordered
 
 
 def _words(
