@@ -17,6 +17,7 @@ from pathlib import Path
 
 from core.documents import strings
 from core.documents.reading import document_text, shown_name
+from core.documents.text import Guess
 from core.errors import RequestError
 from core.system.child_bounds import bound, give_spare_memory, watch
 
@@ -25,11 +26,12 @@ _STACK_BYTES = 256 * 1024
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Read the file that `arguments` name: path, bytes of memory, seconds of processor, characters.
+    """Read the file that `arguments` name: path, bytes of memory, seconds of processor, characters, codec.
 
-    0 if there is a text, 1 if the last line says why not.
+    The codec may be left out. Returns 0 if there is a text, 1 if the last line says why not.
     """
-    path, memory_bytes, cpu_s, characters = Path(arguments[0]), *(int(number) for number in arguments[1:])
+    path, (memory_bytes, cpu_s, characters) = Path(arguments[0]), map(int, arguments[1:4])
+    guesses: list[Guess] = []
     lines = Lines(path)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.stack_size(_STACK_BYTES)
@@ -37,8 +39,8 @@ def main(arguments: Sequence[str]) -> int:
     watch(memory_bytes, lambda: lines.out_of_memory(memory_bytes))
     bound(memory_bytes, cpu_s)
     try:
-        text = document_text(path, lines.tell, characters)
-        lines.write({"text": text})
+        text = document_text(path, lines.tell, characters, guesses.append, "".join(arguments[4:5]))
+        lines.write({"text": text, "guess": guesses[0] if guesses else None})
     except RequestError as error:
         lines.refuse(error)
         return 1

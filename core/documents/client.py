@@ -22,6 +22,7 @@ from msgspec import Struct
 from core.documents import strings
 from core.documents.limits import Limits
 from core.documents.reading import shown_name
+from core.documents.text import Guess
 from core.errors import RequestError
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
@@ -51,6 +52,7 @@ class _Line(Struct, frozen=True):
     total: int = 0
     unit: Literal["pages", "bytes"] = "bytes"
     text: str | None = None
+    guess: Guess | None = None
     refused: str | None = None
     hint: str = ""
 
@@ -61,12 +63,21 @@ def reader_command() -> list[str]:
 
 
 class DocumentReading:
-    """Of the file at `path`. Run it once."""
+    """Reads the file at `path`, once; plain text and HTML with the codec `encoding`, if it is given.
+
+    `guess` is the encoding after `run()`, if it was not certain.
+    """
 
     def __init__(
-        self, path: Path, limits: Limits | None = None, command: Sequence[str] | None = None
+        self,
+        path: Path,
+        limits: Limits | None = None,
+        command: Sequence[str] | None = None,
+        encoding: str = "",
     ) -> None:
         self.path = path
+        self.guess: Guess | None = None
+        self._encoding = encoding
         self._name = shown_name(path)
         self._limits = limits or Limits()
         self._command = list(command or reader_command())
@@ -85,6 +96,7 @@ class DocumentReading:
         try:
             for line in self._lines(process):
                 if line.text is not None:
+                    self.guess = line.guess
                     return line.text
                 if line.refused is not None:
                     raise RequestError(line.refused, line.hint)
@@ -107,12 +119,13 @@ class DocumentReading:
     def _start(self) -> subprocess.Popen[bytes]:
         limits = self._limits
         bounds = (limits.memory_bytes, limits.whole_s, limits.characters)
+        arguments = [os.path.abspath(self.path), *(str(int(bound)) for bound in bounds), self._encoding]
         with self._lock:
             if self._stopped:
                 raise StoppedError
             try:
                 self._process = subprocess.Popen(
-                    [*self._command, os.path.abspath(self.path), *(str(int(bound)) for bound in bounds)],
+                    [*self._command, *arguments],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     env=child_environment(),

@@ -1,8 +1,9 @@
 """PDF to text, page by page, through PDFium.
 
 PDFium reads what people's viewers read: files with an owner password, right-to-left text in reading order,
-damaged files. Form fields and free-text notes are put behind the words to their left. It is native code, so
-it runs only in the bounded reader process. Scanned pages have no text and give none.
+damaged files. Form fields and free-text notes follow the words to their left. Tables become lines with tabs
+between cells (`pdf_tables`). PDFium is native code, so it runs only in the bounded reader process. Scanned
+pages have no text and give none.
 
 Compared on the project's PDFs (docs/documents.md): pypdf gave right-to-left text reversed or out of order,
 and no form fields.
@@ -11,36 +12,38 @@ and no form fields.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
+import re
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from core.documents.limits import DamagedError, Gathered, LockedError, Told
+from core.documents.pdf_direction import facing, has_letters, is_from_right, reading_order
+from core.documents.pdf_tables import Box, Table, Word, find_tables
 from core.system.child_bounds import held_bytes
 
 if TYPE_CHECKING:
     import pypdfium2
 
 _MOST_FIELD_CHARACTERS = 32_768
+_MOST_OPTIONS = 200
 # Of a page; what a page has beyond that is not read.
 _MOST_ANNOTATIONS = 1_000
 # A page without content does not take so much memory to read.
 _MOST_EMPTY_PAGE_BYTES = 64 * 1024 * 1024
-_LAM, _ALEFS = "ل", "اأإآ"
-
-
-class _Box(NamedTuple):
-    left: float
-    bottom: float
-    right: float
-    top: float
+# Lines of a page's tables are among the first objects; a drawing has more.
+_MOST_OBJECTS = 5_000
+_MOST_SEGMENTS = 1_000
+_LEVEL_DEGREES = 2.0
+_WORD = re.compile(r"\S+")
+_LINE = re.compile(r"[^\r\n]+[\r\n]*|[\r\n]+")
 
 
 class _Insert(NamedTuple):
-    """Text of a field or a note, and its rectangle on the page."""
+    """Text of a field or a note, and its rectangle on the page: left, bottom, right, top."""
 
-    box: _Box
+    rectangle: tuple[float, float, float, float]
     text: str
 
 
@@ -61,14 +64,15 @@ def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     try:
         if document.get_formtype() != raw.FORMTYPE_NONE:
             document.init_forms()
+        from_right = _goes_from_right(document)
         pages = len(document)
         for number in range(pages):
             told(number, pages, "pages")
-            text = _page(document, number)
+            text = _page(document, number, from_right=from_right)
             gathered.add(f"\n\n{text}" if number else text)
     finally:
         document.close()
-    return gathered.text().strip()
+    return gathered.text().strip(" \n")
 
 
 def _check_readable(stream: IO[bytes]) -> None:
@@ -81,7 +85,16 @@ def _check_readable(stream: IO[bytes]) -> None:
     stream.seek(0)
 
 
-def _page(document: pypdfium2.PdfDocument, number: int) -> str:
+def _goes_from_right(document: pypdfium2.PdfDocument) -> bool:
+    """Whether the document asks viewers for pages from right to left."""
+    from pypdfium2 import raw
+
+    name = ctypes.create_string_buffer(8)
+    raw.FPDF_VIEWERREF_GetName(document.raw, b"Direction", name, len(name))
+    return name.value == b"R2L"
+
+
+def _page(document: pypdfium2.PdfDocument, number: int, *, from_right: bool) -> str:
     """The text of a page. Raises `DamagedError`, and MemoryError for a page that PDFium cannot hold."""
     import pypdfium2
     from pypdfium2 import raw
@@ -97,15 +110,25 @@ def _page(document: pypdfium2.PdfDocument, number: int) -> str:
     is_empty = not text and not raw.FPDFPage_CountObjects(page.raw)
     if is_empty and held_bytes() > most_before + _MOST_EMPTY_PAGE_BYTES:
         raise MemoryError
-    inserts = list(_inserts(document, page))
-    swapped = _swapped_ligatures(lines) if any(letter in text for letter in _ALEFS) and _LAM in text else {}
-    if inserts or swapped:
-        text = _with_inserts(lines, inserts, swapped)
+    letters = _letters(lines)
+    indices = list(range(len(letters)))
+    if from_right or has_letters(text, from_right=True):
+        indices, letters = _read_from_right(lines, letters, from_right)
+    words = _words(page, lines, letters, indices)
+    _insert(words, list(_inserts(document, page)), page.get_rotation(), len(letters))
+    tables = find_tables(words, _rules(page))
+    text = _with_tables(letters, words, tables)
+    return _plain(text)
+
+
+def _plain(text: str) -> str:
+    """`text` without PDFium's marks."""
     # PDFium marks a hyphen at a line's end by U+FFFE or U+0002, and pads with zero characters.
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     for mark in ("\ufffe\n", "\x02\n", "\ufffe", "\x02"):
         text = text.replace(mark, "-\n" if mark.endswith("\n") else "-")
-    return "\n".join(line.rstrip() for line in text.split("\n")).strip()
+    # A table may begin with an empty cell.
+    return "\n".join(line.rstrip() for line in text.split("\n")).strip(" \n")
 
 
 def _inserts(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[_Insert]:
@@ -127,7 +150,7 @@ def _inserts(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterat
             rectangle = raw.FS_RECTF()
             if text.strip() and raw.FPDFAnnot_GetRect(annotation, ctypes.byref(rectangle)):
                 found = (rectangle.left, rectangle.bottom, rectangle.right, rectangle.top)
-                yield _Insert(_Box(*found), " ".join(text.split()))
+                yield _Insert(found, " ".join(text.split()))
         finally:
             raw.FPDFPage_CloseAnnot(annotation)
 
@@ -138,9 +161,20 @@ def _field(form: object, annotation: object) -> str:
     kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
         return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
-    if kind in (raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX):
+    if kind == raw.FPDF_FORMFIELD_LISTBOX:
+        return " ".join(_options(form, annotation))
+    if kind in (raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX):
         return _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
     return ""
+
+
+def _options(form: object, annotation: object) -> Iterator[str]:
+    """The lines of a list box, which shows all of them, with their marks."""
+    from pypdfium2 import raw
+
+    for index in range(min(raw.FPDFAnnot_GetOptionCount(form, annotation), _MOST_OPTIONS)):
+        label = _string(raw.FPDFAnnot_GetOptionLabel, form, annotation, index)
+        yield f"[{'x' if raw.FPDFAnnot_IsOptionSelected(form, annotation, index) else ' '}] {label}"
 
 
 def _string(call: object, *arguments: object) -> str:
@@ -156,38 +190,6 @@ def _string(call: object, *arguments: object) -> str:
     return buffer.raw[:size].decode("utf-16-le", "replace").partition("\0")[0]
 
 
-def _with_inserts(lines: pypdfium2.PdfTextPage, inserts: list[_Insert], swapped: dict[int, str]) -> str:
-    """The page's text with each of `inserts` behind the last character to its left, else above it."""
-    letters = [swapped.get(at, letter) for at, letter in enumerate(_letters(lines))]
-    boxes = [_Box(*lines.get_charbox(at)) for at in range(len(letters))] if inserts else []
-    behind: dict[int, str] = {}
-    loose: list[str] = []
-    for box, text in inserts:
-        middle = (box.bottom + box.top) / 2
-        on_line = [
-            at
-            for at, (own, letter) in enumerate(zip(boxes, letters))
-            if not letter.isspace() and own.bottom - 3 <= middle <= own.top + 3 and own.right <= box.left + 3
-        ]
-        above = [
-            at
-            for at, (own, letter) in enumerate(zip(boxes, letters))
-            if not letter.isspace() and own.bottom >= middle and own.left < box.right and own.right > box.left
-        ]
-        if on_line:
-            at = max(on_line, key=lambda at: boxes[at].right)
-        elif above:
-            at = min(above, key=lambda at: (boxes[at].bottom - middle, -boxes[at].right))
-        else:
-            loose.append(text)
-            continue
-        while at + 1 < len(letters) and letters[at + 1].strip():  # a field may begin over a word
-            at += 1
-        behind[at] = f"{behind.get(at, '')} {text}"
-    text = "".join(letter + behind.get(at, "") for at, letter in enumerate(letters))
-    return "\n".join([text, *loose])
-
-
 def _letters(lines: pypdfium2.PdfTextPage) -> list[str]:
     """The page's characters, one per index of PDFium's; empty where it has none."""
     from pypdfium2 import raw
@@ -196,18 +198,154 @@ def _letters(lines: pypdfium2.PdfTextPage) -> list[str]:
     return [chr(code) if 0 < code <= 0x10FFFF else "" for code in codes]
 
 
-def _swapped_ligatures(lines: pypdfium2.PdfTextPage) -> dict[int, str]:
-    """Characters of lam-alef ligatures, which PDFium gives in the order of the page, by index in the right
-    order.
+def _read_from_right(
+    lines: pypdfium2.PdfTextPage, letters: list[str], from_right: bool
+) -> tuple[list[int], list[str]]:
+    """PDFium's indices of the page's characters as they are read, and the characters in that order.
+
+    Changes lines that go from right to left, and in a document whose pages do so (`from_right`) all others,
+    which PDFium then takes for lines from right to left.
     """
-    found: dict[int, str] = {}
-    letters = _letters(lines)
-    for at, (first, second) in enumerate(pairwise(letters)):
-        if (
-            first
-            and first in _ALEFS
-            and second == _LAM
-            and lines.get_charbox(at) == lines.get_charbox(at + 1)
-        ):
-            found[at], found[at + 1] = second, first
-    return found
+    order: list[int] = []
+    ordered: list[str] = []
+    for line in _LINE.finditer("".join(letter or "\0" for letter in letters)):
+        start, end = line.span()
+        text_end = start + len(line.group().rstrip("\r\n"))
+        own = list(range(start, text_end))
+        if is_from_right(line.group()) or (from_right and has_letters(line.group(), from_right=True)):
+            spans = [lines.get_charbox(at, loose=True)[::2] for at in own]
+            inside, read = reading_order(letters[start:text_end], spans)
+            own = [start + at for at in inside]
+        elif from_right and has_letters(line.group(), from_right=False):
+            own.sort(key=lambda at: lines.get_charbox(at)[0])
+            read = facing([letters[at] for at in own])
+            # The end of a sentence of which the other lines go from right to left.
+            if len(own) > 1 and read[0] in ".,;:!?" and read[1].isalnum():
+                own, read = [*own[1:], own[0]], [*read[1:], read[0]]
+        else:
+            read = letters[start:text_end]
+        order += [*own, *range(text_end, end)]
+        ordered += [*read, *letters[text_end:end]]
+    return order, ordered
+
+
+def _words(
+    page: pypdfium2.PdfPage, lines: pypdfium2.PdfTextPage, letters: list[str], indices: list[int]
+) -> list[Word]:
+    """Words in the order of reading, with their boxes on the page as it is shown."""
+    from pypdfium2 import raw
+
+    rotation = page.get_rotation()
+    rectangle = raw.FS_RECTF()
+    to = ctypes.byref(rectangle)
+    words: list[Word] = []
+
+    def box(at: int) -> Box:
+        # The loose box is as high as the font, so that words of one line have equal heights.
+        raw.FPDFText_GetLooseCharBox(lines.raw, indices[at], to)
+        return _upright((rectangle.left, rectangle.bottom, rectangle.right, rectangle.top), rotation)
+
+    for found in _WORD.finditer("".join(letter or "\0" for letter in letters)):
+        start, end = found.span()
+        # Characters of a word that goes from right to left are in any order.
+        ends = (start, end - 1) if found.group().isascii() else range(start, end)
+        lefts, tops, rights, bottoms = zip(*map(box, ends))
+        around = Box(min(lefts), min(tops), max(rights), max(bottoms))
+        gap = "".join(letters[words[-1].end if words else 0 : start])
+        turned = math.degrees(raw.FPDFText_GetCharAngle(lines.raw, indices[start])) + rotation
+        level = abs((turned + 180) % 360 - 180) < _LEVEL_DEGREES
+        words.append(Word(around, found.group(), start, end, gap, level))
+    return words
+
+
+def _upright(rectangle: tuple[float, float, float, float], rotation: int) -> Box:
+    """A rectangle of PDF's (left, bottom, right, top) on the page as it is shown, y downwards."""
+    left, bottom, right, top = rectangle
+    if rotation == 90:
+        return Box(bottom, left, top, right)
+    if rotation == 180:
+        return Box(-right, bottom, -left, top)
+    if rotation == 270:
+        return Box(-top, -right, -bottom, -left)
+    return Box(left, -top, right, -bottom)
+
+
+def _insert(words: list[Word], inserts: list[_Insert], rotation: int, end: int) -> None:
+    """Adds each of `inserts` after the last word to its left, else above it, else at the page's `end`."""
+    added: list[tuple[int, Word]] = []
+    for rectangle, text in inserts:
+        box = _upright(rectangle, rotation)
+        on_line = [
+            at
+            for at, word in enumerate(words)
+            if word.box.top - 3 <= box.middle <= word.box.bottom + 3 and word.box.left < box.left + 3
+        ]
+        above = [
+            at
+            for at, word in enumerate(words)
+            if word.box.bottom <= box.middle and word.box.left < box.right and word.box.right > box.left
+        ]
+        if on_line:
+            at = max(on_line, key=lambda at: words[at].box.right)
+        elif above:
+            at = min(above, key=lambda at: (box.middle - words[at].box.bottom, -words[at].box.right))
+        else:
+            added.append((len(words), Word(box, text, end, end, "\n")))
+            continue
+        added.append((at, Word(box, text, words[at].end, words[at].end)))
+    for at, word in sorted(added, key=lambda each: each[0])[::-1]:
+        words.insert(at + 1, word)
+
+
+def _rules(page: pypdfium2.PdfPage) -> list[Box]:
+    """Horizontal and vertical lines, and edges of rectangles, that the page draws."""
+    from pypdfium2 import raw
+
+    rotation = page.get_rotation()
+    rules: list[Box] = []
+    x, y = ctypes.c_float(), ctypes.c_float()
+    matrix = raw.FS_MATRIX()
+    for number in range(min(raw.FPDFPage_CountObjects(page.raw), _MOST_OBJECTS)):
+        drawn = raw.FPDFPage_GetObject(page.raw, number)
+        if raw.FPDFPageObj_GetType(drawn) != raw.FPDF_PAGEOBJ_PATH:
+            continue
+        raw.FPDFPageObj_GetMatrix(drawn, matrix)
+        here = start = (0.0, 0.0)
+        for index in range(min(raw.FPDFPath_CountSegments(drawn), _MOST_SEGMENTS)):
+            segment = raw.FPDFPath_GetPathSegment(drawn, index)
+            kind = raw.FPDFPathSegment_GetType(segment)
+            raw.FPDFPathSegment_GetPoint(segment, x, y)
+            at = (
+                matrix.a * x.value + matrix.c * y.value + matrix.e,
+                matrix.b * x.value + matrix.d * y.value + matrix.f,
+            )
+            ends = [(here, at)] if kind == raw.FPDF_SEGMENT_LINETO else []
+            here, start = at, at if kind == raw.FPDF_SEGMENT_MOVETO else start
+            if raw.FPDFPathSegment_GetClose(segment):
+                ends.append((here, start))
+            for (left, bottom), (right, top) in ends:
+                if abs(left - right) < 1 or abs(bottom - top) < 1:
+                    corners = (min(left, right), min(bottom, top), max(left, right), max(bottom, top))
+                    rules.append(_upright(corners, rotation))
+    return rules
+
+
+def _with_tables(letters: list[str], words: list[Word], tables: list[Table]) -> str:
+    """The page's text with each table in the place of its first word, and with what was inserted."""
+    table_of = {index: table for table in tables for index in table.words}
+    blocks: list[str] = []
+    text: list[str] = []
+    position = 0
+    for number, word in enumerate(words):
+        table = table_of.get(number)
+        if table is None:
+            text += letters[position : word.end] if word.end > word.start else (word.gap, word.text)
+        elif number == table.words[0]:
+            text += letters[position : word.start]
+            blocks += ["".join(text), table.text(words)]
+            text = []
+        elif number - 1 not in table_of:
+            text += letters[position : word.start]
+        position = word.end
+    blocks.append("".join([*text, *letters[position:]]))
+    return "\n\n".join(filter(None, (_plain(block) for block in blocks)))

@@ -93,8 +93,8 @@ def quick_text(
 ) -> str | None:
     """The text of a short plain text; None of what takes a process of its own.
 
-    `encoding` is the one to read it in, if it is known; `guessed` is called if it was not certain. Reads
-    `QUICK_BYTES` at most, in time that grows with them alone. Raises `RequestError`.
+    `encoding` is the codec to read it in, if it is known; else `guessed` is called if it was not certain.
+    Reads at most `QUICK_BYTES`, in time that grows with them alone. Raises `RequestError`.
     """
     name = shown_name(path)
     with _opened(path, name) as (stream, size_bytes):
@@ -102,7 +102,7 @@ def quick_text(
         if kind != "text" or size_bytes > QUICK_BYTES:
             return None
         data = stream.read(QUICK_BYTES)
-        return _checked(_plain(data, name, encoding, guessed), name, Limits().characters)
+        return _checked(_plain(data, name, guessed, chosen=encoding), name, Limits().characters)
 
 
 def document_text(
@@ -110,10 +110,13 @@ def document_text(
     told: Told = lambda done, total, unit: None,
     most_characters: int = Limits().characters,
     guessed: Callable[[Guess], None] = lambda guess: None,
+    encoding: str = "",
 ) -> str:
-    """The text of `path`. `told` hears how far it is, now and then; `guessed` an uncertain encoding.
+    """The text of `path`.
 
-    Raises `RequestError` if the file gives no text; MemoryError, and whatever `told` raises.
+    `told` is called with the progress, `guessed` with an encoding that is not certain. `encoding` is the
+    codec of plain text and HTML, if it is known. Raises `RequestError` if the file has no text; MemoryError,
+    and whatever `told` raises.
     """
     name = shown_name(path)
     gathered = Gathered(most_characters)
@@ -125,10 +128,10 @@ def document_text(
             elif kind == "zip":
                 text = _docx(stream, path, name, told, gathered)
             elif kind == "html":
-                text = _html(stream.read(MOST_TEXT_BYTES), name, told, gathered, guessed)
+                text = _html(stream.read(MOST_TEXT_BYTES), name, told, gathered, guessed, encoding)
             else:
                 told(0, max(size_bytes, 1), "bytes")
-                text = _plain(stream.read(MOST_TEXT_BYTES), name, "", guessed)
+                text = _plain(stream.read(MOST_TEXT_BYTES), name, guessed, chosen=encoding)
         except TooLongError:
             raise RequestError(strings.file_too_long(name, most_characters), strings.PASTE_PART) from None
         except OSError as error:
@@ -178,9 +181,11 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
     return kind
 
 
-def _plain(data: bytes, name: str, charset: str, guessed: Callable[[Guess], None]) -> str:
+def _plain(
+    data: bytes, name: str, guessed: Callable[[Guess], None], *, declared: str = "", chosen: str = ""
+) -> str:
     try:
-        found = decode(data, charset)
+        found = decode(data, declared, chosen)
     except ValueError:
         raise _refused(name, strings.KIND_BINARY) from None
     if not found.certain and found.others:
@@ -188,10 +193,18 @@ def _plain(data: bytes, name: str, charset: str, guessed: Callable[[Guess], None
     return found.text
 
 
-def _html(data: bytes, name: str, told: Told, gathered: Gathered, guessed: Callable[[Guess], None]) -> str:
+def _html(
+    data: bytes,
+    name: str,
+    told: Told,
+    gathered: Gathered,
+    guessed: Callable[[Guess], None],
+    encoding: str,
+) -> str:
     from core.documents.html import declared_charset, html_text
 
-    return html_text(_plain(data, name, declared_charset(data), guessed), told, gathered)
+    markup = _plain(data, name, guessed, declared=declared_charset(data), chosen=encoding)
+    return html_text(markup, told, gathered)
 
 
 def _pdf(stream: IO[bytes], name: str, told: Told, gathered: Gathered) -> str:

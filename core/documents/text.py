@@ -88,12 +88,16 @@ class Guess(NamedTuple):
     others: tuple[str, ...]
 
 
-def decode(data: bytes, declared: str = "") -> Decoded:
-    """`data` as text. `declared` is the label of an encoding, tried before any guess.
+def decode(data: bytes, declared: str = "", chosen: str = "") -> Decoded:
+    """`data` as text.
 
-    Raises ValueError if it is not a text.
+    `declared` is the label of an encoding, tried before any guess; `chosen` a codec that is used in any case.
+    Raises ValueError if `data` is not a text.
     """
-    found = _decode(data, codec_of(declared))
+    if chosen:
+        found: Decoded | None = Decoded(_repaired(data, chosen).removeprefix("\ufeff"), chosen, True)
+    else:
+        found = _decode(data, codec_of(declared))
     if found is None or _looks_binary(found.text):
         raise ValueError("not a text")
     text = found.text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\x1a")

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-_HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u2010]\n[ \t]*(?=[^\W\d_])")
+# pdftotext drops the hyphen at the end of a line, also that of a range of numbers.
+_HYPHENATED = re.compile(r"(?<=[^\W_])[-\u2010]\n[ \t]*(?=[^\W_])")
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\d[\d.,:/-]*\d|\d|[^\W\d_\u3040-\u30ff\u3400-\u9fff]+")
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2212"), "-")
 _INVISIBLE = dict.fromkeys(

@@ -12,6 +12,7 @@ from tests.readers.measure import compared, tokens
     [
         ("Con\u00adtract 2024\u2011117, ﬁne", ["contract", "2024-117", "fine"]),
         ("exam-\nple 3.5 % of 1,200", ["example", "3.5", "of", "1,200"]),
+        ("pages 103-\n110", ["pages", "103110"]),
         ("会议 OK", ["会", "议", "ok"]),
     ],
 )

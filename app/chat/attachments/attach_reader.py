@@ -21,6 +21,7 @@ from core.documents import strings as document_strings
 from core.documents.client import DocumentProgress, DocumentReading, StoppedError
 from core.documents.limits import Limits
 from core.documents.reading import shown_name
+from core.documents.text import Guess
 from core.errors import RequestError
 from core.events import Attachment
 
@@ -29,15 +30,19 @@ _LOOK_EVERY_MS = 30
 
 
 class AttachmentReading:
-    """One file on its way. `fraction` and `words` say how far it is; plain attributes, written whole."""
+    """One file being read. `fraction` and `words` are its progress; plain attributes, written whole.
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    `guess` is the encoding and the others to offer: `chosen`, or else what the reader was not certain of.
+    """
+
+    def __init__(self, path: Path, limits: Limits, chosen: Guess | None = None) -> None:
         self.path = path
         self.name = shown_name(path)
         self.fraction = 0.0
         self.words = strings.READING_FILE
         self.result: Attachment | RequestError | None = None
-        self.document = DocumentReading(path, limits)
+        self.guess = chosen
+        self.document = DocumentReading(path, limits, encoding=chosen.encoding if chosen else "")
 
     @property
     def pid(self) -> int | None:
@@ -51,7 +56,9 @@ class AttachmentReading:
     def run(self) -> None:
         """Read. On its own thread; leaves the result or, given up, nothing at all."""
         try:
-            self.result = Attachment(self.name, self.document.run(self._progressed))
+            text = self.document.run(self._progressed)
+            self.guess = self.guess or self.document.guess
+            self.result = Attachment(self.name, text)
         except StoppedError:
             pass
         except RequestError as error:
@@ -92,9 +99,9 @@ class FileReader(QObject):
         """Whether a file is being read or waits for it."""
         return self._current is not None
 
-    def read(self, path: Path) -> AttachmentReading:
-        """Read `path` when those before it are done."""
-        return self._add(AttachmentReading(path, self.limits))
+    def read(self, path: Path, chosen: Guess | None = None) -> AttachmentReading:
+        """Read `path` when those before it are done, in the encoding that is `chosen`."""
+        return self._add(AttachmentReading(path, self.limits, chosen))
 
     def read_folder(self, path: Path) -> FolderReading:
         """Read all files in `path` when those before it are done."""

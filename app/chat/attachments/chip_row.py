@@ -57,16 +57,17 @@ class ChipRow(QWidget):
         self._put(chip, instead_of)
         return chip
 
-    def add_all(self, attachments: Sequence[Attachment], instead_of: Reading) -> None:
-        """Many documents where the chip is that stood for them."""
+    def add_all(self, attachments: Sequence[Attachment], instead_of: Reading) -> list[AttachmentChip]:
+        """Replaces the chip of a folder by those of its documents, and returns them."""
         first, *others = attachments
         place = self._all.index(self._files[instead_of])
         chips = [self._chip(attachment) for attachment in others]
-        self.add(first, instead_of)
-        self._all[place + 1 : place + 1] = chips
+        chips.insert(0, self.add(first, instead_of))
+        self._all[place + 1 : place + 1] = chips[1:]
         for chip in chips:
             chip.show()
         self._changed()
+        return chips
 
     def add_file(self, reading: Reading) -> None:
         """A file that is being read."""

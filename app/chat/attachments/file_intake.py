@@ -14,7 +14,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.attachments import strings
-from app.chat.attachments.attach_reader import FileReader, Reading
+from app.chat.attachments.attach_reader import AttachmentReading, FileReader, Reading
 from app.chat.attachments.attachment_chip import AttachmentChip
 from app.chat.attachments.chip_row import ChipRow
 from app.chat.attachments.folder_reading import FolderReading
@@ -39,6 +39,8 @@ class FileIntake(QObject):
         super().__init__(parent)
         self._row = row
         self._refused: list[RequestError] = []
+        # Files that are read in another encoding, with their chip and what it offers.
+        self._again: dict[AttachmentReading, tuple[AttachmentChip, Guess]] = {}
         self.reader = FileReader(self)
         self.reader.progressed.connect(row.show_file)
         self.reader.finished.connect(self._take)
@@ -70,19 +72,28 @@ class FileIntake(QObject):
         chip.encoding_chosen.connect(lambda encoding: self._read_again(chip, path, guess, encoding))
 
     def _read_again(self, chip: AttachmentChip, path: Path, guess: Guess, encoding: str) -> None:
+        """Reads the chip's file in another encoding; the chip stays until there is another text."""
+        others = tuple(each for each in (guess.encoding, *guess.others) if each != encoding)
+        chosen = Guess(encoding, others)
         try:
             text = quick_text(path, encoding=encoding)
         except RequestError as error:
             self.failed.emit(error)
             return
-        if text is not None:
-            others = tuple(each for each in (guess.encoding, *guess.others) if each != encoding)
-            again = self._row.replace(chip, Attachment(chip.attachment.name, text))
-            self._offer_encodings(again, path, Guess(encoding, others))
+        if text is None:
+            chip.set_note(strings.READING_FILE)
+            self._again[self.reader.read(path, chosen)] = (chip, guess)
+        else:
+            self._replace(chip, path, text, chosen)
+
+    def _replace(self, chip: AttachmentChip, path: Path, text: str, guess: Guess) -> None:
+        again = self._row.replace(chip, Attachment(chip.attachment.name, text))
+        self._offer_encodings(again, path, guess)
 
     def cancel(self) -> None:
-        """Nothing is wanted any more."""
+        """Stops every reading."""
         self.reader.cancel_all()
+        self._again.clear()
         self._refused.clear()
 
     def _give_up(self, reading: Reading) -> None:
@@ -90,16 +101,33 @@ class FileIntake(QObject):
         self._report()
 
     def _take(self, reading: Reading) -> None:
-        if isinstance(reading.result, Attachment):
-            self._row.add(reading.result, instead_of=reading)
+        if isinstance(reading, AttachmentReading) and reading in self._again:
+            self._take_again(reading)
+        elif isinstance(reading, AttachmentReading) and isinstance(reading.result, Attachment):
+            chip = self._row.add(reading.result, instead_of=reading)
+            if reading.guess:
+                self._offer_encodings(chip, reading.path, reading.guess)
         elif isinstance(reading, FolderReading) and isinstance(reading.result, tuple):
-            self._row.add_all(reading.result, instead_of=reading)
+            chips = self._row.add_all(reading.result, instead_of=reading)
+            for number, (path, guess) in reading.guesses.items():
+                self._offer_encodings(chips[number], path, guess)
             self.folder_read.emit(reading)
         else:
             self._row.drop_file(reading)
             if isinstance(reading.result, RequestError):
                 self._refused.append(reading.result)
         self._report()
+
+    def _take_again(self, reading: AttachmentReading) -> None:
+        chip, guess = self._again.pop(reading)
+        if chip not in self._row.chips:
+            return  # removed meanwhile
+        if isinstance(reading.result, Attachment) and reading.guess:
+            self._replace(chip, reading.path, reading.result.text, reading.guess)
+            return
+        chip.offer_encodings(guess)  # shows its size again
+        if isinstance(reading.result, RequestError):
+            self._refused.append(reading.result)
 
     def _report(self) -> None:
         if not self._refused or self.reader.busy:

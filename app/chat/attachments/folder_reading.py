@@ -15,6 +15,7 @@ from core.documents.client import DocumentReading, StoppedError
 from core.documents.folder import Skipped, list_folder, name_in
 from core.documents.limits import Limits
 from core.documents.reading import quick_text, shown_name
+from core.documents.text import Guess
 from core.errors import RequestError
 from core.events import Attachment
 
@@ -24,7 +25,10 @@ _TOLD = 3
 
 
 class FolderReading:
-    """Of the folder at `path`. Plain attributes, written whole; `result` only at its end."""
+    """Reads the folder at `path`. Plain attributes, written whole; `result` only at its end.
+
+    `guesses` has the path and the encodings of each attachment of `result` whose encoding is not certain.
+    """
 
     def __init__(self, path: Path, limits: Limits) -> None:
         self.path = path
@@ -33,6 +37,7 @@ class FolderReading:
         self.words = strings.READING_FOLDER
         self.result: tuple[Attachment, ...] | RequestError | None = None
         self.skipped: tuple[Skipped, ...] = ()
+        self.guesses: dict[int, tuple[Path, Guess]] = {}
         self._limits = limits
         self._stopped = False
         self._document: DocumentReading | None = None
@@ -73,7 +78,7 @@ class FolderReading:
             self.fraction = number / len(listing.files)
             self.words = strings.reading_folder(number + 1, len(listing.files))
             try:
-                text = self._text(file)
+                text, guess = self._text(file)
             except RequestError as error:
                 skipped.append(Skipped(name, error.message))
                 continue
@@ -81,6 +86,8 @@ class FolderReading:
                 skipped.append(Skipped(name, strings.folder_text_full(self._limits.characters)))
                 continue
             left -= len(text)
+            if guess:
+                self.guesses[len(found)] = (file, guess)
             found.append(Attachment(name, text))
         self.skipped = tuple(skipped)
         if found:
@@ -89,11 +96,13 @@ class FolderReading:
             hint = strings.skipped_text(skipped[:_TOLD]) or strings.EMPTY_FOLDER
             raise RequestError(strings.nothing_in_folder(self.name), hint)
 
-    def _text(self, file: Path) -> str:
-        text = quick_text(file)
+    def _text(self, file: Path) -> tuple[str, Guess | None]:
+        guesses: list[Guess] = []
+        text = quick_text(file, guesses.append)
         if text is None:
             self._document = DocumentReading(file, self._limits)
             if self._stopped:
                 raise StoppedError
             text = self._document.run()
-        return text
+            return text, self._document.guess
+        return text, guesses[0] if guesses else None

@@ -7,7 +7,16 @@ three dots there instead. A search result has a second line with the passage, ma
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter, QPalette, QPen
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QHelpEvent,
+    QPainter,
+    QPalette,
+    QPen,
+    QTextCharFormat,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QLineEdit,
@@ -23,6 +32,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.panels.chats import strings
 from app.panels.chats.chat_row import ChatRow
 from app.panels.chats.chat_rows import ROW, TIME
+from app.richtext.layout.passage import draw_passage
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_font
@@ -113,37 +123,20 @@ class ChatDelegate(QStyledItemDelegate):
             self._paint_passage(painter, line, row)
 
     def _paint_passage(self, painter: QPainter, line: QRectF, row: ChatRow) -> None:
-        """One line about the first match; what matches in bold and in the text's own colour."""
-        text, marks = row.passage, row.marks
-        first = marks[0][0] if marks else 0
-        cut = text.rfind(" ", 0, max(0, first - 12)) + 1
-        if cut > 1 or QFontMetricsF(ui_font(11, 600)).horizontalAdvance(text) > line.width():
-            report_elided(painter, line, text)
-        x, end = line.left(), line.right()
-        painter.setClipRect(line)
-        if cut > 1:
-            x = self._paint_run(painter, line, x, "…", False)
-        place = cut
-        for begin, stop in (*marks, (len(text), len(text))):
-            if begin < place:
-                continue
-            x = self._paint_run(painter, line, x, text[place:begin], False)
-            x = self._paint_run(painter, line, x, text[begin:stop], True)
-            place = stop
-            if x > end:
-                break
-        painter.setClipping(False)
-
-    def _paint_run(self, painter: QPainter, line: QRectF, x: float, text: str, bold: bool) -> float:
-        if not text or x > line.right():
-            return x
-        font = ui_font(11, 600 if bold else 400)
-        metrics = QFontMetricsF(font)
-        painter.setFont(font)
-        painter.setPen(self._theme.color("text" if bold else "text2"))
-        shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, line.right() - x)
-        painter.drawText(QPointF(x, line.top() + 12), shown)
-        return x + metrics.horizontalAdvance(text)
+        """One line about the first match; matches are semibold and in the colour of the title."""
+        first = row.marks[0][0] if row.marks else 0
+        cut = row.passage.rfind(" ", 0, max(0, first - 12)) + 1
+        before = "…" if cut > 1 else ""
+        if before:
+            report_elided(painter, line, row.passage)
+        shift = len(before) - cut
+        marks = [(start + shift, end + shift) for start, end in row.marks if start >= cut]
+        marked = QTextCharFormat()
+        marked.setFontWeight(QFont.Weight.DemiBold)
+        marked.setForeground(self._theme.color("text"))
+        draw_passage(
+            painter, line, before + row.passage[cut:], ui_font(11), self._theme.color("text2"), marks, marked
+        )
 
     def helpEvent(
         self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index

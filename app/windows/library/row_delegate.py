@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPalette
+from PySide6.QtGui import QPainter, QPalette, QTextCharFormat
 from PySide6.QtWidgets import QLineEdit, QStyleOptionViewItem, QWidget
 
 from app.controls.rows.columns import Column
 from app.controls.rows.row_delegate import RowDelegate
 from app.controls.rows.row_model import Index
-from app.controls.shapes import draw_box, draw_text
+from app.controls.shapes import draw_text
+from app.richtext.layout.passage import draw_passage
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_font
@@ -55,15 +56,10 @@ class DocumentRowDelegate(RowDelegate[LibraryRow]):
         draw_text(painter, boxes["used"], row.used, figures, text2, _LEFT)
 
     def _paint_passage(self, painter: QPainter, box: QRectF, row: LibraryRow) -> None:
+        marked = QTextCharFormat()
+        marked.setBackground(self.theme.color("accent_tint"))
         font = ui_font(11, tabular=True)
-        metrics = QFontMetricsF(font)
-        for start, end in row.marks:
-            left = box.left() + metrics.horizontalAdvance(row.passage[:start])
-            width = metrics.horizontalAdvance(row.passage[start:end])
-            if left + width <= box.right():
-                mark = QRectF(left - 1, box.top(), width + 2, box.height())
-                draw_box(painter, mark, 2, self.theme.color("accent_tint"))
-        draw_text(painter, box, row.passage, font, self.theme.color("text2"), _LEFT)
+        draw_passage(painter, box, row.passage, font, self.theme.color("text2"), row.marks, marked)
 
     # ---- editing in place
 

@@ -39,6 +39,26 @@ def pdf_of(pages: Sequence[str]) -> bytes:
     return out.getvalue()
 
 
+def pdf_of_content(content: str, extra: str = "", catalog: str = "", more: Sequence[str] = ()) -> bytes:
+    """A PDF whose only page draws `content` with Helvetica as F1.
+
+    `extra` and `catalog` add entries to the page and the catalog, `more` objects from number 6.
+    """
+    page = "/Type /Page /Parent 2 0 R /MediaBox [0 0 800 800] /Resources << /Font << /F1 3 0 R >> >>"
+    objects = [
+        f"<< /Type /Catalog /Pages 2 0 R {catalog} >>".encode(),
+        b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+        f"<< {page} /Contents 5 0 R {extra} >>".encode(),
+        b"<< /Length %d >>\nstream\n%s\nendstream"
+        % (len(content.encode("cp1252")), content.encode("cp1252")),
+        *(each.encode() for each in more),
+    ]
+    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % (number, each) for number, each in enumerate(objects, 1))
+    # PDFium builds the missing table of objects.
+    return b"%PDF-1.4\n" + body + b"trailer\n<< /Size %d /Root 1 0 R >>\n%%%%EOF\n" % (len(objects) + 1)
+
+
 def pdf_of_streams(streams: Sequence[bytes]) -> bytes:
     """A PDF whose only page has all these compressed content streams."""
     kids = " ".join(f"{5 + number} 0 R" for number in range(len(streams)))

@@ -15,7 +15,7 @@ from core.documents import limits, reading
 from core.documents.reading import document_text, quick_text
 from core.documents.types import DOCUMENT_TYPES
 from core.errors import RequestError
-from tests.core.documents.made import W, paragraph, pdf_of, write_docx
+from tests.core.documents.made import W, paragraph, pdf_of, pdf_of_content, write_docx
 
 WORDS = "Ærlig talt: Nebel über der Förde, 12 €\nzweite Zeile\n"
 
@@ -297,3 +297,42 @@ def test_a_form_field_over_a_word_stands_behind_it(tmp_path: Path) -> None:
     writer.add_annotation(page_number=0, annotation=note)
     writer.write(tmp_path / "form.pdf")
     assert document_text(tmp_path / "form.pdf") == "Gender female of the person"
+
+
+def test_fields_are_in_the_cells_that_they_are_over_or_at_the_end(tmp_path: Path) -> None:
+    words = "".join(
+        f"BT /F1 10 Tf {x} {y} Td ({word}) Tj ET "
+        for x, y, word in ((205, 405, "Fee"), (105, 385, "Name"), (105, 365, "City"), (205, 365, "Oslo"))
+    )
+    lines = "".join(f"100 {y} m 300 {y} l S " for y in (420, 400, 380, 360))
+    lines += "".join(f"{x} 360 m {x} 420 l S " for x in (100, 200, 300))
+    field = "<< /Type /Annot /Subtype /Widget /FT /Tx /T (f{}) /V ({}) /Rect [{}] /P 4 0 R >>"
+    fields = [
+        field.format(*each)
+        for each in (
+            (1, "4,200", "205 383 290 397"),
+            (2, "Form 7", "105 402 190 418"),
+            (3, "end", "9 9 90 20"),
+        )
+    ]
+    fields.append(
+        "<< /Type /Annot /Subtype /Widget /FT /Ch /T (f4) /Opt [(red) (green 5)] /V (red) /I [0] /P 4 0 R"
+        " /Rect [105 300 190 340] >>"
+    )
+    numbers = "6 0 R 7 0 R 8 0 R 9 0 R"
+    file = tmp_path / "form.pdf"
+    file.write_bytes(
+        pdf_of_content(words + lines, f"/Annots [{numbers}]", f"/AcroForm << /Fields [{numbers}] >>", fields)
+    )
+    text = document_text(file)
+    assert text.startswith("Form 7\tFee\nName\t4,200\nCity\tOslo\n\n")
+    assert "[x] red [ ] green 5" in text
+    assert text.count("end") == 1
+
+
+@pytest.mark.parametrize("direction", ["L2R", "R2L"])
+def test_pages_from_right_to_left_do_not_turn_lines_of_other_scripts(tmp_path: Path, direction: str) -> None:
+    content = "BT /F1 10 Tf 14 TL 60 700 Td (First, second \\(third\\) 4.5.) Tj T* (Fifth: sixth!) Tj ET"
+    file = tmp_path / "page.pdf"
+    file.write_bytes(pdf_of_content(content, catalog=f"/ViewerPreferences << /Direction /{direction} >>"))
+    assert document_text(file) == "First, second (third) 4.5.\nFifth: sixth!"

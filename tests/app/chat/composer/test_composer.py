@@ -18,7 +18,7 @@ from app.chat.composer.composer import Composer
 from app.chat.composer.composer_fit import Written
 from app.controls.buttons.button import Button
 from app.theme.theme import Theme
-from core.documents.limits import Limits
+from core.documents.limits import QUICK_BYTES, Limits
 from core.errors import RequestError
 from core.events import Attachment, Message
 from tests.core.documents.made import pdf_of
@@ -570,6 +570,53 @@ def test_a_guessed_encoding_is_named_and_another_can_be_chosen(composer: Compose
     again = other.encoding_menu()
     assert again is not None
     assert "Read as Windows Central European" in [action.text() for action in again.actions()]
+
+
+@pytest.mark.parametrize("kind", ["html", "large", "csv", "folder"])
+def test_any_kind_and_size_of_text_can_be_read_in_another_encoding(
+    qtbot: QtBot, composer: Composer, tmp_path: Path, kind: str
+) -> None:
+    words = "naïve café" if kind != "html" else "<p>naïve café</p>"
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    file = folder / {"html": "menu.html", "csv": "menu.csv"}.get(kind, "menu.txt")
+    file.write_bytes(words.encode("cp1252") + b"\n1,2" * (QUICK_BYTES if kind == "large" else 1))
+    composer.attach_files([folder if kind == "folder" else file])
+    qtbot.waitUntil(lambda: bool(composer._chips.chips), timeout=60_000)
+    (chip,) = composer._chips.chips
+    first, note = chip.attachment.text, chip.size_text
+    assert note.endswith("?")
+    menu = chip.encoding_menu()
+    assert menu is not None
+    action = menu.actions()[0]
+    chosen = action.text().removeprefix("Read as ")
+    action.trigger()
+    qtbot.waitUntil(lambda: composer._chips.chips[0] is not chip, timeout=60_000)
+    (other,) = composer._chips.chips
+    assert len(other.attachment.text) == len(first)
+    assert other.attachment.text != first
+    assert other.size_text.endswith(f", {chosen}?")
+    again = other.encoding_menu()
+    assert again is not None
+    before = note.rpartition(", ")[2].rstrip("?")
+    assert f"Read as {before}" in [action.text() for action in again.actions()]
+
+
+def test_a_file_that_is_gone_when_its_encoding_is_chosen_stays_as_it_was(
+    qtbot: QtBot, composer: Composer, tmp_path: Path
+) -> None:
+    file = tmp_path / "menu.html"
+    file.write_bytes("<p>naïve café</p>".encode("cp1252"))
+    composer.attach_files([file])
+    qtbot.waitUntil(lambda: bool(composer._chips.chips), timeout=60_000)
+    (chip,) = composer._chips.chips
+    before = chip.attachment, chip.size_text
+    menu = chip.encoding_menu()
+    assert menu is not None
+    file.write_bytes(b"\0\1\2\3" * 100)
+    with qtbot.waitSignal(composer.attach_failed, timeout=60_000):
+        menu.actions()[0].trigger()
+    assert (composer._chips.chips[0].attachment, composer._chips.chips[0].size_text) == before
 
 
 def test_a_certain_encoding_is_not_asked_about(composer: Composer, tmp_path: Path) -> None:
