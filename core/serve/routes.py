@@ -19,6 +19,7 @@ from core.serve.answers.answer import Answers, ClientGoneError
 from core.serve.answers.requests import ServedRequest
 from core.serve.anthropic.messages import CountEndpoint, MessagesEndpoint
 from core.serve.cancelling import CancelEndpoint
+from core.serve.embeddings import EmbeddingsEndpoint
 from core.serve.errors import OURS, ApiError, of_error
 from core.serve.http.responses import refuse
 from core.serve.http.security import Guard
@@ -32,7 +33,14 @@ if TYPE_CHECKING:
     from core.serve.server import Serving
 
 _MOST_PATH = 200
-_APIS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/models")
+_APIS = (
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/responses",
+    "/v1/messages",
+    "/v1/embeddings",
+    "/v1/models",
+)
 Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
@@ -47,6 +55,7 @@ def application(answers: Answers, serving: Serving, metrics: Metrics | None = No
         _route("/v1/completions", "POST", CompletionsEndpoint(answers, serving)),
         _route("/v1/requests/{id}/cancel", "POST", CancelEndpoint(answers)),
         _route("/v1/responses", "POST", ResponsesEndpoint(answers, serving)),
+        _route("/v1/embeddings", "POST", EmbeddingsEndpoint(answers, serving)),
         _route("/v1/messages", "POST", MessagesEndpoint(answers, serving)),
         _route("/v1/messages/count_tokens", "POST", CountEndpoint(answers, serving)),
     ]

@@ -17,6 +17,7 @@ from core.events import (
     Cancel,
     Command,
     CountTokens,
+    EmbedTexts,
     Event,
     Failed,
     Finished,
@@ -25,6 +26,7 @@ from core.events import (
     ModelInfo,
     ModelLoaded,
     ModelUnloaded,
+    TextsEmbedded,
     TokenCount,
 )
 from core.events.heard import Heard, WorkerExited
@@ -32,7 +34,7 @@ from core.events.heard import Heard, WorkerExited
 # `starting`: a model will be there; `empty`: nobody loads one.
 GateState = Literal["starting", "ready", "empty"]
 Hear = Callable[[Event], None]
-_ENDS = (Finished, Failed, TokenCount)
+_ENDS = (Finished, Failed, TokenCount, TextsEmbedded)
 _DIED = "The worker that was answering ended."
 _DIED_HINT = "Ask again: another one is being started."
 
@@ -72,6 +74,11 @@ class WorkerGate:
     def count_prompt(self, generate: Generate, hear: Hear) -> str:
         """Count the tokens of the prompt that `generate` would have; the same."""
         return self._count(CountTokens("", prompt=generate), hear)
+
+    def embed(self, texts: tuple[str, ...], hear: Hear) -> None:
+        """Compute the vectors of a few texts. `hear` gets a `TextsEmbedded` or `Failed`."""
+        request = f"embed-{next(self._counts)}"
+        self._begin(request, EmbedTexts(request, texts), hear)
 
     def cancel(self, request: str) -> None:
         """Stop it within a step or a chunk; it ends with its `Finished`. Unknown ids are ignored."""

@@ -13,6 +13,7 @@ from core.errors import NoModelError
 from core.events import Change, ModelInfo
 from core.serve.answering import loaded_model
 from core.serve.answers.answer import Answers
+from core.serve.embeddings import encoder_shape, is_encoder
 from core.serve.errors import ApiError
 from core.serve.fields import change
 from core.serve.http.responses import send_json
@@ -70,7 +71,7 @@ class Health:
 
 
 class Models:
-    """`GET /v1/models`: the loaded one."""
+    """`GET /v1/models`: the loaded one first, and the sentence encoder."""
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
@@ -87,7 +88,7 @@ class Models:
             listed = [one | {"type": "model"} for one in listed]
             await send_json(send, {"data": listed, "has_more": False, **ends})
         else:
-            await send_json(send, {"object": "list", "data": listed})
+            await send_json(send, {"object": "list", "data": [*listed, encoder_shape(self._since)]})
 
 
 class Model:
@@ -98,9 +99,12 @@ class Model:
         self._since = int(time.time())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Tell it, if it is the loaded one."""
+        """Tell it, if it is the loaded one or the encoder."""
         model = self._answers.gate.model
         wanted = scope["path_params"]["model"]
+        if is_encoder(wanted) and not (model is not None and is_called(model, wanted)):
+            await send_json(send, encoder_shape(self._since))
+            return
         if model is None or not is_called(model, wanted):
             raise not_here(wanted, model)
         kind = {"type": "model"} if "anthropic-version" in Headers(scope=scope) else {}

@@ -101,7 +101,7 @@ def test_the_loaded_model_answers_to_any_name(served: Served) -> None:
 def test_a_listed_model_says_what_clients_of_other_servers_read(served: Served) -> None:
     toy = served.answers.gate.model
     assert toy is not None
-    [model] = served.ask("GET", "/v1/models").json["data"]
+    model, _encoder = served.ask("GET", "/v1/models").json["data"]
     for name in ("context_length", "max_context_length", "loaded_context_length", "max_model_len"):
         assert model[name] == toy.context_tokens
     assert (model["state"], model["top_provider"]["context_length"]) == ("loaded", toy.context_tokens)
