@@ -42,7 +42,8 @@ def convert_fields(
     """
     said = {name: value for name, value in fields.items() if value is not None}
     for name, why in (unsupported or {}).items():
-        if name in said:
+        # An empty list or text asks for nothing.
+        if said.pop(name, None) not in (None, False, "", [], {}):
             raise refused(name, why)
     try:
         request = msgspec.convert(said, kind)

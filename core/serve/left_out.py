@@ -31,6 +31,9 @@ _DOES_NOT = {"image": "this model does not see images"}
 _MUST_CALL = ("any", "required")
 _HEADER = re.compile(r"\s*x-[\w-]*(?:billing|attribution)[\w-]*:[^\n]*\n?", re.IGNORECASE)
 _TEXT_ONLY = "this model reads text only"
+# Text in another API's parts: clients convert histories, and not each part of them.
+_TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 
 
 class LeftOut:
@@ -58,6 +61,13 @@ class LeftOut:
             kind = _type_of(part)
             if kind is None or kind in types:
                 parts.append(part)
+                continue
+            if isinstance(text := part.get(_TEXTS.get(kind, "")), str):
+                parts.append({"type": text_type, "text": text})
+                continue
+            if kind in _THOUGHTS:
+                reason = "the thoughts of earlier answers are not part of their text"
+                self._changes.append(change(f"{place}[{number}]", kind, "left out", reason))
                 continue
             noun = _NOUNS.get(kind, kind[:80])
             reason = _DOES_NOT.get(noun, _TEXT_ONLY)

@@ -146,8 +146,6 @@ class Sampled(Sampling, kw_only=True):
         """Raises `ApiError` 400 for what is not done."""
         if self.n != 1:
             raise refused("n", "one answer a request; it takes 1")
-        if self.stream_options is not None and not self.stream:
-            raise field_error("stream_options", "“stream_options” is for “stream”: true alone.")
 
 
 class ChatRequest(Sampled, kw_only=True):
@@ -211,7 +209,7 @@ class ChatRequest(Sampled, kw_only=True):
         yield from super().own_settings()
 
     def _top(self) -> int | None:
-        if self.top_logprobs is None:
+        if not self.top_logprobs:
             return 0 if self.logprobs else None
         if not self.logprobs:
             raise field_error("top_logprobs", "“top_logprobs” needs “logprobs”: true.")

@@ -164,7 +164,7 @@ def serving(
         served = asyncio.run_coroutine_threadsafe(begin(), loop).result(_LIMIT_S)
         try:
             if ready:
-                served.until(lambda: served.answers.gate.state == "ready", 60)
+                served.until(lambda: served.answers.gate.state == "ready", 180)
             yield served
         finally:
             left = asyncio.run_coroutine_threadsafe(end(served), loop).result(_LIMIT_S)
