@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _launch(options: argparse.Namespace, program: str) -> int:
-    from core.serve.server import Serving
+    from core.serve.answering import Serving
 
     console = Console(ProgressLine(options.quiet))
     shown = True

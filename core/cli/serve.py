@@ -25,8 +25,9 @@ from core.system.children import absolute_reference
 from core.system.progress_line import ProgressLine
 
 if TYPE_CHECKING:
+    from core.serve.answering import Serving
     from core.serve.own_worker import OwnWorker, Told
-    from core.serve.server import LocalServer, Serving
+    from core.serve.server import LocalServer
     from core.settings.cluster import Cluster
 
 _MB = 1_000_000
@@ -73,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; returns the exit status. Raises `DraftlightError` kinds."""
+    from core.serve.answering import Serving
     from core.serve.http.security import Doors, allowed_host, allowed_origin
-    from core.serve.server import Serving
     from core.system.key_file import key_of
 
     key = ""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
+from msgspec import Struct
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
@@ -30,10 +31,34 @@ from core.serve.answers.answer import (
 from core.serve.errors import ApiError, FieldNames, of_failure
 from core.serve.fields import with_own_system_message
 from core.serve.http.responses import EventLine, comment, send_json, watched
+from core.serve.http.security import Doors
+from core.serve.sampling import Sampling
+from core.settings import Settings
 
 # Proxies give up after 30 to 60 s without a byte, and people sooner. A call may be written for a minute.
 _QUIET_S = 5.0
 _CLIENT_CHARACTERS = 60
+
+
+class Serving(Struct, frozen=True):
+    """What is served, and to whom.
+
+    `base`: the settings of a request that says nothing about them, asked for each. `metrics`: whether
+    figures are told at `/metrics`. `strict`: what the server would leave out of a request and name in
+    `draftlight.changes` is refused, other names than the loaded model's among it.
+    """
+
+    doors: Doors = Doors()
+    port: int = 8317
+    metrics: bool = False
+    base: Callable[[], Settings] = Settings
+    strict: bool = False
+
+    def accepted(self, asked: Sampling, generate: Generate) -> Generate:
+        """`generate`, the command of the request `asked`. Raises `ApiError` 400 if it is `strict`."""
+        if self.strict:
+            asked.check_strictly()
+        return generate
 
 
 class Writer(Protocol):

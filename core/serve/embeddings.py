@@ -11,7 +11,7 @@ import asyncio
 import base64
 import sys
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -19,16 +19,13 @@ from starlette.types import Receive, Scope, Send
 from core.errors import NoModelError
 from core.events import Change, Event, Failed, TextsEmbedded
 from core.events.text import well_formed
-from core.serve.answering import loaded_model
+from core.serve.answering import Serving, loaded_model
 from core.serve.answers.answer import NO_MODEL, NO_MODEL_HINT, Answers, ClientGoneError
 from core.serve.converting import convert_fields
 from core.serve.errors import ApiError, FieldNames, field_error, of_failure
 from core.serve.fields import OwnFields, change, refused
 from core.serve.http.bodies import read_fields
 from core.serve.http.responses import send_json, watched
-
-if TYPE_CHECKING:
-    from core.serve.server import Serving
 
 MODEL = "all-MiniLM-L6-v2"
 DIMENSIONS = 384

@@ -141,3 +141,8 @@ def without_paths(text: str) -> str:
 def _again(status: int, after_s: int = 0) -> dict[str, str]:
     """`after_s` is 0 where the wait is unknown: while a model is loaded."""
     return {"retry-after": str(after_s or 2)} if status == 503 else {}
+
+
+def too_large(most_bytes: int) -> ApiError:
+    """A body has more than it may."""
+    return ApiError(413, f"A request has {most_bytes:,} bytes at most.", code="request_too_large")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,7 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from core.errors import DraftlightError
-from core.serve.answering import client_name, new_id
+from core.serve.answering import Serving, client_name, new_id
 from core.serve.answers.answer import Answers, ClientGoneError
 from core.serve.answers.requests import ServedRequest
 from core.serve.anthropic.messages import CountEndpoint, MessagesEndpoint
@@ -28,9 +27,6 @@ from core.serve.openai.chat import ChatEndpoint
 from core.serve.openai.completions import CompletionsEndpoint
 from core.serve.openai.models import About, Health, Model, Models
 from core.serve.responses.responses import ResponsesEndpoint
-
-if TYPE_CHECKING:
-    from core.serve.server import Serving
 
 _MOST_PATH = 200
 _APIS = (

@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from core.errors import RequestError
-from core.events import Generate
+from core.serve.answering import Serving
 from core.serve.answers.answer import Answers
 from core.serve.http.listening import LOOPBACK, is_loopback, listen
-from core.serve.http.security import Doors
 from core.serve.metrics import Metrics
-from core.serve.sampling import Sampling
-from core.settings import Settings
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -35,27 +30,6 @@ class NoKeyError(RequestError):
     """Others than this machine could ask, and no key is set."""
 
     code = "no-key"
-
-
-class Serving(Struct, frozen=True):
-    """What is served, and to whom.
-
-    `base`: the settings of a request that says nothing about them, asked for each. `metrics`: whether
-    figures are told at `/metrics`. `strict`: what the server would leave out of a request and name in
-    `draftlight.changes` is refused, other names than the loaded model's among it.
-    """
-
-    doors: Doors = Doors()
-    port: int = 8317
-    metrics: bool = False
-    base: Callable[[], Settings] = Settings
-    strict: bool = False
-
-    def accepted(self, asked: Sampling, generate: Generate) -> Generate:
-        """`generate`, the command of the request `asked`. Raises `ApiError` 400 if it is `strict`."""
-        if self.strict:
-            asked.check_strictly()
-        return generate
 
 
 class LocalServer:

@@ -135,7 +135,8 @@ class ServerController(QObject):
 
     async def _begin(self, wanted: Server) -> None:
         from app.controllers.server.doors import doors_of
-        from core.serve.server import LocalServer, Serving
+        from core.serve.answering import Serving
+        from core.serve.server import LocalServer
 
         doors = doors_of(wanted, self.key)
         server = LocalServer(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from starlette.types import Receive, Scope, Send
 
-from core.serve.answering import answer_with, loaded_model, new_id
+from core.serve.answering import Serving, answer_with, loaded_model, new_id
 from core.serve.answers.answer import Answers
 from core.serve.anthropic.message_request import count_request, message_request
 from core.serve.anthropic.message_writer import MessageWriter
@@ -14,9 +12,6 @@ from core.serve.counting import counted
 from core.serve.http.bodies import read_fields
 from core.serve.http.responses import send_json
 from core.serve.openai.models import answering_model
-
-if TYPE_CHECKING:
-    from core.serve.server import Serving
 
 
 class MessagesEndpoint:

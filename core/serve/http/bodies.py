@@ -12,8 +12,7 @@ from starlette.types import Receive, Scope
 
 from core.events.text import well_formed_json
 from core.serve.answers.answer import ClientGoneError
-from core.serve.errors import ApiError
-from core.serve.http.security import too_large
+from core.serve.errors import ApiError, too_large
 
 BODY_S = 60.0
 # zlib's window bits for each encoding: 47 finds out itself whether it is gzip or zlib.

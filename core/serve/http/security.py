@@ -18,7 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from core.errors import RequestError
-from core.serve.errors import ApiError
+from core.serve.errors import ApiError, too_large
 from core.serve.http.responses import refuse
 
 # What this machine is called by itself, and by containers on it (Docker, Podman). `.internal` is nobody's.
@@ -215,11 +215,6 @@ class Guard:
             await send(message)
 
         return named
-
-
-def too_large(most_bytes: int) -> ApiError:
-    """A body has more than it may."""
-    return ApiError(413, f"A request has {most_bytes:,} bytes at most.", code="request_too_large")
 
 
 def _allow(headers: MutableHeaders, origin: str) -> None:

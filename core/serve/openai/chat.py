@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from starlette.types import Receive, Scope, Send
 
-from core.serve.answering import answer_with, loaded_model, new_id
+from core.serve.answering import Serving, answer_with, loaded_model, new_id
 from core.serve.answers.answer import Answers
 from core.serve.http.bodies import read_fields
 from core.serve.openai.chat_request import chat_request
 from core.serve.openai.chat_writer import ChatWriter
 from core.serve.openai.models import answering_model
-
-if TYPE_CHECKING:
-    from core.serve.server import Serving
 
 
 class ChatEndpoint:

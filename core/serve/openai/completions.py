@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from starlette.types import Receive, Scope, Send
 
 from core.events import Finished, Generate, Message, ModelInfo, Token
 from core.events.text import well_formed_record
-from core.serve.answering import answer_with, loaded_model, new_id
+from core.serve.answering import Serving, answer_with, loaded_model, new_id
 from core.serve.answers.answer import Answers
 from core.serve.converting import convert_fields
 from core.serve.errors import ApiError, FieldNames, field_error
@@ -22,9 +22,6 @@ from core.serve.openai.chat_writer import DONE, REASONS
 from core.serve.openai.figures import effective, origins, timings, usage
 from core.serve.openai.models import answering_model
 from core.settings import Settings
-
-if TYPE_CHECKING:
-    from core.serve.server import Serving
 
 _MOST_LOGPROBS = 20
 _UNSUPPORTED = {

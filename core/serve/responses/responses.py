@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from core.events import Change
-from core.serve.answering import answer_with, loaded_model, new_id
+from core.serve.answering import Serving, answer_with, loaded_model, new_id
 from core.serve.answers.answer import Answers
 from core.serve.http.bodies import read_fields
 from core.serve.openai.models import answering_model
 from core.serve.responses.memory import ResponseMemory
 from core.serve.responses.response_request import response_request
 from core.serve.responses.response_writer import ResponseWriter
-
-if TYPE_CHECKING:
-    from core.serve.server import Serving
 
 
 class ResponsesEndpoint:
