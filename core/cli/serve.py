@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; returns the exit status. Raises `DraftlightError` kinds."""
     from core.serve.answering import Serving
-    from core.serve.http.security import Doors, allowed_host, allowed_origin
+    from core.serve.security import Doors, allowed_host, allowed_origin
     from core.system.key_file import key_of
 
     key = ""
@@ -138,10 +138,9 @@ async def running(
 
     `tell` gets what a person at the terminal should read. Raises `AddressError`.
     """
-    from core.serve.answers.answer import Answers
-    from core.serve.answers.queue import AnswerQueue
-    from core.serve.answers.requests import ServedRequests
     from core.serve.own_worker import OwnWorker
+    from core.serve.queue import AnswerQueue, Answers
+    from core.serve.requests import ServedRequests
     from core.serve.server import LocalServer
 
     worker = OwnWorker(absolute_reference(options.model), tell, cluster)

@@ -1,7 +1,7 @@
-"""Answering: an answer's events to one client, streaming or in one piece, in the shape of any API.
+"""Answering: an answer's events to one client, streaming or whole, in the shape of any API; its figures.
 
-What is refused before anything was sent gets its own status. While others are answered or a prompt is
-read, comments keep the line alive and say how far it is.
+What is refused before anything was sent gets its own status. While a request waits or its prompt is read,
+comments keep the connection alive and report progress.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from msgspec import Struct
@@ -17,8 +17,30 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from core.errors import NoModelError
-from core.events import Failed, Finished, Generate, ModelInfo, PrefillProgress, Token
-from core.serve.answers.answer import (
+from core.events import (
+    Change,
+    Event,
+    Failed,
+    Finished,
+    Generate,
+    ModelInfo,
+    PrefillProgress,
+    Stats,
+    Token,
+    TokenCount,
+)
+from core.serve.fields import with_own_system_message
+from core.serve.http import (
+    ApiError,
+    EventLine,
+    FieldNames,
+    comment,
+    of_failure,
+    send_json,
+    watched,
+    without_paths,
+)
+from core.serve.queue import (
     MODEL_WAIT_S,
     NO_MODEL,
     NO_MODEL_HINT,
@@ -27,12 +49,10 @@ from core.serve.answers.answer import (
     ClientGoneError,
     Happening,
     Waiting,
+    WorkerGate,
 )
-from core.serve.errors import ApiError, FieldNames, of_failure
-from core.serve.fields import with_own_system_message
-from core.serve.http.responses import EventLine, comment, send_json, watched
-from core.serve.http.security import Doors
-from core.serve.sampling import Sampling
+from core.serve.request import Sampling
+from core.serve.security import Doors
 from core.settings import Settings
 
 # Proxies give up after 30 to 60 s without a byte, and people sooner. A call may be written for a minute.
@@ -242,3 +262,139 @@ async def _stream(
 
 def _only_waits(happened: Sequence[Happening]) -> bool:
     return bool(happened) and all(isinstance(one, Waiting) for one in happened)
+
+
+async def counted(gate: WorkerGate, generate: Generate, names: FieldNames, receive: Receive) -> int:
+    """Tokens of the prompt that `generate` would have; it waits for an answer that is being written.
+
+    `names` are those of the request's fields. The body was read. Raises `ApiError`, `ClientGoneError`.
+    """
+    loop = asyncio.get_running_loop()
+    told: asyncio.Future[Event | None] = loop.create_future()
+
+    def hear(event: Event | None) -> None:
+        if not told.done():
+            told.set_result(event)
+
+    gate.count_prompt(with_own_system_message(generate), hear)
+    async with watched(receive, lambda: hear(None)):
+        event = await told
+    match event:
+        case TokenCount(tokens=tokens):
+            return tokens
+        case Failed():
+            raise of_failure(event, names)
+        case _:
+            raise ClientGoneError
+
+
+def usage(stats: Stats, thought_tokens: int = 0) -> dict[str, Any]:
+    """OpenAI's. Rejected tokens of a prediction are no completion tokens here: nobody pays for them."""
+    return {
+        "prompt_tokens": stats.prompt_tokens,
+        "completion_tokens": stats.tokens,
+        "total_tokens": stats.prompt_tokens + stats.tokens,
+        "prompt_tokens_details": {"cached_tokens": stats.reused_tokens, "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": thought_tokens,
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": stats.prediction_accepted,
+            "rejected_prediction_tokens": stats.prediction_rejected,
+        },
+    }
+
+
+def timings(stats: Stats) -> dict[str, Any]:
+    """llama.cpp's names; `draft_…` are there if anything was drafted."""
+    told: dict[str, Any] = {
+        "cache_n": stats.reused_tokens,
+        "prompt_n": stats.read_tokens,
+        "prompt_ms": round(stats.prefill_s * 1000, 3),
+        "prompt_per_second": round(stats.read_tokens / stats.prefill_s, 3) if stats.prefill_s else 0.0,
+        "predicted_n": stats.tokens,
+        "predicted_ms": round(stats.decode_s * 1000, 3),
+        "predicted_per_second": round(stats.tokens_per_s, 3),
+    }
+    if stats.drafted:
+        told |= {"draft_n": stats.drafted, "draft_n_accepted": stats.accepted}
+    return told
+
+
+def origins(tokens: Sequence[Token]) -> list[dict[str, Any]]:
+    """Where each token came from: see docs/server.md."""
+    return [
+        {
+            "id": token.id,
+            "text": token.text,
+            "origin": token.origin,
+            "step": token.step,
+            "position": token.position,
+            "draft_index": token.draft_index,
+            "draft_length": token.draft_length,
+            "time_s": round(token.time_s, 6),
+        }
+        for token in tokens
+    ]
+
+
+def effective(finished: Finished, *, unlimited: bool, changes: Iterable[Change] = ()) -> dict[str, Any]:
+    """The effective settings, and the reason for each difference from the request.
+
+    `unlimited`: the request has no limit, so the context's limit is not a change. `changes` are those of the
+    request's fields.
+    """
+    ran, stats = finished.effective, finished.stats
+    told = [
+        {
+            "setting": change.setting,
+            "asked": without_paths(change.asked),
+            "used": without_paths(change.used),
+            "reason": without_paths(change.reason),
+        }
+        for change in (*changes, *ran.changes)
+        if not (unlimited and change.setting == "sampling.max_tokens")
+    ]
+    return {
+        "drafter": ran.drafter,
+        "reading": ran.reading,
+        "reading_reason": ran.reading_reason,
+        "skipped_tokens": stats.skipped_tokens,
+        "mean_per_step": round(stats.mean_per_step, 3),
+        "steps": stats.steps,
+        "forced": stats.forced,
+        "ttft_ms": round(stats.ttft_s * 1000, 3),
+        "stopped_by": finished.stopped_by,
+        "cancelled": finished.reason == "cancelled",
+        "changes": told,
+    }
+
+
+class Logprobs:
+    """Of one answer, in order."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Token] = []
+
+    def of(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
+        """Those of a chunk; None if nothing was asked or nothing is to tell yet."""
+        content: list[dict[str, Any]] = []
+        for token in tokens:
+            if token.logprob is None:
+                continue
+            self._waiting.append(token)
+            if token.text:
+                content += [_entry(one) for one in self._waiting]
+                self._waiting.clear()
+        return {"content": content, "refusal": None} if content else None
+
+
+def _entry(token: Token) -> dict[str, Any]:
+    assert token.logprob is not None
+    return {
+        **_one(token.text, token.logprob),
+        "top_logprobs": [_one(likely.text, likely.logprob) for likely in token.likely],
+    }
+
+
+def _one(text: str, logprob: float) -> dict[str, Any]:
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode()) if text else None}

@@ -20,12 +20,9 @@ from core.errors import NoModelError
 from core.events import Change, Event, Failed, TextsEmbedded
 from core.events.text import well_formed
 from core.serve.answering import Serving, loaded_model
-from core.serve.answers.answer import NO_MODEL, NO_MODEL_HINT, Answers, ClientGoneError
-from core.serve.converting import convert_fields
-from core.serve.errors import ApiError, FieldNames, field_error, of_failure
-from core.serve.fields import OwnFields, change, refused
-from core.serve.http.bodies import read_fields
-from core.serve.http.responses import send_json, watched
+from core.serve.fields import OwnFields, change, convert_fields, refused
+from core.serve.http import ApiError, FieldNames, field_error, of_failure, read_fields, send_json, watched
+from core.serve.queue import NO_MODEL, NO_MODEL_HINT, Answers, ClientGoneError
 
 MODEL = "all-MiniLM-L6-v2"
 DIMENSIONS = 384

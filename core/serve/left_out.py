@@ -1,8 +1,8 @@
 """Parts and tools of a request that no loaded model supports: images, files, tools that a server runs.
 
-Also what a client sends that the model should not read as it is: its billing header, calls that were cut off.
-In earlier turns and in results of tools a short text replaces such a part, so that one image does not end a
-conversation. In the question itself it is refused: without it the answer would be wrong.
+Also what a client sends that the model should not read as it is: its billing header, calls that were cut
+off. In earlier turns and in results of tools a short text replaces such a part, so that one image does not
+end a conversation. In the question itself it is refused: without it the answer would be wrong.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Literal
 import msgspec
 
 from core.events import Change
-from core.serve.errors import field_error
 from core.serve.fields import change
+from core.serve.http import field_error
 
 Kind = Literal["system", "user", "result", "other"]
 _NOUNS = {

@@ -13,7 +13,7 @@ from typing import Literal
 from core.errors import WorkerError
 from core.events import ClusterEnded, Command, Failed, Hello, LoadModel, LoadProgress, ModelLoaded
 from core.events.heard import Heard, WorkerExited, WorkerSilent
-from core.serve.answers.gate import WorkerGate
+from core.serve.queue import WorkerGate
 from core.settings.cluster import Cluster
 from core.worker.client import WorkerClient
 

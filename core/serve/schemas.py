@@ -1,8 +1,9 @@
 """JSON schemas of requests: keywords that a grammar cannot enforce are left out of it and checked afterwards.
 
 llguidance refuses a schema with one of them. zod writes `propertyNames` for every record, pydantic writes
-`uniqueItems` for every set, and both write regular expressions with look-ahead. The grammar keeps everything
-else; the finished answer is checked against the whole schema, and `draftlight.changes` says what came of it.
+`uniqueItems` for every set, and both write regular expressions with look-ahead. The grammar keeps
+everything else; the finished answer is checked against the whole schema, and `draftlight.changes` says what
+came of it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from app.controllers.server import strings
 from app.controllers.server.key import Key
 from core.errors import RequestError
-from core.serve.http.security import Doors
+from core.serve.security import Doors
 from core.settings.server import Server
 
 _MB = 1024 * 1024

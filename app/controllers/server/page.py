@@ -30,9 +30,9 @@ from core.events import (
     ReadingMap,
     Token,
 )
-from core.serve.answers.requests import ServedRequest
 from core.serve.apps import Connection
-from core.serve.openai.models import model_id
+from core.serve.models import model_id
+from core.serve.requests import ServedRequest
 
 _ROWS_EVERY_MS = 200
 # Of a question; more of it is no use in a bubble.

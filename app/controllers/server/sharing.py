@@ -20,10 +20,8 @@ from app.session.turn.intents import Ahead, Restart, Serve, StopServed
 from app.session.turn.link_state import Link, Phase
 from app.session.worker.clients import short_name
 from core.events import Cancel, Command, CountTokens, EmbedTexts, Failed, Generate
-from core.serve.answers.answer import Answers
-from core.serve.answers.gate import GateState, WorkerGate
-from core.serve.answers.queue import AnswerQueue, Ticket
-from core.serve.answers.requests import ServedRequests
+from core.serve.queue import AnswerQueue, Answers, GateState, Ticket, WorkerGate
+from core.serve.requests import ServedRequests
 from core.settings import assign
 
 KEPT_REQUESTS = 300

@@ -17,11 +17,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.serve.answering import Serving
-from core.serve.answers.answer import Answers
-from core.serve.answers.queue import AnswerQueue
-from core.serve.answers.requests import ServedRequest, ServedRequests
-from core.serve.http.security import Doors
 from core.serve.own_worker import OwnWorker
+from core.serve.queue import AnswerQueue, Answers
+from core.serve.requests import ServedRequest, ServedRequests
+from core.serve.security import Doors
 from core.serve.server import LocalServer
 from core.settings import Settings, assign_all
 

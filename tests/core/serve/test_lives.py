@@ -13,8 +13,7 @@ import pytest
 
 from core.errors import RequestError
 from core.serve.answering import Serving
-from core.serve.http.listening import AddressError
-from core.serve.server import LocalServer
+from core.serve.server import AddressError, LocalServer
 from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
 
 # A toy model's longest answer takes a second or more.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.serve.answering import Serving
-from core.serve.http.security import BadNameError, Doors, allowed_host, allowed_origin, host_name
+from core.serve.security import BadNameError, Doors, allowed_host, allowed_origin, host_name
 from core.serve.server import LocalServer, NoKeyError
 from tests.core.serve.served import CHAT, Reply, Served, question, serving
 

@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from core.answer_format import answer_format
 from core.events import Effective, Finished, Generate, Likely, Message, Stats, Token
-from core.serve.anthropic.message_request import message_request
-from core.serve.anthropic.message_writer import MessageWriter
-from core.serve.responses.response_request import response_request
-from core.serve.responses.response_writer import ResponseWriter
-from core.serve.tools.choice import choose
+from core.serve.messages import MessageWriter, message_request
+from core.serve.responses import ResponseWriter
+from core.serve.response_request import response_request
+from core.serve.tools import choose
 from core.settings import Settings
 
 TEXT = "<think>\nOne and one.\n</think>\n\nTwo."

@@ -1,0 +1,192 @@
+"""`GET /v1/models`, `/health` and `/`. A model's id is its name in one word; its path is not shown."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from core.errors import NoModelError
+from core.events import Change, ModelInfo
+from core.serve.answering import loaded_model
+from core.serve.embeddings import encoder_shape, is_encoder
+from core.serve.fields import change
+from core.serve.http import ApiError, send_json
+from core.serve.queue import Answers
+
+# As OpenRouter names what a request may have.
+_PARAMETERS = (
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_tokens",
+    "min_p",
+    "presence_penalty",
+    "repetition_penalty",
+    "response_format",
+    "seed",
+    "stop",
+    "structured_outputs",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_logprobs",
+    "top_p",
+)
+
+
+class NamesModel(Protocol):
+    """A request that names a model."""
+
+    model: str
+
+    @property
+    def changes(self) -> list[Change]: ...
+
+
+class About:
+    """`GET /`: clients ask whether anything is there."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Name the server."""
+        await send_json(send, {"name": "Draftlight", "api": "/v1", "health": "/health"})
+
+
+class Health:
+    """`GET /health`: 200 while a model answers, 503 while one is loaded or none is."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Say how it is."""
+        gate = self._answers.gate
+        said = {"ready": "ok", "starting": "loading model", "empty": "no model"}[gate.state]
+        await send_json(send, {"status": said}, 200 if gate.state == "ready" else 503)
+
+
+class Models:
+    """`GET /v1/models`: the loaded one first, and the sentence encoder."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._since = int(time.time())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """List it; one that is being loaded is waited for."""
+        try:
+            listed = [shape(await loaded_model(self._answers, receive), self._since)]
+        except NoModelError:
+            listed = []
+        if "anthropic-version" in Headers(scope=scope):
+            ends = {"first_id": listed[0]["id"], "last_id": listed[0]["id"]} if listed else {}
+            listed = [one | {"type": "model"} for one in listed]
+            await send_json(send, {"data": listed, "has_more": False, **ends})
+        else:
+            await send_json(send, {"object": "list", "data": [*listed, encoder_shape(self._since)]})
+
+
+class Model:
+    """`GET /v1/models/{id}`."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._since = int(time.time())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Tell it, if it is the loaded one or the encoder."""
+        model = self._answers.gate.model
+        wanted = scope["path_params"]["model"]
+        if is_encoder(wanted) and not (model is not None and is_called(model, wanted)):
+            await send_json(send, encoder_shape(self._since))
+            return
+        if model is None or not is_called(model, wanted):
+            raise not_here(wanted, model)
+        kind = {"type": "model"} if "anthropic-version" in Headers(scope=scope) else {}
+        await send_json(send, shape(model, self._since) | kind)
+
+
+def shape(model: ModelInfo, since: int) -> dict[str, Any]:
+    """OpenAI's fields, Draftlight's, and those that clients of other servers read.
+
+    `max_context_length`, `state`, `arch` … are LM Studio's, `capabilities` LM Studio's and Ollama's,
+    `supported_parameters`, `architecture`, `top_provider` OpenRouter's, `max_model_len` vLLM's, `meta`
+    llama.cpp's, `display_name` and `created_at` Anthropic's.
+    """
+    context = model.context_tokens
+    thinks = model.thinks or model.format.thinks
+    return {
+        "id": model_id(model),
+        "object": "model",
+        "created": since,
+        "created_at": datetime.fromtimestamp(since, UTC).isoformat().replace("+00:00", "Z"),
+        "owned_by": "draftlight",
+        "name": model.name,
+        "display_name": model.name,
+        "context_length": context,
+        "max_model_len": context,
+        "max_context_length": context,
+        "loaded_context_length": context,
+        "state": "loaded",
+        "type": "llm",
+        "publisher": "draftlight",
+        "arch": model.architecture,
+        "compatibility_type": "mlx",
+        "parameters": model.parameters,
+        "quantisation": model.quantisation,
+        "quantization": model.quantisation,
+        "capabilities": ["completion", "tools", "tool_use", "json_schema", *(["thinking"] if thinks else [])],
+        "supported_parameters": [*_PARAMETERS, *(["reasoning", "include_reasoning"] if thinks else [])],
+        "architecture": {
+            "modality": "text->text",
+            "input_modalities": ["text"],
+            "output_modalities": ["text"],
+            "tokenizer": model.family_name,
+        },
+        "top_provider": {"context_length": context, "max_completion_tokens": None, "is_moderated": False},
+        "pricing": {"prompt": "0", "completion": "0"},
+        "meta": {"n_ctx_train": context, "n_vocab": model.vocabulary, "n_params": model.parameters},
+    }
+
+
+def model_id(model: ModelInfo) -> str:
+    """The name in one word: clients take it on command lines."""
+    return "-".join(model.name.split())
+
+
+def is_called(model: ModelInfo, wanted: str) -> bool:
+    """Whether a request that names `wanted` means `model`.
+
+    By its id, its name, or as it was loaded (`starter`, the name on the hub), with or without an owner before
+    it: clients put a provider there.
+    """
+    name = wanted.strip().lower()
+    own = {each.lower().rpartition("/")[2] for each in (model_id(model), model.name, model.reference)}
+    return name in ("", "draftlight", "default") or name.rpartition("/")[2] in own - {""}
+
+
+def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
+    """Another model than the loaded one was asked for."""
+    has = f"“{model_id(model)}” is loaded" if model else "none is loaded"
+    return ApiError(
+        404, f"There is no model “{wanted[:200]}” here; {has}.", param="model", code="model_not_found"
+    )
+
+
+def answering_model(answers: Answers, asked: NamesModel, strict: bool) -> str:
+    """The name to answer under. If the request `asked` names another model, that is one of its changes.
+
+    Clients have names of their own vendor's models fixed in them (`claude-…`, `gpt-…`). Raises `ApiError`
+    404 for another model if the server is `strict`, or none is loaded.
+    """
+    model = answers.gate.model
+    if model is None or (strict and not is_called(model, asked.model)):
+        raise not_here(asked.model, model)
+    if not is_called(model, asked.model):
+        reason = "one model is loaded, and it answers whatever name is sent"
+        asked.changes.insert(0, change("model", asked.model, model_id(model), reason))
+    return model_id(model)

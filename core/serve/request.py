@@ -1,0 +1,110 @@
+"""Sampling: the request fields that every API calls the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import field
+
+from core.events import Grammar
+from core.serve.fields import OwnFields, seed_of, settings_with
+from core.serve.http import field_error
+from core.serve.schemas import SchemaCheck, relaxed
+from core.settings import Settings
+from core.settings.declaration import find
+
+_MOST_STOPS = 1000
+
+
+class Sampling(OwnFields, kw_only=True):
+    """How long an answer may be is each API's own field: `most_tokens`."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def schema_check(self) -> SchemaCheck | None:
+        """What the finished answer is checked for."""
+        check: SchemaCheck | None = self.__dict__.get("schema_check")
+        return check
+
+    def enforceable(self, grammar: Grammar | None, name: str) -> Grammar | None:
+        """`grammar`, from the field `name`, without what it cannot enforce; see `schema_check`."""
+        if grammar is None:
+            return None
+        grammar, self.__dict__["schema_check"] = relaxed(grammar, name)
+        return grammar
+
+    def check_strictly(self) -> None:
+        """Raises `ApiError` 400 if the answer would not honour something of the request."""
+        if self.changes:
+            first = self.changes[0]
+            raise field_error(
+                first.setting, f"“{first.setting}” is not supported: {first.reason}.", "unsupported_parameter"
+            )
+        if self.schema_check is not None:
+            raise field_error(
+                self.schema_check.name,
+                f"“{self.schema_check.name}{self.schema_check.dropped[0].place}” is not supported: a grammar"
+                " cannot enforce this keyword.",
+                "unsupported_parameter",
+            )
+
+    @property
+    def most_tokens(self) -> tuple[str, int] | None:
+        """The field that says how long the answer may be, and what it says."""
+        return None
+
+    def settings_of(self, base: Settings, context_tokens: int) -> Settings:
+        """Raises `ApiError` 400 that names the field."""
+        return settings_with(base, self._values(context_tokens))
+
+    def bias_of(self) -> dict[int, float]:
+        """Raises `ApiError` 400."""
+        bias: dict[int, float] = {}
+        for token, value in self.logit_bias.items():
+            if not (token.isascii() and token.isdigit() and len(token) < 10) or not -100 <= value <= 100:
+                raise field_error(
+                    "logit_bias", "“logit_bias” maps ids of tokens to numbers from -100 to 100."
+                )
+            bias[int(token)] = value
+        return bias
+
+    def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
+        limit = int(find("sampling.max_tokens").maximum or 0)
+        # Whoever gives no limit means the context's.
+        name, most = self.most_tokens or ("max_tokens", min(context_tokens, limit))
+        yield name, "sampling.max_tokens", min(most, limit)
+        yield "seed", "sampling.seed", seed_of(self.seed)
+        for name in ("temperature", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"):
+            if (value := getattr(self, name)) is not None:
+                yield name, f"sampling.{name}", value
+        if self.top_p is not None:
+            # At 0 the likeliest token is left, as at any number that is small enough.
+            yield "top_p", "sampling.top_p", self.top_p or 1e-9
+        if self.top_k is not None:
+            yield "top_k", "sampling.top_k", 0 if self.top_k == -1 else self.top_k
+        # Draftlight's own come last: they are the most exact.
+        yield from self.own_settings()
+
+
+def limit(name: str, tokens: int | None) -> tuple[str, int] | None:
+    """The field `name` and its limit; None without a limit, which clients write as null or -1."""
+    return None if tokens is None or tokens == -1 else (name, tokens)
+
+
+def stops_of(name: str, stops: tuple[str, ...]) -> tuple[str, ...]:
+    """`stops`, the value of the field `name`. Raises `ApiError` 400."""
+    if len(stops) > _MOST_STOPS:
+        raise field_error(name, f"“{name}” takes at most {_MOST_STOPS} texts.")
+    if "" in stops:
+        raise field_error(name, f"“{name}” has an empty text, which would end every answer at once.")
+    return stops
