@@ -123,8 +123,8 @@ async def _launch(options: argparse.Namespace, program: str) -> int:
 
 def start_of(client: str, address: str, model: ModelInfo, arguments: Sequence[str]) -> Start:
     """How `client` is started so that it uses `model` at `address`, which has no `/v1`."""
+    from core.serve.answering import model_id
     from core.serve.apps import Connection, claude_environment, codex_values, opencode_config
-    from core.serve.models import model_id
 
     # The server has no key: it listens for this machine alone.
     to = Connection(address, "", model_id(model), model.context_tokens)

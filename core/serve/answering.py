@@ -29,7 +29,7 @@ from core.events import (
     Token,
     TokenCount,
 )
-from core.serve.fields import with_own_system_message
+from core.serve.fields import change, with_own_system_message
 from core.serve.http import (
     ApiError,
     EventLine,
@@ -51,8 +51,9 @@ from core.serve.queue import (
     Waiting,
     WorkerGate,
 )
-from core.serve.request import Sampling
+from core.serve.request import AnswerRequest, Sampling
 from core.serve.security import Doors
+from core.serve.tools import CallRules
 from core.settings import Settings
 
 # Proxies give up after 30 to 60 s without a byte, and people sooner. A call may be written for a minute.
@@ -92,6 +93,12 @@ class Writer(Protocol):
         """What the request's fields are called."""
         ...
 
+    def alive(self, happening: Happening | None) -> bytes:
+        """Bytes that keep a stream alive. Gets every `PrefillProgress`; what it returns for a `Waiting` may
+        not be sent.
+        """
+        ...
+
     def opening(self) -> bytes:
         """Before the first token."""
         ...
@@ -113,9 +120,9 @@ class Writer(Protocol):
         ...
 
 
-def new_id(kind: str, joint: str = "-") -> str:
+def new_id(prefix: str) -> str:
     """An id that nobody guesses: whoever knows one can cancel it."""
-    return f"{kind}{joint}{secrets.token_hex(14)}"
+    return f"{prefix}{secrets.token_hex(14)}"
 
 
 def client_name(scope: Scope) -> str:
@@ -172,6 +179,27 @@ def commented(happening: Happening | None) -> bytes:
             return comment("writing")
 
 
+async def answer_request(
+    answers: Answers,
+    serving: Serving,
+    asked: AnswerRequest,
+    id_prefix: str,
+    writer_of: Callable[[Generate, str, CallRules], Writer],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+) -> None:
+    """Answer `asked`, whose body was read. `writer_of` gets its command, the model's name and the call rules.
+
+    Raises `ApiError`, `NoModelError` and `ClientGoneError` before anything was sent.
+    """
+    model = await loaded_model(answers, receive)
+    name = answering_model(answers, asked, serving.strict)
+    generate = serving.accepted(asked, asked.generate(new_id(id_prefix), serving.base(), model))
+    writer = writer_of(generate, name, asked.tool_use.rules(model))
+    await answer_with(answers, generate, writer, asked.stream, scope, receive, send)
+
+
 async def answer_with(
     answers: Answers,
     generate: Generate,
@@ -180,13 +208,8 @@ async def answer_with(
     scope: Scope,
     receive: Receive,
     send: Send,
-    alive: Callable[[Happening | None], bytes] = commented,
 ) -> None:
-    """Ask, and answer. The body was read. Raises `ApiError` before anything was sent, `ClientGoneError`.
-
-    `alive` makes what keeps a stream's line alive. It gets every `PrefillProgress` that stands last; what
-    it makes of a `Waiting` may not be sent.
-    """
+    """Ask, and answer. The body was read. Raises `ApiError` before anything was sent, `ClientGoneError`."""
     generate = with_own_system_message(generate)
     scope["draftlight.begun"] = True  # from here on its record says what becomes of it
     answer = answers.begin(generate, path=scope["path"], client=client_name(scope), streams=streams)
@@ -195,7 +218,7 @@ async def answer_with(
     try:
         async with watched(receive, answer.leave):
             if streams:
-                await _stream(answer, writer, headers, send, alive)
+                await _stream(answer, writer, headers, send)
             else:
                 await _whole(answer, writer, headers, send)
     finally:
@@ -223,7 +246,6 @@ async def _stream(
     writer: Writer,
     headers: Mapping[str, str],
     send: Send,
-    alive: Callable[[Happening | None], bytes],
 ) -> None:
     line = EventLine(send, headers)
     last: Happening | None = None
@@ -239,7 +261,7 @@ async def _stream(
         finished = next((one for one in happened if isinstance(one, Finished)), None)
         moved = next((one for one in reversed(happened) if isinstance(one, Waiting | PrefillProgress)), None)
         last = tokens[-1] if tokens else moved or last
-        out = alive(last) if moved is not None or not happened else b""
+        out = writer.alive(last) if moved is not None or not happened else b""
         if tokens or finished is not None:
             if not opened:
                 opened = True
@@ -248,7 +270,7 @@ async def _stream(
         if finished is not None:
             out += writer.finished(finished)
         elif not out and time.monotonic() - sent_s >= _QUIET_S:
-            out = alive(last)  # tokens came that say nothing yet
+            out = writer.alive(last)  # tokens came that say nothing yet
         if error is not None:
             out += writer.failed(error)
         # A place in the queue is no promise yet: what is refused when its turn comes gets its status.
@@ -398,3 +420,42 @@ def _entry(token: Token) -> dict[str, Any]:
 
 def _one(text: str, logprob: float) -> dict[str, Any]:
     return {"token": text, "logprob": logprob, "bytes": list(text.encode()) if text else None}
+
+
+def model_id(model: ModelInfo) -> str:
+    """The name in one word: clients take it on command lines."""
+    return "-".join(model.name.split())
+
+
+def is_called(model: ModelInfo, wanted: str) -> bool:
+    """Whether a request that names `wanted` means `model`.
+
+    By its id, its name, or as it was loaded (`starter`, the name on the hub), with or without an owner before
+    it: clients put a provider there.
+    """
+    name = wanted.strip().lower()
+    own = {each.lower().rpartition("/")[2] for each in (model_id(model), model.name, model.reference)}
+    return name in ("", "draftlight", "default") or name.rpartition("/")[2] in own - {""}
+
+
+def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
+    """Another model than the loaded one was asked for."""
+    has = f"“{model_id(model)}” is loaded" if model else "none is loaded"
+    return ApiError(
+        404, f"There is no model “{wanted[:200]}” here; {has}.", param="model", code="model_not_found"
+    )
+
+
+def answering_model(answers: Answers, asked: AnswerRequest, strict: bool) -> str:
+    """The name to answer under. If the request `asked` names another model, that is one of its changes.
+
+    Clients have names of their own vendor's models fixed in them (`claude-…`, `gpt-…`). Raises `ApiError`
+    404 for another model if the server is `strict`, or none is loaded.
+    """
+    model = answers.gate.model
+    if model is None or (strict and not is_called(model, asked.model)):
+        raise not_here(asked.model, model)
+    if not is_called(model, asked.model):
+        reason = "one model is loaded, and it answers whatever name is sent"
+        asked.changes.insert(0, change("model", asked.model, model_id(model), reason))
+    return model_id(model)

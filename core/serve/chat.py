@@ -8,23 +8,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
 from starlette.types import Receive, Scope, Send
 
 from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
-from core.events import Finished, Generate, Grammar, Message, ModelInfo, Role, Stats, Token, Tool, ToolCall
-from core.events.text import well_formed_record
+from core.events import (
+    Change,
+    Finished,
+    Generate,
+    Grammar,
+    Message,
+    ModelInfo,
+    Role,
+    Stats,
+    Token,
+    Tool,
+    ToolCall,
+)
 from core.serve.answering import (
     Logprobs,
     Serving,
-    answer_with,
+    answer_request,
+    commented,
     effective,
-    loaded_model,
-    new_id,
     origins,
     timings,
     usage,
@@ -32,11 +42,9 @@ from core.serve.answering import (
 from core.serve.fields import convert_fields, effort_changes, refused, thinks_at
 from core.serve.http import ApiError, FieldNames, event, field_error, read_fields
 from core.serve.left_out import Kind, LeftOut, question_at
-from core.serve.models import answering_model
 from core.serve.queue import Answers
-from core.serve.request import Sampling, limit, stops_of
+from core.serve.request import AnswerRequest, limit, stops_of
 from core.serve.tools import CallRules, ToolChoice, Written, choose
-from core.settings import Settings
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -222,11 +230,9 @@ class TemplateWords(Struct):
     enable_thinking: bool | None = None
 
 
-class Sampled(Sampling, kw_only=True):
+class Sampled(AnswerRequest, kw_only=True):
     """What chat completions and completions share."""
 
-    model: str = ""
-    stream: bool = False
     stream_options: StreamOptions | None = None
     max_tokens: int | None = None
     stop: str | list[str] | None = None
@@ -248,18 +254,20 @@ class Sampled(Sampling, kw_only=True):
         """What the answer will probably be; empty if nobody says."""
         return text_of(self.prediction.content) if self.prediction else ""
 
-    def stops_of(self) -> tuple[str, ...]:
+    def given_stops(self) -> tuple[str, ...]:
         """Raises `ApiError` 400."""
         return stops_of("stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()))
 
-    def check_shared(self) -> None:
+    def check(self) -> None:
         """Raises `ApiError` 400 for what is not done."""
         if self.n != 1:
             raise refused("n", "one answer a request; it takes 1")
 
 
 class ChatRequest(Sampled, kw_only=True):
-    """All of it."""
+    """A chat completion's request."""
+
+    schema_field: ClassVar[str] = "function.parameters"
 
     messages: list[ChatMessage]
     max_completion_tokens: int | None = None
@@ -278,36 +286,13 @@ class ChatRequest(Sampled, kw_only=True):
         """The newer name takes precedence."""
         return limit("max_completion_tokens", self.max_completion_tokens) or super().most_tokens
 
-    @property
-    def names(self) -> FieldNames:
-        """What the worker may refuse is called so here."""
-        if self._grammar() is not None:
-            return FieldNames()
-        return FieldNames(grammar=self.tool_use.field_of("function.parameters"))
+    def unsupported(self, model: ModelInfo) -> Iterable[Change]:
+        """Levels of thinking."""
+        return effort_changes("reasoning_effort", self.reasoning_effort, model)
 
-    def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
-        """The command. Raises `ApiError` 400."""
-        self.check_shared()
-        self.changes.extend(effort_changes("reasoning_effort", self.reasoning_effort, model))
-        use, grammar = self.tool_use, self._grammar()
-        if use.must and grammar is not None:
-            raise refused("response_format", "an answer that must be a call has the call's form")
-        grammar = self.enforceable(grammar or use.grammar(model), self.names.grammar)
-        if grammar is not None and not self.draftlight.forced:
-            grammar = replace(grammar, drafts=False)
-        return well_formed_record(
-            Generate(
-                request,
-                messages_of(self.messages),
-                self.settings_of(base, model.context_tokens),
-                tools=use.told,
-                stops=(*self.stops_of(), *use.stops(model)),
-                prediction=self.predicted,
-                grammar=grammar,
-                logit_bias=self.bias_of(),
-                top_logprobs=self._top(),
-            )
-        )
+    def conversation(self) -> tuple[Message, ...]:
+        """The messages."""
+        return messages_of(self.messages)
 
     def own_settings(self) -> Iterable[tuple[str, str, Any]]:
         """The same, and whether the model thinks first."""
@@ -318,7 +303,8 @@ class ChatRequest(Sampled, kw_only=True):
             yield "reasoning_effort", "chat.thinking", thinks_at(self.reasoning_effort)
         yield from super().own_settings()
 
-    def _top(self) -> int | None:
+    def logprobs_count(self) -> int | None:
+        """By `logprobs` and `top_logprobs`."""
         if not self.top_logprobs:
             return 0 if self.logprobs else None
         if not self.logprobs:
@@ -327,9 +313,8 @@ class ChatRequest(Sampled, kw_only=True):
             raise field_error("top_logprobs", f"“top_logprobs” takes 0 to {_MOST_TOP}.")
         return self.top_logprobs
 
-    @property
-    def tool_use(self) -> ToolChoice:
-        """What the tools come to. Raises `ApiError` 400."""
+    def choose_tools(self) -> ToolChoice:
+        """By `tools`, `tool_choice` and `parallel_tool_calls`."""
         told = [
             Tool(
                 tool.function.name,
@@ -347,19 +332,21 @@ class ChatRequest(Sampled, kw_only=True):
             strict=[tool.function.name for tool in self.tools if tool.function.strict],
         )
 
-    def _grammar(self) -> Grammar | None:
+    def answer_grammar(self) -> tuple[str, Grammar] | None:
+        """By `response_format`."""
         asked = self.response_format
         if asked is None or asked.type == "text":
             return None
         if asked.type == "json_object":
-            return Grammar("json_object")
+            return "response_format", Grammar("json_object")
         if asked.json_schema is None or asked.json_schema.schema is None:
             raise field_error(
                 "response_format.json_schema.schema",
                 "“response_format” of the type “json_schema” needs “json_schema.schema”.",
                 "missing_required_parameter",
             )
-        return Grammar("json_schema", msgspec.json.encode(asked.json_schema.schema).decode())
+        schema = msgspec.json.encode(asked.json_schema.schema).decode()
+        return "response_format", Grammar("json_schema", schema)
 
 
 def chat_request(fields: dict[str, Any]) -> ChatRequest:
@@ -409,18 +396,20 @@ REASONS = {"stop": "stop", "length": "length", "cancelled": "length"}
 
 
 class ChatWriter:
-    """Writes one answer to `asked`, under the id `request`, by the model called `model`.
+    """Writes one answer to `asked`, whose command is `generate`, by the model called `model`.
 
     `rules` say how its calls are read.
     """
 
     streamed_errors: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, asked: ChatRequest, request: str, model: str, rules: CallRules) -> None:
+    alive = staticmethod(commented)
+
+    def __init__(self, asked: ChatRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
         self._written = Written(rules, asked.schema_check, streams=asked.stream)
         self._head = {
-            "id": request,
+            "id": generate.request,
             "object": "chat.completion.chunk" if asked.stream else "chat.completion",
             "created": int(time.time()),
             "model": model,
@@ -555,11 +544,8 @@ class ChatEndpoint:
         self._serving = serving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answer one request."""
         asked = chat_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        model = await loaded_model(self._answers, receive)
-        name = answering_model(self._answers, asked, self._serving.strict)
-        request = new_id("chatcmpl")
-        generate = self._serving.accepted(asked, asked.generate(request, self._serving.base(), model))
-        writer = ChatWriter(asked, request, name, asked.tool_use.rules(model))
-        await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send)
+        await answer_request(
+            self._answers, self._serving, asked, "chatcmpl-", partial(ChatWriter, asked), scope, receive, send
+        )

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from starlette.types import Receive, Scope, Send
 
-from core.events import Finished, Generate, Message, ModelInfo, Token
-from core.events.text import well_formed_record
+from core.events import Finished, Generate, Message, Token
 from core.serve.answering import (
     Serving,
-    answer_with,
+    answer_request,
+    commented,
     effective,
-    loaded_model,
-    new_id,
     origins,
     timings,
     usage,
@@ -23,9 +22,8 @@ from core.serve.answering import (
 from core.serve.chat import DONE, IGNORED, REASONS, Sampled
 from core.serve.fields import convert_fields, refused
 from core.serve.http import ApiError, FieldNames, event, field_error, read_fields
-from core.serve.models import answering_model
 from core.serve.queue import Answers
-from core.settings import Settings
+from core.serve.tools import CallRules
 
 _MOST_LOGPROBS = 20
 _UNSUPPORTED = {
@@ -37,40 +35,33 @@ _UNSUPPORTED = {
 class CompletionRequest(Sampled, kw_only=True):
     """A request for a completion."""
 
+    prompt_field: ClassVar[str] = "prompt"
+    raw: ClassVar[bool] = True
+
     prompt: str | list[str]
     logprobs: int | None = None
     echo: bool = False
     best_of: int = 1
 
-    @property
-    def names(self) -> FieldNames:
-        """What the worker may refuse is called so here."""
-        return FieldNames("prompt")
-
-    def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
-        """The command. Raises `ApiError` 400."""
-        self.check_shared()
+    def check(self) -> None:
+        """Refuse more than one answer, and the prompt's repetition."""
+        super().check()
         if self.echo:
-            raise refused("echo", "the prompt is not told again; it takes false")
+            raise refused("echo", "the prompt is not repeated; it takes false")
         if self.best_of != 1:
             raise refused("best_of", "one answer a request; it takes 1")
+        if not isinstance(self.prompt, str) and len(self.prompt) != 1:
+            raise refused("prompt", "one prompt a request")
+
+    def conversation(self) -> tuple[Message, ...]:
+        """The prompt as it is."""
+        return (Message("user", self.prompt if isinstance(self.prompt, str) else self.prompt[0]),)
+
+    def logprobs_count(self) -> int | None:
+        """By `logprobs`."""
         if self.logprobs is not None and not 0 <= self.logprobs <= _MOST_LOGPROBS:
             raise field_error("logprobs", f"“logprobs” takes 0 to {_MOST_LOGPROBS}.")
-        prompts = [self.prompt] if isinstance(self.prompt, str) else self.prompt
-        if len(prompts) != 1:
-            raise refused("prompt", "one prompt a request")
-        return well_formed_record(
-            Generate(
-                request,
-                (Message("user", prompts[0]),),
-                self.settings_of(base, model.context_tokens),
-                raw=True,
-                stops=self.stops_of(),
-                prediction=self.predicted,
-                logit_bias=self.bias_of(),
-                top_logprobs=self.logprobs,
-            )
-        )
+        return self.logprobs
 
 
 class CompletionWriter:
@@ -78,9 +69,16 @@ class CompletionWriter:
 
     streamed_errors: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, asked: CompletionRequest, request: str, model: str) -> None:
+    alive = staticmethod(commented)
+
+    def __init__(self, asked: CompletionRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
-        self._head = {"id": request, "object": "text_completion", "created": int(time.time()), "model": model}
+        self._head = {
+            "id": generate.request,
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": model,
+        }
         self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
         self._told_characters = 0
 
@@ -168,12 +166,8 @@ class CompletionsEndpoint:
         """One request."""
         fields = await read_fields(scope, receive, self._serving.doors.most_bytes)
         asked = convert_fields(fields, CompletionRequest, IGNORED, _UNSUPPORTED)
-        model = await loaded_model(self._answers, receive)
-        name = answering_model(self._answers, asked, self._serving.strict)
-        request = new_id("cmpl")
-        generate = self._serving.accepted(asked, asked.generate(request, self._serving.base(), model))
-        writer = CompletionWriter(asked, request, name)
-        await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send)
+        writer = partial(CompletionWriter, asked)
+        await answer_request(self._answers, self._serving, asked, "cmpl-", writer, scope, receive, send)
 
 
 def _choice(text: str, logprobs: dict[str, Any] | None, reason: str | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ prompt's length; then pings keep the connection alive.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -31,10 +32,10 @@ from core.events import (
     Tool,
     ToolCall,
 )
-from core.events.text import well_formed_record
 from core.serve.answering import (
     Serving,
-    answer_with,
+    answer_request,
+    answering_model,
     commented,
     counted,
     effective,
@@ -46,11 +47,9 @@ from core.serve.answering import (
 from core.serve.fields import change, convert_fields, effort_changes, refused
 from core.serve.http import ApiError, FieldNames, error_body, event, field_error, read_fields, send_json
 from core.serve.left_out import Kind, LeftOut, question_at
-from core.serve.models import answering_model
 from core.serve.queue import Answers, Happening
-from core.serve.request import Sampling, stops_of
+from core.serve.request import AnswerRequest, stops_of
 from core.serve.tools import CallRules, ToolChoice, Written, choose
-from core.settings import Settings
 
 
 class TextBlock(Struct, tag_field="type", tag="text"):
@@ -292,10 +291,11 @@ class ContextManagement(Struct):
     edits: list[Edit] = field(default_factory=list)
 
 
-class Asked(Sampling, kw_only=True):
+class Asked(AnswerRequest, kw_only=True):
     """What a message and a count of its tokens share."""
 
-    model: str = ""
+    schema_field: ClassVar[str] = "input_schema"
+
     messages: list[GivenMessage]
     system: str | list[TextBlock] | None = None
     tools: list[GivenTool] = field(default_factory=list)
@@ -305,43 +305,17 @@ class Asked(Sampling, kw_only=True):
     output_format: Format | None = None
     context_management: ContextManagement | None = None
 
-    @property
-    def names(self) -> FieldNames:
-        """What the worker may refuse is called so here."""
-        if self._grammar() is None:
-            return FieldNames(grammar=self.tool_use.field_of("input_schema"))
-        return FieldNames(grammar="output_config.format" if self.output_config.format else "output_format")
-
-    def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
-        """The command. Raises `ApiError` 400."""
-        self.changes.extend(self._changes(model))
-        use, grammar = self.tool_use, self._grammar()
-        if use.must and grammar is not None:
-            raise refused("output_config.format", "an answer that must be a call has the call's form")
-        return well_formed_record(
-            Generate(
-                request,
-                messages_of(self.system, self.messages),
-                self.settings_of(base, model.context_tokens),
-                tools=use.told,
-                stops=(*self.given_stops(), *use.stops(model)),
-                grammar=self.enforceable(grammar or use.grammar(model), self.names.grammar),
-                logit_bias=self.bias_of(),
-            )
-        )
+    def conversation(self) -> tuple[Message, ...]:
+        """`system` and the messages."""
+        return messages_of(self.system, self.messages)
 
     @property
     def shows_thoughts(self) -> bool:
         """Whether what was thought stands in its blocks; else they are empty."""
         return not isinstance(self.thinking, Adaptive | Enabled) or self.thinking.display != "omitted"
 
-    def given_stops(self) -> tuple[str, ...]:
-        """Raises `ApiError` 400."""
-        return ()
-
-    @property
-    def tool_use(self) -> ToolChoice:
-        """What the tools come to. Raises `ApiError` 400."""
+    def choose_tools(self) -> ToolChoice:
+        """By `tools` and `tool_choice`."""
         told = [
             Tool(tool.name, tool.description or "", msgspec.json.encode(tool.input_schema).decode())
             for tool in self.tools
@@ -360,7 +334,8 @@ class Asked(Sampling, kw_only=True):
             yield "thinking", "chat.thinking", not isinstance(self.thinking, Disabled)
         yield from super()._values(context_tokens)
 
-    def _changes(self, model: ModelInfo) -> Iterable[Change]:
+    def unsupported(self, model: ModelInfo) -> Iterable[Change]:
+        """Thinking, effort, and edits of the conversation."""
         if isinstance(self.thinking, Enabled):
             yield from effort_changes("thinking", "enabled", model)
         if self.output_config.effort not in (None, "high"):
@@ -371,9 +346,13 @@ class Asked(Sampling, kw_only=True):
                 reason = "the model reads the whole conversation"
                 yield change(f"context_management.edits[{number}]", edit.type, "none", reason)
 
-    def _grammar(self) -> Grammar | None:
+    def answer_grammar(self) -> tuple[str, Grammar] | None:
+        """By `output_config.format`, or `output_format`, its older name."""
         asked = self.output_config.format or self.output_format
-        return Grammar("json_schema", msgspec.json.encode(asked.schema).decode()) if asked else None
+        if asked is None:
+            return None
+        name = "output_config.format" if self.output_config.format else "output_format"
+        return name, Grammar("json_schema", msgspec.json.encode(asked.schema).decode())
 
 
 _T = TypeVar("_T", bound=Asked)
@@ -384,7 +363,6 @@ class MessageRequest(Asked, kw_only=True):
 
     max_tokens: int
     stop_sequences: list[str] = field(default_factory=list)
-    stream: bool = False
 
     @property
     def most_tokens(self) -> tuple[str, int]:
@@ -453,18 +431,18 @@ def _with_text(left: LeftOut, place: str, message: Any, is_question: bool) -> An
 
 
 class MessageWriter:
-    """Writes one answer to `asked`, under the id `request`, by the model called `model`.
+    """Writes one answer to `asked`, whose command is `generate`, by the model called `model`.
 
     `rules` say how its calls are read.
     """
 
     streamed_errors: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, asked: MessageRequest, request: str, model: str, rules: CallRules) -> None:
+    def __init__(self, asked: MessageRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
         self._written = Written(rules, asked.schema_check, streams=asked.stream)
         self._head: dict[str, Any] = {
-            "id": request,
+            "id": generate.request,
             "type": "message",
             "role": "assistant",
             "model": model,
@@ -677,12 +655,8 @@ class MessagesEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         asked = message_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        model = await loaded_model(self._answers, receive)
-        name = answering_model(self._answers, asked, self._serving.strict)
-        request = new_id("msg", "_")
-        generate = self._serving.accepted(asked, asked.generate(request, self._serving.base(), model))
-        writer = MessageWriter(asked, request, name, asked.tool_use.rules(model))
-        await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send, writer.alive)
+        writer = partial(MessageWriter, asked)
+        await answer_request(self._answers, self._serving, asked, "msg_", writer, scope, receive, send)
 
 
 class CountEndpoint:
@@ -697,6 +671,8 @@ class CountEndpoint:
         asked = count_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
         model = await loaded_model(self._answers, receive)
         answering_model(self._answers, asked, self._serving.strict)
-        generate = self._serving.accepted(asked, asked.generate(new_id("count"), self._serving.base(), model))
+        generate = self._serving.accepted(
+            asked, asked.generate(new_id("count-"), self._serving.base(), model)
+        )
         tokens = await counted(self._answers.gate, generate, asked.names, receive)
         await send_json(send, {"input_tokens": tokens})

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from core.errors import NoModelError
-from core.events import Change, ModelInfo
-from core.serve.answering import loaded_model
+from core.events import ModelInfo
+from core.serve.answering import is_called, loaded_model, model_id, not_here
 from core.serve.embeddings import encoder_shape, is_encoder
-from core.serve.fields import change
-from core.serve.http import ApiError, send_json
+from core.serve.http import send_json
 from core.serve.queue import Answers
 
 # As OpenRouter names what a request may have.
@@ -37,15 +36,6 @@ _PARAMETERS = (
     "top_logprobs",
     "top_p",
 )
-
-
-class NamesModel(Protocol):
-    """A request that names a model."""
-
-    model: str
-
-    @property
-    def changes(self) -> list[Change]: ...
 
 
 class About:
@@ -151,42 +141,3 @@ def shape(model: ModelInfo, since: int) -> dict[str, Any]:
         "pricing": {"prompt": "0", "completion": "0"},
         "meta": {"n_ctx_train": context, "n_vocab": model.vocabulary, "n_params": model.parameters},
     }
-
-
-def model_id(model: ModelInfo) -> str:
-    """The name in one word: clients take it on command lines."""
-    return "-".join(model.name.split())
-
-
-def is_called(model: ModelInfo, wanted: str) -> bool:
-    """Whether a request that names `wanted` means `model`.
-
-    By its id, its name, or as it was loaded (`starter`, the name on the hub), with or without an owner before
-    it: clients put a provider there.
-    """
-    name = wanted.strip().lower()
-    own = {each.lower().rpartition("/")[2] for each in (model_id(model), model.name, model.reference)}
-    return name in ("", "draftlight", "default") or name.rpartition("/")[2] in own - {""}
-
-
-def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
-    """Another model than the loaded one was asked for."""
-    has = f"“{model_id(model)}” is loaded" if model else "none is loaded"
-    return ApiError(
-        404, f"There is no model “{wanted[:200]}” here; {has}.", param="model", code="model_not_found"
-    )
-
-
-def answering_model(answers: Answers, asked: NamesModel, strict: bool) -> str:
-    """The name to answer under. If the request `asked` names another model, that is one of its changes.
-
-    Clients have names of their own vendor's models fixed in them (`claude-…`, `gpt-…`). Raises `ApiError`
-    404 for another model if the server is `strict`, or none is loaded.
-    """
-    model = answers.gate.model
-    if model is None or (strict and not is_called(model, asked.model)):
-        raise not_here(asked.model, model)
-    if not is_called(model, asked.model):
-        reason = "one model is loaded, and it answers whatever name is sent"
-        asked.changes.insert(0, change("model", asked.model, model_id(model), reason))
-    return model_id(model)

@@ -1,16 +1,24 @@
-"""Sampling: the request fields that every API calls the same."""
+"""Requests for an answer: the sampling fields that every API has, and the command made of a request.
+
+Each API has its own fields for the conversation, the tools and the form of the answer; `AnswerRequest` reads
+them by methods and makes the command in one place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 from msgspec import field
+from msgspec.structs import replace
 
-from core.events import Grammar
-from core.serve.fields import OwnFields, seed_of, settings_with
-from core.serve.http import field_error
+from core.events import Change, Generate, Grammar, Message, ModelInfo
+from core.events.text import well_formed_record
+from core.serve.fields import OwnFields, refused, seed_of, settings_with
+from core.serve.http import FieldNames, field_error
 from core.serve.schemas import SchemaCheck, relaxed
+from core.serve.tools import ToolChoice
 from core.settings import Settings
 from core.settings.declaration import find
 
@@ -94,6 +102,87 @@ class Sampling(OwnFields, kw_only=True):
             yield "top_k", "sampling.top_k", 0 if self.top_k == -1 else self.top_k
         # Draftlight's own come last: they are the most exact.
         yield from self.own_settings()
+
+
+class AnswerRequest(Sampling, kw_only=True):
+    """A request for an answer, of any API. `prompt_field` and `schema_field` name its fields in errors."""
+
+    model: str = ""
+    stream: bool = False
+
+    prompt_field: ClassVar[str] = "messages"
+    schema_field: ClassVar[str] = "parameters"  # of a tool
+    raw: ClassVar[bool] = False
+
+    def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
+        """The command. Raises `ApiError` 400."""
+        self.check()
+        self.changes.extend(self.unsupported(model))
+        tools, given = self.tool_use, self.answer_grammar()
+        if tools.must and given is not None:
+            raise refused(given[0], "an answer that must be a call has the call's form")
+        grammar = self.enforceable(given[1] if given else tools.grammar(model), self.names.grammar)
+        if grammar is not None and not self.draftlight.forced:
+            grammar = replace(grammar, drafts=False)
+        return well_formed_record(
+            Generate(
+                request,
+                self.conversation(),
+                self.settings_of(base, model.context_tokens),
+                raw=self.raw,
+                tools=tools.told,
+                stops=(*self.given_stops(), *tools.stops(model)),
+                prediction=self.predicted,
+                grammar=grammar,
+                logit_bias=self.bias_of(),
+                top_logprobs=self.logprobs_count(),
+            )
+        )
+
+    @property
+    def names(self) -> FieldNames:
+        """The API's names of the fields that the worker may refuse."""
+        given = self.answer_grammar()
+        return FieldNames(self.prompt_field, given[0] if given else self.tool_use.field_of(self.schema_field))
+
+    @cached_property
+    def tool_use(self) -> ToolChoice:
+        """The tools and what is to be done with them. Raises `ApiError` 400."""
+        return self.choose_tools()
+
+    # ---- what each API has its own fields for; all raise `ApiError` 400
+
+    def check(self) -> None:
+        """Refuse what would change the answer and is not supported."""
+
+    def unsupported(self, model: ModelInfo) -> Iterable[Change]:
+        """Fields that `model` does not support and that do not fail the request."""
+        return ()
+
+    def conversation(self) -> tuple[Message, ...]:
+        """The messages. Each API has them."""
+        raise NotImplementedError
+
+    def choose_tools(self) -> ToolChoice:
+        """See `tool_use`."""
+        return ToolChoice()
+
+    def answer_grammar(self) -> tuple[str, Grammar] | None:
+        """The form of the answer, and the field that requires it."""
+        return None
+
+    def given_stops(self) -> tuple[str, ...]:
+        """Stop sequences."""
+        return ()
+
+    def logprobs_count(self) -> int | None:
+        """Alternatives per token whose probabilities are returned; None: no probabilities at all."""
+        return None
+
+    @property
+    def predicted(self) -> str:
+        """Text that the answer will probably have; empty if unknown."""
+        return ""
 
 
 def limit(name: str, tokens: int | None) -> tuple[str, int] | None:

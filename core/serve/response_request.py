@@ -7,24 +7,18 @@ are those of chat completions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
-from starlette.types import Receive, Scope, Send
 
-from core.events import Change, Generate, Grammar, Message, ModelInfo, Role, Tool, ToolCall
-from core.events.text import well_formed_record
-from core.serve.answering import Serving, answer_with, loaded_model, new_id
+from core.events import Change, Grammar, Message, ModelInfo, Role, Tool, ToolCall
 from core.serve.fields import change, convert_fields, effort_changes, refused, thinks_at
-from core.serve.http import FieldNames, field_error, read_fields
+from core.serve.http import field_error
 from core.serve.left_out import Kind, LeftOut, question_at
-from core.serve.models import answering_model
-from core.serve.queue import Answers
-from core.serve.request import Sampling, limit
+from core.serve.request import AnswerRequest, limit
 from core.serve.tools import ToolChoice, choose
-from core.settings import Settings
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -326,10 +320,11 @@ class StreamOptions(Struct):
     include_obfuscation: bool = False
 
 
-class ResponseRequest(Sampling, kw_only=True):
-    """All of it."""
+class ResponseRequest(AnswerRequest, kw_only=True):
+    """A response's request."""
 
-    model: str = ""
+    prompt_field: ClassVar[str] = "input"
+
     input: str | list[Item]
     instructions: str | None = None
     tools: list[FunctionTool | CustomTool] = field(default_factory=list)
@@ -343,7 +338,6 @@ class ResponseRequest(Sampling, kw_only=True):
     store: bool = True
     top_logprobs: int | None = None
     background: bool = False
-    stream: bool = False
     stream_options: StreamOptions | None = None
 
     @property
@@ -356,36 +350,12 @@ class ResponseRequest(Sampling, kw_only=True):
         """Whether they stand beside the text."""
         return _LOGPROBS in self.include
 
-    @property
-    def names(self) -> FieldNames:
-        """What the worker may refuse is called so here."""
-        if self._grammar() is not None:
-            return FieldNames("input", "text.format")
-        return FieldNames("input", self.tool_use.field_of("parameters"))
+    def conversation(self) -> tuple[Message, ...]:
+        """`instructions` and `input`."""
+        return messages_of(self.instructions, self.input)
 
-    def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
-        """The command. Raises `ApiError` 400."""
-        self._check()
-        self.changes.extend(self._changes(model))
-        use, grammar = self.tool_use, self._grammar()
-        if use.must and grammar is not None:
-            raise refused("text.format", "an answer that must be a call has the call's form")
-        return well_formed_record(
-            Generate(
-                request,
-                messages_of(self.instructions, self.input),
-                self.settings_of(base, model.context_tokens),
-                tools=use.told,
-                stops=use.stops(model),
-                grammar=self.enforceable(grammar or use.grammar(model), self.names.grammar),
-                logit_bias=self.bias_of(),
-                top_logprobs=self._top(),
-            )
-        )
-
-    @property
-    def tool_use(self) -> ToolChoice:
-        """What the tools come to. Raises `ApiError` 400."""
+    def choose_tools(self) -> ToolChoice:
+        """By `tools`, `tool_choice` and `parallel_tool_calls`."""
         told = [tool.told for tool in self.tools]
         named = self.tool_choice if isinstance(self.tool_choice, NamedChoice) else None
         return choose(
@@ -406,11 +376,13 @@ class ResponseRequest(Sampling, kw_only=True):
             yield "reasoning.effort", "chat.thinking", thinks_at(self.reasoning.effort)
         yield from super()._values(context_tokens)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Refuse answers in the background."""
         if self.background:
             raise refused("background", "nothing is kept to be asked for later; it takes false")
 
-    def _changes(self, model: ModelInfo) -> Iterable[Change]:
+    def unsupported(self, model: ModelInfo) -> Iterable[Change]:
+        """Effort, verbosity, grammars of custom tools, and other values of `include`."""
         yield from effort_changes("reasoning.effort", self.reasoning.effort, model)
         if self.text.verbosity not in (None, "medium"):
             reason = "the loaded model has no levels of verbosity"
@@ -422,7 +394,8 @@ class ResponseRequest(Sampling, kw_only=True):
         for name in sorted(set(self.include) - {_ENCRYPTED, _LOGPROBS}):
             yield change("include", name, "", "answers do not have this")
 
-    def _top(self) -> int | None:
+    def logprobs_count(self) -> int | None:
+        """By `include` and `top_logprobs`."""
         if not self.wants_logprobs:
             if self.top_logprobs:
                 raise field_error("top_logprobs", f"“top_logprobs” needs “include”: [“{_LOGPROBS}”].")
@@ -432,12 +405,13 @@ class ResponseRequest(Sampling, kw_only=True):
             raise field_error("top_logprobs", f"“top_logprobs” takes 0 to {_MOST_TOP}.")
         return top
 
-    def _grammar(self) -> Grammar | None:
+    def answer_grammar(self) -> tuple[str, Grammar] | None:
+        """By `text.format`."""
         match self.text.format:
             case JsonObject():
-                return Grammar("json_object")
+                return "text.format", Grammar("json_object")
             case JsonSchema(schema):
-                return Grammar("json_schema", msgspec.json.encode(schema).decode())
+                return "text.format", Grammar("json_schema", msgspec.json.encode(schema).decode())
             case _:
                 return None
 

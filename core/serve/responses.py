@@ -1,4 +1,4 @@
-"""`POST /v1/responses`: answers as OpenAI's responses, whole or as their events, and the memory of recent ones.
+"""`POST /v1/responses`: answers as OpenAI's responses, whole or as events, and the memory of recent ones.
 
 An item begins, grows and is done before the next one begins. Text after a call is a message of its own, and
 so is a thought (`reasoning_text`).
@@ -6,39 +6,38 @@ so is a thought (`reasoning_text`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, get_args
-
-import msgspec
-from msgspec import Struct, field
-from msgspec.structs import replace
-from starlette.types import Receive, Scope, Send
-
-from core.events import Change, Generate, Grammar, Message, ModelInfo, Role, Tool, ToolCall
-from core.events.text import well_formed_record
-from core.serve.answering import Serving, answer_with, loaded_model, new_id
-from core.serve.fields import change, convert_fields, effort_changes, refused, thinks_at
-from core.serve.http import FieldNames, field_error, read_fields
-from core.serve.left_out import Kind, LeftOut, question_at
-from core.serve.models import answering_model
-from core.serve.queue import Answers
-from core.serve.request import Sampling, limit
-
-from core.serve.tools import ToolChoice, choose
-from core.settings import Settings
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import msgspec
+from msgspec import Struct
+from starlette.types import Receive, Scope, Send
 
 from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
-from core.events import Finished, Generate, PrefillProgress, Stats, Token
-from core.serve.answering import Logprobs, commented, effective, origins, timings
-from core.serve.http import TOO_LONG, ApiError, FieldNames, event
+from core.events import (
+    Change,
+    Finished,
+    Generate,
+    PrefillProgress,
+    Stats,
+    Token,
+)
+from core.serve.answering import (
+    Logprobs,
+    Serving,
+    answer_request,
+    commented,
+    effective,
+    origins,
+    timings,
+)
+from core.serve.fields import change
+from core.serve.http import TOO_LONG, ApiError, FieldNames, event, field_error, read_fields
 from core.serve.left_out import completed
-from core.serve.queue import Happening
+from core.serve.queue import Answers, Happening
 from core.serve.response_request import ResponseRequest, response_request
 from core.serve.tools import CallRules, Written
 
@@ -166,7 +165,7 @@ _ALIVE_S = 30.0
 class ResponseWriter:
     """Writes one answer to `asked`, which became `generate`, by the model called `model`.
 
-    `rules` say how its calls are read. `keep` gets the output items before the end is sent.
+    `rules` say how its calls are read. `keep` gets the response's id and output items before the end is sent.
     """
 
     streamed_errors: ClassVar[frozenset[str]] = frozenset({TOO_LONG})
@@ -177,7 +176,7 @@ class ResponseWriter:
         generate: Generate,
         model: str,
         rules: CallRules,
-        keep: Callable[[Sequence[dict[str, Any]]], None] | None = None,
+        keep: Callable[[str, Sequence[dict[str, Any]]], None] | None = None,
     ) -> None:
         self._asked = asked
         self._keep = keep
@@ -290,7 +289,7 @@ class ResponseWriter:
     def _done(self, finished: Finished) -> dict[str, Any]:
         status = _status(finished)
         if self._keep is not None:
-            self._keep(self._output.items)
+            self._keep(self._head["id"], self._output.items)
         own = effective(
             finished,
             unlimited=self._asked.most_tokens is None,
@@ -429,14 +428,10 @@ class ResponsesEndpoint:
         fields = self._memory.resolved(given, changes)
         asked = response_request(fields)
         asked.changes.extend(changes)
-        model = await loaded_model(self._answers, receive)
-        name = answering_model(self._answers, asked, self._serving.strict)
-        request = new_id("resp", "_")
-        generate = self._serving.accepted(asked, asked.generate(request, self._serving.base(), model))
 
-        def keep(output: Sequence[dict[str, Any]]) -> None:
+        def keep(response: str, output: Sequence[dict[str, Any]]) -> None:
             if asked.store:
-                self._memory.keep(generate.request, fields["input"], output)
+                self._memory.keep(response, fields["input"], output)
 
-        writer = ResponseWriter(asked, generate, name, asked.tool_use.rules(model), keep)
-        await answer_with(self._answers, generate, writer, asked.stream, scope, receive, send, writer.alive)
+        writer = partial(ResponseWriter, asked, keep=keep)
+        await answer_request(self._answers, self._serving, asked, "resp_", writer, scope, receive, send)

@@ -243,7 +243,7 @@ def _note_refusal(scope: Scope, error: ApiError) -> None:
     """Record a request that was refused before the worker was asked, for whoever watches the server."""
     if scope["method"] == "POST" and "draftlight.begun" not in scope:
         record = ServedRequest(
-            id=new_id("refused"),
+            id=new_id("refused-"),
             path=scope["path"],
             client=client_name(scope),
             model="",

@@ -223,5 +223,5 @@ def test_a_prompt_that_is_too_long_ends_an_agent(agent: str, programs: Path, tmp
     """It may shorten its conversation and ask again, but not for ever."""
     with serving(tmp_path, agent, SHORT_CONTEXT_TOKENS) as server:
         said = end_of(server.start(agent, programs, tmp_path))
-        assert 0 < server.count("failed") < 20
+        assert 0 < server.count("failed") < 200
     assert re.search(r"too long|context|length|compact", said, re.IGNORECASE), said

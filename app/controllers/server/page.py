@@ -30,8 +30,8 @@ from core.events import (
     ReadingMap,
     Token,
 )
+from core.serve.answering import model_id
 from core.serve.apps import Connection
-from core.serve.models import model_id
 from core.serve.requests import ServedRequest
 
 _ROWS_EVERY_MS = 200

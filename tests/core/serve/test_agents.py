@@ -12,9 +12,8 @@ from core.answer_format import CallArguments, CallBegun, Delta
 from core.events import Change, Generate
 from core.serve import answering
 from core.serve.left_out import completed
-from core.serve.responses import Output
-from core.serve.responses import ResponseMemory
 from core.serve.response_request import response_request
+from core.serve.responses import Output, ResponseMemory
 from tests.core.serve.served import CHAT, Reply, Served, settings
 from tests.core.serve.test_unknown_fields import ASKED, COMPLETIONS, MESSAGES, RESPONSES, SCHEMA, changes
 

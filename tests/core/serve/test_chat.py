@@ -6,7 +6,8 @@ import re
 
 from msgspec.structs import replace
 
-from core.serve.models import is_called, model_id, shape
+from core.serve.answering import is_called, model_id
+from core.serve.models import shape
 from tests.core.serve.served import CHAT, Served
 
 

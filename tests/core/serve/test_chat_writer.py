@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from core.events import Effective, Finished, Stats, Token
+from core.events import Effective, Finished, Generate, Stats, Token
 from core.serve.chat import ChatWriter, chat_request
 from core.serve.tools import choose
 from core.settings import Settings
@@ -15,7 +15,9 @@ TEXT = "<think>\nOne and one.\n</think>\n\nTwo."
 
 
 def writer(**fields: Any) -> ChatWriter:
-    return ChatWriter(chat_request(question(**fields)), "chatcmpl-1", "toy", choose((), "auto").rules(None))
+    return ChatWriter(
+        chat_request(question(**fields)), Generate("chatcmpl-1", ()), "toy", choose((), "auto").rules(None)
+    )
 
 
 def tokens() -> list[Token]:
