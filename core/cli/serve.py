@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; returns the exit status. Raises `DraftlightError` kinds."""
     from core.serve.answering import Serving
-    from core.serve.security import Doors, allowed_host, allowed_origin
+    from core.serve.security import AccessPolicy, allowed_host, allowed_origin
     from core.system.key_file import key_of
 
     key = ""
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         key, made = key_of(options.key_file)
         if made:
             print(f"A new key is in {options.key_file}.", file=sys.stderr)
-    doors = Doors(
+    doors = AccessPolicy(
         options.host,
         tuple(map(allowed_host, options.allow_host)),
         tuple(map(allowed_origin, options.allow_origin)),

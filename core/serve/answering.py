@@ -1,6 +1,6 @@
 """Answering: an answer's events to one client, streaming or whole, in the shape of any API; its figures.
 
-What is refused before anything was sent gets its own status. While a request waits or its prompt is read,
+An error before anything was sent has its own status. While a request waits or its prompt is read,
 comments keep the connection alive and report progress.
 """
 
@@ -46,13 +46,13 @@ from core.serve.queue import (
     NO_MODEL_HINT,
     Answer,
     Answers,
+    AnswerUpdate,
     ClientGoneError,
-    Happening,
     Waiting,
     WorkerGate,
 )
 from core.serve.request import AnswerRequest, Sampling
-from core.serve.security import Doors
+from core.serve.security import AccessPolicy
 from core.serve.tools import CallRules
 from core.settings import Settings
 
@@ -62,14 +62,14 @@ _CLIENT_CHARACTERS = 60
 
 
 class Serving(Struct, frozen=True):
-    """What is served, and to whom.
+    """Configuration of the server: access, port, and the settings of requests.
 
-    `base`: the settings of a request that says nothing about them, asked for each. `metrics`: whether
-    figures are told at `/metrics`. `strict`: what the server would leave out of a request and name in
-    `draftlight.changes` is refused, other names than the loaded model's among it.
+    `base` returns the default settings of a request; it is called for each one. `metrics`: serve figures at
+    `/metrics`. `strict`: refuse requests of which something would be left out and named in
+    `draftlight.changes`, other model names included.
     """
 
-    doors: Doors = Doors()
+    doors: AccessPolicy = AccessPolicy()
     port: int = 8317
     metrics: bool = False
     base: Callable[[], Settings] = Settings
@@ -85,7 +85,7 @@ class Serving(Struct, frozen=True):
 class Writer(Protocol):
     """The shape of one API's answers. Bytes are whole events; empty ones are not sent."""
 
-    # Codes of errors that are told in a stream although nothing was sent before: its clients read them there.
+    # Codes of errors that are sent as a stream's events even before anything else: clients read them there.
     streamed_errors: ClassVar[frozenset[str]]
 
     @property
@@ -93,9 +93,9 @@ class Writer(Protocol):
         """What the request's fields are called."""
         ...
 
-    def alive(self, happening: Happening | None) -> bytes:
-        """Bytes that keep a stream alive. Gets every `PrefillProgress`; what it returns for a `Waiting` may
-        not be sent.
+    def alive(self, happening: AnswerUpdate | None) -> bytes:
+        """Bytes that keep a stream alive. Gets every `PrefillProgress`; the bytes for a `Waiting` may
+        be dropped.
         """
         ...
 
@@ -104,7 +104,7 @@ class Writer(Protocol):
         ...
 
     def written(self, tokens: Sequence[Token]) -> bytes:
-        """Of one or more tokens that came together."""
+        """Bytes of one or more tokens that arrived together."""
         ...
 
     def finished(self, finished: Finished) -> bytes:
@@ -121,7 +121,7 @@ class Writer(Protocol):
 
 
 def new_id(prefix: str) -> str:
-    """An id that nobody guesses: whoever knows one can cancel it."""
+    """An id that cannot be guessed, because an id is enough to cancel a request."""
     return f"{prefix}{secrets.token_hex(14)}"
 
 
@@ -165,7 +165,7 @@ async def loaded_model(answers: Answers, receive: Receive) -> ModelInfo:
     return gate.model
 
 
-def commented(happening: Happening | None) -> bytes:
+def commented(happening: AnswerUpdate | None) -> bytes:
     """A comment that says how far it is; nothing has happened yet at None."""
     match happening:
         case Waiting(position):
@@ -248,7 +248,7 @@ async def _stream(
     send: Send,
 ) -> None:
     line = EventLine(send, headers)
-    last: Happening | None = None
+    last: AnswerUpdate | None = None
     opened = False
     sent_s = time.monotonic()
     while True:
@@ -273,7 +273,7 @@ async def _stream(
             out = writer.alive(last)  # tokens came that say nothing yet
         if error is not None:
             out += writer.failed(error)
-        # A place in the queue is no promise yet: what is refused when its turn comes gets its status.
+        # A request may still be refused when its turn comes, and then needs a status.
         if out and (line.is_open or not _only_waits(happened)):
             await line.write(out)
             sent_s = time.monotonic()
@@ -282,7 +282,7 @@ async def _stream(
             return
 
 
-def _only_waits(happened: Sequence[Happening]) -> bool:
+def _only_waits(happened: Sequence[AnswerUpdate]) -> bool:
     return bool(happened) and all(isinstance(one, Waiting) for one in happened)
 
 
@@ -311,7 +311,7 @@ async def counted(gate: WorkerGate, generate: Generate, names: FieldNames, recei
 
 
 def usage(stats: Stats, thought_tokens: int = 0) -> dict[str, Any]:
-    """OpenAI's. Rejected tokens of a prediction are no completion tokens here: nobody pays for them."""
+    """OpenAI's usage object. Rejected tokens of a prediction are not counted as completion tokens."""
     return {
         "prompt_tokens": stats.prompt_tokens,
         "completion_tokens": stats.tokens,
@@ -392,13 +392,13 @@ def effective(finished: Finished, *, unlimited: bool, changes: Iterable[Change] 
 
 
 class Logprobs:
-    """Of one answer, in order."""
+    """Log probabilities of one answer's tokens, in order."""
 
     def __init__(self) -> None:
         self._waiting: list[Token] = []
 
     def of(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """Those of a chunk; None if nothing was asked or nothing is to tell yet."""
+        """Entries of a chunk; None without entries."""
         content: list[dict[str, Any]] = []
         for token in tokens:
             if token.logprob is None:
@@ -439,10 +439,10 @@ def is_called(model: ModelInfo, wanted: str) -> bool:
 
 
 def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
-    """Another model than the loaded one was asked for."""
+    """404: the request names another model than the loaded one."""
     has = f"“{model_id(model)}” is loaded" if model else "none is loaded"
     return ApiError(
-        404, f"There is no model “{wanted[:200]}” here; {has}.", param="model", code="model_not_found"
+        404, f"No model is called “{wanted[:200]}” here; {has}.", param="model", code="model_not_found"
     )
 
 

@@ -166,7 +166,7 @@ _KINDS: dict[str, Kind] = {"system": "system", "developer": "system", "user": "u
 
 
 class StreamOptions(Struct):
-    """`include_obfuscation` is about who listens on a line that nobody listens on."""
+    """`include_obfuscation` protects against eavesdroppers; a local connection has none."""
 
     include_usage: bool = False
     include_obfuscation: bool = False
@@ -182,7 +182,7 @@ class FunctionTool(Struct):
 
 
 class ChatTool(Struct):
-    """As it stands in `tools`."""
+    """An entry of `tools`."""
 
     type: Literal["function"]
     function: FunctionTool
@@ -202,7 +202,7 @@ class NamedChoice(Struct):
 
 
 class Schema(Struct):
-    """As it stands in `response_format`."""
+    """The schema in `response_format`."""
 
     name: str = ""
     schema: dict[str, Any] | None = None
@@ -246,12 +246,12 @@ class Sampled(AnswerRequest, kw_only=True):
 
     @property
     def most_tokens(self) -> tuple[str, int] | None:
-        """The field that says how long the answer may be, and what it says."""
+        """The field that limits the answer's length, and its value in tokens."""
         return limit("max_tokens", self.max_tokens)
 
     @property
     def predicted(self) -> str:
-        """What the answer will probably be; empty if nobody says."""
+        """The text of `prediction`; empty without one."""
         return text_of(self.prediction.content) if self.prediction else ""
 
     def given_stops(self) -> tuple[str, ...]:
@@ -259,7 +259,7 @@ class Sampled(AnswerRequest, kw_only=True):
         return stops_of("stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()))
 
     def check(self) -> None:
-        """Raises `ApiError` 400 for what is not done."""
+        """Raises `ApiError` 400 for more than one answer."""
         if self.n != 1:
             raise refused("n", "one answer a request; it takes 1")
 
@@ -350,7 +350,7 @@ class ChatRequest(Sampled, kw_only=True):
 
 
 def chat_request(fields: dict[str, Any]) -> ChatRequest:
-    """Of a decoded body. Raises `ApiError` 400."""
+    """The request from a decoded body. Raises `ApiError` 400."""
     left = LeftOut()
     fields = left.tools(fields, ("function",))
     if isinstance(messages := fields.get("messages"), list):
@@ -427,7 +427,7 @@ class ChatWriter:
         return self._chunk({"role": "assistant", "content": ""})
 
     def written(self, tokens: Sequence[Token]) -> bytes:
-        """Chunks of what is new; nothing where nothing is."""
+        """Chunks of the new tokens; empty without new text."""
         deltas = list(map(_delta, self._written.add(tokens)))
         logprobs = self._logprobs.of(tokens)
         told = self._asked.draftlight.tokens
@@ -435,7 +435,7 @@ class ChatWriter:
             deltas = [{}]
         out = b""
         for delta in deltas:
-            # What is about the tokens stands once, in the first chunk of what they gave.
+            # Data about the tokens is sent once, in their first chunk.
             more: dict[str, Any] = {"draftlight": {"tokens": origins(tokens)}} if told else {}
             out += self._chunk(delta, None, logprobs, more)
             told, logprobs = False, None

@@ -92,7 +92,7 @@ class CompletionWriter:
         return b""
 
     def written(self, tokens: Sequence[Token]) -> bytes:
-        """A chunk of what is new; nothing where nothing is."""
+        """A chunk of the new tokens; empty without new text."""
         text = "".join(token.text for token in tokens)
         told = self._asked.draftlight.tokens
         if not text and not told and self._asked.logprobs is None:
@@ -156,7 +156,7 @@ class CompletionWriter:
 
 
 class CompletionsEndpoint:
-    """Goes on with `prompt`."""
+    """Continues `prompt`."""
 
     def __init__(self, answers: Answers, serving: Serving) -> None:
         self._answers = answers

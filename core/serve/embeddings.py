@@ -117,7 +117,7 @@ class EmbeddingsEndpoint:
         if self._serving.strict and asked.changes:
             first = asked.changes[0]
             if first.setting == "model":
-                message = f"There is no model “{asked.model[:200]}” for embeddings; use “{MODEL}”."
+                message = f"No model is called “{asked.model[:200]}” for embeddings; use “{MODEL}”."
                 raise ApiError(404, message, param="model", code="model_not_found")
             raise refused(first.setting, first.reason)
         await loaded_model(self._answers, receive)

@@ -23,7 +23,7 @@ from core.serve.http import ApiError, field_error
 from core.settings import Settings, assign
 from core.settings.declaration import find
 
-# A model by its name; a path would tell whoever asks what lies on this machine.
+# A model's name; a path could reveal the files of this machine.
 _MODEL_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _MOST_SEED = 2**31
 _MOST_VALUE = 200
@@ -31,8 +31,8 @@ _NO_THOUGHT = ("none", "minimal")
 
 
 class OwnObject(Struct, forbid_unknown_fields=True):
-    """`"draftlight": {…}`. `tokens`: each chunk tells where its tokens came from. `forced`: what a grammar
-    forces is drafted; without it the same answer takes longer, for whoever measures.
+    """`"draftlight": {…}`. `tokens`: each chunk has the origins of its tokens. `forced`: tokens that a
+    grammar forces are drafted; false gives the same answer more slowly, for measurements.
     """
 
     tokens: bool = False
@@ -68,7 +68,7 @@ class OwnFields(Struct, kw_only=True, dict=True):
 
 
 def settings_with(base: Settings, values: Iterable[tuple[str, str, Any]]) -> Settings:
-    """`base` with what the fields say. Raises `ApiError` 400 that names the field and what it takes."""
+    """`base` with the fields' values. Raises `ApiError` 400 that names the field and the allowed values."""
     settings = base
     for name, key, value in values:
         try:
@@ -76,12 +76,12 @@ def settings_with(base: Settings, values: Iterable[tuple[str, str, Any]]) -> Set
         except SettingError as error:
             raise field_error(name, f"“{name}”: {error}") from None
     if settings.tables.learn and not base.tables.learn:
-        raise refused("settings.tables.learn", "whoever runs the server decides whether it learns")
+        raise refused("settings.tables.learn", "only the server's own settings enable learning")
     return settings
 
 
 def seed_of(seed: int | None) -> int:
-    """One that the sampler takes; without one, every answer is drawn anew."""
+    """A seed in the sampler's range; a random one without a `seed`."""
     return random.randrange(_MOST_SEED) if seed is None else seed % _MOST_SEED
 
 
@@ -106,12 +106,12 @@ def thinks_at(effort: str) -> bool:
 
 
 def refused(name: str, why: str) -> ApiError:
-    """A field is known, but what it asks for is not done here."""
+    """400: the field is known, but its value is not supported."""
     return field_error(name, f"“{name}” is not supported here: {why}.", "unsupported_parameter")
 
 
 def _check_open(key: str, value: Any) -> None:
-    """Raises `ApiError` for what is not a client's business: files of this machine."""
+    """Raises `ApiError` for settings that name files of this machine."""
     try:
         names = find(key).names
     except SettingError as error:
@@ -121,7 +121,7 @@ def _check_open(key: str, value: Any) -> None:
 
 
 def with_own_system_message(generate: Generate) -> Generate:
-    """A system message of the client's stands; only where there is none, that of the settings is told."""
+    """The settings' system prompt is used only if the client sends no system message."""
     if not any(message.role == "system" for message in generate.messages):
         return generate
     return replace(generate, settings=assign(generate.settings, "chat.system_prompt", ""))

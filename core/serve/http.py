@@ -28,7 +28,7 @@ _STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "model-chan
 _PATH = re.compile(r"(?<![\w:/.])(?:~|[A-Za-z]:)?/(?!v1\b)(?:[^\s/“”\"',:;]+/)+([^\s/“”\"',:;]*)")
 _PROMPT_TOKENS = re.compile(r"The prompt has ([\d,]+) tokens")
 TOO_LONG = "context_length_exceeded"
-OURS = "Draftlight hit an error of its own while it answered."
+OURS = "Draftlight failed with an internal error."
 
 
 class FieldNames(Struct, frozen=True):
@@ -130,7 +130,7 @@ def _too_long(failed: Failed, message: str, names: FieldNames) -> ApiError:
 
 
 def of_error(error: DraftlightError) -> ApiError:
-    """An error that was raised before the worker was asked."""
+    """The `ApiError` of an error raised before the worker was called."""
     status = _STATUSES.get(error.code, 400)
     return ApiError(
         status,
@@ -166,7 +166,7 @@ _TYPES = {
 
 
 def error_body(status: int, message: str) -> dict[str, Any]:
-    """Of an error with the HTTP `status`; in a stream it is an event of its own."""
+    """Anthropic's error object for the HTTP `status`; a separate event in a stream."""
     kind = _TYPES.get(status) or ("invalid_request_error" if status < 500 else "api_error")
     return {"type": "error", "error": {"type": kind, "message": message}}
 
@@ -192,7 +192,7 @@ async def send_whole(
 
 
 async def refuse(error: ApiError, send: Send, path: str = "") -> None:
-    """Say what is wrong and close the line: a body that nobody reads is not waited for."""
+    """Send the error and close the connection: the unread body is not waited for."""
     await send_json(send, error.encoded(path), error.status, {**error.headers, "connection": "close"})
 
 
@@ -312,7 +312,7 @@ async def _read_body(receive: Receive, most_bytes: int) -> bytes:
 
 
 def decode_fields(body: bytes) -> dict[str, Any]:
-    """A JSON object; what in it is no text is replaced. Raises `ApiError` 400."""
+    """A JSON object; invalid UTF-8 and surrogates in it are replaced. Raises `ApiError` 400."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except _BAD as error:

@@ -1,6 +1,6 @@
 """`POST /v1/messages` and `/v1/messages/count_tokens`: Anthropic's requests, blocks and events.
 
-One of their messages may be several of ours: the result of a call is a turn of its own. A document in plain
+One of their messages may be several of ours: the result of a call is a separate turn. A document in plain
 text is an attachment, so that it can be read sparsely. The chat template decides which thoughts of earlier
 answers the model reads. The rules for unsupported fields are those of chat completions; OpenAI's sampling
 fields are accepted. A stream begins as soon as the prompt is being read, because its first event has the
@@ -47,7 +47,7 @@ from core.serve.answering import (
 from core.serve.fields import change, convert_fields, effort_changes, refused
 from core.serve.http import ApiError, FieldNames, error_body, event, field_error, read_fields, send_json
 from core.serve.left_out import Kind, LeftOut, question_at
-from core.serve.queue import Answers, Happening
+from core.serve.queue import Answers, AnswerUpdate
 from core.serve.request import AnswerRequest, stops_of
 from core.serve.tools import CallRules, ToolChoice, Written, choose
 
@@ -60,7 +60,7 @@ class TextBlock(Struct, tag_field="type", tag="text"):
 
 
 class PlainText(Struct, tag_field="type", tag="text"):
-    """A document's text as it stands."""
+    """A document's plain text."""
 
     data: str
     media_type: Literal["text/plain"] = "text/plain"
@@ -79,7 +79,7 @@ class Citations(Struct):
 
 
 class DocumentBlock(Struct, tag_field="type", tag="document"):
-    """A document beside a message."""
+    """A document attached to a message."""
 
     source: PlainText | InBlocks
     title: str | None = None
@@ -104,7 +104,7 @@ class ResultBlock(Struct, tag_field="type", tag="tool_result"):
 
 
 class ThoughtBlock(Struct, tag_field="type", tag="thinking"):
-    """What was thought before an earlier answer."""
+    """The thought before an earlier answer."""
 
     thinking: str
     signature: str = ""
@@ -252,13 +252,13 @@ class Disabled(Struct, tag_field="type", tag="disabled"):
 
 
 class Adaptive(Struct, tag_field="type", tag="adaptive"):
-    """Think first where the model sees fit. Thoughts are told whole, or left out."""
+    """The model decides whether to think. Thoughts are shown whole or omitted."""
 
     display: Display | None = None
 
 
 class Enabled(Struct, tag_field="type", tag="enabled"):
-    """Think first, within so many tokens."""
+    """Think first, within a number of tokens."""
 
     budget_tokens: int
     display: Display | None = None
@@ -311,7 +311,7 @@ class Asked(AnswerRequest, kw_only=True):
 
     @property
     def shows_thoughts(self) -> bool:
-        """Whether what was thought stands in its blocks; else they are empty."""
+        """Whether thinking blocks have their text; otherwise they are empty."""
         return not isinstance(self.thinking, Adaptive | Enabled) or self.thinking.display != "omitted"
 
     def choose_tools(self) -> ToolChoice:
@@ -375,12 +375,12 @@ class MessageRequest(Asked, kw_only=True):
 
 
 def message_request(fields: dict[str, Any]) -> MessageRequest:
-    """Of a decoded body. Raises `ApiError` 400."""
+    """The request from a decoded body. Raises `ApiError` 400."""
     return _converted(fields, MessageRequest)
 
 
 def count_request(fields: dict[str, Any]) -> Asked:
-    """Of a decoded body. Raises `ApiError` 400."""
+    """The request from a decoded body. Raises `ApiError` 400."""
     return _converted(fields, Asked)
 
 
@@ -458,7 +458,7 @@ class MessageWriter:
         """What its fields are called."""
         return self._asked.names
 
-    def alive(self, happening: Happening | None) -> bytes:
+    def alive(self, happening: AnswerUpdate | None) -> bytes:
         """A comment that says how far it is; from when the prompt is read on, pings."""
         said = commented(happening)
         if isinstance(happening, PrefillProgress) and not self._begun:
@@ -480,7 +480,7 @@ class MessageWriter:
         return _named({"type": "message_start", "message": self._head | empty})
 
     def written(self, tokens: Sequence[Token]) -> bytes:
-        """Events of what is new; nothing where nothing is."""
+        """Events of the new tokens; empty without new text."""
         out = self._told(self._written.add(tokens))
         if self._asked.draftlight.tokens:
             # Clients of Anthropic's skip events that they do not know.
@@ -586,7 +586,7 @@ def _named(data: dict[str, Any]) -> bytes:
 
 
 def _begun(reading: PrefillProgress) -> Stats:
-    """What is known of the prompt at its first progress; the last event has the true figures."""
+    """The prompt's figures at its first progress; the last event has the final ones."""
     reused = reading.reused_tokens
     scored = reused if reading.phase == "scoring" else 0
     # The last token is read by the first step of the answer.
@@ -594,7 +594,7 @@ def _begun(reading: PrefillProgress) -> Stats:
 
 
 def _usage(stats: Stats) -> dict[str, int]:
-    """Anthropic counts what a cache held apart from what was read."""
+    """Anthropic's usage object, which counts cached and read tokens separately."""
     return {
         "input_tokens": stats.prompt_tokens - stats.reused_tokens,
         "cache_creation_input_tokens": 0,
@@ -660,7 +660,7 @@ class MessagesEndpoint:
 
 
 class CountEndpoint:
-    """Says how many tokens `messages` would be, all told; nothing is answered."""
+    """Counts the tokens of the whole prompt; no answer is generated."""
 
     def __init__(self, answers: Answers, serving: Serving) -> None:
         self._answers = answers

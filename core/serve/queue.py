@@ -1,8 +1,8 @@
 """The queue of requests and their answers: `AnswerQueue`, `WorkerGate`, `Answer`, `Answers`.
 
 There is one worker, so one answer at a time, in the order of arrival; the window's chat takes tickets from
-the same queue. `WorkerGate` sends commands to the worker and passes its events on. An `Answer` has no task
-of its own: queue and gate call it, and it wakes the task in `next()`. Everything happens on the loop.
+the same queue. `WorkerGate` sends commands to the worker and passes its events on. An `Answer` has no
+task: queue and gate call it, and it wakes the task in `next()`. Everything happens on the loop.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class QueueFullError(RequestError):
     """More would wait than may."""
 
     code = "queue-full"
-    # When there is room again, as `Pace` predicts it; 0 if nobody predicts it.
+    # Predicted time until a place is free (`Pace`); 0 if unknown.
     retry_after_s = 0
 
     def __init__(self, length: int) -> None:
@@ -58,7 +58,7 @@ class QueueFullError(RequestError):
 
 
 class Ticket:
-    """A place in the line. `who` is for showing. `moved` hears that `position` changed."""
+    """A place in the queue. `who` is for display. `moved` is called when `position` changes."""
 
     def __init__(self, queue: AnswerQueue, who: str, moved: Callable[[], None]) -> None:
         self.who = who
@@ -110,7 +110,7 @@ class Pace:
 
 
 class AnswerQueue:
-    """`length`: how many may wait, beside the one that is answered. `changed` hears of every move."""
+    """`length`: how many requests may wait, without the running one. `changed` is called on every move."""
 
     def __init__(self, length: int, changed: Callable[[], None] = lambda: None) -> None:
         self.length = length
@@ -150,7 +150,7 @@ class AnswerQueue:
         self._changed()
 
 
-# `starting`: a model will be there; `empty`: nobody loads one.
+# `starting`: a model is being loaded; `empty`: none is.
 GateState = Literal["starting", "ready", "empty"]
 Hear = Callable[[Event], None]
 _ENDS = (Finished, Failed, TokenCount, TextsEmbedded)
@@ -159,8 +159,8 @@ _DIED_HINT = "Ask again: another one is being started."
 
 
 class WorkerGate:
-    """`changed` listeners hear that the state or the model is another one. `wanted` hears that somebody
-    waits for a model: an owner that starts none by itself may do it then.
+    """Listeners are called when the state or the model changes. `wanted` is called when a request waits for a
+    model, so that the owner can start a worker on demand.
     """
 
     def __init__(self, send: Callable[[Command], None], wanted: Callable[[], None] = lambda: None) -> None:
@@ -173,21 +173,21 @@ class WorkerGate:
         self.model: ModelInfo | None = None
 
     def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call `changed` from now on; what is returned ends that."""
+        """Call `changed` on every change; returns a function that ends this."""
         self._listeners.append(changed)
         return lambda: self._listeners.remove(changed)
 
     def want(self) -> None:
-        """Somebody waits for a model."""
+        """A request waits for a model."""
         if self.state == "starting":
             self._wanted()
 
     def ask(self, generate: Generate, hear: Hear) -> None:
-        """Send it. `hear` gets its events, `Finished` or `Failed` last. Its id must be new."""
+        """Send the command. `hear` gets its events, `Finished` or `Failed` last. Its id must be new."""
         self._begin(generate.request, generate, hear)
 
     def count(self, text: str, hear: Hear) -> str:
-        """Count the tokens of `text`; the id. `hear` gets a `TokenCount` or `Failed`."""
+        """Count the tokens of `text`; returns the id. `hear` gets a `TokenCount` or `Failed`."""
         return self._count(CountTokens("", text), hear)
 
     def count_prompt(self, generate: Generate, hear: Hear) -> str:
@@ -212,7 +212,7 @@ class WorkerGate:
     # ---- for the owner of the worker
 
     def hear(self, heard: Heard) -> bool:
-        """Take what was heard of the worker. Returns whether it was for one of the requests here."""
+        """Handle an event of the worker. Returns whether it belongs to an open request."""
         match heard:
             case WorkerExited():
                 self.lose()
@@ -229,11 +229,11 @@ class WorkerGate:
         return False
 
     def follow(self, state: GateState, model: ModelInfo | None) -> None:
-        """For an owner that knows by itself how its worker stands, and gives `hear` the requests' events."""
+        """Set the state, where the owner passes only the requests' events to `hear`."""
         self._set(state, model)
 
     def lose(self) -> None:
-        """The worker is gone. One that had a model is started again, by whoever owns it."""
+        """The worker exited. Its owner starts another one if it had a model."""
         self._set("empty" if self.state == "empty" else "starting", None)
         self._end_all()
 
@@ -285,7 +285,7 @@ _STOPPING = "The server is being stopped."
 
 
 class ClientGoneError(Exception):
-    """Whoever asked went away; there is nobody to answer."""
+    """The client disconnected before its answer."""
 
 
 class Waiting(Struct, frozen=True):
@@ -294,7 +294,7 @@ class Waiting(Struct, frozen=True):
     position: int
 
 
-Happening = Waiting | Event
+AnswerUpdate = Waiting | Event
 
 
 class Answer:
@@ -315,7 +315,7 @@ class Answer:
         self._requests = requests
         self._pace = pace
         self._news = asyncio.Event()
-        self._happened: deque[Happening] = deque()
+        self._happened: deque[AnswerUpdate] = deque()
         self._sent = self._over = self._gone = False
         self._began_s = time.monotonic()
         self._stop_listening: Callable[[], None] = lambda: None
@@ -326,7 +326,7 @@ class Answer:
         """Begin to wait, or to be answered."""
         self._moved()
 
-    async def next(self, timeout_s: float) -> Sequence[Happening]:
+    async def next(self, timeout_s: float) -> Sequence[AnswerUpdate]:
         """All that happened since the last call; nothing if that is nothing for `timeout_s`.
 
         Raises `ClientGoneError` once the client went away.
@@ -345,14 +345,14 @@ class Answer:
         return happened
 
     def leave(self) -> None:
-        """The client went away, or somebody else cancels: end it. Safe to call at any time."""
+        """End the answer without a last event: the client disconnected. Safe to call at any time."""
         if not self._over:
             self._gone = True
             self.cancel()
         self._news.set()
 
     def cancel(self) -> None:
-        """End it; whoever asked is told, with what there is so far."""
+        """End the answer; the client gets the text so far."""
         if self._over:
             return
         if self._sent:
@@ -363,7 +363,7 @@ class Answer:
         self._happen(Failed(self.request, "generate", "request", "cancelled", _CANCELLED))
 
     def refuse(self, failed: Failed) -> None:
-        """End it, and tell whoever asked that."""
+        """End the answer with `failed`."""
         if self._over:
             return
         sent = self._sent
@@ -393,7 +393,7 @@ class Answer:
         self._try()
 
     def _try(self) -> None:
-        """It is its turn: ask, if somebody can be asked."""
+        """Send the command if a model is loaded: it is this request's turn."""
         if self._sent or self._over or self._gate.state == "starting":
             return
         if self._gate.state == "empty":
@@ -416,7 +416,7 @@ class Answer:
         self._requests.hear(self.request, event)
         self._happen(event)
 
-    def _happen(self, happening: Happening) -> None:
+    def _happen(self, happening: AnswerUpdate) -> None:
         if not self._gone:
             self._happened.append(happening)
             self._news.set()
@@ -437,7 +437,7 @@ class Answer:
 
 
 class Answers:
-    """All that is asked of one worker through the server."""
+    """All requests to one worker through the server."""
 
     def __init__(self, gate: WorkerGate, queue: AnswerQueue, requests: ServedRequests) -> None:
         self.gate = gate
@@ -447,7 +447,7 @@ class Answers:
         self._running: dict[str, Answer] = {}
 
     def begin(self, generate: Generate, *, path: str, client: str, streams: bool) -> Answer:
-        """Put it in the queue. Raises `QueueFullError`. Whoever begins calls `done()` at the end."""
+        """Queue a request. Raises `QueueFullError`. The caller calls `done()` at the end."""
         try:
             answer = Answer(generate, self.gate, self.queue, self.requests, self._pace, client)
         except QueueFullError as error:
@@ -463,12 +463,12 @@ class Answers:
         return answer
 
     def done(self, answer: Answer) -> None:
-        """Nobody listens to it any more; if it is not over, nobody wants it."""
+        """Remove an answer that has no reader any more, and end it if it still runs."""
         answer.leave()
         self._running.pop(answer.request, None)
 
     def cancel(self, request: str) -> bool:
-        """End `request`, and tell whoever asked. Returns whether there was one."""
+        """Cancel `request`; its client gets the text so far. Returns whether it exists."""
         answer = self._running.get(request)
         if answer is None:
             return False
@@ -476,7 +476,7 @@ class Answers:
         return True
 
     def end_all(self, why: Callable[[str], Failed] | None = None) -> None:
-        """Whoever waits or is answered is told `why`, given the request; None: the server ends."""
+        """End all requests with `why(request)`; None: the server is being stopped."""
         for answer in tuple(self._running.values()):
             ends = Failed(answer.request, "generate", "request", "server-ends", _STOPPING)
             answer.refuse(why(answer.request) if why is not None else ends)

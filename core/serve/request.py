@@ -45,7 +45,7 @@ class Sampling(OwnFields, kw_only=True):
         return check
 
     def enforceable(self, grammar: Grammar | None, name: str) -> Grammar | None:
-        """`grammar`, from the field `name`, without what it cannot enforce; see `schema_check`."""
+        """`grammar`, from the field `name`, without keywords that it cannot enforce; see `schema_check`."""
         if grammar is None:
             return None
         grammar, self.__dict__["schema_check"] = relaxed(grammar, name)
@@ -68,7 +68,7 @@ class Sampling(OwnFields, kw_only=True):
 
     @property
     def most_tokens(self) -> tuple[str, int] | None:
-        """The field that says how long the answer may be, and what it says."""
+        """The field that limits the answer's length, and its value in tokens."""
         return None
 
     def settings_of(self, base: Settings, context_tokens: int) -> Settings:
@@ -88,7 +88,7 @@ class Sampling(OwnFields, kw_only=True):
 
     def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
         limit = int(find("sampling.max_tokens").maximum or 0)
-        # Whoever gives no limit means the context's.
+        # Without a limit the context is the limit.
         name, most = self.most_tokens or ("max_tokens", min(context_tokens, limit))
         yield name, "sampling.max_tokens", min(most, limit)
         yield "seed", "sampling.seed", seed_of(self.seed)
@@ -130,7 +130,7 @@ class AnswerRequest(Sampling, kw_only=True):
                 self.conversation(),
                 self.settings_of(base, model.context_tokens),
                 raw=self.raw,
-                tools=tools.told,
+                tools=tools.declared,
                 stops=(*self.given_stops(), *tools.stops(model)),
                 prediction=self.predicted,
                 grammar=grammar,
@@ -147,7 +147,7 @@ class AnswerRequest(Sampling, kw_only=True):
 
     @cached_property
     def tool_use(self) -> ToolChoice:
-        """The tools and what is to be done with them. Raises `ApiError` 400."""
+        """The tools and which of them may or must be called. Raises `ApiError` 400."""
         return self.choose_tools()
 
     # ---- what each API has its own fields for; all raise `ApiError` 400

@@ -1,4 +1,4 @@
-"""ServedRequests: records of requests and of their outcomes, for whoever displays or stores them.
+"""ServedRequests: records of requests and of their outcomes, for display and storage.
 
 The newest records are kept in memory, with their tokens where that is configured; listeners may store them.
 A record is frozen: each change is a new one. Listeners are called on the loop, once for each event.
@@ -19,9 +19,9 @@ _OVER = ("finished", "failed", "cancelled")
 
 
 class ServedRequest(Struct, frozen=True):
-    """One request, as far as it is.
+    """State of one request.
 
-    `client` is the name in its user agent, `path` what it asked of, `came_s` the Unix time.
+    `client` is the name in its user agent, `path` the endpoint, `came_s` the Unix time.
     `position` counts those before it while it is `waiting`. `tokens_per_s`, `acceptance` (0 to 1 of the
     tested drafts) and `ttft_s` are 0 until they are known; `ttft_s` counts from the moment the worker took it
     up, `waited_s` is the time before that. `problem` says why it failed.
@@ -54,7 +54,7 @@ class ServedRequest(Struct, frozen=True):
 
     @property
     def acceptance(self) -> float:
-        """Of the drafted tokens that were tested."""
+        """Share of the tested drafted tokens that were accepted."""
         return self.accepted / self.tested if self.tested else 0.0
 
 
@@ -89,8 +89,8 @@ class _Kept:
 class ServedRequests:
     """The newest `kept` of those that are over, and all that are not.
 
-    `whole`: what was asked and each event of the answer is kept, too, as long as the record is and all of
-    them take no more than about `most_bytes`; beyond that the oldest that are over keep their record alone.
+    `whole`: the command and each event of the answer are kept as long as the record is, within about
+    `most_bytes` in all; above that the oldest finished requests keep only their record.
     """
 
     def __init__(self, kept: int = 100, *, whole: bool = False, most_bytes: int = 128_000_000) -> None:
@@ -101,7 +101,7 @@ class ServedRequests:
         self._listeners: list[RequestListener] = []
 
     def listen(self, listener: RequestListener) -> Callable[[], None]:
-        """Tell `listener` from now on; what is returned ends that."""
+        """Call `listener` on every change; returns a function that ends this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -116,12 +116,12 @@ class ServedRequests:
         return kept.record if kept else None
 
     def asked(self, request: str) -> Generate | None:
-        """What it asked; None if that is not kept."""
+        """The request's command; None if it is not kept."""
         kept = self._kept.get(request)
         return kept.generate if kept else None
 
     def events(self, request: str) -> tuple[Event, ...]:
-        """Its events so far; none if they are not kept."""
+        """The request's events; empty if they are not kept."""
         kept = self._kept.get(request)
         return tuple(kept.events) if kept else ()
 
@@ -144,7 +144,7 @@ class ServedRequests:
         self._tell(record)
 
     def refuse(self, record: ServedRequest) -> None:
-        """One that was over before it was asked: `record` says why."""
+        """Add a request that was refused before it reached the worker; `record` has the reason."""
         self._kept[record.id] = _Kept(record, None)
         self._drop_old()
         self._tell(record)
@@ -194,7 +194,7 @@ class ServedRequests:
 
 
 def _size_of(generate: Generate) -> int:
-    """About what it takes in memory."""
+    """Approximate size in memory, in bytes."""
     texts = [generate.prediction, *(tool.parameters for tool in generate.tools)]
     for message in generate.messages:
         texts += [message.content, *(attachment.text for attachment in message.attachments)]
@@ -204,7 +204,7 @@ def _size_of(generate: Generate) -> int:
 def _changes(record: ServedRequest, event: Event) -> dict[str, object]:
     match event:
         case PrefillProgress():
-            # Tokens are written while reading goes on only where a draft model reads after the first.
+            # With a draft model, reading continues after the first token.
             return {
                 "state": "reading",
                 "prompt_tokens": event.total_tokens,

@@ -217,7 +217,7 @@ def _text(content: str | Sequence[Part]) -> str:
     return "\n".join(part.refusal if isinstance(part, Refusal) else part.text for part in content)
 
 
-# The client, storage, billing, caching, and limits of what is not done here: these do not change the answer.
+# Client, storage, billing, caching, and limits of unsupported features: these do not change the answer.
 IGNORED = frozenset(
     {
         "cache_control",
@@ -255,7 +255,7 @@ class FunctionTool(Struct, tag_field="type", tag="function"):
 
     @property
     def told(self) -> Tool:
-        """What the model is told of it."""
+        """The declaration for the model."""
         return Tool(self.name, self.description or "", msgspec.json.encode(self.parameters or {}).decode())
 
 
@@ -269,7 +269,7 @@ class CustomTool(Struct, tag_field="type", tag="custom"):
 
     @property
     def told(self) -> Tool:
-        """What the model is told of it, the grammar of its input included."""
+        """The declaration for the model, with the grammar of its input."""
         grammar = self.format.get("definition") if isinstance(self.format, dict) else None
         texts = [self.description or "", f"Grammar of the input:\n{grammar}" if grammar else ""]
         return Tool(self.name, "\n\n".join(filter(None, texts)), CUSTOM_PARAMETERS)
@@ -315,7 +315,7 @@ class Reasoning(Struct):
 
 
 class StreamOptions(Struct):
-    """About who listens on a line that nobody listens on."""
+    """`include_obfuscation` protects against eavesdroppers; a local connection has none."""
 
     include_obfuscation: bool = False
 
@@ -342,12 +342,12 @@ class ResponseRequest(AnswerRequest, kw_only=True):
 
     @property
     def most_tokens(self) -> tuple[str, int] | None:
-        """The field that says how long the answer may be, and what it says."""
+        """The field that limits the answer's length, and its value in tokens."""
         return limit("max_output_tokens", self.max_output_tokens)
 
     @property
     def wants_logprobs(self) -> bool:
-        """Whether they stand beside the text."""
+        """Whether log probabilities are returned with the text."""
         return _LOGPROBS in self.include
 
     def conversation(self) -> tuple[Message, ...]:
@@ -379,7 +379,7 @@ class ResponseRequest(AnswerRequest, kw_only=True):
     def check(self) -> None:
         """Refuse answers in the background."""
         if self.background:
-            raise refused("background", "nothing is kept to be asked for later; it takes false")
+            raise refused("background", "answers are not stored for later; it takes false")
 
     def unsupported(self, model: ModelInfo) -> Iterable[Change]:
         """Effort, verbosity, grammars of custom tools, and other values of `include`."""
@@ -390,7 +390,7 @@ class ResponseRequest(AnswerRequest, kw_only=True):
         for number, tool in enumerate(self.tools):
             if isinstance(tool, CustomTool) and isinstance(tool.format, dict) and "definition" in tool.format:
                 reason = "nothing keeps the input of a custom tool to its grammar"
-                yield change(f"tools[{number}].format", tool.format, "told to the model", reason)
+                yield change(f"tools[{number}].format", tool.format, "in the tool's description", reason)
         for name in sorted(set(self.include) - {_ENCRYPTED, _LOGPROBS}):
             yield change("include", name, "", "answers do not have this")
 
@@ -417,7 +417,7 @@ class ResponseRequest(AnswerRequest, kw_only=True):
 
 
 def response_request(fields: dict[str, Any]) -> ResponseRequest:
-    """Of a decoded body. Raises `ApiError` 400."""
+    """The request from a decoded body. Raises `ApiError` 400."""
     left = LeftOut()
     given = with_types(fields.get("input"))
     if isinstance(given, list):

@@ -1,6 +1,6 @@
 """`POST /v1/responses`: answers as OpenAI's responses, whole or as events, and the memory of recent ones.
 
-An item begins, grows and is done before the next one begins. Text after a call is a message of its own, and
+An item begins, grows and is done before the next one begins. Text after a call is a separate message, and
 so is a thought (`reasoning_text`).
 """
 
@@ -37,7 +37,7 @@ from core.serve.answering import (
 from core.serve.fields import change
 from core.serve.http import TOO_LONG, ApiError, FieldNames, event, field_error, read_fields
 from core.serve.left_out import completed
-from core.serve.queue import Answers, Happening
+from core.serve.queue import Answers, AnswerUpdate
 from core.serve.response_request import ResponseRequest, response_request
 from core.serve.tools import CallRules, Written
 
@@ -45,7 +45,7 @@ Told = tuple[str, dict[str, Any]]
 
 
 class Output:
-    """`items` are all so far. Events come as (name without `response.`, fields)."""
+    """`items`: all items until now. Events are pairs (name without `response.`, fields)."""
 
     def __init__(self, custom_tools: Collection[str] = ()) -> None:
         self._custom_tools = custom_tools
@@ -55,9 +55,7 @@ class Output:
         self._open = False
 
     def add(self, pieces: Iterable[Delta], logprobs: list[dict[str, Any]]) -> Iterator[Told]:
-        """More of it. `logprobs` of the tokens that gave `pieces` stand with their first text; of tokens
-        that give nothing yet they wait for it.
-        """
+        """Add pieces. `logprobs` of their tokens are sent with the next text of the answer."""
         self._logprobs += logprobs
         piece: Delta | None = None
         for piece in pieces:
@@ -220,8 +218,8 @@ class ResponseWriter:
         """What its fields are called."""
         return self._asked.names
 
-    def alive(self, happening: Happening | None) -> bytes:
-        """A comment that says how far it is; the first events stand before it while the prompt is read.
+    def alive(self, happening: AnswerUpdate | None) -> bytes:
+        """A progress comment, after the first events once the prompt is being read.
 
         Codex counts events alone as signs of life, so one of them is sent again every half a minute.
         """
@@ -243,7 +241,7 @@ class ResponseWriter:
         )
 
     def written(self, tokens: Sequence[Token]) -> bytes:
-        """Events of what is new; nothing where nothing is."""
+        """Events of the new tokens; empty without new text."""
         out = self._told(self._added(tokens))
         if self._asked.draftlight.tokens:
             # Clients skip events that they do not know.
@@ -275,7 +273,7 @@ class ResponseWriter:
         return response
 
     def _added(self, tokens: Sequence[Token]) -> Iterable[Told]:
-        # One by one where they have logprobs, which stand with the text of their own.
+        # One by one with logprobs, which are sent with their token's text.
         for some in [[token] for token in tokens] if self._asked.wants_logprobs else [tokens]:
             found = self._logprobs.of(some)
             told = found["content"] if found else []

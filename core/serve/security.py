@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from core.errors import RequestError
 from core.serve.http import ApiError, refuse, too_large
 
-# What this machine is called by itself, and by containers on it (Docker, Podman). `.internal` is nobody's.
+# Names of this machine for itself and for its containers (Docker, Podman). `.internal` is reserved.
 _LOOPBACK = ("127.0.0.1", "::1", "localhost", "host.docker.internal", "host.containers.internal")
 _WILDCARDS = ("0.0.0.0", "::")
 _PREFLIGHT_S = "600"
@@ -32,11 +32,11 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:]+\]|[\w.-]+)(:\d{1,5})?",
 _MOST_HEAD_BYTES = 32 * 1024
 
 
-class Doors(Struct, frozen=True):
-    """Who may come in.
+class AccessPolicy(Struct, frozen=True):
+    """Access rules of the server.
 
-    `host` is the address that is listened at; `hosts` are names besides it that clients may call this
-    machine. `origins` are whole (`http://localhost:3000`). An empty `key`: none is asked for.
+    `host` is the address to listen on; `hosts` are further names of this machine that clients may use.
+    `origins` are complete (`http://localhost:3000`). Without a `key` none is required.
     """
 
     host: str = "127.0.0.1"
@@ -50,7 +50,7 @@ class Doors(Struct, frozen=True):
         name = name.lower().removesuffix(".")
         if name in _LOOPBACK or name == self.host.lower() or name in (one.lower() for one in self.hosts):
             return True
-        # Whoever listens everywhere has addresses that are not known here. No page's name is one.
+        # A wildcard address has many addresses. A web page's name is never an address.
         return self.host in _WILDCARDS and _is_address(name)
 
 
@@ -104,7 +104,7 @@ def allowed_origin(given: str) -> str:
 class Guard:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp, doors: Doors) -> None:
+    def __init__(self, app: ASGIApp, doors: AccessPolicy) -> None:
         self._app = app
         self._doors = doors
         self._origins = {origin.lower() for origin in doors.origins}
@@ -195,7 +195,7 @@ class Guard:
             raise too_large(self._doors.most_bytes)
 
     async def _preflight(self, origin: str, asked: Headers, send: Send) -> None:
-        """Whoever is listed may send what headers it likes: none of them lets anybody in but the key's."""
+        """A listed origin may send any header: only the key grants access."""
         headers = MutableHeaders({"content-length": "0"})
         _allow(headers, origin)
         headers["access-control-allow-methods"] = "GET, HEAD, POST"

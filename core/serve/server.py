@@ -55,7 +55,7 @@ class AddressError(RequestError):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches it."""
+    """Whether only this machine can reach `host`."""
     if host in _LOOPBACKS:
         return True
     try:
@@ -68,7 +68,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
     """Sockets for `host`, which is an address or a name of this machine; port 0 is any that is free.
 
     For this machine alone there is one more at ::1, where it has that: some clients try it first, and
-    nobody else must answer them. Raises `AddressError`.
+    another program must not answer them. Raises `AddressError`.
     """
     first = _bound(LOOPBACK if host == "localhost" else host, port)
     if host not in (LOOPBACK, "localhost"):
@@ -148,7 +148,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """The client does not read what it is sent."""
+        """The client does not read its data."""
         super().pause_writing()
         self._stuck_timer = self.loop.call_later(STUCK_S, self.transport.abort)
 
@@ -186,7 +186,7 @@ Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def application(answers: Answers, serving: Serving, metrics: Metrics | None = None) -> ASGIApp:
-    """All of it, as an ASGI application; figures are told if they are counted."""
+    """The ASGI application; `/metrics` is served if `metrics` are given."""
     routes = [
         _route("/", "GET", About()),
         _route("/health", "GET", Health(answers)),
@@ -240,7 +240,7 @@ class _Endpoint:
 
 
 def _note_refusal(scope: Scope, error: ApiError) -> None:
-    """Record a request that was refused before the worker was asked, for whoever watches the server."""
+    """Record a request that was refused before it reached the worker, for the server's window."""
     if scope["method"] == "POST" and "draftlight.begun" not in scope:
         record = ServedRequest(
             id=new_id("refused-"),
@@ -282,7 +282,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 class CancelEndpoint:
-    """Who knows an id may cancel it. The one who asked gets what there is so far."""
+    """An id is enough to cancel a request. Its client gets the text so far."""
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers

@@ -32,18 +32,18 @@ from core.events import Change, Grammar, ModelInfo, Token, Tool
 from core.serve.http import field_error
 from core.serve.schemas import SchemaCheck
 
-# The syntax of calls that are JSON between marks: Hermes', Qwen's, and that of tools told in words.
+# The syntax of calls that are JSON between marks: Hermes', Qwen's, and that of tools in the system prompt.
 _AS_JSON = "hermes"
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 class ToolChoice(Struct, frozen=True):
-    """`must`: a call has to be made, of the function `name`, or of any. `several`: more than one may be.
+    """`must`: a call is required, of the function `name`, or of any. `several`: more than one is allowed.
 
-    `told` are all that the model is told of; `strict` those of them whose schemas are to be kept.
+    `declared` are the tools that the model may call; `strict` those whose schemas are enforced.
     """
 
-    told: tuple[Tool, ...] = ()
+    declared: tuple[Tool, ...] = ()
     must: bool = False
     name: str = ""
     several: bool = True
@@ -68,12 +68,12 @@ class ToolChoice(Struct, frozen=True):
     def field_of(self, schema: str) -> str:
         """The field that the grammar was made of; `schema` is its name within a tool."""
         if len(self._callable) == 1:
-            return f"tools[{self.told.index(self._callable[0])}].{schema}"
+            return f"tools[{self.declared.index(self._callable[0])}].{schema}"
         return "tools"
 
     def stops(self, model: ModelInfo | None) -> tuple[str, ...]:
         """Where one call is all there may be, its end is the answer's."""
-        if self.several or self.must or not self.told or model is None:
+        if self.several or self.must or not self.declared or model is None:
             return ()
         _, end = call_marks(model.format)
         return (end,) if end else ()
@@ -82,10 +82,10 @@ class ToolChoice(Struct, frozen=True):
         """How the answer's calls are read."""
         if self.must:
             return CallRules(forced=True)
-        if not self.told or model is None:
+        if not self.declared or model is None:
             return CallRules()
         loose = bool(self.strict) and not self._keeps_calls(model)
-        return CallRules(self.told, most=None if self.several else 1, loose=loose)
+        return CallRules(self.declared, most=None if self.several else 1, loose=loose)
 
     def _keeps_calls(self, model: ModelInfo) -> bool:
         """Whether calls that need not be made are written by their schemas."""
@@ -107,7 +107,7 @@ class ToolChoice(Struct, frozen=True):
 
     @property
     def _callable(self) -> tuple[Tool, ...]:
-        return tuple(tool for tool in self.told if not self.name or tool.name == self.name)
+        return tuple(tool for tool in self.declared if not self.name or tool.name == self.name)
 
 
 def choose(
@@ -126,7 +126,8 @@ def choose(
     names = [tool.name for tool in tools]
     if odd := next((one for one in names if not _NAME.fullmatch(one)), None):
         raise field_error(
-            "tools", f"“{odd[:80]}” is no name of a function: letters, digits, “_”, “-” and “.”, 64 at most."
+            "tools",
+            f"“{odd[:80]}” is not a valid function name. Use at most 64 letters, digits, “_”, “-” and “.”.",
         )
     if doubled := next((one for one in names if names.count(one) > 1), None):
         raise field_error("tools", f"“tools” has “{doubled}” twice.")
@@ -141,7 +142,7 @@ def choose(
 
 
 def _moved(schema: Any, root: str) -> Any:
-    """`schema` with its references as they are when it stands at `root`."""
+    """`schema` with its references rewritten for its place at `root`."""
     if isinstance(schema, list):
         return [_moved(one, root) for one in schema]
     if not isinstance(schema, dict):
@@ -169,7 +170,7 @@ class ForcedCall:
         self._began = False
 
     def add(self, text: str) -> list[Delta]:
-        """Add text; returns what is now certain."""
+        """Add text; returns the deltas that are certain."""
         found: list[Delta] = []
         self._held += text
         if not self.calls:
@@ -217,7 +218,7 @@ _LOOSE = Change(
 
 
 class Written:
-    """One answer; its first token says in which format it is written. `calls` counts the calls so far.
+    """Parser of one answer, in the format that its first token has. `calls` counts its calls.
 
     `streams`: the arguments of calls are given while they are written.
     """
@@ -226,7 +227,7 @@ class Written:
         self._rules = rules
         self._streams = streams
         self._check = check
-        self._text: list[str] = []  # what is checked, with the calls
+        self._text: list[str] = []  # the text to be checked, with the calls
         self._called: list[list[str]] = []  # the name and the arguments of each
         self._parser: AnswerParser | ForcedCall | None = None
         self.thought_tokens = 0
@@ -259,7 +260,7 @@ class Written:
         return self._kept(found)
 
     def end(self) -> Iterator[Delta]:
-        """There are no more tokens; returns what was held back."""
+        """End the answer; returns the text that was held back."""
         return self._kept(self._parser.end() if self._parser else [])
 
     def _begin(self, format: AnswerFormat) -> AnswerParser | ForcedCall:

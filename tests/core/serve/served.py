@@ -20,7 +20,7 @@ from core.serve.answering import Serving
 from core.serve.own_worker import OwnWorker
 from core.serve.queue import AnswerQueue, Answers
 from core.serve.requests import ServedRequest, ServedRequests
-from core.serve.security import Doors
+from core.serve.security import AccessPolicy
 from core.serve.server import LocalServer
 from core.settings import Settings, assign_all
 
@@ -135,7 +135,7 @@ def settings(**values: Any) -> Settings:
 
 @contextmanager
 def serving(
-    model: Path, *, waiting: int = 16, doors: Doors | None = None, ready: bool = True, **options: Any
+    model: Path, *, waiting: int = 16, doors: AccessPolicy | None = None, ready: bool = True, **options: Any
 ) -> Iterator[Served]:
     """Serve `model` at a port that was free. Everything is gone at the end, tasks included."""
     loop = asyncio.new_event_loop()
@@ -146,7 +146,7 @@ def serving(
         worker = OwnWorker(str(model), lambda told: None)
         answers = Answers(worker.gate, AnswerQueue(waiting), ServedRequests(500, whole=True))
         base = settings()
-        chosen = Serving(doors or Doors(), 0, base=lambda: base)
+        chosen = Serving(doors or AccessPolicy(), 0, base=lambda: base)
         server = LocalServer(answers, replace(chosen, **options))
         await server.start()
         worker.start()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import jsonschema
 import pytest
 
+from core import serve
 from tests.core.serve.served import CHAT, Served, question, serving
 from tests.core.toy import write_toy_model
 
@@ -187,3 +192,29 @@ def test_a_prediction_changes_nothing_but_the_speed(served: Served) -> None:
     other = served.chat("predicted", prediction=wrong, **fields).json
     assert other["choices"][0]["message"]["content"] == text
     assert other["usage"]["completion_tokens"] == 60
+
+
+def test_a_request_with_tools_enters_twelve_modules_of_the_server(served: Served) -> None:
+    """docs/architecture.md, “Life of a request”, lists them."""
+    entered: set[str] = set()
+
+    def enter(frame: FrameType, event: str, argument: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if path.parent == Path(serve.__file__).parent:
+            entered.add(path.stem)
+
+    async def watch(profile: Any) -> None:
+        sys.setprofile(profile)
+
+    served.on_loop(lambda: watch(enter))
+    try:
+        reply = served.chat("call", **FIELDS, tool_choice="required", stream=True)
+    finally:
+        served.on_loop(lambda: watch(None))
+    assert reply.status == 200
+    named = re.findall(
+        r"`core/serve/(\w+)\.py`", (Path(__file__).parents[3] / "docs/architecture.md").read_text("utf-8")
+    )
+    assert {"server", "chat", "tools", "queue"} <= entered
+    assert entered <= {*named}
+    assert len(entered) <= 12

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.serve.security import Doors
+from core.serve.security import AccessPolicy
 from tests.core.serve.served import CHAT, Reply, Served, question, serving
 
 HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -178,7 +178,7 @@ def test_head_and_options_are_answered(served: Served) -> None:
 def test_compressed_bodies_are_read_within_the_limit(toy_folder: Path) -> None:
     body = json.dumps(question(max_tokens=1)).encode()
     bomb = b'{"messages": "' + b"x" * 1_000_000 + b'"}'
-    with serving(toy_folder, doors=Doors(most_bytes=100_000)) as served:
+    with serving(toy_folder, doors=AccessPolicy(most_bytes=100_000)) as served:
 
         def sent(packed: bytes, encoding: str) -> Reply:
             return served.ask("POST", CHAT, packed, {"content-encoding": encoding})
