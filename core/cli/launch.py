@@ -27,10 +27,6 @@ from core.system.terminal import ProgressLine
 if TYPE_CHECKING:
     from core.serve.own_worker import Told
 
-# The server has no key: it listens for this machine alone. Clients do not start without one.
-_KEY = "draftlight"
-_MOST_ANSWER_TOKENS = 32_000
-
 
 class ClientMissingError(RequestError):
     """The client is not installed, or cannot be started."""
@@ -93,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _launch(options: argparse.Namespace, program: str) -> int:
-    from core.serve.server import Serving
+    from core.serve.answering import Serving
 
     console = Console(ProgressLine(options.quiet))
     shown = True
@@ -127,55 +123,23 @@ async def _launch(options: argparse.Namespace, program: str) -> int:
 
 def start_of(client: str, address: str, model: ModelInfo, arguments: Sequence[str]) -> Start:
     """How `client` is started so that it uses `model` at `address`, which has no `/v1`."""
-    from core.serve.openai.models import model_id
+    from core.serve.answering import model_id
+    from core.serve.apps import Connection, claude_environment, codex_values, opencode_config
 
-    name = model_id(model)
+    # The server has no key: it listens for this machine alone.
+    to = Connection(address, "", model_id(model), model.context_tokens)
     match client:
         case "claude":
-            return Start(tuple(arguments), _claude(address, name))
+            return Start(tuple(arguments), claude_environment(to))
         case "codex":
-            return Start((*_codex(address, name, model.context_tokens), *arguments))
+            flags = [
+                part
+                for key, value in codex_values(to).items()
+                for part in ("-c", f"{key}={json.dumps(value)}")
+            ]
+            return Start((*flags, *arguments))
         case _:
-            return Start(tuple(arguments), _opencode(address, name, model.context_tokens))
-
-
-def _claude(address: str, name: str) -> dict[str, str]:
-    # https://code.claude.com/docs/en/settings
-    models = ("ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL",
-              "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL")  # fmt: skip
-    return {
-        "ANTHROPIC_BASE_URL": address,
-        "ANTHROPIC_AUTH_TOKEN": _KEY,
-        "ANTHROPIC_API_KEY": "",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
-        **dict.fromkeys(models, name),
-    }
-
-
-def _codex(address: str, name: str, context_tokens: int) -> list[str]:
-    # https://developers.openai.com/codex/config-reference
-    values = {
-        "model": name,
-        "model_provider": "draftlight",
-        "model_context_window": context_tokens,
-        "model_providers.draftlight.name": "Draftlight",
-        "model_providers.draftlight.base_url": f"{address}/v1",
-        "model_providers.draftlight.wire_api": "responses",
-    }
-    return [part for key, value in values.items() for part in ("-c", f"{key}={json.dumps(value)}")]
-
-
-def _opencode(address: str, name: str, context_tokens: int) -> dict[str, str]:
-    # https://opencode.ai/docs/config
-    answer_tokens = min(_MOST_ANSWER_TOKENS, context_tokens // 4)
-    models = {name: {"name": name, "limit": {"context": context_tokens, "output": answer_tokens}}}
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "name": "Draftlight",
-        "options": {"baseURL": f"{address}/v1", "apiKey": _KEY},
-        "models": models,
-    }
-    model = f"draftlight/{name}"
-    content = {"provider": {"draftlight": provider}, "model": model, "small_model": model}
-    return {"OPENCODE_CONFIG_CONTENT": json.dumps(content), "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+            content = json.dumps(opencode_config(to))
+            return Start(
+                tuple(arguments), {"OPENCODE_CONFIG_CONTENT": content, "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+            )

@@ -25,8 +25,9 @@ from core.system.children import absolute_reference
 from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
+    from core.serve.answering import Serving
     from core.serve.own_worker import OwnWorker, Told
-    from core.serve.server import LocalServer, Serving
+    from core.serve.server import LocalServer
     from core.settings.cluster import Cluster
 
 _MB = 1_000_000
@@ -73,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; returns the exit status. Raises `DraftlightError` kinds."""
-    from core.serve.http.security import Doors, allowed_host, allowed_origin
-    from core.serve.server import Serving
+    from core.serve.answering import Serving
+    from core.serve.security import AccessPolicy, allowed_host, allowed_origin
     from core.system.key_file import key_of
 
     key = ""
@@ -82,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         key, made = key_of(options.key_file)
         if made:
             print(f"A new key is in {options.key_file}.", file=sys.stderr)
-    doors = Doors(
+    doors = AccessPolicy(
         options.host,
         tuple(map(allowed_host, options.allow_host)),
         tuple(map(allowed_origin, options.allow_origin)),
@@ -137,10 +138,9 @@ async def running(
 
     `tell` gets what a person at the terminal should read. Raises `AddressError`.
     """
-    from core.serve.answers.answer import Answers
-    from core.serve.answers.queue import AnswerQueue
-    from core.serve.answers.requests import ServedRequests
     from core.serve.own_worker import OwnWorker
+    from core.serve.queue import AnswerQueue, Answers
+    from core.serve.requests import ServedRequests
     from core.serve.server import LocalServer
 
     worker = OwnWorker(absolute_reference(options.model), tell, cluster)

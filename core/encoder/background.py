@@ -14,7 +14,14 @@ import numpy as np
 
 from core.encoder.store import Array, Embedder, Embedding, text_key
 from core.errors import DraftlightError
-from core.events import DocumentEmbedded, FindSimilar, SimilarFound, SimilarPassage
+from core.events import (
+    DocumentEmbedded,
+    EmbedTexts,
+    FindSimilar,
+    SimilarFound,
+    SimilarPassage,
+    TextsEmbedded,
+)
 
 if TYPE_CHECKING:
     from core.encoder.vectors import TextVectors
@@ -86,6 +93,16 @@ class BackgroundEmbedding:
             return SimilarFound(command.request, problem=str(error))
         found.sort(key=lambda passage: -passage.similarity)
         return SimilarFound(command.request, tuple(found), tuple(missing))
+
+    def texts(self, command: EmbedTexts) -> TextsEmbedded:
+        """The vectors of whole texts, now. Raises `EncoderUnavailableError`."""
+        vectors, tokens, truncated = self._embedder.texts(command.texts)
+        return TextsEmbedded(
+            command.request,
+            vectors.astype("<f4").tobytes(),
+            tuple(tokens.tolist()),
+            tuple(np.flatnonzero(truncated).tolist()),
+        )
 
     def piece(self) -> bool:
         """One piece of work, if there is any; whether there was."""

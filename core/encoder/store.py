@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +205,12 @@ class Embedder:
         from core.encoder.vectors import query_vector
 
         return query_vector(self._open(), text)
+
+    def texts(self, texts: Sequence[str]) -> tuple[Array, Array, Array]:
+        """Vectors of whole texts, see `text_vectors`. Nothing is kept. Raises `EncoderUnavailableError`."""
+        from core.encoder.vectors import text_vectors
+
+        return text_vectors(self._open(), texts)
 
     def forget(self, digest: str) -> None:
         """Drop what was begun of the text that `text_key` names so."""

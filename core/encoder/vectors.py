@@ -8,14 +8,14 @@ that fall off linearly from a window's middle. A passage's vector is the mean of
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 from msgspec import Struct
 
-from core.encoder.encoder import UNKNOWN, WIDTH, WINDOW, Encoder
+from core.encoder.encoder import MOST_TOKENS, UNKNOWN, WIDTH, WINDOW, Encoder
 
 Array = np.ndarray[Any, Any]
 
@@ -26,6 +26,8 @@ _BATCH_GPU, _BATCH_CPU = 16, 4
 # Characters that are cut into word pieces at a time, so that a caller can cancel within milliseconds.
 _SEGMENT_CHARACTERS = 32_768
 _SCALE_PASSAGES = 4
+# Characters of a text that are cut into word pieces first; a long text seldom needs more to fill the model.
+_HEAD_CHARACTERS = 4096
 
 
 class TextVectors(Struct, frozen=True):
@@ -97,6 +99,41 @@ def query_vector(encoder: Encoder, text: str) -> Array:
         except StopIteration as end:
             vector = end.value.means[0].astype(np.float32)
             return np.asarray(vector / (np.linalg.norm(vector) or 1), np.float32)
+
+
+def text_vectors(encoder: Encoder, texts: Sequence[str]) -> tuple[Array, Array, Array]:
+    """Vectors of whole texts as the published model makes them.
+
+    float32 [texts, 384] of unit length: the mean of all hidden states, those of the first and the last token
+    included. int32 [texts], tokens read, these two included. bool [texts], whether the text has more tokens
+    than the model reads. Source: `1_Pooling` and `2_Normalize` of sentence-transformers/all-MiniLM-L6-v2.
+    """
+    rows = [_first_pieces(encoder, text) for text in texts]
+    ids = [row[: MOST_TOKENS - 2] for row in rows]
+    counts = np.array([len(row) + 2 for row in ids], np.int32)
+    vectors = np.zeros((len(texts), WIDTH), np.float32)
+    size = _BATCH_GPU if mx.default_device() == mx.gpu else _BATCH_CPU
+    by_length = np.argsort(counts, kind="stable")
+    for first in range(0, len(texts), size):
+        batch = by_length[first : first + size]
+        states = encoder.states([ids[at] for at in batch])
+        used = np.arange(states.shape[1]) < counts[batch][:, None]
+        vectors[batch] = np.array(mx.array(used.astype(np.float32))[:, None, :] @ states)[:, 0]
+    mx.clear_cache()  # Metal otherwise keeps the buffers of a batch
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return vectors, counts, np.array([len(row) > MOST_TOKENS - 2 for row in rows], bool)
+
+
+def _first_pieces(encoder: Encoder, text: str) -> Array:
+    """Ids of the first word pieces of a text, int32 [n]: all, or more than the model reads."""
+    characters = _HEAD_CHARACTERS
+    while True:
+        ids, ranges = encoder.pieces(text[:characters])
+        # A cut changes the pieces of the last word only, which has at most 100 characters or is unknown.
+        complete = ids[ranges[:, 1] < characters - 100] if characters < len(text) else ids
+        if characters >= len(text) or len(complete) > MOST_TOKENS - 2:
+            return np.asarray(complete, np.int32)
+        characters *= 8
 
 
 def similarity(vectors: TextVectors, query: Array) -> Array:

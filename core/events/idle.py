@@ -84,8 +84,10 @@ TitleEvent = TitleSuggested
 #     stop_embedding  → document_embedded(state="stopped"), if it was waiting or running
 #     erase_vectors
 #     find_similar    → similar_found
+#     embed_texts     → texts_embedded | failed
 #
 # Documents are embedded while nothing else is to be done, also while no model is loaded, one after the other.
+# Texts of `embed_texts` are embedded at once, during an answer between two of its events.
 
 
 EmbeddingState = Literal["running", "done", "stopped", "failed"]
@@ -125,6 +127,26 @@ class FindSimilar(Wire, frozen=True):
     digests: tuple[str, ...]
 
 
+class EmbedTexts(Wire, frozen=True):
+    """Compute the vectors of these texts. Callers send few at a time: a running answer waits for them."""
+
+    request: str
+    texts: tuple[str, ...]
+
+
+class TextsEmbedded(Wire, frozen=True):
+    """Answer to `embed_texts`. `vectors`: little-endian float32 [texts, 384] of unit length.
+
+    `tokens` are those that the encoder read of each text, its first and last token included; `truncated` are
+    the indexes of the texts of which it read a beginning only.
+    """
+
+    request: str
+    vectors: bytes
+    tokens: tuple[int, ...]
+    truncated: tuple[int, ...] = ()
+
+
 class SimilarPassage(Struct, frozen=True, forbid_unknown_fields=True):
     """Characters `first_char` to `last_char` (end-exclusive) of the stripped text `digest`.
 
@@ -162,5 +184,5 @@ class DocumentEmbedded(Wire, frozen=True):
     problem: str = ""
 
 
-EmbeddingCommand = EmbedDocument | StopEmbedding | EraseVectors | FindSimilar
-EmbeddingEvent = DocumentEmbedded | SimilarFound
+EmbeddingCommand = EmbedDocument | StopEmbedding | EraseVectors | FindSimilar | EmbedTexts
+EmbeddingEvent = DocumentEmbedded | SimilarFound | TextsEmbedded

@@ -1,6 +1,6 @@
-"""The local server: OpenAI's API over the worker's client, on the event loop that is there.
+"""The local server: the APIs of OpenAI and Anthropic over the worker's client, on the running event loop.
 
-`http/` is how requests come in and answers go out, and who is let in; `answers/` is one answer after the
-other: the queue, the gate to the worker, the record of each request; a folder for each API's shapes.
-Nothing here imports MLX, NumPy or Qt. Every method is called on the loop.
+`server` has the sockets and routes, `queue` the order of answers, `answering` sends one answer, and each API
+has a module with its requests and answers. Nothing here imports MLX, NumPy or Qt. Every method is called on
+the loop.
 """

@@ -1,7 +1,7 @@
-"""Answering: an answer's events to one client, streaming or in one piece, in the shape of any API.
+"""Answering: an answer's events to one client, streaming or whole, in the shape of any API; its figures.
 
-What is refused before anything was sent gets its own status. While others are answered or a prompt is
-read, comments keep the line alive and say how far it is.
+An error before anything was sent has its own status. While a request waits or its prompt is read,
+comments keep the connection alive and report progress.
 """
 
 from __future__ import annotations
@@ -9,37 +9,83 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
+from msgspec import Struct
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from core.errors import NoModelError
-from core.events import Failed, Finished, Generate, ModelInfo, PrefillProgress, Token
-from core.serve.answers.answer import (
+from core.events import (
+    Change,
+    Event,
+    Failed,
+    Finished,
+    Generate,
+    ModelInfo,
+    PrefillProgress,
+    Stats,
+    Token,
+    TokenCount,
+)
+from core.serve.fields import change, with_own_system_message
+from core.serve.http import (
+    ApiError,
+    EventLine,
+    FieldNames,
+    comment,
+    of_failure,
+    send_json,
+    watched,
+    without_paths,
+)
+from core.serve.queue import (
     MODEL_WAIT_S,
     NO_MODEL,
     NO_MODEL_HINT,
     Answer,
     Answers,
+    AnswerUpdate,
     ClientGoneError,
-    Happening,
     Waiting,
+    WorkerGate,
 )
-from core.serve.errors import ApiError, FieldNames, of_failure
-from core.serve.fields import with_own_system_message
-from core.serve.http.responses import EventLine, comment, send_json, watched
+from core.serve.request import AnswerRequest, Sampling
+from core.serve.security import AccessPolicy
+from core.serve.tools import CallRules
+from core.settings import Settings
 
 # Proxies give up after 30 to 60 s without a byte, and people sooner. A call may be written for a minute.
 _QUIET_S = 5.0
 _CLIENT_CHARACTERS = 60
 
 
+class Serving(Struct, frozen=True):
+    """Configuration of the server: access, port, and the settings of requests.
+
+    `base` returns the default settings of a request; it is called for each one. `metrics`: serve figures at
+    `/metrics`. `strict`: refuse requests of which something would be left out and named in
+    `draftlight.changes`, other model names included.
+    """
+
+    doors: AccessPolicy = AccessPolicy()
+    port: int = 8317
+    metrics: bool = False
+    base: Callable[[], Settings] = Settings
+    strict: bool = False
+
+    def accepted(self, asked: Sampling, generate: Generate) -> Generate:
+        """`generate`, the command of the request `asked`. Raises `ApiError` 400 if it is `strict`."""
+        if self.strict:
+            asked.check_strictly()
+        return generate
+
+
 class Writer(Protocol):
     """The shape of one API's answers. Bytes are whole events; empty ones are not sent."""
 
-    # Codes of errors that are told in a stream although nothing was sent before: its clients read them there.
+    # Codes of errors that are sent as a stream's events even before anything else: clients read them there.
     streamed_errors: ClassVar[frozenset[str]]
 
     @property
@@ -47,12 +93,18 @@ class Writer(Protocol):
         """What the request's fields are called."""
         ...
 
+    def alive(self, happening: AnswerUpdate | None) -> bytes:
+        """Bytes that keep a stream alive. Gets every `PrefillProgress`; the bytes for a `Waiting` may
+        be dropped.
+        """
+        ...
+
     def opening(self) -> bytes:
         """Before the first token."""
         ...
 
     def written(self, tokens: Sequence[Token]) -> bytes:
-        """Of one or more tokens that came together."""
+        """Bytes of one or more tokens that arrived together."""
         ...
 
     def finished(self, finished: Finished) -> bytes:
@@ -68,9 +120,9 @@ class Writer(Protocol):
         ...
 
 
-def new_id(kind: str, joint: str = "-") -> str:
-    """An id that nobody guesses: whoever knows one can cancel it."""
-    return f"{kind}{joint}{secrets.token_hex(14)}"
+def new_id(prefix: str) -> str:
+    """An id that cannot be guessed, because an id is enough to cancel a request."""
+    return f"{prefix}{secrets.token_hex(14)}"
 
 
 def client_name(scope: Scope) -> str:
@@ -113,7 +165,7 @@ async def loaded_model(answers: Answers, receive: Receive) -> ModelInfo:
     return gate.model
 
 
-def commented(happening: Happening | None) -> bytes:
+def commented(happening: AnswerUpdate | None) -> bytes:
     """A comment that says how far it is; nothing has happened yet at None."""
     match happening:
         case Waiting(position):
@@ -127,6 +179,27 @@ def commented(happening: Happening | None) -> bytes:
             return comment("writing")
 
 
+async def answer_request(
+    answers: Answers,
+    serving: Serving,
+    asked: AnswerRequest,
+    id_prefix: str,
+    writer_of: Callable[[Generate, str, CallRules], Writer],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+) -> None:
+    """Answer `asked`, whose body was read. `writer_of` gets its command, the model's name and the call rules.
+
+    Raises `ApiError`, `NoModelError` and `ClientGoneError` before anything was sent.
+    """
+    model = await loaded_model(answers, receive)
+    name = answering_model(answers, asked, serving.strict)
+    generate = serving.accepted(asked, asked.generate(new_id(id_prefix), serving.base(), model))
+    writer = writer_of(generate, name, asked.tool_use.rules(model))
+    await answer_with(answers, generate, writer, asked.stream, scope, receive, send)
+
+
 async def answer_with(
     answers: Answers,
     generate: Generate,
@@ -135,13 +208,8 @@ async def answer_with(
     scope: Scope,
     receive: Receive,
     send: Send,
-    alive: Callable[[Happening | None], bytes] = commented,
 ) -> None:
-    """Ask, and answer. The body was read. Raises `ApiError` before anything was sent, `ClientGoneError`.
-
-    `alive` makes what keeps a stream's line alive. It gets every `PrefillProgress` that stands last; what
-    it makes of a `Waiting` may not be sent.
-    """
+    """Ask, and answer. The body was read. Raises `ApiError` before anything was sent, `ClientGoneError`."""
     generate = with_own_system_message(generate)
     scope["draftlight.begun"] = True  # from here on its record says what becomes of it
     answer = answers.begin(generate, path=scope["path"], client=client_name(scope), streams=streams)
@@ -150,7 +218,7 @@ async def answer_with(
     try:
         async with watched(receive, answer.leave):
             if streams:
-                await _stream(answer, writer, headers, send, alive)
+                await _stream(answer, writer, headers, send)
             else:
                 await _whole(answer, writer, headers, send)
     finally:
@@ -178,10 +246,9 @@ async def _stream(
     writer: Writer,
     headers: Mapping[str, str],
     send: Send,
-    alive: Callable[[Happening | None], bytes],
 ) -> None:
     line = EventLine(send, headers)
-    last: Happening | None = None
+    last: AnswerUpdate | None = None
     opened = False
     sent_s = time.monotonic()
     while True:
@@ -194,7 +261,7 @@ async def _stream(
         finished = next((one for one in happened if isinstance(one, Finished)), None)
         moved = next((one for one in reversed(happened) if isinstance(one, Waiting | PrefillProgress)), None)
         last = tokens[-1] if tokens else moved or last
-        out = alive(last) if moved is not None or not happened else b""
+        out = writer.alive(last) if moved is not None or not happened else b""
         if tokens or finished is not None:
             if not opened:
                 opened = True
@@ -203,10 +270,10 @@ async def _stream(
         if finished is not None:
             out += writer.finished(finished)
         elif not out and time.monotonic() - sent_s >= _QUIET_S:
-            out = alive(last)  # tokens came that say nothing yet
+            out = writer.alive(last)  # tokens came that say nothing yet
         if error is not None:
             out += writer.failed(error)
-        # A place in the queue is no promise yet: what is refused when its turn comes gets its status.
+        # A request may still be refused when its turn comes, and then needs a status.
         if out and (line.is_open or not _only_waits(happened)):
             await line.write(out)
             sent_s = time.monotonic()
@@ -215,5 +282,180 @@ async def _stream(
             return
 
 
-def _only_waits(happened: Sequence[Happening]) -> bool:
+def _only_waits(happened: Sequence[AnswerUpdate]) -> bool:
     return bool(happened) and all(isinstance(one, Waiting) for one in happened)
+
+
+async def counted(gate: WorkerGate, generate: Generate, names: FieldNames, receive: Receive) -> int:
+    """Tokens of the prompt that `generate` would have; it waits for an answer that is being written.
+
+    `names` are those of the request's fields. The body was read. Raises `ApiError`, `ClientGoneError`.
+    """
+    loop = asyncio.get_running_loop()
+    told: asyncio.Future[Event | None] = loop.create_future()
+
+    def hear(event: Event | None) -> None:
+        if not told.done():
+            told.set_result(event)
+
+    gate.count_prompt(with_own_system_message(generate), hear)
+    async with watched(receive, lambda: hear(None)):
+        event = await told
+    match event:
+        case TokenCount(tokens=tokens):
+            return tokens
+        case Failed():
+            raise of_failure(event, names)
+        case _:
+            raise ClientGoneError
+
+
+def usage(stats: Stats, thought_tokens: int = 0) -> dict[str, Any]:
+    """OpenAI's usage object. Rejected tokens of a prediction are not counted as completion tokens."""
+    return {
+        "prompt_tokens": stats.prompt_tokens,
+        "completion_tokens": stats.tokens,
+        "total_tokens": stats.prompt_tokens + stats.tokens,
+        "prompt_tokens_details": {"cached_tokens": stats.reused_tokens, "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": thought_tokens,
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": stats.prediction_accepted,
+            "rejected_prediction_tokens": stats.prediction_rejected,
+        },
+    }
+
+
+def timings(stats: Stats) -> dict[str, Any]:
+    """llama.cpp's names; `draft_…` are there if anything was drafted."""
+    told: dict[str, Any] = {
+        "cache_n": stats.reused_tokens,
+        "prompt_n": stats.read_tokens,
+        "prompt_ms": round(stats.prefill_s * 1000, 3),
+        "prompt_per_second": round(stats.read_tokens / stats.prefill_s, 3) if stats.prefill_s else 0.0,
+        "predicted_n": stats.tokens,
+        "predicted_ms": round(stats.decode_s * 1000, 3),
+        "predicted_per_second": round(stats.tokens_per_s, 3),
+    }
+    if stats.drafted:
+        told |= {"draft_n": stats.drafted, "draft_n_accepted": stats.accepted}
+    return told
+
+
+def origins(tokens: Sequence[Token]) -> list[dict[str, Any]]:
+    """Where each token came from: see docs/server.md."""
+    return [
+        {
+            "id": token.id,
+            "text": token.text,
+            "origin": token.origin,
+            "step": token.step,
+            "position": token.position,
+            "draft_index": token.draft_index,
+            "draft_length": token.draft_length,
+            "time_s": round(token.time_s, 6),
+        }
+        for token in tokens
+    ]
+
+
+def effective(finished: Finished, *, unlimited: bool, changes: Iterable[Change] = ()) -> dict[str, Any]:
+    """The effective settings, and the reason for each difference from the request.
+
+    `unlimited`: the request has no limit, so the context's limit is not a change. `changes` are those of the
+    request's fields.
+    """
+    ran, stats = finished.effective, finished.stats
+    told = [
+        {
+            "setting": change.setting,
+            "asked": without_paths(change.asked),
+            "used": without_paths(change.used),
+            "reason": without_paths(change.reason),
+        }
+        for change in (*changes, *ran.changes)
+        if not (unlimited and change.setting == "sampling.max_tokens")
+    ]
+    return {
+        "drafter": ran.drafter,
+        "reading": ran.reading,
+        "reading_reason": ran.reading_reason,
+        "skipped_tokens": stats.skipped_tokens,
+        "mean_per_step": round(stats.mean_per_step, 3),
+        "steps": stats.steps,
+        "forced": stats.forced,
+        "ttft_ms": round(stats.ttft_s * 1000, 3),
+        "stopped_by": finished.stopped_by,
+        "cancelled": finished.reason == "cancelled",
+        "changes": told,
+    }
+
+
+class Logprobs:
+    """Log probabilities of one answer's tokens, in order."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Token] = []
+
+    def of(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
+        """Entries of a chunk; None without entries."""
+        content: list[dict[str, Any]] = []
+        for token in tokens:
+            if token.logprob is None:
+                continue
+            self._waiting.append(token)
+            if token.text:
+                content += [_entry(one) for one in self._waiting]
+                self._waiting.clear()
+        return {"content": content, "refusal": None} if content else None
+
+
+def _entry(token: Token) -> dict[str, Any]:
+    assert token.logprob is not None
+    return {
+        **_one(token.text, token.logprob),
+        "top_logprobs": [_one(likely.text, likely.logprob) for likely in token.likely],
+    }
+
+
+def _one(text: str, logprob: float) -> dict[str, Any]:
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode()) if text else None}
+
+
+def model_id(model: ModelInfo) -> str:
+    """The name in one word: clients take it on command lines."""
+    return "-".join(model.name.split())
+
+
+def is_called(model: ModelInfo, wanted: str) -> bool:
+    """Whether a request that names `wanted` means `model`.
+
+    By its id, its name, or as it was loaded (`starter`, the name on the hub), with or without an owner before
+    it: clients put a provider there.
+    """
+    name = wanted.strip().lower()
+    own = {each.lower().rpartition("/")[2] for each in (model_id(model), model.name, model.reference)}
+    return name in ("", "draftlight", "default") or name.rpartition("/")[2] in own - {""}
+
+
+def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
+    """404: the request names another model than the loaded one."""
+    has = f"“{model_id(model)}” is loaded" if model else "none is loaded"
+    return ApiError(
+        404, f"No model is called “{wanted[:200]}” here; {has}.", param="model", code="model_not_found"
+    )
+
+
+def answering_model(answers: Answers, asked: AnswerRequest, strict: bool) -> str:
+    """The name to answer under. If the request `asked` names another model, that is one of its changes.
+
+    Clients have names of their own vendor's models fixed in them (`claude-…`, `gpt-…`). Raises `ApiError`
+    404 for another model if the server is `strict`, or none is loaded.
+    """
+    model = answers.gate.model
+    if model is None or (strict and not is_called(model, asked.model)):
+        raise not_here(asked.model, model)
+    if not is_called(model, asked.model):
+        reason = "one model is loaded, and it answers whatever name is sent"
+        asked.changes.insert(0, change("model", asked.model, model_id(model), reason))
+    return model_id(model)

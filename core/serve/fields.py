@@ -1,27 +1,29 @@
-"""What every API's requests share: Draftlight's own fields, and settings by what a field says.
+"""Fields that the APIs share, and requests from decoded JSON.
 
-A known field with a value that is not supported is refused by name if it would change the answer. Everything
-else that the answer does not honour is a `Change`, which the client reads in `draftlight.changes`.
+A known field with a value that is not supported is refused by name if it would change the answer.
+Everything else that the answer does not honour, unknown fields among it, is a `Change`, which the client
+reads in `draftlight.changes`.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import fields as struct_fields
 from msgspec.structs import replace
 
 from core.errors import SettingError
 from core.events import Change, Generate, ModelInfo
-from core.serve.errors import ApiError, field_error
+from core.serve.http import ApiError, field_error
 from core.settings import Settings, assign
 from core.settings.declaration import find
 
-# A model by its name; a path would tell whoever asks what lies on this machine.
+# A model's name; a path could reveal the files of this machine.
 _MODEL_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _MOST_SEED = 2**31
 _MOST_VALUE = 200
@@ -29,8 +31,8 @@ _NO_THOUGHT = ("none", "minimal")
 
 
 class OwnObject(Struct, forbid_unknown_fields=True):
-    """`"draftlight": {…}`. `tokens`: each chunk tells where its tokens came from. `forced`: what a grammar
-    forces is drafted; without it the same answer takes longer, for whoever measures.
+    """`"draftlight": {…}`. `tokens`: each chunk has the origins of its tokens. `forced`: tokens that a
+    grammar forces are drafted; false gives the same answer more slowly, for measurements.
     """
 
     tokens: bool = False
@@ -66,7 +68,7 @@ class OwnFields(Struct, kw_only=True, dict=True):
 
 
 def settings_with(base: Settings, values: Iterable[tuple[str, str, Any]]) -> Settings:
-    """`base` with what the fields say. Raises `ApiError` 400 that names the field and what it takes."""
+    """`base` with the fields' values. Raises `ApiError` 400 that names the field and the allowed values."""
     settings = base
     for name, key, value in values:
         try:
@@ -74,12 +76,12 @@ def settings_with(base: Settings, values: Iterable[tuple[str, str, Any]]) -> Set
         except SettingError as error:
             raise field_error(name, f"“{name}”: {error}") from None
     if settings.tables.learn and not base.tables.learn:
-        raise refused("settings.tables.learn", "whoever runs the server decides whether it learns")
+        raise refused("settings.tables.learn", "only the server's own settings enable learning")
     return settings
 
 
 def seed_of(seed: int | None) -> int:
-    """One that the sampler takes; without one, every answer is drawn anew."""
+    """A seed in the sampler's range; a random one without a `seed`."""
     return random.randrange(_MOST_SEED) if seed is None else seed % _MOST_SEED
 
 
@@ -104,12 +106,12 @@ def thinks_at(effort: str) -> bool:
 
 
 def refused(name: str, why: str) -> ApiError:
-    """A field is known, but what it asks for is not done here."""
+    """400: the field is known, but its value is not supported."""
     return field_error(name, f"“{name}” is not supported here: {why}.", "unsupported_parameter")
 
 
 def _check_open(key: str, value: Any) -> None:
-    """Raises `ApiError` for what is not a client's business: files of this machine."""
+    """Raises `ApiError` for settings that name files of this machine."""
     try:
         names = find(key).names
     except SettingError as error:
@@ -119,7 +121,89 @@ def _check_open(key: str, value: Any) -> None:
 
 
 def with_own_system_message(generate: Generate) -> Generate:
-    """A system message of the client's stands; only where there is none, that of the settings is told."""
+    """The settings' system prompt is used only if the client sends no system message."""
     if not any(message.role == "system" for message in generate.messages):
         return generate
     return replace(generate, settings=assign(generate.settings, "chat.system_prompt", ""))
+
+
+_T = TypeVar("_T", bound=OwnFields)
+_BAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
+# msgspec's words: “Expected `int`, got `str` - at `$.messages[0].role`”.
+_PLACE = re.compile(r" - at `\$\.?(?P<place>.*)`$")
+_UNKNOWN = re.compile(r"^Object contains unknown field `(?P<field>.*)`$")
+_MISSING = re.compile(r"^Object missing required field `(?P<field>.*)`$")
+_INDEX = re.compile(r"\[\d+\]")
+_MOST_NAMED = 50
+
+
+def convert_fields(
+    fields: dict[str, Any],
+    kind: type[_T],
+    ignored: frozenset[str],
+    unsupported: Mapping[str, str] | None = None,
+    changes: tuple[Change, ...] = (),
+) -> _T:
+    """`fields` as a `kind`; null means absent. The request's `changes` are `changes` and its unknown fields.
+
+    `ignored` names fields that cannot change the answer, at any depth. `unsupported` maps top-level fields
+    that would change it to the reason why they are refused. Raises `ApiError` 400 that names the field.
+    """
+    said = {name: value for name, value in fields.items() if value is not None}
+    for name, why in (unsupported or {}).items():
+        # An empty list or text asks for nothing.
+        if said.pop(name, None) not in (None, False, "", [], {}):
+            raise refused(name, why)
+    try:
+        request = msgspec.convert(said, kind)
+    except _BAD as error:
+        raise _named(str(error)) from None
+    request.changes.extend([*changes, *_unknown(said, request, ignored)])
+    return request
+
+
+def _unknown(said: dict[str, Any], request: Struct, ignored: frozenset[str]) -> Iterator[Change]:
+    """One change for each unknown field, however many list items have it."""
+    found: dict[str, tuple[str, Any]] = {}
+    for place, value in _unknown_fields(said, request, ignored, ""):
+        if len(found) == _MOST_NAMED:
+            break
+        found.setdefault(_INDEX.sub("[]", place), (place, value))
+    for place, value in found.values():
+        yield change(place, value, "", "Draftlight does not support this field")
+
+
+def _unknown_fields(raw: Any, value: Any, ignored: frozenset[str], place: str) -> Iterator[tuple[str, Any]]:
+    """(place, value) of each key in `raw` that the struct decoded from it does not have."""
+    if isinstance(value, list) and isinstance(raw, list):
+        for number, (inner, decoded) in enumerate(zip(raw, value)):
+            yield from _unknown_fields(inner, decoded, ignored, f"{place}[{number}]")
+    elif isinstance(value, Struct) and isinstance(raw, dict):
+        known = {each.encode_name: each.name for each in struct_fields(value)}
+        for key, inner in raw.items():
+            where = f"{place}.{key}" if place else key
+            if key in known:
+                yield from _unknown_fields(inner, getattr(value, known[key]), ignored, where)
+            elif key not in ignored and key != value.__struct_config__.tag_field and inner is not None:
+                yield where, inner
+
+
+def _named(words: str) -> ApiError:
+    at = _PLACE.search(words)
+    place = at["place"] if at else ""
+    what = words[: at.start()] if at else words
+    if unknown := _UNKNOWN.match(what):
+        name = f"{place}.{unknown['field']}" if place else unknown["field"]
+        return field_error(
+            name,
+            f"“{_short(name)}” is not supported. Remove it.",
+            "unsupported_parameter",
+        )
+    if missing := _MISSING.match(what):
+        name = f"{place}.{missing['field']}" if place else missing["field"]
+        return field_error(name, f"“{_short(name)}” is missing.", "missing_required_parameter")
+    return field_error(place, f"“{_short(place)}”: {_short(what)}.")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:300]}…"

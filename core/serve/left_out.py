@@ -1,8 +1,8 @@
 """Parts and tools of a request that no loaded model supports: images, files, tools that a server runs.
 
-Also what a client sends that the model should not read as it is: its billing header, calls that were cut off.
-In earlier turns and in results of tools a short text replaces such a part, so that one image does not end a
-conversation. In the question itself it is refused: without it the answer would be wrong.
+Also what a client sends that the model should not read as it is: its billing header, calls that were cut
+off. In earlier turns and in results of tools a short text replaces such a part, so that one image does not
+end a conversation. In the question itself it is refused: without it the answer would be wrong.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Literal
 import msgspec
 
 from core.events import Change
-from core.serve.errors import field_error
 from core.serve.fields import change
+from core.serve.http import field_error
 
 Kind = Literal["system", "user", "result", "other"]
 _NOUNS = {
@@ -31,6 +31,9 @@ _DOES_NOT = {"image": "this model does not see images"}
 _MUST_CALL = ("any", "required")
 _HEADER = re.compile(r"\s*x-[\w-]*(?:billing|attribution)[\w-]*:[^\n]*\n?", re.IGNORECASE)
 _TEXT_ONLY = "this model reads text only"
+# Text in another API's parts: clients convert histories, and not each part of them.
+_TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 
 
 class LeftOut:
@@ -58,6 +61,13 @@ class LeftOut:
             kind = _type_of(part)
             if kind is None or kind in types:
                 parts.append(part)
+                continue
+            if isinstance(text := part.get(_TEXTS.get(kind, "")), str):
+                parts.append({"type": text_type, "text": text})
+                continue
+            if kind in _THOUGHTS:
+                reason = "the thoughts of earlier answers are not part of their text"
+                self._changes.append(change(f"{place}[{number}]", kind, "left out", reason))
                 continue
             noun = _NOUNS.get(kind, kind[:80])
             reason = _DOES_NOT.get(noun, _TEXT_ONLY)

@@ -11,9 +11,9 @@ from itertools import accumulate
 from starlette.types import Receive, Scope, Send
 
 from core.events import Event, Finished
-from core.serve.answers.answer import Answers
-from core.serve.answers.requests import ServedRequest
-from core.serve.http.responses import send_whole
+from core.serve.http import send_whole
+from core.serve.queue import Answers
+from core.serve.requests import ServedRequest
 
 _KIND = "text/plain; version=0.0.4; charset=utf-8"
 _TTFT_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)

@@ -1,7 +1,7 @@
 """OwnWorker: the worker of `draftlight serve`, one process after the other.
 
-Starts it, has it load the model, passes on what is heard, and starts another one when it dies or falls
-silent. One that dies before it has loaded the model several times in a row is given up.
+Starts a worker, loads the model, forwards its events, and starts another worker when it exits or becomes
+silent. Gives up after several exits in a row before the model was loaded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 from core.errors import WorkerError
 from core.events import ClusterEnded, Command, Failed, Hello, LoadModel, LoadProgress, ModelLoaded
 from core.events.codec import WorkerEvent, WorkerExited, WorkerSilent
-from core.serve.answers.gate import WorkerGate
+from core.serve.queue import WorkerGate
 from core.settings.cluster import Cluster
 from core.worker.client import WorkerClient
 
@@ -24,7 +24,7 @@ Told = LoadProgress | ModelLoaded | Failed | ClusterEnded | WorkerExited | Worke
 
 
 class OwnWorker:
-    """`tell` hears what a person at the terminal should know. With a `cluster` the model runs over it."""
+    """`tell` gets the events that a person at the terminal needs. With a `cluster` the model runs over it."""
 
     def __init__(self, model: str, tell: Callable[[Told], None], cluster: Cluster | None = None) -> None:
         self._model = model
@@ -72,7 +72,7 @@ class OwnWorker:
         """One process, to its end. Whether it got as far as to have the model."""
         came = False
         client = WorkerClient()
-        # What was meant for the one before died with it.
+        # Commands for the previous worker are lost with it.
         self._outbox = asyncio.Queue()
         try:
             await client.start()
@@ -120,4 +120,4 @@ class OwnWorker:
             try:
                 await client.send(command)
             except WorkerError:
-                return  # its end is heard, with the reason
+                return  # its exit follows as an event, with the reason

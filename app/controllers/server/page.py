@@ -30,8 +30,9 @@ from core.events import (
     ReadingMap,
     Token,
 )
-from core.serve.answers.requests import ServedRequest
-from core.serve.openai.models import model_id
+from core.serve.answering import model_id
+from core.serve.apps import Connection
+from core.serve.requests import ServedRequest
 
 _ROWS_EVERY_MS = 200
 # Of a question; more of it is no use in a bubble.
@@ -69,6 +70,7 @@ class ServerPage(QObject):
         window.shown.connect(keeping.refresh)
         window.delete_requested.connect(keeping.delete)
         window.delete_all_requested.connect(self._delete_all)
+        window.connect_requested.connect(self._connect)
         keeping.changed.connect(self._show_kept)
         server.changed.connect(self._show_server)
         sharing.line_moved.connect(self._show_server)
@@ -136,6 +138,14 @@ class ServerPage(QObject):
             return
         question = self._window.ask(strings.DELETE_ALL_QUESTION, strings.delete_all_detail(count))
         question.chosen.connect(lambda _: self._keeping.delete_all())
+
+    def _connect(self) -> None:
+        model, server = self._sharing.gate.model, self._server
+        if model is None or server.settings is None or not server.state.address:
+            return
+        address = server.state.address.removesuffix("/v1")
+        to = Connection(address, server.served_key, model_id(model), model.context_tokens)
+        self._window.show_connect(to, server.settings.strict)
 
     def _open(self, request: str) -> None:
         self._flush_soon.stop()

@@ -55,6 +55,7 @@ class ServerController(QObject):
         self.state = ServerState()
         self._sharing = sharing
         self.key = key
+        self.served_key = ""  # of the running server; empty if it asks for none
         self._base = base
         self._wanted: Server | None = None
         self._running: Server | None = None
@@ -63,6 +64,11 @@ class ServerController(QObject):
         self._started = self._closed = False
         self._soon = QTimer(self, singleShot=True, interval=_SETTLE_MS)
         self._soon.timeout.connect(self._settle)
+
+    @property
+    def settings(self) -> Server | None:
+        """The running server's settings; None while none is wanted."""
+        return self._running
 
     def start(self) -> None:
         """The loop runs: serve, if that is wanted."""
@@ -129,7 +135,8 @@ class ServerController(QObject):
 
     async def _begin(self, wanted: Server) -> None:
         from app.controllers.server.doors import doors_of
-        from core.serve.server import LocalServer, Serving
+        from core.serve.answering import Serving
+        from core.serve.server import LocalServer
 
         doors = doors_of(wanted, self.key)
         server = LocalServer(
@@ -138,6 +145,7 @@ class ServerController(QObject):
         )
         await server.start()
         self._server = server
+        self.served_key = doors.key
         self._say(ServerState("on", f"{server.address}/v1"))
 
     async def _stop(self) -> None:

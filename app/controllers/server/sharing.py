@@ -19,11 +19,9 @@ from app.session.turn import effects as fx
 from app.session.turn.intents import Ahead, Restart, Serve, StopServed
 from app.session.turn.link_state import Link, Phase
 from app.session.worker.clients import short_name
-from core.events import Cancel, Command, CountTokens, Failed, Generate
-from core.serve.answers.answer import Answers
-from core.serve.answers.gate import GateState, WorkerGate
-from core.serve.answers.queue import AnswerQueue, Ticket
-from core.serve.answers.requests import ServedRequests
+from core.events import Cancel, Command, CountTokens, EmbedTexts, Failed, Generate
+from core.serve.queue import AnswerQueue, Answers, GateState, Ticket, WorkerGate
+from core.serve.requests import ServedRequests
 from core.settings import assign
 
 KEPT_REQUESTS = 300
@@ -111,7 +109,7 @@ class WorkerSharing(QObject):
                 learns = command.settings.tables.learn and self._may_learn()
                 settings = assign(command.settings, "tables.learn", learns)
                 self._take(Serve(replace(command, settings=settings)))
-            case CountTokens():
+            case CountTokens() | EmbedTexts():
                 self._take(Serve(command))
             case _:
                 raise TypeError(f"The local server does not send {type(command).__name__}.")

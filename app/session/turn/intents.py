@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from core.events import (
     CountTokens,
+    EmbedTexts,
     Generate,
     Message,
     StandStill,
@@ -45,7 +46,7 @@ class Ahead(Struct, frozen=True):
 class Serve(Struct, frozen=True):
     """Do this for the local server, whose turn it is. Its id is new."""
 
-    command: Generate | CountTokens
+    command: Generate | CountTokens | EmbedTexts
 
 
 class StopServed(Struct, frozen=True):

@@ -37,7 +37,7 @@ class Link(Struct, frozen=True):
     `pending` is what will be sent, and `ahead` requests are answered before it.
 
     `served` is the request of the local server that is being answered, `counting` are those that wait for
-    a count; the server hears of them, and the turn goes its own way.
+    a count or vectors; the server hears of them, and the turn goes its own way.
 
     `cluster` are the machines that `model` is to run over, None for this one alone; `cluster_before` those of
     `before`. `trying` are those that a new worker looks at, `missing` those that it has left out. `joined`:

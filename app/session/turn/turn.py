@@ -98,6 +98,7 @@ from core.events import (
     PrefillProgress,
     ReadingMap,
     Stats,
+    TextsEmbedded,
     Token,
     TokenCount,
     UnloadModel,
@@ -215,6 +216,11 @@ def _cluster_ended(link: Link, given: ClusterEnded) -> Transition:
 
 def _token_count(link: Link, given: TokenCount) -> Transition:
     return Transition(link, (Counted(given.request, given.tokens, given.dense_s),))
+
+
+def _texts_embedded(link: Link, given: TextsEmbedded) -> Transition:
+    """Only the local server asks for these; `served.of_served` passes them on where it still waits."""
+    return Transition(link)
 
 
 def _out_of_band(link: Link, given: Event) -> Transition:
@@ -381,6 +387,7 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Failed: (_ALIVE, _failed),
     ClusterEnded: (_SPOKEN, _cluster_ended),
     TokenCount: (_SPOKEN, _token_count),
+    TextsEmbedded: (_SPOKEN, _texts_embedded),
     Heartbeat: (_ALIVE, _heartbeat),
     WorkerExited: (_ALIVE, _exited),
     WorkerSilent: (_ALIVE, _silent),

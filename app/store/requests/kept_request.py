@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from app.store.packing import forgiving, pack_tokens, unpack_tokens
 from core.events import Event, Finished, Generate, ReadingMap, Token
-from core.serve.answers.requests import ServedRequest
+from core.serve.requests import ServedRequest
 
 # Agents send all that went before with each request: text that packs to a quarter in no time.
 _LEVEL = 1

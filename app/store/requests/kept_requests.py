@@ -25,7 +25,7 @@ from app.store.recovery.faults import StoreError, is_damage
 from app.store.requests.kept_request import KeptRequest
 from app.store.requests.request_store import RequestStore
 from core.events.text import well_formed_record
-from core.serve.answers.requests import ServedRequest
+from core.serve.requests import ServedRequest
 
 KEPT_DAYS = 30
 MOST_REQUESTS = 1_000

@@ -25,7 +25,7 @@ from app.store.requests.kept_request import (
     unpack_content,
     unpack_record,
 )
-from core.serve.answers.requests import ServedRequest
+from core.serve.requests import ServedRequest
 
 VERSION = 1
 # Another Draftlight may write for this long before we give up for now.

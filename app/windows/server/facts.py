@@ -9,7 +9,7 @@ from app.session.chats.overrides import differences
 from app.windows.server import strings
 from app.windows.server.rows import endpoint
 from core.events import Effective, Generate
-from core.serve.answers.requests import ServedRequest
+from core.serve.requests import ServedRequest
 from core.settings import Settings
 from core.settings.declaration import find
 

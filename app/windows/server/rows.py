@@ -11,7 +11,7 @@ from app.controls.rows.level import Level
 from app.gauges.figures import DASH, count, percent, seconds, speed
 from app.session.worker.clients import short_name
 from app.windows.server import strings
-from core.serve.answers.requests import ServedRequest
+from core.serve.requests import ServedRequest
 
 _LIVE = ("reading", "writing")
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-TITLE = "Local server"
+TITLE = "Local Server"
 LIST = "Requests"
 ADDRESS = "Address"
-MODEL_NAME = "Model name"
+MODEL_NAME = "Model Name"
 SETTINGS = "Settings…"
 DELETE = "Delete"
 DELETE_HELP = "Erase the chosen request and its answer, from the disk, too."
-DELETE_ALL = "Delete all"
+DELETE_ALL = "Delete All"
 DELETE_ALL_HELP = "Erase all requests that are over and their answers, from the disk, too."
-DELETE_ALL_QUESTION = "Delete all requests?"
+DELETE_ALL_QUESTION = "Delete All Requests?"
 CANCEL = "Cancel"
 KEEPING = "Requests are kept for 30 days."
 SERVING = "Serving."
+
+CONNECT = "Connect an App…"
+CONNECT_HELP = "Copy a ready configuration for an app that is to use this server."
+CONNECT_TITLE = "Connect an App"
+APP = "App"
+CONFIGURATION = "Configuration"
+COPY = "Copy"
+DONE = "Done"
+OTHER_NAMES_REFUSED = (
+    "“Strict” is on in Settings: requests with any other model name (claude-…, gpt-…) are refused."
+)
 
 CLIENT = "Client"
 STATE = "State"
@@ -35,13 +46,13 @@ STATES = {
 }
 NEXT = "Next"
 CANCELLED_NOTE = "Cancelled: the client went away, or it was ended there."
-NOTHING_ON = "No request yet. Give the address above to an editor or a script as its base URL."
+NOTHING_ON = "No request yet. “Connect an App…” has ready configurations for editors and agents."
 NOTHING_OFF = "The server is off. Switch it on in Settings, and requests are seen here as they come."
 NOT_KEPT = "What was asked and answered is not there any more: newer requests took the room."
 
 REQUEST = "Request"
-EFFECTIVE = "What really ran"
-ASKED_FOR = "Settings asked for"
+EFFECTIVE = "Effective Settings"
+ASKED_FOR = "Requested Settings"
 MODEL = "Model"
 ENDPOINT = "Endpoint"
 STREAMS = "Streams"
@@ -52,7 +63,7 @@ TOTAL = "Took"
 TOOLS = "Tools"
 GRAMMAR = "Format"
 PREDICTION = "Prediction"
-STOPS = "Stop texts"
+STOPS = "Stop Sequences"
 DRAFTER = "Drafter"
 READING = "Reading"
 EXACTNESS = "Exactness"
@@ -67,6 +78,17 @@ FORMATS = {
 
 def model_named(name: str) -> str:
     return f"Model: {name}"
+
+
+def paste_into(place: str) -> str:
+    return f"Paste into {place}:"
+
+
+def other_names_answered(model: str) -> str:
+    return (
+        f"Requests with any other model name (claude-…, gpt-…) are answered by {model} too."
+        " “Strict” in Settings refuses them."
+    )
 
 
 def refused(problem: str) -> str:

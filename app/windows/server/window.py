@@ -21,11 +21,13 @@ from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spaci
 from app.theme.theme import Theme
 from app.theme.zoom import height_of, painter_on, width_of
 from app.windows.server import strings
+from app.windows.server.connect import ConnectSheet
 from app.windows.server.facts_panel import WIDTH_PX as FACTS_PX
 from app.windows.server.facts_panel import FactsPanel
 from app.windows.server.request_list import RequestList
 from app.windows.server.rows import RequestRow
 from app.windows.side_window import SideWindow
+from core.serve.apps import Connection
 
 SIZE = QSize(1180, 780)
 _MINIMUM = QSize(1000, 620)
@@ -37,6 +39,7 @@ class ServerWindow(SideWindow):
     """`opened` says which request is to be shown below the list; whoever hears it fills `transcript`."""
 
     settings_requested = Signal()
+    connect_requested = Signal()
     delete_requested = Signal(str)  # the request's id
     delete_all_requested = Signal()
     opened = Signal(str)  # the request's id; empty: none
@@ -48,6 +51,9 @@ class ServerWindow(SideWindow):
         self.model = CopyButton(theme, strings.MODEL_NAME)
         for button in (self.address, self.model):
             button.hide()
+        self.connect_app = Button(theme, strings.CONNECT, small=True)
+        self.connect_app.setToolTip(strings.CONNECT_HELP)
+        self.connect_app.hide()
         self.settings = Button(theme, strings.SETTINGS, small=True)
         self.delete = Button(theme, strings.DELETE, small=True, icon_name="trash")
         self.delete.setToolTip(strings.DELETE_HELP)
@@ -61,6 +67,7 @@ class ServerWindow(SideWindow):
         self._pages = QStackedWidget()
         self._below = QStackedWidget()
         self._lay_out()
+        self.connect_app.clicked.connect(self.connect_requested)
         self.settings.clicked.connect(self.settings_requested)
         self.delete.clicked.connect(self._ask_to_delete)
         self.delete_all.clicked.connect(self.delete_all_requested)
@@ -93,6 +100,7 @@ class ServerWindow(SideWindow):
         if address:
             self.address.set_value(address, address)
         self.model.setVisible(bool(address and model))
+        self.connect_app.setVisible(bool(address and model))
         if model:
             self.model.set_value(strings.model_named(model), model)
 
@@ -107,6 +115,13 @@ class ServerWindow(SideWindow):
         """Whether what the opened request said is there, and what is said instead of it."""
         self._gone.setText(why_not)
         self._below.setCurrentIndex(0 if kept else 1)
+
+    def show_connect(self, to: Connection, strict: bool) -> ConnectSheet:
+        """Show the configurations of applications that are to use the server."""
+        sheet = ConnectSheet(self._theme, to, strict, self)
+        sheet.settings_requested.connect(self.settings_requested)
+        sheet.open()
+        return sheet
 
     def ask(self, title: str, detail: str) -> Question:
         """Ask before all is deleted."""
@@ -177,6 +192,7 @@ class ServerWindow(SideWindow):
         row.addLayout(titles, 1)
         row.addWidget(self.model)
         row.addWidget(self.address)
+        row.addWidget(self.connect_app)
         row.addWidget(self.settings)
         add_gap(row, 8)
         row.addWidget(self.delete)

@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from core.serve.http import bodies, connection
-from core.serve.http.security import Doors
+from core.serve import http, server
+from core.serve.security import AccessPolicy
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.support.hostile_http import AGENT, CHAT, KEY, Hostile, hostile, question
 from tests.attack.support.toy_home import toy_home
@@ -38,7 +38,7 @@ _Held = tuple[float, socket.socket]
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
-    doors = Doors(key=KEY, most_bytes=_MOST_BYTES)
+    doors = AccessPolicy(key=KEY, most_bytes=_MOST_BYTES)
     with _hurried(), toy_home() as folder, serving(folder / "toy", doors=doors) as served:
         expected = _right_answer(served)
         held: list[_Held] = []
@@ -71,12 +71,12 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
 
 @contextlib.contextmanager
 def _hurried() -> Iterator[None]:
-    before = connection.HEAD_S, bodies.BODY_S
-    connection.HEAD_S = bodies.BODY_S = _TIME_S
+    before = server.HEAD_S, http.BODY_S
+    server.HEAD_S = http.BODY_S = _TIME_S
     try:
         yield
     finally:
-        connection.HEAD_S, bodies.BODY_S = before
+        server.HEAD_S, http.BODY_S = before
 
 
 def _agent(case: int | None) -> str:

@@ -14,7 +14,10 @@ CHAT = "/v1/chat/completions"
 # Stands for what a case calls itself, so that it is known whose a request is that comes late.
 AGENT = "the-agent-of-this-case"
 KEY = "dl-a-key-that-is-told-to-nobody"
-_PATHS = (CHAT, "/v1/completions", "/v1/responses", "/v1/messages", "/v1/models", "/health", "/metrics")
+_PATHS = (
+    *(CHAT, "/v1/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"),
+    *("/v1/models", "/health", "/metrics"),
+)
 _TYPES = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/jsonx")
 _FIELDS = (
     *(
@@ -31,6 +34,7 @@ _FIELDS = (
     *("seed", "stop", "logit_bias", "n", "frequency_penalty", "presence_penalty", "repetition_penalty"),
     *("logprobs", "top_logprobs", "tools", "tool_choice", "response_format", "prediction", "drafter"),
     *("specprefill", "specprefill_keep_pct", "settings", "draftlight", "no_such_field"),
+    *("input", "encoding_format", "dimensions"),
 )
 _NAMES = (*_FIELDS, "role", "content", "type", "function", "name", "parameters", "json_schema", "schema", "")
 _HOSTS = ("evil.example", "localhost.evil.example", "127.0.0.1.nip.example", "[::2]", "", "a" * 900)

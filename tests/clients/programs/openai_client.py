@@ -14,8 +14,26 @@ FILE = "def depth(tide):\n    return tide.level - tide.ground\n"
 
 
 def case_models():
-    [model] = client.models.list().data
+    model, encoder = client.models.list().data
     assert client.models.retrieve(model.id) == model
+    assert client.models.retrieve(encoder.id) == encoder
+
+
+def case_embeddings():
+    """The client asks for base64 by itself, and decodes it."""
+    texts = ["The ferry leaves at nine.", "At nine the boat departs.", "Copper conducts heat."]
+    made = client.embeddings.create(model="all-MiniLM-L6-v2", input=texts)
+    plain = client.embeddings.create(model="all-MiniLM-L6-v2", input=texts, encoding_format="float")
+    vectors = [one.embedding for one in made.data]
+    assert vectors == [one.embedding for one in plain.data]
+    near, far = (sum(a * b for a, b in zip(vectors[0], other)) for other in vectors[1:])
+    assert near > far + 0.3
+    assert made.usage.prompt_tokens == made.usage.total_tokens > 0
+    error = refused(
+        openai.BadRequestError,
+        lambda: client.embeddings.create(model="all-MiniLM-L6-v2", input="x", dimensions=64),
+    )
+    assert error.param == "dimensions"
 
 
 def case_chat():

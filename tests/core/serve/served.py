@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.serve.answers.answer import Answers
-from core.serve.answers.queue import AnswerQueue
-from core.serve.answers.requests import ServedRequest, ServedRequests
-from core.serve.http.security import Doors
+from core.serve.answering import Serving
 from core.serve.own_worker import OwnWorker
-from core.serve.server import LocalServer, Serving
+from core.serve.queue import AnswerQueue, Answers
+from core.serve.requests import ServedRequest, ServedRequests
+from core.serve.security import AccessPolicy
+from core.serve.server import LocalServer
 from core.settings import Settings, assign_all
 
 T = TypeVar("T")
@@ -135,7 +135,7 @@ def settings(**values: Any) -> Settings:
 
 @contextmanager
 def serving(
-    model: Path, *, waiting: int = 16, doors: Doors | None = None, ready: bool = True, **options: Any
+    model: Path, *, waiting: int = 16, doors: AccessPolicy | None = None, ready: bool = True, **options: Any
 ) -> Iterator[Served]:
     """Serve `model` at a port that was free. Everything is gone at the end, tasks included."""
     loop = asyncio.new_event_loop()
@@ -146,7 +146,7 @@ def serving(
         worker = OwnWorker(str(model), lambda told: None)
         answers = Answers(worker.gate, AnswerQueue(waiting), ServedRequests(500, whole=True))
         base = settings()
-        chosen = Serving(doors or Doors(), 0, base=lambda: base)
+        chosen = Serving(doors or AccessPolicy(), 0, base=lambda: base)
         server = LocalServer(answers, replace(chosen, **options))
         await server.start()
         worker.start()
@@ -164,7 +164,7 @@ def serving(
         served = asyncio.run_coroutine_threadsafe(begin(), loop).result(_LIMIT_S)
         try:
             if ready:
-                served.until(lambda: served.answers.gate.state == "ready", 60)
+                served.until(lambda: served.answers.gate.state == "ready", 180)
             yield served
         finally:
             left = asyncio.run_coroutine_threadsafe(end(served), loop).result(_LIMIT_S)

@@ -12,11 +12,10 @@ from core.answer_format import CallArguments, CallBegun, Delta
 from core.events import Change, Generate
 from core.serve import answering
 from core.serve.left_out import completed
-from core.serve.responses.memory import ResponseMemory
-from core.serve.responses.output import Output
-from core.serve.responses.response_request import response_request
+from core.serve.response_request import response_request
+from core.serve.responses import Output, ResponseMemory
 from tests.core.serve.served import CHAT, Reply, Served, settings
-from tests.core.serve.test_unknown_fields import COMPLETIONS, MESSAGES, RESPONSES, SCHEMA, changes
+from tests.core.serve.test_unknown_fields import ASKED, COMPLETIONS, MESSAGES, RESPONSES, SCHEMA, changes
 
 IMAGE_WORDS = "[image left out: this model does not see images]"
 PIXEL = "data:image/png;base64,AAAA"
@@ -274,6 +273,36 @@ def test_images_of_earlier_questions_become_words(served: Served) -> None:
 def test_completions_accept_what_asks_for_nothing(served: Served) -> None:
     asked = {"prompt": "hi", "max_tokens": 2, "echo": False, "best_of": 1, "user": "u"}
     assert not changes(served, COMPLETIONS, asked)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        (CHAT, {"functions": [], "audio": {}, "stream_options": {"include_usage": True}, "top_logprobs": 0}),
+        (COMPLETIONS, {"suffix": "", "stream_options": {"include_usage": True}}),
+        (MESSAGES, {"mcp_servers": [], "container": ""}),
+        (RESPONSES, {"conversation": "", "prompt": {}, "background": False}),
+    ],
+)
+def test_fields_that_ask_for_nothing_are_accepted(served: Served, path: str, fields: dict[str, Any]) -> None:
+    assert not changes(served, path, ASKED[path] | fields)
+
+
+def test_text_in_the_parts_of_another_api_is_text(served: Served) -> None:
+    parts = [{"type": "input_text", "text": "one"}, {"type": "text", "text": "two"}]
+    said = [{"type": "output_text", "text": "three"}, {"type": "refusal", "refusal": "four"}]
+    turns = user(parts), {"role": "assistant", "content": said}, user(parts)
+    for path, asked in ((CHAT, message(*turns)), (MESSAGES, message(*turns)), (RESPONSES, response(*turns))):
+        assert not changes(served, path, asked)
+        messages = generate_of(served, served.ask("POST", path, asked)).messages
+        assert [one.content for one in messages] == ["one\ntwo", "three\nfour", "one\ntwo"]
+
+
+def test_thoughts_among_the_parts_of_an_earlier_answer_are_left_out(served: Served) -> None:
+    said = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]
+    asked = message(user(), {"role": "assistant", "content": said}, user())
+    assert set(changes(served, CHAT, asked)) == {"messages[1].content[0]"}
+    assert generate_of(served, served.ask("POST", CHAT, asked)).messages[1].content == "yes"
 
 
 # ---- all of them

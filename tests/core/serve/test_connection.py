@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.serve.http import bodies, connection
-from core.serve.http.security import Doors
+from core.serve.security import AccessPolicy
 from tests.core.serve.served import CHAT, Reply, Served, question, serving
 
 HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -38,7 +37,7 @@ def sent(body: bytes) -> bytes:
 def test_a_head_that_does_not_come_ends_the_line(
     served: Served, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    monkeypatch.setattr(connection, "HEAD_S", 0.4)
+    monkeypatch.setattr("core.serve.server.HEAD_S", 0.4)
     with served.raw() as line:
         started_s = time.monotonic()
         for letter in part.encode():
@@ -48,7 +47,7 @@ def test_a_head_that_does_not_come_ends_the_line(
 
 
 def test_a_second_head_has_the_same_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "HEAD_S", 0.4)
+    monkeypatch.setattr("core.serve.server.HEAD_S", 0.4)
     with served.raw() as line:
         line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
         reply = b""
@@ -60,7 +59,7 @@ def test_a_second_head_has_the_same_time(served: Served, monkeypatch: pytest.Mon
 
 
 def test_a_body_that_does_not_come_is_told(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "BODY_S", 0.4)
+    monkeypatch.setattr("core.serve.http.BODY_S", 0.4)
     with served.raw() as line:
         line.sendall(sent(b'{"messages": []}' + b" " * 50)[:-50])
         assert line.recv(9999).startswith(b"HTTP/1.1 408 ")
@@ -69,7 +68,7 @@ def test_a_body_that_does_not_come_is_told(served: Served, monkeypatch: pytest.M
 def test_a_body_in_pieces_and_a_long_answer_are_no_fault(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HEAD_S", 0.4)
+    monkeypatch.setattr("core.serve.server.HEAD_S", 0.4)
     body = json.dumps(question("in pieces", max_tokens=400, drafter="off", logit_bias={"0": -100})).encode()
     with served.raw() as line:
         whole = sent(body)
@@ -82,7 +81,7 @@ def test_a_body_in_pieces_and_a_long_answer_are_no_fault(
 
 
 def test_a_client_that_does_not_read_is_let_go(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "STUCK_S", 0.4)
+    monkeypatch.setattr("core.serve.server.STUCK_S", 0.4)
     line = socket.socket()
     line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     line.connect(("127.0.0.1", served.port))
@@ -107,7 +106,7 @@ def test_a_second_request_before_the_answer_ends_the_line_and_the_answer(served:
 
 
 def test_so_many_lines_and_no_more(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 5)
+    monkeypatch.setattr("core.serve.server.MOST_CONNECTIONS", 5)
     lines = [served.raw() for _ in range(9)]
     try:
         assert sum(is_closed(line, 0.3) for line in lines) == 4
@@ -179,7 +178,7 @@ def test_head_and_options_are_answered(served: Served) -> None:
 def test_compressed_bodies_are_read_within_the_limit(toy_folder: Path) -> None:
     body = json.dumps(question(max_tokens=1)).encode()
     bomb = b'{"messages": "' + b"x" * 1_000_000 + b'"}'
-    with serving(toy_folder, doors=Doors(most_bytes=100_000)) as served:
+    with serving(toy_folder, doors=AccessPolicy(most_bytes=100_000)) as served:
 
         def sent(packed: bytes, encoding: str) -> Reply:
             return served.ask("POST", CHAT, packed, {"content-encoding": encoding})

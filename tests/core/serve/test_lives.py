@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import RequestError
-from core.serve.http.listening import AddressError
-from core.serve.server import LocalServer, Serving
+from core.serve.answering import Serving
+from core.serve.server import AddressError, LocalServer
 from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
 
 # A toy model's longest answer takes a second or more.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.serve.answers.queue import AnswerQueue, Pace, QueueFullError
+from core.serve.queue import AnswerQueue, Pace, QueueFullError
 
 
 def test_first_come_first_served() -> None:

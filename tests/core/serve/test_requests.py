@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.events import Event, Failed, Finished, Generate, Message, Token
-from core.serve.answers.requests import ServedRequest, ServedRequests
+from core.serve.requests import ServedRequest, ServedRequests
 from tests.core.serve.served import CHAT, Served, question
 
 

@@ -13,7 +13,7 @@ from core.answer_format import AnswerFormat, CallBegun
 from core.events import Grammar, Token, Tool
 from core.events.request import GrammarKind
 from core.serve.schemas import relaxed
-from core.serve.written import CallRules, Written
+from core.serve.tools import CallRules, Written
 from tests.core.serve.served import CHAT, Served
 from tests.core.serve.test_agents import message, response
 from tests.core.serve.test_unknown_fields import MESSAGES, RESPONSES, changes

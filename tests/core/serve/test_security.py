@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from core.serve.http.security import BadNameError, Doors, allowed_host, allowed_origin, host_name
-from core.serve.server import LocalServer, NoKeyError, Serving
+from core.serve.answering import Serving
+from core.serve.security import AccessPolicy, BadNameError, allowed_host, allowed_origin, host_name
+from core.serve.server import LocalServer, NoKeyError
 from tests.core.serve.served import CHAT, Reply, Served, question, serving
 
 KEY = "dl-a-key-that-nobody-guesses"
@@ -19,7 +20,7 @@ ORIGIN = "http://localhost:3000"
 @pytest.fixture(scope="module")
 def locked(toy_folder: Path) -> Iterator[Served]:
     """With a key, an origin and a small limit."""
-    with serving(toy_folder, doors=Doors(origins=(ORIGIN,), key=KEY, most_bytes=2000)) as found:
+    with serving(toy_folder, doors=AccessPolicy(origins=(ORIGIN,), key=KEY, most_bytes=2000)) as found:
         yield found
 
 
@@ -142,11 +143,11 @@ def test_host_headers(header: str, name: str) -> None:
 
 
 def test_a_chosen_address_is_let_in_and_other_names_are_not() -> None:
-    doors = Doors(host="192.168.1.7", hosts=("studio.local",), key="x" * 20)
+    doors = AccessPolicy(host="192.168.1.7", hosts=("studio.local",), key="x" * 20)
     assert doors.knows("192.168.1.7")
     assert doors.knows("Studio.local")
     assert not doors.knows("192.168.1.8")
-    everywhere = Doors(host="0.0.0.0", key="x" * 20)
+    everywhere = AccessPolicy(host="0.0.0.0", key="x" * 20)
     assert everywhere.knows("192.168.1.8")
     assert not everywhere.knows("evil.example")
 
@@ -154,8 +155,8 @@ def test_a_chosen_address_is_let_in_and_other_names_are_not() -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::"])
 def test_an_address_that_others_reach_needs_a_key(served: Served, host: str) -> None:
     with pytest.raises(NoKeyError, match="key must be set"):
-        LocalServer(served.answers, Serving(Doors(host=host)))
-    LocalServer(served.answers, Serving(Doors(host=host, key="x" * 20)))
+        LocalServer(served.answers, Serving(AccessPolicy(host=host)))
+    LocalServer(served.answers, Serving(AccessPolicy(host=host, key="x" * 20)))
 
 
 def test_a_refusal_names_the_flag(locked: Served) -> None:

@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from core.answer_format import answer_format
 from core.events import Effective, Finished, Generate, Likely, Message, Stats, Token
-from core.serve.anthropic.message_request import message_request
-from core.serve.anthropic.message_writer import MessageWriter
-from core.serve.responses.response_request import response_request
-from core.serve.responses.response_writer import ResponseWriter
-from core.serve.tools.choice import choose
+from core.serve.messages import MessageWriter, message_request
+from core.serve.response_request import response_request
+from core.serve.responses import ResponseWriter
+from core.serve.tools import choose
 from core.settings import Settings
 
 TEXT = "<think>\nOne and one.\n</think>\n\nTwo."
@@ -36,7 +35,7 @@ def finished() -> Finished:
 
 def message_writer(**fields: Any) -> MessageWriter:
     body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 90, **fields}
-    return MessageWriter(message_request(body), "msg_1", "toy", choose((), "auto").rules(None))
+    return MessageWriter(message_request(body), Generate("msg_1", ()), "toy", choose((), "auto").rules(None))
 
 
 def response_writer(**fields: Any) -> ResponseWriter:

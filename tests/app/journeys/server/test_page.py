@@ -19,9 +19,11 @@ from app.bench.served import free_port
 from app.controls.rows.level import Level
 from app.shell.window import MainWindow
 from app.windows.server import strings
+from app.windows.server.connect import ConnectSheet
 from app.windows.server.rows import RequestRow
 from app.windows.server.window import ServerWindow
 from app.windows.settings.window import SettingsWindow
+from core.serve.apps import APPS
 from tests.app.journeys.server.client import Asked, switch_on
 from tests.app.journeys.test_contrast import failing, scenes
 from tests.app.stage import click, play, press, ready, until
@@ -303,3 +305,32 @@ def test_what_a_chosen_request_says_is_legible(qapp: QApplication) -> None:
         return shown
 
     scenes(qapp, *(chosen(level) for level in levels))
+
+
+def test_connect_an_app_shows_a_configuration_and_copies_it_with_the_key(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        page = await page_of(window)
+        assert not page.connect_app.isVisible()
+        await switch_on(window, ask_key=True)
+        await until(page.connect_app.isVisible, what="no button")
+        await click(page.connect_app)
+        sheet = page.findChild(ConnectSheet)
+        assert sheet is not None
+        address = page.address.value.removesuffix("/v1")
+        assert address in sheet.text.toPlainText()
+        key = window.controller.server.served_key
+        assert key
+        for app in APPS:
+            sheet.picker.set_value(app)
+            await click(sheet.copy)
+            copied = QGuiApplication.clipboard().text()
+            assert address in copied
+            assert app == "Open WebUI" or page.model.value in copied  # it lists the models itself
+            shown = sheet.text.toPlainText() + sheet.hint.text() + sheet.copy.toolTip()
+            assert key not in shown
+        assert page.model.value in sheet.names.text()
+        await click(sheet.close_button)
+        await until(lambda: page.findChild(ConnectSheet) is None, what="it stays open")
+
+    play(qapp, scene)

@@ -8,7 +8,17 @@ from app.session.turn import effects as fx
 from app.session.turn.intents import Ahead, Close, Load, Restart, Serve, Stop, StopServed
 from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import STUCK_S
-from core.events import Cancel, CountTokens, Failed, Generate, Heartbeat, Message, TokenCount
+from core.events import (
+    Cancel,
+    CountTokens,
+    EmbedTexts,
+    Failed,
+    Generate,
+    Heartbeat,
+    Message,
+    TextsEmbedded,
+    TokenCount,
+)
 from tests.app.session.turn.test_turn import SERVE, SUBMIT, at, run
 from tests.app.session.words import KILLED, failed, finished, gauges, reading, token
 
@@ -74,6 +84,15 @@ def test_a_count_for_the_server_goes_beside_the_turn() -> None:
     assert sent(effects) == [CountTokens("count-1", "text")]
     link, effects = run(TokenCount("count-1", 3), TokenCount("c1", 4), start=link)
     assert effects == [fx.ServedHeard(TokenCount("count-1", 3)), fx.Counted("c1", 4)]
+    assert link == at(Phase.WRITING)
+
+
+def test_vectors_for_the_server_go_beside_the_turn_and_are_ignored_when_nobody_waits() -> None:
+    command, vectors = EmbedTexts("embed-1", ("text",)), TextsEmbedded("embed-1", b"", (3,))
+    link, effects = run(Serve(command), start=at(Phase.WRITING))
+    assert sent(effects) == [command]
+    link, effects = run(vectors, vectors, start=link)
+    assert effects == [fx.ServedHeard(vectors)]
     assert link == at(Phase.WRITING)
 
 

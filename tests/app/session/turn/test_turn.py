@@ -56,6 +56,7 @@ from core.events import (
     TableDone,
     TableList,
     TableStatus,
+    TextsEmbedded,
     TitleSuggested,
     TokenCount,
 )
@@ -125,6 +126,7 @@ SAMPLES: dict[type, Any] = {
         finished(),
         failed(),
         TokenCount("c1", 12),
+        TextsEmbedded("e1", b"", ()),
         TableStatus("warm", "f" * 64, "Fake"),
         TableList("t1", "tables", ()),
         TableDone("t2", "save", "f" * 64, "Fake", 12, 1, 0.1),

@@ -31,7 +31,7 @@ from core.events import (
     Token,
     Tool,
 )
-from core.serve.answers.requests import ServedRequest
+from core.serve.requests import ServedRequest
 from core.settings import Settings, assign
 
 _FIXTURE = Path(__file__).parents[3] / "fixtures" / "requests-1"

@@ -1,1 +1,0 @@
-"""Anthropic's shapes: messages, the count of their tokens, errors."""

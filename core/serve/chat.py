@@ -1,0 +1,551 @@
+"""`POST /v1/chat/completions`: request, messages, and the answer whole or in chunks.
+
+Every field of OpenAI's is honoured, ignored because it cannot change the answer, named in the answer's
+`changes`, or refused by name because the answer would be a different one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Struct, field
+from starlette.types import Receive, Scope, Send
+
+from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
+from core.events import (
+    Change,
+    Finished,
+    Generate,
+    Grammar,
+    Message,
+    ModelInfo,
+    Role,
+    Stats,
+    Token,
+    Tool,
+    ToolCall,
+)
+from core.serve.answering import (
+    Logprobs,
+    Serving,
+    answer_request,
+    commented,
+    effective,
+    origins,
+    timings,
+    usage,
+)
+from core.serve.fields import convert_fields, effort_changes, refused, thinks_at
+from core.serve.http import ApiError, FieldNames, event, field_error, read_fields
+from core.serve.left_out import Kind, LeftOut, question_at
+from core.serve.queue import Answers
+from core.serve.request import AnswerRequest, limit, stops_of
+from core.serve.tools import CallRules, ToolChoice, Written, choose
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
+
+
+class TextPart(Struct):
+    """A text part. Other types are handled before decoding."""
+
+    type: Literal["text"]
+    text: str
+
+
+Content = str | list[TextPart] | None
+
+
+class CalledFunction(Struct):
+    """What a call called."""
+
+    name: str
+    arguments: str = "{}"
+
+
+class GivenCall(Struct):
+    """A call of an earlier answer."""
+
+    id: str
+    function: CalledFunction
+    type: Literal["function"] = "function"
+    index: int = 0
+
+
+class ChatMessage(Struct):
+    """A message. Fields that servers add to their answers are accepted and ignored."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content = None
+    name: str | None = None
+    tool_calls: list[GivenCall] | None = None
+    tool_call_id: str | None = None
+    refusal: Any = None
+    audio: Any = None
+    annotations: Any = None
+    function_call: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    reasoning_details: Any = None
+    thinking_blocks: Any = None
+    provider_specific_fields: Any = None
+
+
+def text_of(content: Content) -> str:
+    """All of it; parts are lines of their own."""
+    if isinstance(content, list):
+        return "\n".join(part.text for part in content)
+    return content or ""
+
+
+def messages_of(given: Sequence[ChatMessage]) -> tuple[Message, ...]:
+    """Draftlight's. Raises `ApiError` 400 where there are none, or one has nothing that it must have."""
+    if not given:
+        raise field_error("messages", "“messages” is empty; it takes at least one message.")
+    return tuple(_message(f"messages[{place}]", message) for place, message in enumerate(given))
+
+
+def _message(place: str, given: ChatMessage) -> Message:
+    calls = tuple(
+        ToolCall(call.id, call.function.name, call.function.arguments) for call in given.tool_calls or ()
+    )
+    if given.role == "tool" and not given.tool_call_id:
+        raise field_error(f"{place}.tool_call_id", "A message of the role “tool” says which call it answers.")
+    return Message(
+        _ROLES[given.role],
+        text_of(given.content),
+        tool_calls=calls,
+        tool_call_id=given.tool_call_id or "",
+        thought=next(filter(None, _thoughts(given)), ""),
+    )
+
+
+def _thoughts(given: ChatMessage) -> Iterator[str]:
+    """The thought before an earlier answer, in each form that servers give it."""
+    for thought in (given.reasoning_content, given.reasoning):
+        yield thought if isinstance(thought, str) else ""
+    for parts in (given.reasoning_details, given.thinking_blocks):  # OpenRouter's, LiteLLM's
+        texts = [
+            part.get("text") or part.get("thinking") or part.get("summary")
+            for part in (parts if isinstance(parts, list) else ())
+            if isinstance(part, dict)
+        ]
+        yield "\n\n".join(text for text in texts if isinstance(text, str))
+
+
+# The user, storage, billing and caching: these do not change the answer.
+IGNORED = frozenset(
+    {
+        "cache_control",
+        "metadata",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "user",
+    }
+)
+UNSUPPORTED = {
+    "audio": "answers are text",
+    "function_call": "use “tool_choice”",
+    "functions": "use “tools”",
+}
+_MOST_TOP = 20
+_CONTENT_TYPES = ("text",)
+_KINDS: dict[str, Kind] = {"system": "system", "developer": "system", "user": "user", "tool": "result"}
+
+
+class StreamOptions(Struct):
+    """`include_obfuscation` protects against eavesdroppers; a local connection has none."""
+
+    include_usage: bool = False
+    include_obfuscation: bool = False
+
+
+class FunctionTool(Struct):
+    """A function that the model may call."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ChatTool(Struct):
+    """An entry of `tools`."""
+
+    type: Literal["function"]
+    function: FunctionTool
+
+
+class NamedFunction(Struct):
+    """By its name."""
+
+    name: str
+
+
+class NamedChoice(Struct):
+    """The function that must be called."""
+
+    function: NamedFunction
+    type: Literal["function"] = "function"
+
+
+class Schema(Struct):
+    """The schema in `response_format`."""
+
+    name: str = ""
+    schema: dict[str, Any] | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+class ResponseFormat(Struct):
+    """What an answer must be."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: Schema | None = None
+
+
+class Prediction(Struct):
+    """What an answer will probably be."""
+
+    type: Literal["content"]
+    content: Content
+
+
+class TemplateWords(Struct):
+    """What other local servers pass on to the chat template; Draftlight has a setting for this one."""
+
+    enable_thinking: bool | None = None
+
+
+class Sampled(AnswerRequest, kw_only=True):
+    """What chat completions and completions share."""
+
+    stream_options: StreamOptions | None = None
+    max_tokens: int | None = None
+    stop: str | list[str] | None = None
+    prediction: Prediction | None = None
+    n: int = 1
+
+    @property
+    def includes_usage(self) -> bool:
+        """Whether a stream ends with a chunk of figures."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
+    @property
+    def most_tokens(self) -> tuple[str, int] | None:
+        """The field that limits the answer's length, and its value in tokens."""
+        return limit("max_tokens", self.max_tokens)
+
+    @property
+    def predicted(self) -> str:
+        """The text of `prediction`; empty without one."""
+        return text_of(self.prediction.content) if self.prediction else ""
+
+    def given_stops(self) -> tuple[str, ...]:
+        """Raises `ApiError` 400."""
+        return stops_of("stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()))
+
+    def check(self) -> None:
+        """Raises `ApiError` 400 for more than one answer."""
+        if self.n != 1:
+            raise refused("n", "one answer a request; it takes 1")
+
+
+class ChatRequest(Sampled, kw_only=True):
+    """A chat completion's request."""
+
+    schema_field: ClassVar[str] = "function.parameters"
+
+    messages: list[ChatMessage]
+    max_completion_tokens: int | None = None
+    logprobs: bool = False
+    top_logprobs: int | None = None
+    tools: list[ChatTool] = field(default_factory=list)
+    tool_choice: Literal["auto", "none", "required"] | NamedChoice = "auto"
+    parallel_tool_calls: bool = True
+    response_format: ResponseFormat | None = None
+    modalities: list[Literal["text"]] = field(default_factory=list)
+    reasoning_effort: str | None = None
+    chat_template_kwargs: TemplateWords = field(default_factory=TemplateWords)
+
+    @property
+    def most_tokens(self) -> tuple[str, int] | None:
+        """The newer name takes precedence."""
+        return limit("max_completion_tokens", self.max_completion_tokens) or super().most_tokens
+
+    def unsupported(self, model: ModelInfo) -> Iterable[Change]:
+        """Levels of thinking."""
+        return effort_changes("reasoning_effort", self.reasoning_effort, model)
+
+    def conversation(self) -> tuple[Message, ...]:
+        """The messages."""
+        return messages_of(self.messages)
+
+    def own_settings(self) -> Iterable[tuple[str, str, Any]]:
+        """The same, and whether the model thinks first."""
+        if self.chat_template_kwargs.enable_thinking is not None:
+            wanted = self.chat_template_kwargs.enable_thinking
+            yield "chat_template_kwargs.enable_thinking", "chat.thinking", wanted
+        if self.reasoning_effort is not None:
+            yield "reasoning_effort", "chat.thinking", thinks_at(self.reasoning_effort)
+        yield from super().own_settings()
+
+    def logprobs_count(self) -> int | None:
+        """By `logprobs` and `top_logprobs`."""
+        if not self.top_logprobs:
+            return 0 if self.logprobs else None
+        if not self.logprobs:
+            raise field_error("top_logprobs", "“top_logprobs” needs “logprobs”: true.")
+        if not 0 <= self.top_logprobs <= _MOST_TOP:
+            raise field_error("top_logprobs", f"“top_logprobs” takes 0 to {_MOST_TOP}.")
+        return self.top_logprobs
+
+    def choose_tools(self) -> ToolChoice:
+        """By `tools`, `tool_choice` and `parallel_tool_calls`."""
+        told = [
+            Tool(
+                tool.function.name,
+                tool.function.description or "",
+                msgspec.json.encode(tool.function.parameters or {}).decode(),
+            )
+            for tool in self.tools
+        ]
+        named = self.tool_choice if isinstance(self.tool_choice, NamedChoice) else None
+        return choose(
+            told,
+            self.tool_choice if isinstance(self.tool_choice, str) else "auto",
+            name=named.function.name if named else "",
+            several=self.parallel_tool_calls,
+            strict=[tool.function.name for tool in self.tools if tool.function.strict],
+        )
+
+    def answer_grammar(self) -> tuple[str, Grammar] | None:
+        """By `response_format`."""
+        asked = self.response_format
+        if asked is None or asked.type == "text":
+            return None
+        if asked.type == "json_object":
+            return "response_format", Grammar("json_object")
+        if asked.json_schema is None or asked.json_schema.schema is None:
+            raise field_error(
+                "response_format.json_schema.schema",
+                "“response_format” of the type “json_schema” needs “json_schema.schema”.",
+                "missing_required_parameter",
+            )
+        schema = msgspec.json.encode(asked.json_schema.schema).decode()
+        return "response_format", Grammar("json_schema", schema)
+
+
+def chat_request(fields: dict[str, Any]) -> ChatRequest:
+    """The request from a decoded body. Raises `ApiError` 400."""
+    left = LeftOut()
+    fields = left.tools(fields, ("function",))
+    if isinstance(messages := fields.get("messages"), list):
+        question = question_at(messages, lambda message: _KINDS.get(str(message.get("role")), "other"))
+        fields |= {
+            "messages": [
+                _readable(left, f"messages[{number}]", message, number == question)
+                for number, message in enumerate(messages)
+            ]
+        }
+    return convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, left.changes)
+
+
+def _readable(left: LeftOut, place: str, message: Any, is_question: bool) -> Any:
+    """The message without what the model cannot read."""
+    if not isinstance(message, dict):
+        return message
+    where = f"{place}.content"
+    content = left.content(
+        where, message.get("content"), _CONTENT_TYPES, text_type="text", is_question=is_question
+    )
+    if message.get("role") in ("system", "developer"):
+        content = left.system(where, content)
+    message = {**message, "content": content}
+    if isinstance(calls := message.get("tool_calls"), list):
+        message["tool_calls"] = [
+            _with_arguments(left, f"{place}.tool_calls[{number}].function.arguments", call)
+            for number, call in enumerate(calls)
+        ]
+    return message
+
+
+def _with_arguments(left: LeftOut, place: str, call: Any) -> Any:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or "arguments" not in function:
+        return call
+    return {**call, "function": {**function, "arguments": left.arguments(place, function["arguments"])}}
+
+
+DONE = b"data: [DONE]\n\n"
+# One that was cancelled was cut off, as one that was too long.
+REASONS = {"stop": "stop", "length": "length", "cancelled": "length"}
+
+
+class ChatWriter:
+    """Writes one answer to `asked`, whose command is `generate`, by the model called `model`.
+
+    `rules` say how its calls are read.
+    """
+
+    streamed_errors: ClassVar[frozenset[str]] = frozenset()
+
+    alive = staticmethod(commented)
+
+    def __init__(self, asked: ChatRequest, generate: Generate, model: str, rules: CallRules) -> None:
+        self._asked = asked
+        self._written = Written(rules, asked.schema_check, streams=asked.stream)
+        self._head = {
+            "id": generate.request,
+            "object": "chat.completion.chunk" if asked.stream else "chat.completion",
+            "created": int(time.time()),
+            "model": model,
+        }
+        self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
+        self._logprobs = Logprobs()
+
+    @property
+    def names(self) -> FieldNames:
+        """What its fields are called."""
+        return self._asked.names
+
+    def opening(self) -> bytes:
+        """The first chunk: who speaks."""
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def written(self, tokens: Sequence[Token]) -> bytes:
+        """Chunks of the new tokens; empty without new text."""
+        deltas = list(map(_delta, self._written.add(tokens)))
+        logprobs = self._logprobs.of(tokens)
+        told = self._asked.draftlight.tokens
+        if not deltas and (logprobs or told):
+            deltas = [{}]
+        out = b""
+        for delta in deltas:
+            # Data about the tokens is sent once, in their first chunk.
+            more: dict[str, Any] = {"draftlight": {"tokens": origins(tokens)}} if told else {}
+            out += self._chunk(delta, None, logprobs, more)
+            told, logprobs = False, None
+        return out
+
+    def finished(self, finished: Finished) -> bytes:
+        """The last chunks, and the end."""
+        stats = finished.stats
+        out = b"".join(self._chunk(_delta(piece)) for piece in self._written.end())
+        figures: dict[str, Any] = {"timings": timings(stats), "draftlight": self._effective(finished)}
+        reason = self._reason(finished)
+        if not self._asked.includes_usage:
+            return out + self._chunk({}, reason, more=figures) + DONE
+        last: dict[str, Any] = {**self._head, "choices": [], "usage": self._figures(stats), **figures}
+        return out + self._chunk({}, reason) + event(last) + DONE
+
+    def failed(self, error: ApiError) -> bytes:
+        """What went wrong in the middle of it."""
+        return event(error.body())
+
+    def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
+        """All of it in one piece."""
+        message = _gathered(map(_delta, [*self._written.add(tokens), *self._written.end()]))
+        own = self._effective(finished)
+        if self._asked.draftlight.tokens:
+            own["tokens"] = origins(tokens)
+        return {
+            **self._head,
+            "choices": [
+                {
+                    "index": 0,
+                    "message": message,
+                    "logprobs": self._logprobs.of(tokens),
+                    "finish_reason": self._reason(finished),
+                }
+            ],
+            "usage": self._figures(finished.stats),
+            "timings": timings(finished.stats),
+            "draftlight": own,
+        }
+
+    def _effective(self, finished: Finished) -> dict[str, Any]:
+        return effective(
+            finished,
+            unlimited=self._asked.most_tokens is None,
+            changes=(*self._asked.changes, *self._written.changes),
+        )
+
+    def _reason(self, finished: Finished) -> str:
+        if self._written.calls and finished.reason == "stop":
+            return "tool_calls"
+        return REASONS[finished.reason]
+
+    def _figures(self, stats: Stats) -> dict[str, Any]:
+        return usage(stats, self._written.thought_tokens)
+
+    def _chunk(
+        self,
+        delta: dict[str, Any],
+        reason: str | None = None,
+        logprobs: dict[str, Any] | None = None,
+        more: dict[str, Any] | None = None,
+    ) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
+        return event({**self._head, "choices": [choice], **self._usage, **(more or {})})
+
+
+def _delta(piece: Delta) -> dict[str, Any]:
+    match piece:
+        case Thought(text):
+            # The name that local servers share; OpenAI tells no thoughts.
+            return {"reasoning_content": text}
+        case Text(text):
+            return {"content": text}
+        case CallBegun(index, name, call):
+            function = {"name": name, "arguments": ""}
+            return {"tool_calls": [{"index": index, "id": call, "type": "function", "function": function}]}
+        case CallArguments(index, text):
+            return {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
+
+
+def _gathered(deltas: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The message that a stream's deltas come to."""
+    said, thought, calls = "", "", []
+    for delta in deltas:
+        said += delta.get("content", "")
+        thought += delta.get("reasoning_content", "")
+        for call in delta.get("tool_calls", ()):
+            if "id" in call:
+                calls.append({name: call[name] for name in ("id", "type", "function")})
+            else:
+                calls[call["index"]]["function"]["arguments"] += call["function"]["arguments"]
+    message: dict[str, Any] = {"role": "assistant", "content": said, "refusal": None}
+    if thought:
+        message["reasoning_content"] = thought
+    if calls:
+        message |= {"content": said or None, "tool_calls": calls}
+    return message
+
+
+class ChatEndpoint:
+    """Answers `messages`."""
+
+    def __init__(self, answers: Answers, serving: Serving) -> None:
+        self._answers = answers
+        self._serving = serving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        asked = chat_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
+        await answer_request(
+            self._answers, self._serving, asked, "chatcmpl-", partial(ChatWriter, asked), scope, receive, send
+        )

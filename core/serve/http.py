@@ -1,0 +1,331 @@
+"""Errors, bodies and answers over HTTP: `ApiError`, JSON in, JSON or events (SSE) out. Plain ASGI.
+
+No error contains a path of this machine. While something is answered, one task listens for the client's
+disconnection; it ends with the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from core.errors import DraftlightError
+from core.events import Failed
+from core.events.text import well_formed_json
+from core.serve.queue import ClientGoneError
+
+_STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "model-changed": 503, "cancelled": 499}
+# Absolute paths; of addresses (http://…) and of the API's own (/v1/…) nothing is cut.
+_PATH = re.compile(r"(?<![\w:/.])(?:~|[A-Za-z]:)?/(?!v1\b)(?:[^\s/“”\"',:;]+/)+([^\s/“”\"',:;]*)")
+_PROMPT_TOKENS = re.compile(r"The prompt has ([\d,]+) tokens")
+TOO_LONG = "context_length_exceeded"
+OURS = "Draftlight failed with an internal error."
+
+
+class FieldNames(Struct, frozen=True):
+    """What an API calls what the worker may refuse: the field of the prompt, and that of the grammar."""
+
+    prompt: str = "messages"
+    grammar: str = "response_format"
+
+
+class ApiError(Exception):
+    """`param` is the field that is wrong, `code` a short stable word for programs."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.param = param
+        self.code = code
+        self.headers = headers or {}
+        self.anthropic_message = message
+
+    @property
+    def type(self) -> str:
+        """OpenAI's kind of it."""
+        if self.status == 401:
+            return "authentication_error"
+        return "invalid_request_error" if self.status < 500 else "server_error"
+
+    def body(self) -> dict[str, Any]:
+        """OpenAI's."""
+        return {
+            "error": {
+                "message": self.message,
+                "type": self.type,
+                "param": self.param,
+                "code": self.code,
+            }
+        }
+
+    def encoded(self, path: str = "") -> bytes:
+        """The body as JSON, in the shape of the API at `path`; OpenAI's where no other is known."""
+        shape = next((shape for start, shape in _SHAPES.items() if path.startswith(start)), ApiError.body)
+        return msgspec.json.encode(shape(self))
+
+
+_SHAPES: dict[str, Callable[[ApiError], dict[str, Any]]] = {
+    "/v1/messages": lambda error: error_body(error.status, error.anthropic_message),
+}
+
+
+def field_error(param: str, message: str, code: str = "invalid_value") -> ApiError:
+    """A field of the request is wrong."""
+    return ApiError(400, message, param=param, code=code)
+
+
+def of_failure(failed: Failed, names: FieldNames) -> ApiError:
+    """What the worker refused, or what became of it; `names` are those of the request's fields."""
+    if failed.kind == "internal":
+        return ApiError(500, OURS, code="internal")
+    message = without_paths(f"{failed.message} {failed.hint}".strip())
+    code = failed.code.replace("-", "_")
+    if failed.kind == "worker":
+        return ApiError(500, message, code=code)
+    match failed.code:
+        case "prompt-too-long":
+            return _too_long(failed, message, names)
+        case "empty-prompt":
+            return field_error(names.prompt, message, code)
+        case "bad-grammar":
+            # Not every API's error has a place for the field, so the message names it, too.
+            return field_error(names.grammar, f"“{names.grammar}”: {message}", code)
+    status = _STATUSES.get(failed.code, 400)
+    return ApiError(status, message, code=code, headers=_again(status))
+
+
+def _too_long(failed: Failed, message: str, names: FieldNames) -> ApiError:
+    """Clients shorten the conversation by these words: Anthropic's have both figures in a fixed form."""
+    found = _PROMPT_TOKENS.search(failed.message)
+    if found is None:
+        return field_error(names.prompt, message, TOO_LONG)
+    tokens = int(found[1].replace(",", ""))
+    most = tokens - failed.over_tokens
+    error = field_error(
+        names.prompt,
+        f"The prompt has {tokens} tokens; this model's maximum context length is {most + 1} tokens,"
+        f" so at most {most} can be read. {failed.hint}".strip(),
+        TOO_LONG,
+    )
+    error.anthropic_message = f"prompt is too long: {tokens} tokens > {most} maximum"
+    return error
+
+
+def of_error(error: DraftlightError) -> ApiError:
+    """The `ApiError` of an error raised before the worker was called."""
+    status = _STATUSES.get(error.code, 400)
+    return ApiError(
+        status,
+        without_paths(str(error)),
+        code=error.code.replace("-", "_"),
+        headers=_again(status, getattr(error, "retry_after_s", 0)),
+    )
+
+
+def without_paths(text: str) -> str:
+    """`text` with the last part alone of every path in it."""
+    return _PATH.sub(lambda found: found[1] or "…", text)
+
+
+def _again(status: int, after_s: int = 0) -> dict[str, str]:
+    """`after_s` is 0 where the wait is unknown: while a model is loaded."""
+    return {"retry-after": str(after_s or 2)} if status == 503 else {}
+
+
+def too_large(most_bytes: int) -> ApiError:
+    """A body has more than it may."""
+    return ApiError(413, f"A request has {most_bytes:,} bytes at most.", code="request_too_large")
+
+
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+
+
+def error_body(status: int, message: str) -> dict[str, Any]:
+    """Anthropic's error object for the HTTP `status`; a separate event in a stream."""
+    kind = _TYPES.get(status) or ("invalid_request_error" if status < 500 else "api_error")
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+_JSON = "application/json"
+
+
+async def send_json(
+    send: Send, body: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> None:
+    """`body` as JSON; bytes are JSON already."""
+    encoded = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    await send_whole(send, encoded, _JSON, status, headers)
+
+
+async def send_whole(
+    send: Send, body: bytes, kind: str, status: int = 200, headers: Mapping[str, str] | None = None
+) -> None:
+    """`body` in one piece."""
+    told = {"content-type": kind, "content-length": str(len(body)), **(headers or {})}
+    await send({"type": "http.response.start", "status": status, "headers": _raw(told)})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(error: ApiError, send: Send, path: str = "") -> None:
+    """Send the error and close the connection: the unread body is not waited for."""
+    await send_json(send, error.encoded(path), error.status, {**error.headers, "connection": "close"})
+
+
+class EventLine:
+    """A line of events to one client. Nothing is sent before the first `write`."""
+
+    def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
+        self._send = send
+        self._headers = headers
+        self.is_open = False
+
+    async def write(self, events: bytes) -> None:
+        """`events` are whole: each ends with an empty line."""
+        if not self.is_open:
+            self.is_open = True
+            # Neither a cache nor a proxy on the way may hold an event back.
+            told = {"content-type": "text/event-stream", "cache-control": "no-cache", **self._headers}
+            await self._send({"type": "http.response.start", "status": 200, "headers": _raw(told)})
+        if events:
+            await self._send({"type": "http.response.body", "body": events, "more_body": True})
+
+    async def close(self) -> None:
+        """After the last event."""
+        await self._send({"type": "http.response.body", "body": b""})
+
+
+def event(data: Any, name: str = "") -> bytes:
+    """One event; `data` is encoded as JSON, unless it is bytes."""
+    encoded = data if isinstance(data, bytes) else msgspec.json.encode(data)
+    head = f"event: {name}\n".encode() if name else b""
+    return head + b"data: " + encoded + b"\n\n"
+
+
+def comment(words: str) -> bytes:
+    """A line that clients skip: it keeps the connection alive, and a person may read it."""
+    return f": {words}\n\n".encode()
+
+
+@asynccontextmanager
+async def watched(receive: Receive, gone: Callable[[], None]) -> AsyncIterator[None]:
+    """Inside, `gone` is called when the client goes away. The request's body was read before."""
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone()
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+
+
+BODY_S = 60.0
+# zlib's window bits for each encoding: 47 finds out itself whether it is gzip or zlib.
+_CODINGS = {"identity": 0, "": 0, "gzip": 47, "x-gzip": 47, "deflate": 47}
+_BAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
+
+
+async def read_fields(scope: Scope, receive: Receive, most_bytes: int) -> dict[str, Any]:
+    """The JSON object of a request, at most `most_bytes` of it, unpacked.
+
+    Raises `ApiError` 400, 408, 413 or 415, `ClientGoneError`.
+    """
+    coding = Headers(scope=scope).get("content-encoding", "identity").strip().lower()
+    if coding not in _CODINGS:
+        raise ApiError(
+            415,
+            f"Bodies in the encoding “{coding[:40]}” are not read. Send it uncompressed, or with gzip.",
+            code="unsupported_content_encoding",
+        )
+    body = await _read_body(receive, most_bytes)
+    return decode_fields(_unpacked(body, _CODINGS[coding], most_bytes))
+
+
+def _unpacked(body: bytes, window_bits: int, most_bytes: int) -> bytes:
+    if not window_bits:
+        return body
+    unpacker = zlib.decompressobj(window_bits)
+    try:
+        unpacked = unpacker.decompress(body, most_bytes + 1)
+    except zlib.error as error:
+        raise ApiError(400, f"The compressed body is damaged: {error}.", code="invalid_body") from None
+    if len(unpacked) > most_bytes:
+        raise too_large(most_bytes)
+    if not unpacker.eof:
+        raise ApiError(400, "The compressed body is cut off.", code="invalid_body")
+    return unpacked
+
+
+async def _read_body(receive: Receive, most_bytes: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_S):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGoneError
+                piece = message.get("body", b"")
+                size += len(piece)
+                if size > most_bytes:
+                    raise too_large(most_bytes)
+                pieces.append(piece)
+                if not message.get("more_body", False):
+                    return b"".join(pieces)
+    except TimeoutError:
+        raise ApiError(
+            408, f"The request did not arrive within {BODY_S:.0f} s.", code="request_timeout"
+        ) from None
+
+
+def decode_fields(body: bytes) -> dict[str, Any]:
+    """A JSON object; invalid UTF-8 and surrogates in it are replaced. Raises `ApiError` 400."""
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except _BAD as error:
+        try:
+            better = well_formed_json(body)
+            if better != body:
+                return msgspec.json.decode(better, type=dict[str, Any])
+        except _BAD:
+            pass
+        raise ApiError(
+            400, f"The body is not a JSON object: {_short(str(error))}.", code="invalid_json"
+        ) from None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:300]}…"

@@ -1,1 +1,0 @@
-"""HTTP: the sockets, who is let in, bodies in, answers out."""

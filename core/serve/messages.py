@@ -1,0 +1,678 @@
+"""`POST /v1/messages` and `/v1/messages/count_tokens`: Anthropic's requests, blocks and events.
+
+One of their messages may be several of ours: the result of a call is a separate turn. A document in plain
+text is an attachment, so that it can be read sparsely. The chat template decides which thoughts of earlier
+answers the model reads. The rules for unsupported fields are those of chat completions; OpenAI's sampling
+fields are accepted. A stream begins as soon as the prompt is being read, because its first event has the
+prompt's length; then pings keep the connection alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+from starlette.types import Receive, Scope, Send
+
+from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
+from core.events import (
+    Attachment,
+    Change,
+    Finished,
+    Generate,
+    Grammar,
+    Message,
+    ModelInfo,
+    PrefillProgress,
+    Stats,
+    Token,
+    Tool,
+    ToolCall,
+)
+from core.serve.answering import (
+    Serving,
+    answer_request,
+    answering_model,
+    commented,
+    counted,
+    effective,
+    loaded_model,
+    new_id,
+    origins,
+    timings,
+)
+from core.serve.fields import change, convert_fields, effort_changes, refused
+from core.serve.http import ApiError, FieldNames, error_body, event, field_error, read_fields, send_json
+from core.serve.left_out import Kind, LeftOut, question_at
+from core.serve.queue import Answers, AnswerUpdate
+from core.serve.request import AnswerRequest, stops_of
+from core.serve.tools import CallRules, ToolChoice, Written, choose
+
+
+class TextBlock(Struct, tag_field="type", tag="text"):
+    """Text; the citations of earlier answers are ignored."""
+
+    text: str
+    citations: Any = None
+
+
+class PlainText(Struct, tag_field="type", tag="text"):
+    """A document's plain text."""
+
+    data: str
+    media_type: Literal["text/plain"] = "text/plain"
+
+
+class InBlocks(Struct, tag_field="type", tag="content"):
+    """A document's text in blocks."""
+
+    content: str | list[TextBlock]
+
+
+class Citations(Struct):
+    """Whether an answer is to say where in the document it found something."""
+
+    enabled: bool = False
+
+
+class DocumentBlock(Struct, tag_field="type", tag="document"):
+    """A document attached to a message."""
+
+    source: PlainText | InBlocks
+    title: str | None = None
+    context: str | None = None
+    citations: Citations | None = None
+
+
+class CallBlock(Struct, tag_field="type", tag="tool_use"):
+    """A call of an earlier answer."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class ResultBlock(Struct, tag_field="type", tag="tool_result"):
+    """What a call gave."""
+
+    tool_use_id: str
+    content: str | list[TextBlock] | None = None
+    is_error: bool | None = None
+
+
+class ThoughtBlock(Struct, tag_field="type", tag="thinking"):
+    """The thought before an earlier answer."""
+
+    thinking: str
+    signature: str = ""
+
+
+class HiddenThoughtBlock(Struct, tag_field="type", tag="redacted_thinking"):
+    """The same, unreadable."""
+
+    data: str
+
+
+Block = TextBlock | DocumentBlock | CallBlock | ResultBlock | ThoughtBlock | HiddenThoughtBlock
+BLOCKS = (TextBlock, DocumentBlock, CallBlock, ResultBlock, ThoughtBlock, HiddenThoughtBlock)
+
+
+class GivenMessage(Struct):
+    """One message."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str | list[Block]
+
+
+def text_of(content: str | Sequence[TextBlock] | None) -> str:
+    """All of it; blocks are lines of their own."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join(block.text for block in content)
+
+
+def messages_of(system: str | list[TextBlock] | None, given: Sequence[GivenMessage]) -> tuple[Message, ...]:
+    """Draftlight's. Raises `ApiError` 400 that names the place of what cannot be asked."""
+    if not given:
+        raise field_error("messages", "“messages” is empty; it takes at least one message.")
+    told = [Message("system", said)] if (said := text_of(system)) else []
+    return (*told, *(one for place, each in enumerate(given) for one in _turns(f"messages[{place}]", each)))
+
+
+def _turns(place: str, given: GivenMessage) -> Iterator[Message]:
+    blocks: list[Block] = [TextBlock(given.content)] if isinstance(given.content, str) else given.content
+    if not blocks and given.role != "assistant":
+        raise field_error(f"{place}.content", f"“{place}.content” is empty.")
+    allowed = {
+        "system": (TextBlock,),
+        "user": (TextBlock, DocumentBlock, ResultBlock),
+        "assistant": (TextBlock, CallBlock, ThoughtBlock, HiddenThoughtBlock),
+    }[given.role]
+    texts: list[str] = []
+    attachments: list[Attachment] = []
+    calls: list[ToolCall] = []
+    thoughts: list[str] = []
+    for number, block in enumerate(blocks):
+        where = f"{place}.content[{number}]"
+        if not isinstance(block, allowed):
+            raise field_error(
+                where, f"“{where}” is of a type that a message of the role “{given.role}” cannot have."
+            )
+        match block:
+            case TextBlock(text):
+                texts.append(text)
+            case DocumentBlock():
+                attachments.append(_attachment(where, block, len(attachments) + 1))
+            case CallBlock(call, name, arguments):
+                calls.append(ToolCall(call, name, msgspec.json.encode(arguments).decode()))
+            case ThoughtBlock(thought):
+                thoughts.append(thought)
+            case ResultBlock(call, content):
+                if texts or attachments:
+                    yield Message(given.role, "\n".join(texts), tuple(attachments))
+                    texts, attachments = [], []
+                said = text_of(content)
+                yield Message("tool", f"Error: {said}" if block.is_error else said, tool_call_id=call)
+    if texts or attachments or calls:
+        thought = "\n\n".join(thoughts)
+        yield Message(given.role, "\n".join(texts), tuple(attachments), tuple(calls), thought=thought)
+
+
+def _attachment(where: str, block: DocumentBlock, number: int) -> Attachment:
+    if block.citations is not None and block.citations.enabled:
+        raise refused(f"{where}.citations", "answers do not cite; it takes “enabled”: false")
+    text = block.source.data if isinstance(block.source, PlainText) else text_of(block.source.content)
+    head = f"{block.context}\n\n" if block.context else ""
+    return Attachment(block.title or f"Document {number}", head + text)
+
+
+# The user, location, billing, caching and how calls are streamed: these do not change the answer.
+IGNORED = frozenset(
+    {
+        "cache_control",
+        "caller",
+        "eager_input_streaming",
+        "inference_geo",
+        "metadata",
+        "service_tier",
+        "speed",
+        "user_profile_id",
+        "workspace_id",
+    }
+)
+UNSUPPORTED = {
+    "container": "no tool of the server runs",
+    "mcp_servers": "the server connects to no other server; declare the tools in “tools”",
+}
+_TYPES = tuple(str(kind.__struct_config__.tag) for kind in BLOCKS)
+_CLEARS_THOUGHTS = "clear_thinking_"
+
+
+Display = Literal["summarized", "omitted"]
+
+
+class GivenTool(Struct):
+    """A tool that the client runs."""
+
+    name: str
+    input_schema: dict[str, Any]
+    type: Literal["custom"] | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+class Auto(Struct, tag_field="type", tag="auto"):
+    """Call as it sees fit."""
+
+    disable_parallel_tool_use: bool = False
+
+
+class Any_(Struct, tag_field="type", tag="any"):
+    """Call something."""
+
+    disable_parallel_tool_use: bool = False
+
+
+class Named(Struct, tag_field="type", tag="tool"):
+    """Call this one."""
+
+    name: str
+    disable_parallel_tool_use: bool = False
+
+
+class Nothing(Struct, tag_field="type", tag="none"):
+    """Call nothing."""
+
+
+class Disabled(Struct, tag_field="type", tag="disabled"):
+    """Do not think first."""
+
+
+class Adaptive(Struct, tag_field="type", tag="adaptive"):
+    """The model decides whether to think. Thoughts are shown whole or omitted."""
+
+    display: Display | None = None
+
+
+class Enabled(Struct, tag_field="type", tag="enabled"):
+    """Think first, within a number of tokens."""
+
+    budget_tokens: int
+    display: Display | None = None
+
+
+class Format(Struct):
+    """What an answer must be."""
+
+    type: Literal["json_schema"]
+    schema: dict[str, Any]
+
+
+class OutputConfig(Struct):
+    """The form of the answer, and how thorough it is."""
+
+    format: Format | None = None
+    effort: str | None = None
+
+
+class Edit(Struct):
+    """A way to shorten the conversation. The chat template decides which thoughts the model reads."""
+
+    type: str
+    keep: Any = None
+
+
+class ContextManagement(Struct):
+    """Parts of the conversation that the model does not read."""
+
+    edits: list[Edit] = field(default_factory=list)
+
+
+class Asked(AnswerRequest, kw_only=True):
+    """What a message and a count of its tokens share."""
+
+    schema_field: ClassVar[str] = "input_schema"
+
+    messages: list[GivenMessage]
+    system: str | list[TextBlock] | None = None
+    tools: list[GivenTool] = field(default_factory=list)
+    tool_choice: Auto | Any_ | Named | Nothing = field(default_factory=Auto)
+    thinking: Disabled | Adaptive | Enabled | None = None
+    output_config: OutputConfig = field(default_factory=OutputConfig)
+    output_format: Format | None = None
+    context_management: ContextManagement | None = None
+
+    def conversation(self) -> tuple[Message, ...]:
+        """`system` and the messages."""
+        return messages_of(self.system, self.messages)
+
+    @property
+    def shows_thoughts(self) -> bool:
+        """Whether thinking blocks have their text; otherwise they are empty."""
+        return not isinstance(self.thinking, Adaptive | Enabled) or self.thinking.display != "omitted"
+
+    def choose_tools(self) -> ToolChoice:
+        """By `tools` and `tool_choice`."""
+        told = [
+            Tool(tool.name, tool.description or "", msgspec.json.encode(tool.input_schema).decode())
+            for tool in self.tools
+        ]
+        choice = self.tool_choice
+        return choose(
+            told,
+            {Any_: "required", Nothing: "none"}.get(type(choice), "auto"),
+            name=choice.name if isinstance(choice, Named) else "",
+            several=isinstance(choice, Nothing) or not choice.disable_parallel_tool_use,
+            strict=[tool.name for tool in self.tools if tool.strict],
+        )
+
+    def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
+        if self.thinking is not None:
+            yield "thinking", "chat.thinking", not isinstance(self.thinking, Disabled)
+        yield from super()._values(context_tokens)
+
+    def unsupported(self, model: ModelInfo) -> Iterable[Change]:
+        """Thinking, effort, and edits of the conversation."""
+        if isinstance(self.thinking, Enabled):
+            yield from effort_changes("thinking", "enabled", model)
+        if self.output_config.effort not in (None, "high"):
+            reason = "the loaded model has no levels of effort"
+            yield change("output_config.effort", self.output_config.effort, "high", reason)
+        for number, edit in enumerate(self.context_management.edits if self.context_management else ()):
+            if not edit.type.startswith(_CLEARS_THOUGHTS):
+                reason = "the model reads the whole conversation"
+                yield change(f"context_management.edits[{number}]", edit.type, "none", reason)
+
+    def answer_grammar(self) -> tuple[str, Grammar] | None:
+        """By `output_config.format`, or `output_format`, its older name."""
+        asked = self.output_config.format or self.output_format
+        if asked is None:
+            return None
+        name = "output_config.format" if self.output_config.format else "output_format"
+        return name, Grammar("json_schema", msgspec.json.encode(asked.schema).decode())
+
+
+_T = TypeVar("_T", bound=Asked)
+
+
+class MessageRequest(Asked, kw_only=True):
+    """All of it."""
+
+    max_tokens: int
+    stop_sequences: list[str] = field(default_factory=list)
+
+    @property
+    def most_tokens(self) -> tuple[str, int]:
+        """It has to be said."""
+        return "max_tokens", self.max_tokens
+
+    def given_stops(self) -> tuple[str, ...]:
+        """Raises `ApiError` 400."""
+        return stops_of("stop_sequences", tuple(self.stop_sequences))
+
+
+def message_request(fields: dict[str, Any]) -> MessageRequest:
+    """The request from a decoded body. Raises `ApiError` 400."""
+    return _converted(fields, MessageRequest)
+
+
+def count_request(fields: dict[str, Any]) -> Asked:
+    """The request from a decoded body. Raises `ApiError` 400."""
+    return _converted(fields, Asked)
+
+
+def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
+    left = LeftOut()
+    fields = left.tools(fields, ("custom",))
+    if "system" in fields:
+        fields |= {"system": left.system("system", fields["system"])}
+    if isinstance(messages := fields.get("messages"), list):
+        question = question_at(messages, _kind)
+        fields |= {
+            "messages": [
+                _with_text(left, f"messages[{number}].content", message, number == question)
+                for number, message in enumerate(messages)
+            ]
+        }
+    return convert_fields(fields, kind, IGNORED, UNSUPPORTED, left.changes)
+
+
+def _kind(message: dict[str, Any]) -> Kind:
+    content, role = message.get("content"), message.get("role")
+    if role == "user" and isinstance(content, list):
+        return "result" if any(map(_is_result, content)) else "user"
+    return role if role in ("system", "user") else "other"
+
+
+def _is_result(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
+
+
+def _with_text(left: LeftOut, place: str, message: Any, is_question: bool) -> Any:
+    """The message with texts in place of the blocks that the model cannot read, in results of calls, too."""
+    if not isinstance(message, dict) or not isinstance(message.get("content"), list):
+        return message
+    blocks = []
+    for number, block in enumerate(message["content"]):
+        if _is_result(block):
+            where = f"{place}[{number}].content"
+            block = {
+                **block,
+                "content": left.content(where, block.get("content"), ("text",), text_type="text"),
+            }
+        blocks.append(block)
+    content = left.content(place, blocks, _TYPES, text_type="text", is_question=is_question)
+    if message.get("role") == "system":
+        content = left.system(place, content)
+    return {**message, "content": content}
+
+
+class MessageWriter:
+    """Writes one answer to `asked`, whose command is `generate`, by the model called `model`.
+
+    `rules` say how its calls are read.
+    """
+
+    streamed_errors: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, asked: MessageRequest, generate: Generate, model: str, rules: CallRules) -> None:
+        self._asked = asked
+        self._written = Written(rules, asked.schema_check, streams=asked.stream)
+        self._head: dict[str, Any] = {
+            "id": generate.request,
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+        }
+        self._usage = _usage(Stats())
+        self._begun = False
+        # The block that is being written, and how many were begun.
+        self._open = ""
+        self._blocks = 0
+
+    @property
+    def names(self) -> FieldNames:
+        """What its fields are called."""
+        return self._asked.names
+
+    def alive(self, happening: AnswerUpdate | None) -> bytes:
+        """A comment that says how far it is; from when the prompt is read on, pings."""
+        said = commented(happening)
+        if isinstance(happening, PrefillProgress) and not self._begun:
+            self._usage = _usage(_begun(happening))
+            said += self.opening()
+        return said + (_named({"type": "ping"}) if self._begun else b"")
+
+    def opening(self) -> bytes:
+        """The first event; nothing if it was sent while the prompt was read."""
+        if self._begun:
+            return b""
+        self._begun = True
+        empty: dict[str, Any] = {
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": self._usage,
+        }
+        return _named({"type": "message_start", "message": self._head | empty})
+
+    def written(self, tokens: Sequence[Token]) -> bytes:
+        """Events of the new tokens; empty without new text."""
+        out = self._told(self._written.add(tokens))
+        if self._asked.draftlight.tokens:
+            # Clients of Anthropic's skip events that they do not know.
+            out += _named({"type": "draftlight", "tokens": origins(tokens)})
+        return out
+
+    def finished(self, finished: Finished) -> bytes:
+        """The last events."""
+        out = self._told(self._written.end()) + self._closed()
+        delta = {
+            "type": "message_delta",
+            "delta": self._end(finished),
+            "usage": _usage(finished.stats),
+            **self._figures(finished),
+        }
+        return out + _named(delta) + _named({"type": "message_stop"})
+
+    def failed(self, error: ApiError) -> bytes:
+        """What went wrong in the middle of it."""
+        return _named(error_body(error.status, error.anthropic_message))
+
+    def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
+        """All of it in one piece."""
+        content = _blocks([*self._written.add(tokens), *self._written.end()], self._asked.shows_thoughts)
+        figures = self._figures(finished)
+        if self._asked.draftlight.tokens:
+            figures["draftlight"]["tokens"] = origins(tokens)
+        return {
+            **self._head,
+            "content": content,
+            **self._end(finished),
+            "usage": _usage(finished.stats),
+            **figures,
+        }
+
+    def _end(self, finished: Finished) -> dict[str, Any]:
+        """Why it ended."""
+        given = finished.stopped_by in self._asked.stop_sequences
+        if finished.reason != "stop":
+            reason = "max_tokens"
+        elif given and finished.stopped_by:
+            reason = "stop_sequence"
+        else:
+            reason = "tool_use" if self._written.calls else "end_turn"
+        return {
+            "stop_reason": reason,
+            "stop_sequence": finished.stopped_by if reason == "stop_sequence" else None,
+        }
+
+    def _figures(self, finished: Finished) -> dict[str, Any]:
+        changes = (*self._asked.changes, *self._written.changes)
+        own = effective(finished, unlimited=False, changes=changes)
+        if isinstance(self._asked.thinking, Enabled):
+            asked = str(self._asked.thinking.budget_tokens)
+            why = "thoughts are not counted apart; “max_tokens” bounds both"
+            change = {"setting": "thinking.budget_tokens", "asked": asked, "used": "none", "reason": why}
+            own["changes"].append(change)
+        return {"timings": timings(finished.stats), "draftlight": own}
+
+    def _told(self, pieces: Iterable[Delta]) -> bytes:
+        out = b""
+        for piece in pieces:
+            match piece:
+                case Thought(text):
+                    out += self._in("thinking", _thought(""))
+                    if self._asked.shows_thoughts:
+                        out += self._delta({"type": "thinking_delta", "thinking": text})
+                case Text(text):
+                    out += self._in("text", {"type": "text", "text": ""})
+                    out += self._delta({"type": "text_delta", "text": text})
+                case CallBegun(_, name, call):
+                    out += self._closed()
+                    out += self._in("tool_use", _call(call, name))
+                case CallArguments(_, text):
+                    out += self._delta({"type": "input_json_delta", "partial_json": text})
+        return out
+
+    def _in(self, kind: str, block: dict[str, Any]) -> bytes:
+        if self._open == kind:
+            return b""
+        out = self._closed()
+        self._open = kind
+        self._blocks += 1
+        begun = {"type": "content_block_start", "index": self._blocks - 1, "content_block": block}
+        return out + _named(begun)
+
+    def _delta(self, delta: dict[str, Any]) -> bytes:
+        return _named({"type": "content_block_delta", "index": self._blocks - 1, "delta": delta})
+
+    def _closed(self) -> bytes:
+        if not self._open:
+            return b""
+        out = b""
+        if self._open == "thinking":
+            # Clients expect it at the end of a thought. Nothing is signed here.
+            out = self._delta({"type": "signature_delta", "signature": ""})
+        self._open = ""
+        return out + _named({"type": "content_block_stop", "index": self._blocks - 1})
+
+
+def _named(data: dict[str, Any]) -> bytes:
+    return event(data, data["type"])
+
+
+def _begun(reading: PrefillProgress) -> Stats:
+    """The prompt's figures at its first progress; the last event has the final ones."""
+    reused = reading.reused_tokens
+    scored = reused if reading.phase == "scoring" else 0
+    # The last token is read by the first step of the answer.
+    return Stats(prompt_tokens=reading.total_tokens + scored + 1, reused_tokens=reused)
+
+
+def _usage(stats: Stats) -> dict[str, int]:
+    """Anthropic's usage object, which counts cached and read tokens separately."""
+    return {
+        "input_tokens": stats.prompt_tokens - stats.reused_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": stats.reused_tokens,
+        "output_tokens": stats.tokens,
+    }
+
+
+def _call(call: str, name: str) -> dict[str, Any]:
+    # As Anthropic's ids look.
+    return {"type": "tool_use", "id": f"toolu_{call.removeprefix('call_')}", "name": name, "input": {}}
+
+
+def _thought(text: str) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": text, "signature": ""}
+
+
+def _blocks(pieces: Iterable[Delta], shows_thoughts: bool) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = []
+    arguments: dict[int, str] = {}
+    for piece in pieces:
+        match piece:
+            case Thought(text):
+                said = text if shows_thoughts else ""
+                if blocks:
+                    blocks[-1]["thinking"] += said
+                else:
+                    blocks.append(_thought(said))
+            case Text(text) if blocks and blocks[-1]["type"] == "text":
+                blocks[-1]["text"] += text
+            case Text(text):
+                blocks.append({"type": "text", "text": text})
+            case CallBegun(_, name, call):
+                blocks.append(_call(call, name))
+            case CallArguments(_, text):
+                place = len(blocks) - 1
+                arguments[place] = arguments.get(place, "") + text
+    for place, text in arguments.items():
+        blocks[place]["input"] = _object(text)
+    return blocks
+
+
+def _object(text: str) -> dict[str, Any]:
+    """What of the arguments is an object; one that was cut off by the answer's length is empty."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}
+
+
+class MessagesEndpoint:
+    """Answers `messages`."""
+
+    def __init__(self, answers: Answers, serving: Serving) -> None:
+        self._answers = answers
+        self._serving = serving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        asked = message_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
+        writer = partial(MessageWriter, asked)
+        await answer_request(self._answers, self._serving, asked, "msg_", writer, scope, receive, send)
+
+
+class CountEndpoint:
+    """Counts the tokens of the whole prompt; no answer is generated."""
+
+    def __init__(self, answers: Answers, serving: Serving) -> None:
+        self._answers = answers
+        self._serving = serving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        asked = count_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
+        model = await loaded_model(self._answers, receive)
+        answering_model(self._answers, asked, self._serving.strict)
+        generate = self._serving.accepted(
+            asked, asked.generate(new_id("count-"), self._serving.base(), model)
+        )
+        tokens = await counted(self._answers.gate, generate, asked.names, receive)
+        await send_json(send, {"input_tokens": tokens})

@@ -1,1 +1,0 @@
-"""OpenAI's shapes: chat completions, completions, models, errors."""

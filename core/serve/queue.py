@@ -1,0 +1,482 @@
+"""The queue of requests and their answers: `AnswerQueue`, `WorkerGate`, `Answer`, `Answers`.
+
+There is one worker, so one answer at a time, in the order of arrival; the window's chat takes tickets from
+the same queue. `WorkerGate` sends commands to the worker and passes its events on. An `Answer` has no
+task: queue and gate call it, and it wakes the task in `next()`. Everything happens on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import count
+from math import ceil
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.errors import RequestError
+from core.events import (
+    Cancel,
+    Command,
+    CountTokens,
+    EmbedTexts,
+    Event,
+    Failed,
+    Finished,
+    Generate,
+    LoadProgress,
+    ModelInfo,
+    ModelLoaded,
+    ModelUnloaded,
+    TextsEmbedded,
+    TokenCount,
+)
+from core.events.codec import WorkerEvent, WorkerExited
+from core.serve.requests import ServedRequest, ServedRequests
+
+_RECENT = 16
+_UNKNOWN_S = 10.0
+_SOON_S = 1.0
+_MOST_WAIT_S = 3600
+
+
+class QueueFullError(RequestError):
+    """More would wait than may."""
+
+    code = "queue-full"
+    # Predicted time until a place is free (`Pace`); 0 if unknown.
+    retry_after_s = 0
+
+    def __init__(self, length: int) -> None:
+        super().__init__(
+            f"{length} requests wait already, and no more may.", "Try again in a moment, or allow more."
+        )
+
+
+class Ticket:
+    """A place in the queue. `who` is for display. `moved` is called when `position` changes."""
+
+    def __init__(self, queue: AnswerQueue, who: str, moved: Callable[[], None]) -> None:
+        self.who = who
+        self._queue = queue
+        self._moved = moved
+
+    @property
+    def position(self) -> int | None:
+        """How many are before it: 0 is its turn; None once it was given back."""
+        return self._queue.position(self)
+
+    def leave(self) -> None:
+        """Give it back. Safe to call twice."""
+        self._queue.leave(self)
+
+    def tell(self) -> None:
+        """Its position changed."""
+        self._moved()
+
+
+class Pace:
+    """Predicts when a full queue has room, from the durations of recent answers. Times are in seconds."""
+
+    def __init__(self) -> None:
+        self._durations_s: deque[float] = deque(maxlen=_RECENT)
+        self._began_s: float | None = None
+        self._promised_s = 0.0
+
+    def begin(self, now_s: float) -> None:
+        """The worker takes up an answer."""
+        self._began_s = now_s
+
+    def end(self, now_s: float) -> None:
+        """That answer has ended."""
+        if self._began_s is not None:
+            self._durations_s.append(now_s - self._began_s)
+            self._began_s = None
+
+    def room_in_s(self, now_s: float) -> int:
+        """When the next place is free. Each call promises another place: who is refused later comes later."""
+        durations = self._durations_s
+        mean_s = sum(durations) / len(durations) if durations else _UNKNOWN_S
+        elapsed_s = now_s - self._began_s if self._began_s is not None else 0.0
+        free_s = now_s + max(mean_s - elapsed_s, _SOON_S)
+        if self._promised_s > now_s:
+            free_s = max(free_s, self._promised_s + mean_s)
+        self._promised_s = free_s
+        return min(_MOST_WAIT_S, max(1, ceil(free_s - now_s)))
+
+
+class AnswerQueue:
+    """`length`: how many requests may wait, without the running one. `changed` is called on every move."""
+
+    def __init__(self, length: int, changed: Callable[[], None] = lambda: None) -> None:
+        self.length = length
+        self._line: list[Ticket] = []
+        self._changed = changed
+
+    @property
+    def tickets(self) -> tuple[Ticket, ...]:
+        """All, in order; the first is being answered."""
+        return tuple(self._line)
+
+    def enter(self, who: str, moved: Callable[[], None], *, always: bool = False) -> Ticket:
+        """A ticket at the end. It may be its turn at once: `moved` is not called for that.
+
+        Raises `QueueFullError`, unless the ticket is to be given `always`: a person at the window waits
+        however many wait.
+        """
+        if not always and len(self._line) > self.length:
+            raise QueueFullError(self.length)
+        ticket = Ticket(self, who, moved)
+        self._line.append(ticket)
+        self._changed()
+        return ticket
+
+    def position(self, ticket: Ticket) -> int | None:
+        """See `Ticket.position`."""
+        return next((place for place, one in enumerate(self._line) if one is ticket), None)
+
+    def leave(self, ticket: Ticket) -> None:
+        """See `Ticket.leave`."""
+        place = self.position(ticket)
+        if place is None:
+            return
+        del self._line[place]
+        for one in self._line[place:]:
+            one.tell()
+        self._changed()
+
+
+# `starting`: a model is being loaded; `empty`: none is.
+GateState = Literal["starting", "ready", "empty"]
+Hear = Callable[[Event], None]
+_ENDS = (Finished, Failed, TokenCount, TextsEmbedded)
+_DIED = "The worker that was answering ended."
+_DIED_HINT = "Ask again: another one is being started."
+
+
+class WorkerGate:
+    """Listeners are called when the state or the model changes. `wanted` is called when a request waits for a
+    model, so that the owner can start a worker on demand.
+    """
+
+    def __init__(self, send: Callable[[Command], None], wanted: Callable[[], None] = lambda: None) -> None:
+        self._send = send
+        self._wanted = wanted
+        self._open: dict[str, Hear] = {}
+        self._counts = count(1)
+        self._listeners: list[Callable[[], None]] = []
+        self.state: GateState = "starting"
+        self.model: ModelInfo | None = None
+
+    def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call `changed` on every change; returns a function that ends this."""
+        self._listeners.append(changed)
+        return lambda: self._listeners.remove(changed)
+
+    def want(self) -> None:
+        """A request waits for a model."""
+        if self.state == "starting":
+            self._wanted()
+
+    def ask(self, generate: Generate, hear: Hear) -> None:
+        """Send the command. `hear` gets its events, `Finished` or `Failed` last. Its id must be new."""
+        self._begin(generate.request, generate, hear)
+
+    def count(self, text: str, hear: Hear) -> str:
+        """Count the tokens of `text`; returns the id. `hear` gets a `TokenCount` or `Failed`."""
+        return self._count(CountTokens("", text), hear)
+
+    def count_prompt(self, generate: Generate, hear: Hear) -> str:
+        """Count the tokens of the prompt that `generate` would have; the same."""
+        return self._count(CountTokens("", prompt=generate), hear)
+
+    def embed(self, texts: tuple[str, ...], hear: Hear) -> None:
+        """Compute the vectors of a few texts. `hear` gets a `TextsEmbedded` or `Failed`."""
+        request = f"embed-{next(self._counts)}"
+        self._begin(request, EmbedTexts(request, texts), hear)
+
+    def cancel(self, request: str) -> None:
+        """Stop it within a step or a chunk; it ends with its `Finished`. Unknown ids are ignored."""
+        if request in self._open:
+            self._send(Cancel(request))
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """The requests that were sent and did not end."""
+        return tuple(self._open)
+
+    # ---- for the owner of the worker
+
+    def hear(self, heard: WorkerEvent) -> bool:
+        """Handle an event of the worker. Returns whether it belongs to an open request."""
+        match heard:
+            case WorkerExited():
+                self.lose()
+            case ModelLoaded(info):
+                self._set("ready", info)
+            case ModelUnloaded():
+                self._set("empty", None)
+            case LoadProgress() if self.model is None:
+                self._set("starting", None)
+            case Failed(request, command="load_model") if not request and self.model is None:
+                self._set("empty", None)
+            case _:
+                return self._pass_on(heard)
+        return False
+
+    def follow(self, state: GateState, model: ModelInfo | None) -> None:
+        """Set the state, where the owner passes only the requests' events to `hear`."""
+        self._set(state, model)
+
+    def lose(self) -> None:
+        """The worker exited. Its owner starts another one if it had a model."""
+        self._set("empty" if self.state == "empty" else "starting", None)
+        self._end_all()
+
+    def give_up(self) -> None:
+        """No worker can be started."""
+        self._set("empty", None)
+        self._end_all()
+
+    def _count(self, command: CountTokens, hear: Hear) -> str:
+        request = f"count-{next(self._counts)}"
+        self._begin(request, replace(command, request=request), hear)
+        return request
+
+    def _begin(self, request: str, command: Command, hear: Hear) -> None:
+        if request in self._open:
+            raise ValueError(f"{request} is being answered")
+        self._open[request] = hear
+        self._send(command)
+
+    def _pass_on(self, heard: WorkerEvent) -> bool:
+        request = getattr(heard, "request", "")
+        hear = self._open.get(request)
+        if hear is None:
+            return False
+        if isinstance(heard, _ENDS):
+            del self._open[request]
+        hear(heard)  # type: ignore[arg-type]
+        return True
+
+    def _end_all(self) -> None:
+        ended, self._open = self._open, {}
+        for request, hear in ended.items():
+            hear(Failed(request, "generate", "worker", "worker-failed", _DIED, _DIED_HINT))
+
+    def _set(self, state: GateState, model: ModelInfo | None) -> None:
+        if (state, model) == (self.state, self.model):
+            return
+        self.state, self.model = state, model
+        for changed in tuple(self._listeners):
+            changed()
+
+
+# A worker that died is there again in seconds; a model of many gigabytes takes longer to load.
+MODEL_WAIT_S = 120.0
+NO_MODEL = "No model is loaded."
+NO_MODEL_HINT = "Load one in Draftlight, then ask again."
+_CANCELLED = "It was cancelled while it waited."
+_STOPPING = "The server is being stopped."
+
+
+class ClientGoneError(Exception):
+    """The client disconnected before its answer."""
+
+
+class Waiting(Struct, frozen=True):
+    """Others are answered before: `position` of them. 0: its turn, but no model is loaded yet."""
+
+    position: int
+
+
+AnswerUpdate = Waiting | Event
+
+
+class Answer:
+    """Made by `Answers.begin()`. One task calls `next()` until it gave `Finished` or `Failed`."""
+
+    def __init__(
+        self,
+        generate: Generate,
+        gate: WorkerGate,
+        queue: AnswerQueue,
+        requests: ServedRequests,
+        pace: Pace,
+        who: str,
+    ) -> None:
+        self.request = generate.request
+        self._generate = generate
+        self._gate = gate
+        self._requests = requests
+        self._pace = pace
+        self._news = asyncio.Event()
+        self._happened: deque[AnswerUpdate] = deque()
+        self._sent = self._over = self._gone = False
+        self._began_s = time.monotonic()
+        self._stop_listening: Callable[[], None] = lambda: None
+        self._giving_up: asyncio.TimerHandle | None = None
+        self._ticket: Ticket = queue.enter(who, self._moved)
+
+    def start(self) -> None:
+        """Begin to wait, or to be answered."""
+        self._moved()
+
+    async def next(self, timeout_s: float) -> Sequence[AnswerUpdate]:
+        """All that happened since the last call; nothing if that is nothing for `timeout_s`.
+
+        Raises `ClientGoneError` once the client went away.
+        """
+        if not self._happened and not self._gone:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._news.wait()
+            except TimeoutError:
+                return ()
+        if self._gone:
+            raise ClientGoneError(self.request)
+        happened = tuple(self._happened)
+        self._happened.clear()
+        return happened
+
+    def leave(self) -> None:
+        """End the answer without a last event: the client disconnected. Safe to call at any time."""
+        if not self._over:
+            self._gone = True
+            self.cancel()
+        self._news.set()
+
+    def cancel(self) -> None:
+        """End the answer; the client gets the text so far."""
+        if self._over:
+            return
+        if self._sent:
+            self._gate.cancel(self.request)
+            return
+        self._end()
+        self._requests.change(self.request, state="cancelled")
+        self._happen(Failed(self.request, "generate", "request", "cancelled", _CANCELLED))
+
+    def refuse(self, failed: Failed) -> None:
+        """End the answer with `failed`."""
+        if self._over:
+            return
+        sent = self._sent
+        self._requests.hear(self.request, failed)
+        self._happen(failed)
+        if sent:
+            # The ticket goes back when the worker has ended it.
+            self._gate.cancel(self.request)
+        else:
+            self._end()
+
+    # ---- called by the queue and the gate
+
+    def _moved(self) -> None:
+        position = self._ticket.position
+        if position is None or self._sent or self._over:
+            return
+        self._requests.change(self.request, position=position)
+        if position:
+            self._happen(Waiting(position))
+            return
+        if self._gate.state == "starting" and self._giving_up is None:
+            self._stop_listening = self._gate.listen(self._try)
+            self._giving_up = asyncio.get_running_loop().call_later(MODEL_WAIT_S, self._refuse)
+            self._happen(Waiting(0))
+            self._gate.want()
+        self._try()
+
+    def _try(self) -> None:
+        """Send the command if a model is loaded: it is this request's turn."""
+        if self._sent or self._over or self._gate.state == "starting":
+            return
+        if self._gate.state == "empty":
+            self._refuse()
+            return
+        self._settle()
+        self._sent = True
+        self._pace.begin(time.monotonic())
+        self._requests.change(self.request, waited_s=time.monotonic() - self._began_s, state="reading")
+        self._gate.ask(self._generate, self._heard)
+
+    def _refuse(self) -> None:
+        self._heard(Failed(self.request, "generate", "request", "no-model", NO_MODEL, NO_MODEL_HINT))
+
+    def _heard(self, event: Event) -> None:
+        if self._over:
+            return
+        if isinstance(event, Finished | Failed):
+            self._end()
+        self._requests.hear(self.request, event)
+        self._happen(event)
+
+    def _happen(self, happening: AnswerUpdate) -> None:
+        if not self._gone:
+            self._happened.append(happening)
+            self._news.set()
+
+    def _end(self) -> None:
+        self._over = True
+        self._settle()
+        if self._sent:
+            self._pace.end(time.monotonic())
+        self._ticket.leave()
+
+    def _settle(self) -> None:
+        self._stop_listening()
+        self._stop_listening = lambda: None
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+
+
+class Answers:
+    """All requests to one worker through the server."""
+
+    def __init__(self, gate: WorkerGate, queue: AnswerQueue, requests: ServedRequests) -> None:
+        self.gate = gate
+        self.queue = queue
+        self.requests = requests
+        self._pace = Pace()
+        self._running: dict[str, Answer] = {}
+
+    def begin(self, generate: Generate, *, path: str, client: str, streams: bool) -> Answer:
+        """Queue a request. Raises `QueueFullError`. The caller calls `done()` at the end."""
+        try:
+            answer = Answer(generate, self.gate, self.queue, self.requests, self._pace, client)
+        except QueueFullError as error:
+            error.retry_after_s = self._pace.room_in_s(time.monotonic())
+            raise
+        model = self.gate.model
+        record = ServedRequest(
+            generate.request, path, client, model.name if model else "", time.time(), streams
+        )
+        self.requests.add(record, generate)
+        self._running[generate.request] = answer
+        answer.start()
+        return answer
+
+    def done(self, answer: Answer) -> None:
+        """Remove an answer that has no reader any more, and end it if it still runs."""
+        answer.leave()
+        self._running.pop(answer.request, None)
+
+    def cancel(self, request: str) -> bool:
+        """Cancel `request`; its client gets the text so far. Returns whether it exists."""
+        answer = self._running.get(request)
+        if answer is None:
+            return False
+        answer.cancel()
+        return True
+
+    def end_all(self, why: Callable[[str], Failed] | None = None) -> None:
+        """End all requests with `why(request)`; None: the server is being stopped."""
+        for answer in tuple(self._running.values()):
+            ends = Failed(answer.request, "generate", "request", "server-ends", _STOPPING)
+            answer.refuse(why(answer.request) if why is not None else ends)

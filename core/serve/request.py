@@ -1,0 +1,199 @@
+"""Requests for an answer: the sampling fields that every API has, and the command made of a request.
+
+Each API has its own fields for the conversation, the tools and the form of the answer; `AnswerRequest` reads
+them by methods and makes the command in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, ClassVar
+
+from msgspec import field
+from msgspec.structs import replace
+
+from core.events import Change, Generate, Grammar, Message, ModelInfo
+from core.events.text import well_formed_record
+from core.serve.fields import OwnFields, refused, seed_of, settings_with
+from core.serve.http import FieldNames, field_error
+from core.serve.schemas import SchemaCheck, relaxed
+from core.serve.tools import ToolChoice
+from core.settings import Settings
+from core.settings.declaration import find
+
+_MOST_STOPS = 1000
+
+
+class Sampling(OwnFields, kw_only=True):
+    """How long an answer may be is each API's own field: `most_tokens`."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def schema_check(self) -> SchemaCheck | None:
+        """What the finished answer is checked for."""
+        check: SchemaCheck | None = self.__dict__.get("schema_check")
+        return check
+
+    def enforceable(self, grammar: Grammar | None, name: str) -> Grammar | None:
+        """`grammar`, from the field `name`, without keywords that it cannot enforce; see `schema_check`."""
+        if grammar is None:
+            return None
+        grammar, self.__dict__["schema_check"] = relaxed(grammar, name)
+        return grammar
+
+    def check_strictly(self) -> None:
+        """Raises `ApiError` 400 if the answer would not honour something of the request."""
+        if self.changes:
+            first = self.changes[0]
+            raise field_error(
+                first.setting, f"“{first.setting}” is not supported: {first.reason}.", "unsupported_parameter"
+            )
+        if self.schema_check is not None:
+            raise field_error(
+                self.schema_check.name,
+                f"“{self.schema_check.name}{self.schema_check.dropped[0].place}” is not supported: a grammar"
+                " cannot enforce this keyword.",
+                "unsupported_parameter",
+            )
+
+    @property
+    def most_tokens(self) -> tuple[str, int] | None:
+        """The field that limits the answer's length, and its value in tokens."""
+        return None
+
+    def settings_of(self, base: Settings, context_tokens: int) -> Settings:
+        """Raises `ApiError` 400 that names the field."""
+        return settings_with(base, self._values(context_tokens))
+
+    def bias_of(self) -> dict[int, float]:
+        """Raises `ApiError` 400."""
+        bias: dict[int, float] = {}
+        for token, value in self.logit_bias.items():
+            if not (token.isascii() and token.isdigit() and len(token) < 10) or not -100 <= value <= 100:
+                raise field_error(
+                    "logit_bias", "“logit_bias” maps ids of tokens to numbers from -100 to 100."
+                )
+            bias[int(token)] = value
+        return bias
+
+    def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
+        limit = int(find("sampling.max_tokens").maximum or 0)
+        # Without a limit the context is the limit.
+        name, most = self.most_tokens or ("max_tokens", min(context_tokens, limit))
+        yield name, "sampling.max_tokens", min(most, limit)
+        yield "seed", "sampling.seed", seed_of(self.seed)
+        for name in ("temperature", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"):
+            if (value := getattr(self, name)) is not None:
+                yield name, f"sampling.{name}", value
+        if self.top_p is not None:
+            # At 0 the likeliest token is left, as at any number that is small enough.
+            yield "top_p", "sampling.top_p", self.top_p or 1e-9
+        if self.top_k is not None:
+            yield "top_k", "sampling.top_k", 0 if self.top_k == -1 else self.top_k
+        # Draftlight's own come last: they are the most exact.
+        yield from self.own_settings()
+
+
+class AnswerRequest(Sampling, kw_only=True):
+    """A request for an answer, of any API. `prompt_field` and `schema_field` name its fields in errors."""
+
+    model: str = ""
+    stream: bool = False
+
+    prompt_field: ClassVar[str] = "messages"
+    schema_field: ClassVar[str] = "parameters"  # of a tool
+    raw: ClassVar[bool] = False
+
+    def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
+        """The command. Raises `ApiError` 400."""
+        self.check()
+        self.changes.extend(self.unsupported(model))
+        tools, given = self.tool_use, self.answer_grammar()
+        if tools.must and given is not None:
+            raise refused(given[0], "an answer that must be a call has the call's form")
+        grammar = self.enforceable(given[1] if given else tools.grammar(model), self.names.grammar)
+        if grammar is not None and not self.draftlight.forced:
+            grammar = replace(grammar, drafts=False)
+        return well_formed_record(
+            Generate(
+                request,
+                self.conversation(),
+                self.settings_of(base, model.context_tokens),
+                raw=self.raw,
+                tools=tools.declared,
+                stops=(*self.given_stops(), *tools.stops(model)),
+                prediction=self.predicted,
+                grammar=grammar,
+                logit_bias=self.bias_of(),
+                top_logprobs=self.logprobs_count(),
+            )
+        )
+
+    @property
+    def names(self) -> FieldNames:
+        """The API's names of the fields that the worker may refuse."""
+        given = self.answer_grammar()
+        return FieldNames(self.prompt_field, given[0] if given else self.tool_use.field_of(self.schema_field))
+
+    @cached_property
+    def tool_use(self) -> ToolChoice:
+        """The tools and which of them may or must be called. Raises `ApiError` 400."""
+        return self.choose_tools()
+
+    # ---- what each API has its own fields for; all raise `ApiError` 400
+
+    def check(self) -> None:
+        """Refuse what would change the answer and is not supported."""
+
+    def unsupported(self, model: ModelInfo) -> Iterable[Change]:
+        """Fields that `model` does not support and that do not fail the request."""
+        return ()
+
+    def conversation(self) -> tuple[Message, ...]:
+        """The messages. Each API has them."""
+        raise NotImplementedError
+
+    def choose_tools(self) -> ToolChoice:
+        """See `tool_use`."""
+        return ToolChoice()
+
+    def answer_grammar(self) -> tuple[str, Grammar] | None:
+        """The form of the answer, and the field that requires it."""
+        return None
+
+    def given_stops(self) -> tuple[str, ...]:
+        """Stop sequences."""
+        return ()
+
+    def logprobs_count(self) -> int | None:
+        """Alternatives per token whose probabilities are returned; None: no probabilities at all."""
+        return None
+
+    @property
+    def predicted(self) -> str:
+        """Text that the answer will probably have; empty if unknown."""
+        return ""
+
+
+def limit(name: str, tokens: int | None) -> tuple[str, int] | None:
+    """The field `name` and its limit; None without a limit, which clients write as null or -1."""
+    return None if tokens is None or tokens == -1 else (name, tokens)
+
+
+def stops_of(name: str, stops: tuple[str, ...]) -> tuple[str, ...]:
+    """`stops`, the value of the field `name`. Raises `ApiError` 400."""
+    if len(stops) > _MOST_STOPS:
+        raise field_error(name, f"“{name}” takes at most {_MOST_STOPS} texts.")
+    if "" in stops:
+        raise field_error(name, f"“{name}” has an empty text, which would end every answer at once.")
+    return stops

@@ -1,0 +1,428 @@
+"""Requests of `/v1/responses`: their fields and input items, and the command that comes of them.
+
+An answer's text and its calls are separate items there, and one turn here. The rules for unsupported fields
+are those of chat completions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Literal, get_args
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from core.events import Change, Grammar, Message, ModelInfo, Role, Tool, ToolCall
+from core.serve.fields import change, convert_fields, effort_changes, refused, thinks_at
+from core.serve.http import field_error
+from core.serve.left_out import Kind, LeftOut, question_at
+from core.serve.request import AnswerRequest, limit
+from core.serve.tools import ToolChoice, choose
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+}
+
+
+class InputText(Struct, tag_field="type", tag="input_text"):
+    """Text of a person or a program."""
+
+    text: str
+    prompt_cache_breakpoint: Any = None
+
+
+class OutputText(Struct, tag_field="type", tag="output_text"):
+    """Text of an earlier answer; its annotations are ignored."""
+
+    text: str
+    annotations: Any = None
+    logprobs: Any = None
+
+
+class Refusal(Struct, tag_field="type", tag="refusal"):
+    """An earlier answer that refused."""
+
+    refusal: str
+
+
+Part = InputText | OutputText | Refusal
+
+
+class MessageItem(Struct, tag_field="type", tag="message"):
+    """A message. Clients leave its `type` out."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[Part]
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
+
+
+class CallItem(Struct, tag_field="type", tag="function_call"):
+    """A call of an earlier answer."""
+
+    call_id: str
+    name: str
+    arguments: str
+    id: str | None = None
+    status: str | None = None
+    caller: Any = None
+
+
+class ResultItem(Struct, tag_field="type", tag="function_call_output"):
+    """What a call gave."""
+
+    call_id: str
+    output: str | list[InputText]
+    id: str | None = None
+    status: str | None = None
+    caller: Any = None
+
+
+class CustomCallItem(Struct, tag_field="type", tag="custom_tool_call"):
+    """A call of a custom tool, of an earlier answer."""
+
+    call_id: str
+    name: str
+    input: str
+    id: str | None = None
+    status: str | None = None
+
+
+class CustomResultItem(Struct, tag_field="type", tag="custom_tool_call_output"):
+    """What the call of a custom tool gave."""
+
+    call_id: str
+    output: str | list[InputText]
+    id: str | None = None
+    status: str | None = None
+
+
+class ReasoningItem(Struct, tag_field="type", tag="reasoning"):
+    """The thought before an earlier answer or call: its text, else its summary. Encrypted text is ignored."""
+
+    id: str | None = None
+    summary: Any = None
+    content: Any = None
+    encrypted_content: Any = None
+    status: str | None = None
+
+
+Item = MessageItem | CallItem | ResultItem | CustomCallItem | CustomResultItem | ReasoningItem
+_ITEMS = tuple(str(kind.__struct_config__.tag) for kind in get_args(Item))
+_RESULTS = ("function_call_output", "custom_tool_call_output")
+_PARTS = tuple(str(kind.__struct_config__.tag) for kind in (InputText, OutputText, Refusal))
+
+
+def with_types(given: Any) -> Any:
+    """`input` as it came, with the type of those items that are messages and do not say so."""
+    if not isinstance(given, list):
+        return given
+    return [
+        {"type": "message", **item} if isinstance(item, dict) and "role" in item else item for item in given
+    ]
+
+
+def with_text(left: LeftOut, items: list[Any]) -> list[Any]:
+    """The items without those of other types, and with texts in place of parts that the model cannot read."""
+    question = question_at(items, _kind)
+    read = []
+    for number, item in enumerate(items):
+        if isinstance(item, dict):
+            name = "output" if item.get("type") in _RESULTS else "content"
+            types = ("input_text",) if name == "output" else _PARTS
+            if item.get("type") in ("message", *_RESULTS) and name in item:
+                content = left.content(
+                    f"input[{number}].{name}",
+                    item[name],
+                    types,
+                    text_type="input_text",
+                    is_question=number == question,
+                )
+                if item.get("role") in ("system", "developer"):
+                    content = left.system(f"input[{number}].content", content)
+                item = {**item, name: content}
+            elif item.get("type") == "function_call" and "arguments" in item:
+                arguments = left.arguments(f"input[{number}].arguments", item["arguments"])
+                item = {**item, "arguments": arguments}
+        read.append(item)
+    return left.items("input", read, _ITEMS)
+
+
+def _kind(item: dict[str, Any]) -> Kind:
+    if item.get("type") == "message":
+        role = str(item.get("role"))
+        return "user" if role == "user" else "system" if role in ("system", "developer") else "other"
+    return "result" if item.get("type") in _RESULTS else "other"
+
+
+def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[Message, ...]:
+    """Draftlight's. Raises `ApiError` 400 if there are none."""
+    items = [MessageItem("user", given)] if isinstance(given, str) else given
+    messages = [Message("system", instructions)] if instructions else []
+    asked = len(messages)
+    thoughts: list[str] = []  # of the assistant's next item
+    for item in items:
+        match item:
+            case MessageItem(role, content):
+                thought = _taken(thoughts) if role == "assistant" else ""
+                messages.append(Message(_ROLES[role], _text(content), thought=thought))
+            case CallItem(call, name, arguments) | CustomCallItem(call, name, arguments):
+                if isinstance(item, CustomCallItem):
+                    arguments = msgspec.json.encode({"input": arguments}).decode()
+                made = ToolCall(call, name, arguments)
+                if len(messages) > asked and messages[-1].role == "assistant":
+                    turn = messages.pop()
+                    thought = "\n\n".join(each for each in (turn.thought, _taken(thoughts)) if each)
+                    messages.append(replace(turn, tool_calls=(*turn.tool_calls, made), thought=thought))
+                else:
+                    messages.append(Message("assistant", "", tool_calls=(made,), thought=_taken(thoughts)))
+            case ResultItem(call, output) | CustomResultItem(call, output):
+                messages.append(Message("tool", _text(output), tool_call_id=call))
+            case ReasoningItem():
+                thoughts += [text for text in [_thought(item)] if text]
+                continue
+        thoughts.clear()
+    if len(messages) == asked:
+        raise field_error("input", "“input” is empty; it takes a text or at least one message.")
+    return tuple(messages)
+
+
+def _taken(thoughts: list[str]) -> str:
+    """The thoughts as one text; the list is empty after this."""
+    text = "\n\n".join(thoughts)
+    thoughts.clear()
+    return text
+
+
+def _thought(item: ReasoningItem) -> str:
+    return _part_texts(item.content) or _part_texts(item.summary)
+
+
+def _part_texts(parts: object) -> str:
+    """The texts of `parts`, a list of objects that clients may fill with anything."""
+    if not isinstance(parts, list):
+        return ""
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return "\n\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def _text(content: str | Sequence[Part]) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.refusal if isinstance(part, Refusal) else part.text for part in content)
+
+
+# Client, storage, billing, caching, and limits of unsupported features: these do not change the answer.
+IGNORED = frozenset(
+    {
+        "cache_control",
+        "caller",
+        "client_metadata",
+        "max_tool_calls",
+        "metadata",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "service_tier",
+        "truncation",
+        "user",
+    }
+)
+UNSUPPORTED = {
+    "conversation": "the server stores no conversations; send the items themselves",
+    "prompt": "the server stores no prompts; send “instructions” and “input”",
+}
+_LOGPROBS = "message.output_text.logprobs"
+# Thoughts are never encrypted, so this adds nothing to the answer.
+_ENCRYPTED = "reasoning.encrypted_content"
+_MOST_TOP = 20
+CUSTOM_PARAMETERS = '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
+
+
+class FunctionTool(Struct, tag_field="type", tag="function"):
+    """A function that the model may call."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+    @property
+    def told(self) -> Tool:
+        """The declaration for the model."""
+        return Tool(self.name, self.description or "", msgspec.json.encode(self.parameters or {}).decode())
+
+
+class CustomTool(Struct, tag_field="type", tag="custom"):
+    """A tool whose input is any text. To the model it is a function of that text."""
+
+    name: str
+    description: str | None = None
+    format: Any = None
+    strict = False
+
+    @property
+    def told(self) -> Tool:
+        """The declaration for the model, with the grammar of its input."""
+        grammar = self.format.get("definition") if isinstance(self.format, dict) else None
+        texts = [self.description or "", f"Grammar of the input:\n{grammar}" if grammar else ""]
+        return Tool(self.name, "\n\n".join(filter(None, texts)), CUSTOM_PARAMETERS)
+
+
+class NamedChoice(Struct):
+    """The function or custom tool that must be called."""
+
+    type: Literal["function", "custom"]
+    name: str
+
+
+class Text(Struct, tag_field="type", tag="text"):
+    """The answer is text."""
+
+
+class JsonObject(Struct, tag_field="type", tag="json_object"):
+    """The answer is a JSON object."""
+
+
+class JsonSchema(Struct, tag_field="type", tag="json_schema"):
+    """The answer is JSON by a schema, which is always kept."""
+
+    schema: dict[str, Any]
+    name: str = ""
+    description: str | None = None
+    strict: bool | None = None
+
+
+class TextConfig(Struct):
+    """The form of the answer, and how long it is."""
+
+    format: Text | JsonObject | JsonSchema | None = None
+    verbosity: str | None = None
+
+
+class Reasoning(Struct):
+    """How long the model thinks. There are no summaries: thoughts are in the answer as they are."""
+
+    effort: str | None = None
+    summary: Any = None
+    generate_summary: Any = None
+
+
+class StreamOptions(Struct):
+    """`include_obfuscation` protects against eavesdroppers; a local connection has none."""
+
+    include_obfuscation: bool = False
+
+
+class ResponseRequest(AnswerRequest, kw_only=True):
+    """A response's request."""
+
+    prompt_field: ClassVar[str] = "input"
+
+    input: str | list[Item]
+    instructions: str | None = None
+    tools: list[FunctionTool | CustomTool] = field(default_factory=list)
+    tool_choice: Literal["auto", "none", "required"] | NamedChoice = "auto"
+    parallel_tool_calls: bool = True
+    text: TextConfig = field(default_factory=TextConfig)
+    reasoning: Reasoning = field(default_factory=Reasoning)
+    include: list[str] = field(default_factory=list)
+    max_output_tokens: int | None = None
+    previous_response_id: str | None = None
+    store: bool = True
+    top_logprobs: int | None = None
+    background: bool = False
+    stream_options: StreamOptions | None = None
+
+    @property
+    def most_tokens(self) -> tuple[str, int] | None:
+        """The field that limits the answer's length, and its value in tokens."""
+        return limit("max_output_tokens", self.max_output_tokens)
+
+    @property
+    def wants_logprobs(self) -> bool:
+        """Whether log probabilities are returned with the text."""
+        return _LOGPROBS in self.include
+
+    def conversation(self) -> tuple[Message, ...]:
+        """`instructions` and `input`."""
+        return messages_of(self.instructions, self.input)
+
+    def choose_tools(self) -> ToolChoice:
+        """By `tools`, `tool_choice` and `parallel_tool_calls`."""
+        told = [tool.told for tool in self.tools]
+        named = self.tool_choice if isinstance(self.tool_choice, NamedChoice) else None
+        return choose(
+            told,
+            self.tool_choice if isinstance(self.tool_choice, str) else "auto",
+            name=named.name if named else "",
+            several=self.parallel_tool_calls,
+            strict=[tool.name for tool in self.tools if tool.strict],
+        )
+
+    @property
+    def custom_tools(self) -> frozenset[str]:
+        """Names of the tools whose input is any text."""
+        return frozenset(tool.name for tool in self.tools if isinstance(tool, CustomTool))
+
+    def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
+        if self.reasoning.effort is not None:
+            yield "reasoning.effort", "chat.thinking", thinks_at(self.reasoning.effort)
+        yield from super()._values(context_tokens)
+
+    def check(self) -> None:
+        """Refuse answers in the background."""
+        if self.background:
+            raise refused("background", "answers are not stored for later; it takes false")
+
+    def unsupported(self, model: ModelInfo) -> Iterable[Change]:
+        """Effort, verbosity, grammars of custom tools, and other values of `include`."""
+        yield from effort_changes("reasoning.effort", self.reasoning.effort, model)
+        if self.text.verbosity not in (None, "medium"):
+            reason = "the loaded model has no levels of verbosity"
+            yield change("text.verbosity", self.text.verbosity, "medium", reason)
+        for number, tool in enumerate(self.tools):
+            if isinstance(tool, CustomTool) and isinstance(tool.format, dict) and "definition" in tool.format:
+                reason = "nothing keeps the input of a custom tool to its grammar"
+                yield change(f"tools[{number}].format", tool.format, "in the tool's description", reason)
+        for name in sorted(set(self.include) - {_ENCRYPTED, _LOGPROBS}):
+            yield change("include", name, "", "answers do not have this")
+
+    def logprobs_count(self) -> int | None:
+        """By `include` and `top_logprobs`."""
+        if not self.wants_logprobs:
+            if self.top_logprobs:
+                raise field_error("top_logprobs", f"“top_logprobs” needs “include”: [“{_LOGPROBS}”].")
+            return None
+        top = self.top_logprobs or 0
+        if not 0 <= top <= _MOST_TOP:
+            raise field_error("top_logprobs", f"“top_logprobs” takes 0 to {_MOST_TOP}.")
+        return top
+
+    def answer_grammar(self) -> tuple[str, Grammar] | None:
+        """By `text.format`."""
+        match self.text.format:
+            case JsonObject():
+                return "text.format", Grammar("json_object")
+            case JsonSchema(schema):
+                return "text.format", Grammar("json_schema", msgspec.json.encode(schema).decode())
+            case _:
+                return None
+
+
+def response_request(fields: dict[str, Any]) -> ResponseRequest:
+    """The request from a decoded body. Raises `ApiError` 400."""
+    left = LeftOut()
+    given = with_types(fields.get("input"))
+    if isinstance(given, list):
+        given = with_text(left, given)
+    fields = left.tools(fields, ("function", "custom")) | {"input": given}
+    if "instructions" in fields:
+        fields["instructions"] = left.system("instructions", fields["instructions"])
+    return convert_fields(fields, ResponseRequest, IGNORED, UNSUPPORTED, left.changes)

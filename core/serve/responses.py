@@ -1,0 +1,435 @@
+"""`POST /v1/responses`: answers as OpenAI's responses, whole or as events, and the memory of recent ones.
+
+An item begins, grows and is done before the next one begins. Text after a call is a separate message, and
+so is a thought (`reasoning_text`).
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Struct
+from starlette.types import Receive, Scope, Send
+
+from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
+from core.events import (
+    Change,
+    Finished,
+    Generate,
+    PrefillProgress,
+    Stats,
+    Token,
+)
+from core.serve.answering import (
+    Logprobs,
+    Serving,
+    answer_request,
+    commented,
+    effective,
+    origins,
+    timings,
+)
+from core.serve.fields import change
+from core.serve.http import TOO_LONG, ApiError, FieldNames, event, field_error, read_fields
+from core.serve.left_out import completed
+from core.serve.queue import Answers, AnswerUpdate
+from core.serve.response_request import ResponseRequest, response_request
+from core.serve.tools import CallRules, Written
+
+Told = tuple[str, dict[str, Any]]
+
+
+class Output:
+    """`items`: all items until now. Events are pairs (name without `response.`, fields)."""
+
+    def __init__(self, custom_tools: Collection[str] = ()) -> None:
+        self._custom_tools = custom_tools
+        self._arguments = ""  # of the custom tool's call that is open
+        self.items: list[dict[str, Any]] = []
+        self._logprobs: list[dict[str, Any]] = []
+        self._open = False
+
+    def add(self, pieces: Iterable[Delta], logprobs: list[dict[str, Any]]) -> Iterator[Told]:
+        """Add pieces. `logprobs` of their tokens are sent with the next text of the answer."""
+        self._logprobs += logprobs
+        piece: Delta | None = None
+        for piece in pieces:
+            match piece:
+                case Thought(text):
+                    yield from self._text("reasoning")
+                    self.items[-1]["content"][0]["text"] += text
+                    yield self._of("reasoning_text.delta", content_index=0, delta=text)
+                case Text(text):
+                    yield from self._text("message")
+                    part = self.items[-1]["content"][0]
+                    part["text"] += text
+                    told, self._logprobs = self._logprobs, []
+                    part["logprobs"] += told
+                    yield self._of("output_text.delta", content_index=0, delta=text, logprobs=told)
+                case CallBegun(_, name, call) if name in self._custom_tools:
+                    yield from self.close()
+                    item = {"id": _id("ctc"), "type": "custom_tool_call", "status": "in_progress"}
+                    yield from self._begin(item | {"call_id": call, "name": name, "input": ""})
+                case CallArguments(_, text) if self.items[-1]["type"] == "custom_tool_call":
+                    self._arguments += text
+                case CallBegun(_, name, call):
+                    yield from self.close()
+                    yield from self._begin(
+                        {
+                            "id": _id("fc"),
+                            "type": "function_call",
+                            "status": "in_progress",
+                            "call_id": call,
+                            "name": name,
+                            "arguments": "",
+                        }
+                    )
+                case CallArguments(_, text):
+                    self.items[-1]["arguments"] += text
+                    yield self._of("function_call_arguments.delta", delta=text)
+        if piece is not None:
+            # Thoughts and calls have none.
+            self._logprobs = []
+
+    def close(self, status: str = "completed") -> Iterator[Told]:
+        """The item that is open, if one is, is done."""
+        if not self._open:
+            return
+        self._open = False
+        item = self.items[-1]
+        item["status"] = status
+        if item["type"] == "custom_tool_call":
+            text, self._arguments = _input_of(self._arguments), ""
+            item["input"] = text
+            yield self._of("custom_tool_call_input.delta", delta=text)
+            yield self._of("custom_tool_call_input.done", input=text)
+        elif item["type"] == "function_call":
+            arguments, name = item["arguments"], item["name"]
+            yield self._of("function_call_arguments.done", arguments=arguments, name=name)
+        else:
+            part = item["content"][0]
+            more = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
+            yield self._of(f"{part['type']}.done", content_index=0, text=part["text"], **more)
+            yield self._of("content_part.done", content_index=0, part=part)
+        yield "output_item.done", {"output_index": len(self.items) - 1, "item": item}
+
+    def _text(self, kind: Literal["message", "reasoning"]) -> Iterator[Told]:
+        """An item that has text is open after this."""
+        if self._open and self.items[-1]["type"] == kind:
+            return
+        yield from self.close()
+        part: dict[str, Any]
+        if kind == "message":
+            item: dict[str, Any] = {"id": _id("msg"), "role": "assistant"}
+            part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        else:
+            item = {"id": _id("rs"), "summary": []}
+            part = {"type": "reasoning_text", "text": ""}
+        yield from self._begin({**item, "type": kind, "status": "in_progress", "content": []})
+        self.items[-1]["content"].append(part)
+        yield self._of("content_part.added", content_index=0, part=part)
+
+    def _begin(self, item: dict[str, Any]) -> Iterator[Told]:
+        self._open = True
+        self.items.append(item)
+        yield "output_item.added", {"output_index": len(self.items) - 1, "item": item}
+
+    def _of(self, event: str, **fields: Any) -> Told:
+        place = {"item_id": self.items[-1]["id"], "output_index": len(self.items) - 1}
+        return event, place | fields
+
+
+def _input_of(arguments: str) -> str:
+    """The text of a custom tool's call; what the model wrote instead of an object with it, as it is."""
+    try:
+        given = msgspec.json.decode(completed(arguments))["input"]
+    except (msgspec.DecodeError, KeyError):
+        return arguments
+    return given if isinstance(given, str) else arguments
+
+
+def _id(kind: str) -> str:
+    return f"{kind}_{secrets.token_hex(14)}"
+
+
+_ALIVE_S = 30.0
+
+
+class ResponseWriter:
+    """Writes one answer to `asked`, which became `generate`, by the model called `model`.
+
+    `rules` say how its calls are read. `keep` gets the response's id and output items before the end is sent.
+    """
+
+    streamed_errors: ClassVar[frozenset[str]] = frozenset({TOO_LONG})
+
+    def __init__(
+        self,
+        asked: ResponseRequest,
+        generate: Generate,
+        model: str,
+        rules: CallRules,
+        keep: Callable[[str, Sequence[dict[str, Any]]], None] | None = None,
+    ) -> None:
+        self._asked = asked
+        self._keep = keep
+        self._written = Written(rules, asked.schema_check, streams=asked.stream)
+        self._output = Output(asked.custom_tools)
+        self._logprobs = Logprobs()
+        self._events = 0
+        self._begun = False
+        self._alive_s = time.monotonic()
+        sampling = generate.settings.sampling
+        self._head: dict[str, Any] = {
+            "id": generate.request,
+            "object": "response",
+            "created_at": int(time.time()),
+            "status": "in_progress",
+            "background": False,
+            "error": None,
+            "incomplete_details": None,
+            "instructions": asked.instructions,
+            "max_output_tokens": asked.max_output_tokens,
+            "metadata": {},
+            "model": model,
+            "output": [],
+            "parallel_tool_calls": asked.parallel_tool_calls,
+            "previous_response_id": asked.previous_response_id,
+            "reasoning": {"effort": asked.reasoning.effort, "summary": None},
+            "store": False,
+            "temperature": sampling.temperature,
+            "text": {"format": msgspec.to_builtins(asked.text.format) or {"type": "text"}},
+            "tool_choice": msgspec.to_builtins(asked.tool_choice),
+            "tools": msgspec.to_builtins(asked.tools),
+            "top_logprobs": asked.top_logprobs or 0,
+            "top_p": sampling.top_p,
+            "truncation": "disabled",
+            "usage": None,
+            "user": None,
+        }
+
+    @property
+    def names(self) -> FieldNames:
+        """What its fields are called."""
+        return self._asked.names
+
+    def alive(self, happening: AnswerUpdate | None) -> bytes:
+        """A progress comment, after the first events once the prompt is being read.
+
+        Codex counts events alone as signs of life, so one of them is sent again every half a minute.
+        """
+        first = self.opening() if isinstance(happening, PrefillProgress) else b""
+        if first or not self._begun:
+            self._alive_s = time.monotonic()
+        elif time.monotonic() - self._alive_s >= _ALIVE_S:
+            self._alive_s = time.monotonic()
+            first = self._event("in_progress", {"response": self._head})
+        return first + commented(happening)
+
+    def opening(self) -> bytes:
+        """The first events; nothing if they were sent while the prompt was read."""
+        if self._begun:
+            return b""
+        self._begun = True
+        return self._event("created", {"response": self._head}) + self._event(
+            "in_progress", {"response": self._head}
+        )
+
+    def written(self, tokens: Sequence[Token]) -> bytes:
+        """Events of the new tokens; empty without new text."""
+        out = self._told(self._added(tokens))
+        if self._asked.draftlight.tokens:
+            # Clients skip events that they do not know.
+            out += self._event("draftlight", {"tokens": origins(tokens)})
+        return out
+
+    def finished(self, finished: Finished) -> bytes:
+        """The last events."""
+        out = self._told(self._ended(finished))
+        response = self._done(finished)
+        return out + self._event(response["status"], {"response": response})
+
+    def failed(self, error: ApiError) -> bytes:
+        """What went wrong, after the first events."""
+        code = TOO_LONG if error.code == TOO_LONG else "server_error"
+        told = {"code": code, "message": error.message}
+        response = self._head | {"status": "failed", "output": self._output.items, "error": told}
+        return self.opening() + self._event("failed", {"response": response})
+
+    def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
+        """All of it in one piece."""
+        for _ in self._added(tokens):
+            pass
+        for _ in self._ended(finished):
+            pass
+        response = self._done(finished)
+        if self._asked.draftlight.tokens:
+            response["draftlight"]["tokens"] = origins(tokens)
+        return response
+
+    def _added(self, tokens: Sequence[Token]) -> Iterable[Told]:
+        # One by one with logprobs, which are sent with their token's text.
+        for some in [[token] for token in tokens] if self._asked.wants_logprobs else [tokens]:
+            found = self._logprobs.of(some)
+            told = found["content"] if found else []
+            logprobs = [entry | {"bytes": entry["bytes"] or []} for entry in told]
+            yield from self._output.add(self._written.add(some), logprobs)
+
+    def _ended(self, finished: Finished) -> Iterable[Told]:
+        yield from self._output.add(self._written.end(), [])
+        yield from self._output.close(_status(finished))
+
+    def _done(self, finished: Finished) -> dict[str, Any]:
+        status = _status(finished)
+        if self._keep is not None:
+            self._keep(self._head["id"], self._output.items)
+        own = effective(
+            finished,
+            unlimited=self._asked.most_tokens is None,
+            changes=(*self._asked.changes, *self._written.changes),
+        )
+        return self._head | {
+            "status": status,
+            "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+            "output": self._output.items,
+            "usage": _usage(finished.stats, self._written.thought_tokens),
+            "timings": timings(finished.stats),
+            "draftlight": own,
+        }
+
+    def _told(self, told: Iterable[Told]) -> bytes:
+        return b"".join([self._event(name, fields) for name, fields in told])
+
+    def _event(self, name: str, fields: dict[str, Any]) -> bytes:
+        number, self._events = self._events, self._events + 1
+        kind = f"response.{name}"
+        return event({"type": kind, "sequence_number": number, **fields}, kind)
+
+
+def _status(finished: Finished) -> str:
+    # One that was cancelled was cut off, as one that was too long.
+    return "completed" if finished.reason == "stop" else "incomplete"
+
+
+def _usage(stats: Stats, thought_tokens: int) -> dict[str, Any]:
+    return {
+        "input_tokens": stats.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": stats.reused_tokens, "cache_write_tokens": 0},
+        "output_tokens": stats.tokens,
+        "output_tokens_details": {"reasoning_tokens": thought_tokens},
+        "total_tokens": stats.prompt_tokens + stats.tokens,
+    }
+
+
+_MOST_RESPONSES = 64
+_MOST_BYTES = 32 * 2**20
+
+
+class _Kept(Struct, frozen=True):
+    items: tuple[Any, ...]
+    size: int
+
+
+class ResponseMemory:
+    """Input and output items of up to `most` responses and `most_bytes`; the oldest are dropped first."""
+
+    def __init__(self, most: int = _MOST_RESPONSES, most_bytes: int = _MOST_BYTES) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._kept: dict[str, _Kept] = {}
+        self._bytes = 0
+
+    def keep(self, response: str, given: Any, output: Sequence[Any]) -> None:
+        """Keep the `input` and the output items of a response."""
+        encoded = msgspec.json.encode((*_items(given), *output))
+        items = tuple(msgspec.json.decode(encoded))
+        self._kept[response] = _Kept(items, len(encoded))
+        self._bytes += len(encoded)
+        while self._kept and (len(self._kept) > self._most or self._bytes > self._most_bytes):
+            self._bytes -= self._kept.pop(next(iter(self._kept))).size
+
+    def resolved(self, fields: dict[str, Any], changes: list[Change]) -> dict[str, Any]:
+        """`fields` with the items that they refer to in `input`.
+
+        References to unknown items are left out and appended to `changes`: AI SDK refers to every earlier
+        answer, so that a restart of the server would end all conversations. Raises `ApiError` 400 for an
+        unknown response, without which the conversation is missing.
+        """
+        before = fields.get("previous_response_id")
+        given = fields.get("input")
+        if before is None and not _refers(given):
+            return fields
+        earlier: tuple[Any, ...] = ()
+        if before is not None:
+            if not isinstance(before, str) or before not in self._kept:
+                raise self._unknown("previous_response_id", "previous_response_not_found")
+            earlier = self._kept[before].items
+        items = []
+        for number, item in enumerate(_items(given)):
+            found = self._item(item) if _is_reference(item) else item
+            if found is None:
+                reason = f"it is not among the last {self._most} responses that this server has in memory"
+                changes.append(change(f"input[{number}]", str(item.get("id")), "left out", reason))
+            else:
+                items.append(found)
+        return fields | {"input": [*earlier, *items]}
+
+    def _item(self, reference: Any) -> Any:
+        wanted = reference.get("id")
+        for kept in reversed(self._kept.values()):
+            for one in kept.items:
+                if wanted and isinstance(one, dict) and one.get("id") == wanted:
+                    return one
+        return None
+
+    def _unknown(self, name: str, code: str) -> Exception:
+        return field_error(
+            name,
+            f"“{name}” is not in this server's memory, which has the last {self._most} responses since its "
+            "start. Send the items themselves.",
+            code,
+        )
+
+
+def _items(given: Any) -> list[Any]:
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": given}]
+    return given if isinstance(given, list) else []
+
+
+def _is_reference(item: Any) -> bool:
+    # OpenAI's clients may leave the type out.
+    return isinstance(item, dict) and (item.get("type") == "item_reference" or set(item) == {"id"})
+
+
+def _refers(given: Any) -> bool:
+    return isinstance(given, list) and any(map(_is_reference, given))
+
+
+class ResponsesEndpoint:
+    """Answers `input`."""
+
+    def __init__(self, answers: Answers, serving: Serving) -> None:
+        self._answers = answers
+        self._serving = serving
+        self._memory = ResponseMemory()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        changes: list[Change] = []
+        given = await read_fields(scope, receive, self._serving.doors.most_bytes)
+        fields = self._memory.resolved(given, changes)
+        asked = response_request(fields)
+        asked.changes.extend(changes)
+
+        def keep(response: str, output: Sequence[dict[str, Any]]) -> None:
+            if asked.store:
+                self._memory.keep(response, fields["input"], output)
+
+        writer = partial(ResponseWriter, asked, keep=keep)
+        await answer_request(self._answers, self._serving, asked, "resp_", writer, scope, receive, send)

@@ -1,1 +1,0 @@
-"""OpenAI's responses: items in, items out. Recent items are kept in memory only."""

@@ -1,0 +1,301 @@
+"""Tools of a request: which the model is given, the grammar of a required call, and the calls in an answer.
+Pure.
+
+A required call is written by a grammar: `{"name": …, "arguments": …}`, by the schemas of the tools that may
+be called. Where a call is optional and a tool is `strict`, the text is free and calls in it follow their
+schemas, if the model writes calls as JSON between marks; other forms of calls are free.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from json import dumps
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.answer_format import (
+    AnswerFormat,
+    AnswerParser,
+    CallArguments,
+    CallBegun,
+    Delta,
+    Text,
+    Thought,
+    call_marks,
+)
+from core.events import Change, Grammar, ModelInfo, Token, Tool
+from core.serve.http import field_error
+from core.serve.schemas import SchemaCheck
+
+# The syntax of calls that are JSON between marks: Hermes', Qwen's, and that of tools in the system prompt.
+_AS_JSON = "hermes"
+_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+
+
+class ToolChoice(Struct, frozen=True):
+    """`must`: a call is required, of the function `name`, or of any. `several`: more than one is allowed.
+
+    `declared` are the tools that the model may call; `strict` those whose schemas are enforced.
+    """
+
+    declared: tuple[Tool, ...] = ()
+    must: bool = False
+    name: str = ""
+    several: bool = True
+    strict: frozenset[str] = frozenset()
+
+    def grammar(self, model: ModelInfo) -> Grammar | None:
+        """What the answer must be; None where it is free."""
+        if not self.must and not self._keeps_calls(model):
+            return None
+        wanted = self._callable
+        if len(wanted) == 1:
+            schema = self._call_schema(wanted[0], "#")
+        else:
+            shapes = [self._call_schema(tool, f"#/anyOf/{place}") for place, tool in enumerate(wanted)]
+            schema = {"anyOf": shapes}
+        text = msgspec.json.encode(schema).decode()
+        if self.must:
+            return Grammar("json_schema", text)
+        begin, end = call_marks(model.format)
+        return Grammar("tool_calls", text, begin=begin, end=end)
+
+    def field_of(self, schema: str) -> str:
+        """The field that the grammar was made of; `schema` is its name within a tool."""
+        if len(self._callable) == 1:
+            return f"tools[{self.declared.index(self._callable[0])}].{schema}"
+        return "tools"
+
+    def stops(self, model: ModelInfo | None) -> tuple[str, ...]:
+        """Where one call is all there may be, its end is the answer's."""
+        if self.several or self.must or not self.declared or model is None:
+            return ()
+        _, end = call_marks(model.format)
+        return (end,) if end else ()
+
+    def rules(self, model: ModelInfo | None) -> CallRules:
+        """How the answer's calls are read."""
+        if self.must:
+            return CallRules(forced=True)
+        if not self.declared or model is None:
+            return CallRules()
+        loose = bool(self.strict) and not self._keeps_calls(model)
+        return CallRules(self.declared, most=None if self.several else 1, loose=loose)
+
+    def _keeps_calls(self, model: ModelInfo) -> bool:
+        """Whether calls that need not be made are written by their schemas."""
+        return bool(self.strict) and not self.must and model.format.calls[:1] == (_AS_JSON,)
+
+    def _call_schema(self, tool: Tool, root: str) -> dict[str, Any]:
+        # What a call that need not be made has is the model's affair, unless its schema is to be kept.
+        keeps = self.must or tool.name in self.strict
+        parameters = (msgspec.json.decode(tool.parameters) if keeps else None) or {"type": "object"}
+        return {
+            "type": "object",
+            "properties": {
+                "name": {"const": tool.name},
+                "arguments": _moved(parameters, f"{root}/properties/arguments"),
+            },
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        }
+
+    @property
+    def _callable(self) -> tuple[Tool, ...]:
+        return tuple(tool for tool in self.declared if not self.name or tool.name == self.name)
+
+
+def choose(
+    tools: Sequence[Tool],
+    choice: Literal["auto", "none", "required"] | str,
+    *,
+    name: str = "",
+    several: bool = True,
+    strict: Iterable[str] = (),
+    field: str = "tool_choice",
+) -> ToolChoice:
+    """`choice` of `tools`; `name` is the function that must be called.
+
+    Raises `ApiError` 400 naming `field`.
+    """
+    names = [tool.name for tool in tools]
+    if odd := next((one for one in names if not _NAME.fullmatch(one)), None):
+        raise field_error(
+            "tools",
+            f"“{odd[:80]}” is not a valid function name. Use at most 64 letters, digits, “_”, “-” and “.”.",
+        )
+    if doubled := next((one for one in names if names.count(one) > 1), None):
+        raise field_error("tools", f"“tools” has “{doubled}” twice.")
+    if name and name not in names:
+        raise field_error(field, f"“{field}” names “{name}”, which is not in “tools”.")
+    must = choice == "required" or bool(name)
+    if must and not tools:
+        raise field_error(field, f"“{field}” wants a call, and “tools” is empty.")
+    if choice == "none":
+        return ToolChoice()
+    return ToolChoice(tuple(tools), must, name, several, frozenset(strict))
+
+
+def _moved(schema: Any, root: str) -> Any:
+    """`schema` with its references rewritten for its place at `root`."""
+    if isinstance(schema, list):
+        return [_moved(one, root) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    moved = {name: value if name in ("const", "enum", "default", "examples") else _moved(value, root)
+             for name, value in schema.items()}  # fmt: skip
+    reference = moved.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#"):
+        moved["$ref"] = root + reference.removeprefix("#")
+    return moved
+
+
+# As `ToolChoice.grammar` makes it.
+_HEAD = re.compile(r'\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]*)"\s*,\s*"arguments"\s*:\s*')
+
+
+class ForcedCall:
+    """Parses such an answer; has the methods of an `AnswerParser`."""
+
+    in_thought = False
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._held = ""
+        self._began = False
+
+    def add(self, text: str) -> list[Delta]:
+        """Add text; returns the deltas that are certain."""
+        found: list[Delta] = []
+        self._held += text
+        if not self.calls:
+            head = _HEAD.match(self._held)
+            if head is None:
+                return []
+            self.calls, self._held = 1, self._held[head.end() :]
+            found.append(CallBegun(0, head["name"]))
+        if not self._began:
+            self._held = self._held.lstrip()
+            self._began = bool(self._held)
+        # The last brace closes the call, not its arguments.
+        stripped = self._held.rstrip()
+        cut = len(stripped) - 1 if stripped.endswith("}") else len(stripped)
+        arguments, self._held = self._held[:cut], self._held[cut:]
+        if arguments:
+            found.append(CallArguments(0, arguments))
+        return found
+
+    def end(self) -> list[Delta]:
+        """End the answer: the call's closing brace is left, or text that became no call."""
+        return [Text(self._held)] if not self.calls and self._held else []
+
+
+class CallRules(Struct, frozen=True):
+    """What a request says about the calls in its answer.
+
+    Without `tools` nothing is a call. `forced`: a grammar makes the answer one call. `most`: further calls
+    are dropped. `loose`: a tool is strict, and nothing makes the model keep its schema.
+    """
+
+    tools: tuple[Tool, ...] = ()
+    forced: bool = False
+    most: int | None = None
+    loose: bool = False
+
+
+_CUT_OFF = "the answer ended within the call, or the model did not write it as a call is written"
+_LOOSE = Change(
+    "tools.strict",
+    "true",
+    "false",
+    "this model's calls that need not be made are free; “tool_choice” “required” keeps their schema",
+)
+
+
+class Written:
+    """Parser of one answer, in the format that its first token has. `calls` counts its calls.
+
+    `streams`: the arguments of calls are given while they are written.
+    """
+
+    def __init__(self, rules: CallRules, check: SchemaCheck | None = None, *, streams: bool = False) -> None:
+        self._rules = rules
+        self._streams = streams
+        self._check = check
+        self._text: list[str] = []  # the text to be checked, with the calls
+        self._called: list[list[str]] = []  # the name and the arguments of each
+        self._parser: AnswerParser | ForcedCall | None = None
+        self.thought_tokens = 0
+        self.calls = 0
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What of the schemas in the request was not enforced, and calls that are not whole. At the end."""
+        found = [_LOOSE] if self._rules.loose else []
+        if isinstance(self._parser, AnswerParser):
+            found += [Change("tools", name, "incomplete", _CUT_OFF) for name in self._parser.cut_off]
+        if self._check is None:
+            return tuple(found)
+        if not self._check.calls:
+            return (*found, *self._check.changes(["".join(self._text)]))
+        calls = [f'{{"name":{dumps(name)},"arguments":{"".join(more)}}}' for name, *more in self._called]
+        return (*found, *self._check.changes(calls))
+
+    def add(self, tokens: Sequence[Token]) -> Iterator[Delta]:
+        """More tokens. Text that belongs together comes in one piece."""
+        found: list[Delta] = []
+        for token in tokens:
+            if self._parser is None:
+                self._parser = self._begin(token.format or AnswerFormat())
+            more = self._parser.add(token.text)
+            if self._check is not None and not self._check.calls:
+                self._text.append(token.text)
+            self.thought_tokens += self._parser.in_thought or any(isinstance(one, Thought) for one in more)
+            found += more
+        return self._kept(found)
+
+    def end(self) -> Iterator[Delta]:
+        """End the answer; returns the text that was held back."""
+        return self._kept(self._parser.end() if self._parser else [])
+
+    def _begin(self, format: AnswerFormat) -> AnswerParser | ForcedCall:
+        if self._rules.forced:
+            return ForcedCall()
+        tools = self._rules.tools
+        format = format if tools else format.without_calls()
+        return AnswerParser(format, tools, streams_calls=self._streams)
+
+    def _remember(self, delta: CallBegun | CallArguments) -> None:
+        if isinstance(delta, CallBegun):
+            self._called.append([delta.name])
+        else:
+            self._called[-1].append(delta.text)
+
+    def _kept(self, deltas: Iterable[Delta]) -> Iterator[Delta]:
+        last: Thought | Text | None = None
+        for delta in deltas:
+            if isinstance(delta, CallBegun | CallArguments):
+                if last is not None:
+                    yield last
+                    last = None
+                if self._rules.most is not None and delta.index >= self._rules.most:
+                    continue
+                if self._check is not None and self._check.calls:
+                    self._remember(delta)
+                if isinstance(delta, CallBegun):
+                    self.calls += 1
+                    delta = replace(delta, id=f"call_{secrets.token_hex(12)}")
+                yield delta
+            elif last is not None and type(last) is type(delta):
+                last = replace(last, text=last.text + delta.text)
+            else:
+                if last is not None:
+                    yield last
+                last = delta
+        if last is not None:
+            yield last

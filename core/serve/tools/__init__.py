@@ -1,1 +1,0 @@
-"""Calls of functions in what a model writes. No API's shape."""

@@ -1,0 +1,220 @@
+"""Calls and schemas through the server, with the grammar that keeps a model to them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import jsonschema
+import pytest
+
+from core import serve
+from tests.core.serve.served import CHAT, Served, question, serving
+from tests.core.toy import write_toy_model
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"unit": {"enum": ["celsius", "kelvin"]}, "exact": {"type": "boolean"}},
+    "required": ["unit", "exact"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """With a context that has room for tools that are told in words, a token a byte."""
+    folder = tmp_path_factory.mktemp("models") / "roomy"
+    write_toy_model(folder, max_position_embeddings=4096)
+    with serving(folder) as found:
+        yield found
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "parameters": PARAMETERS, **more}}
+
+
+PLAIN = {"type": "function", "name": "weather", "parameters": PARAMETERS}
+FIELDS: dict[str, Any] = {"tools": [tool("weather"), tool("time")], "max_tokens": 100}
+
+
+def test_a_named_function_is_called(served: Served) -> None:
+    choice = {"type": "function", "function": {"name": "time"}}
+    body = served.chat(tool_choice=choice, **FIELDS).json
+    [told] = body["choices"]
+    assert told["finish_reason"] == "tool_calls"
+    assert told["message"]["content"] is None
+    [call] = told["message"]["tool_calls"]
+    assert (call["type"], call["function"]["name"]) == ("function", "time")
+    jsonschema.validate(json.loads(call["function"]["arguments"]), PARAMETERS)
+    assert body["draftlight"]["forced"] > 0
+
+
+def test_some_function_is_called_where_one_must_be(served: Served) -> None:
+    [call] = served.chat(tool_choice="required", **FIELDS).json["choices"][0]["message"]["tool_calls"]
+    assert call["function"]["name"] in ("weather", "time")
+    jsonschema.validate(json.loads(call["function"]["arguments"]), PARAMETERS)
+
+
+def test_a_call_is_streamed_in_deltas(served: Served) -> None:
+    whole = served.chat(tool_choice="required", **FIELDS).json["choices"][0]["message"]["tool_calls"][0]
+    chunks = served.chat(tool_choice="required", stream=True, **FIELDS).chunks
+    deltas = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", ())]
+    assert deltas[0]["id"].startswith("call_")
+    assert (deltas[0]["type"], deltas[0]["function"]["name"]) == ("function", whole["function"]["name"])
+    assert all(delta.keys() == {"index", "function"} for delta in deltas[1:])
+    arguments = "".join(delta["function"]["arguments"] for delta in deltas)
+    assert arguments == whole["function"]["arguments"]
+    assert len(deltas) > 2
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        (CHAT, {**question(), "tools": [tool("weather", strict=True)]}),
+        ("/v1/responses", {"input": "hello", "max_output_tokens": 9, "tools": [PLAIN | {"strict": True}]}),
+        (
+            "/v1/messages",
+            {
+                **question(),
+                "tools": [{"name": "weather", "input_schema": PARAMETERS, "strict": True}],
+            },
+        ),
+    ],
+)
+def test_a_strict_tool_that_need_not_be_called_keeps_its_schema(
+    served: Served, path: str, fields: dict[str, Any]
+) -> None:
+    reply = served.ask("POST", path, fields)
+    assert reply.status == 200, reply.body
+    asked = served.answers.requests.asked(reply.json["id"])
+    assert asked is not None
+    assert asked.grammar is not None
+    assert asked.grammar.kind == "tool_calls"
+    assert "tools.strict" not in [change["setting"] for change in reply.json["draftlight"]["changes"]]
+
+
+def test_an_answer_keeps_to_its_schema(served: Served) -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": PARAMETERS, "strict": True}}
+    for stream in (False, True):
+        reply = served.chat(response_format=schema, max_tokens=100, stream=stream)
+        text = reply.text if stream else reply.json["choices"][0]["message"]["content"]
+        jsonschema.validate(json.loads(text), PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "object", "properties": {"a": {"type": "no such"}}}, {"$ref": "#/nowhere"}]
+)
+def test_a_schema_that_cannot_be_compiled_is_refused_with_the_reason(
+    served: Served, schema: dict[str, Any]
+) -> None:
+    asked = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    for stream in (False, True):
+        reply = served.chat(response_format=asked, stream=stream)
+        assert reply.status == 400
+        assert reply.error["param"] == "response_format"
+        assert reply.error["message"].startswith("“response_format”: The JSON schema cannot be compiled")
+
+
+UNKNOWN: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "no such"}}}
+
+
+@pytest.mark.parametrize(
+    ("choice", "field"),
+    [
+        ("required", "tools"),
+        ("auto", "tools"),
+        ({"type": "function", "function": {"name": "second"}}, "tools[1].function.parameters"),
+    ],
+)
+def test_the_tool_whose_schema_cannot_be_compiled_is_named(served: Served, choice: Any, field: str) -> None:
+    second = tool("second")
+    second["function"] |= {"parameters": UNKNOWN, "strict": True}
+    for stream in (False, True):
+        reply = served.chat(tools=[tool("first"), second], tool_choice=choice, stream=stream)
+        assert (reply.status, reply.error["param"]) == (400, field)
+        assert reply.error["message"].startswith(f"“{field}”: ")
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"text": {"format": {"type": "json_schema", "name": "x", "schema": UNKNOWN}}}, "text.format"),
+        (
+            {
+                "tools": [{"type": "function", "name": "a", "parameters": UNKNOWN}],
+                "tool_choice": "required",
+            },
+            "tools[0].parameters",
+        ),
+        ({"input": " "}, "input"),
+        ({"input": "long " * 9000}, "input"),
+    ],
+)
+def test_responses_name_their_own_fields(served: Served, fields: dict[str, Any], field: str) -> None:
+    reply = served.ask("POST", "/v1/responses", {"input": "hello", "max_output_tokens": 8, **fields})
+    assert (reply.status, reply.error["param"]) == (400, field)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        (
+            {"output_config": {"format": {"type": "json_schema", "schema": UNKNOWN}}},
+            "output_config.format",
+        ),
+        (
+            {"tools": [{"name": "a", "input_schema": UNKNOWN}], "tool_choice": {"type": "any"}},
+            "tools[0].input_schema",
+        ),
+    ],
+)
+def test_messages_name_their_own_fields(served: Served, fields: dict[str, Any], field: str) -> None:
+    asked = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, **fields}
+    reply = served.ask("POST", "/v1/messages", asked)
+    assert (reply.status, reply.json["error"]["type"]) == (400, "invalid_request_error")
+    assert reply.error["message"].startswith(f"“{field}”: ")
+
+
+def test_a_prediction_changes_nothing_but_the_speed(served: Served) -> None:
+    fields: dict[str, Any] = {"max_tokens": 60, "logit_bias": {"0": -100}, "drafter": "auto"}
+    plain = served.chat("predicted", **fields).json
+    text = plain["choices"][0]["message"]["content"]
+    right = served.chat("predicted", prediction={"type": "content", "content": text}, **fields).json
+    assert right["choices"][0]["message"]["content"] == text
+    assert plain["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] == 0
+    wrong = {"type": "content", "content": [{"type": "text", "text": "nothing of this will ever come"}]}
+    other = served.chat("predicted", prediction=wrong, **fields).json
+    assert other["choices"][0]["message"]["content"] == text
+    assert other["usage"]["completion_tokens"] == 60
+
+
+def test_a_request_with_tools_enters_twelve_modules_of_the_server(served: Served) -> None:
+    """docs/architecture.md, “Life of a request”, lists them."""
+    entered: set[str] = set()
+
+    def enter(frame: FrameType, event: str, argument: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if path.parent == Path(serve.__file__).parent:
+            entered.add(path.stem)
+
+    async def watch(profile: Any) -> None:
+        sys.setprofile(profile)
+
+    served.on_loop(lambda: watch(enter))
+    try:
+        reply = served.chat("call", **FIELDS, tool_choice="required", stream=True)
+    finally:
+        served.on_loop(lambda: watch(None))
+    assert reply.status == 200
+    named = re.findall(
+        r"`core/serve/(\w+)\.py`", (Path(__file__).parents[3] / "docs/architecture.md").read_text("utf-8")
+    )
+    assert {"server", "chat", "tools", "queue"} <= entered
+    assert entered <= {*named}
+    assert len(entered) <= 12

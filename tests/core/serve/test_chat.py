@@ -1,0 +1,146 @@
+"""Chat completions: the shapes that clients are picky about, streamed and whole."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from core.serve.answering import is_called, model_id
+from core.serve.models import shape
+from tests.core.serve.served import CHAT, Served
+
+
+def test_a_whole_answer_has_openais_shape(served: Served) -> None:
+    reply = served.chat(max_tokens=7)
+    assert reply.status == 200
+    assert reply.headers["content-type"] == "application/json"
+    body = reply.json
+    assert re.fullmatch(r"chatcmpl-[0-9a-f]{28}", body["id"])
+    assert body["object"] == "chat.completion"
+    assert isinstance(body["created"], int)
+    assert body["model"] == "toy"
+    [choice] = body["choices"]
+    assert (choice["index"], choice["logprobs"], choice["finish_reason"]) == (0, None, "length")
+    assert choice["message"]["role"] == "assistant"
+    assert choice["message"]["content"]
+    usage = body["usage"]
+    assert usage["completion_tokens"] == 7
+    assert usage["total_tokens"] == usage["prompt_tokens"] + 7
+    assert usage["prompt_tokens_details"]["cached_tokens"] <= usage["prompt_tokens"]
+
+
+def test_a_stream_has_openais_shape(served: Served) -> None:
+    reply = served.chat(stream=True)
+    assert reply.status == 200
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    chunks = reply.chunks
+    assert len({(chunk["id"], chunk["created"], chunk["model"]) for chunk in chunks}) == 1
+    assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
+    assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks]
+    assert reasons == [None] * (len(chunks) - 1) + ["length"]
+    assert chunks[-1]["choices"][0]["delta"] == {}
+    assert all("usage" not in chunk for chunk in chunks)
+
+
+def test_usage_comes_in_a_last_chunk_without_choices(served: Served) -> None:
+    chunks = served.chat(stream=True, stream_options={"include_usage": True}).chunks
+    assert chunks[-1]["choices"] == []
+    assert chunks[-1]["usage"]["completion_tokens"] == 12
+    assert [chunk["usage"] for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
+
+
+def test_streamed_and_whole_answers_say_the_same(served: Served) -> None:
+    whole = served.chat("the same").json["choices"][0]["message"]["content"]
+    assert served.chat("the same", stream=True).text == whole
+
+
+def test_the_answer_is_the_engines_own(served: Served, toy_engine) -> None:  # type: ignore[no-untyped-def]
+    from core.events import Generate, Message, Token
+    from tests.core.serve.served import settings
+
+    asked = Generate("r", (Message("user", "compare"),), settings(sampling__max_tokens=20))
+    events = list(toy_engine.generate(asked, lambda: False))
+    expected = "".join(event.text for event in events if isinstance(event, Token))
+    assert served.chat("compare", max_tokens=20).json["choices"][0]["message"]["content"] == expected
+
+
+def test_what_was_read_before_is_told_as_cached(served: Served) -> None:
+    served.chat("something that is asked twice")
+    second = served.chat("something that is asked twice").json
+    assert second["usage"]["prompt_tokens_details"]["cached_tokens"] == second["usage"]["prompt_tokens"] - 1
+    assert second["timings"]["cache_n"] + second["timings"]["prompt_n"] == second["usage"]["prompt_tokens"]
+
+
+def test_a_long_prompt_keeps_the_line_alive_and_says_how_far_it_is(served: Served) -> None:
+    reply = served.chat("x" * 400, stream=True, settings={"prefill.chunk_tokens": 64}, max_tokens=2)
+    assert any(re.fullmatch(r"keepalive \d+/\d+", comment) for comment in reply.comments)
+    assert reply.chunks
+
+
+def test_what_the_worker_refuses_gets_a_status_of_its_own(served: Served) -> None:
+    for streams in (False, True):
+        reply = served.chat("x" * 900, stream=streams)
+        assert reply.status == 400
+        assert reply.error["code"] == "context_length_exceeded"
+        assert reply.error["type"] == "invalid_request_error"
+        assert re.search(r"maximum context length is \d+ tokens", reply.error["message"])
+
+
+def test_the_loaded_model_answers_to_any_name(served: Served) -> None:
+    for name in ("toy", "TOY", "openai/toy"):
+        reply = served.chat(model=name, max_tokens=1).json
+        assert (reply["model"], reply["draftlight"]["changes"]) == ("toy", [])
+    for name in ("gpt-5", "claude-sonnet-4-5-20250929"):
+        reply = served.chat(model=name, max_tokens=1).json
+        [named] = reply["draftlight"]["changes"]
+        assert reply["model"] == "toy"
+        assert (named["setting"], named["asked"], named["used"]) == ("model", name, "toy")
+
+
+def test_a_listed_model_says_what_clients_of_other_servers_read(served: Served) -> None:
+    toy = served.answers.gate.model
+    assert toy is not None
+    model, _encoder = served.ask("GET", "/v1/models").json["data"]
+    for name in ("context_length", "max_context_length", "loaded_context_length", "max_model_len"):
+        assert model[name] == toy.context_tokens
+    assert (model["state"], model["top_provider"]["context_length"]) == ("loaded", toy.context_tokens)
+    assert {"tools", "tool_use", "json_schema"} <= {*model["capabilities"]}
+    assert {"tools", "structured_outputs"} <= {*model["supported_parameters"]}
+    assert "thinking" not in model["capabilities"]
+    thinking = shape(replace(toy, thinks=True), 0)
+    assert "thinking" in thinking["capabilities"]
+    assert "reasoning" in thinking["supported_parameters"]
+    anthropic = {"anthropic-version": "2023-06-01"}
+    listed = served.ask("GET", "/v1/models", headers=anthropic).json
+    assert (listed["first_id"], listed["has_more"], listed["data"][0]["type"]) == ("toy", False, "model")
+    assert served.ask("GET", "/v1/models/toy", headers=anthropic).json["type"] == "model"
+
+
+def test_a_model_is_called_by_its_id_its_name_or_as_it_was_loaded(served: Served) -> None:
+    toy = served.answers.gate.model
+    assert toy is not None
+    model = replace(toy, name="SmolLM2 135M", reference="starter")
+    for name in (model_id(model), "smollm2 135m", "starter", "openai/starter", "", "default"):
+        assert is_called(model, name), name
+    model = replace(toy, name="Qwen3 4B", reference="owner/Qwen3-4B-4bit")
+    for name in ("owner/qwen3-4b-4bit", "openai/Qwen3-4B-4bit", "Qwen3-4B"):
+        assert is_called(model, name), name
+    for name in ("starter", "owner", "owner/", "gpt-5", "/"):
+        assert not is_called(model, name), name
+    assert not is_called(replace(model, reference=""), "x/")
+
+
+def test_models_are_listed_without_their_path(served: Served) -> None:
+    listed = served.ask("GET", "/v1/models")
+    assert [model["id"] for model in listed.json["data"]] == ["toy"]
+    assert served.ask("GET", "/v1/models/toy").json == listed.json["data"][0]
+    assert b"/" not in listed.body
+    assert served.ask("GET", "/v1/models/other").status == 404
+    assert served.ask("GET", "/health").json == {"status": "ok"}
+
+
+def test_unknown_paths_and_methods_are_refused_in_the_same_shape(served: Served) -> None:
+    assert served.ask("GET", "/v1/nothing").error["code"] == "not_found"
+    assert served.ask("GET", CHAT).error["code"] == "method_not_allowed"

@@ -1,0 +1,107 @@
+"""What a request's tools come to: grammars of forced and strict calls, and how calls are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from core.answer_format import AnswerFormat, CallArguments, CallBegun, Delta, Text
+from core.events import Token, Tool
+from core.serve.tools import CallRules, ForcedCall, Written, choose
+from tests.app.session.words import INFO
+
+HERMES = AnswerFormat(calls=("hermes",))
+WEATHER = Tool("weather")
+CALL = '<tool_call>{"name": "weather", "arguments": {"days": 2}}</tool_call>'
+
+
+def read(parser: ForcedCall, parts: Iterable[str]) -> tuple[str, list[tuple[str, object]]]:
+    found: list[Delta] = []
+    for part in parts:
+        found += parser.add(part)
+    found += parser.end()
+    text = "".join(delta.text for delta in found if isinstance(delta, Text))
+    names = [delta.name for delta in found if isinstance(delta, CallBegun)]
+    arguments = "".join(delta.text for delta in found if isinstance(delta, CallArguments))
+    return text, [(name, json.loads(arguments)) for name in names]
+
+
+def test_the_arguments_of_a_forced_call_come_as_they_are_written() -> None:
+    text = '{"name": "weather", "arguments": {"town": "Köln", "more": {"days": 2}}}'
+    parser = ForcedCall()
+    told = [len([*parser.add(letter)]) for letter in text]
+    assert sum(told) > 20
+    for size in (1, 3, 1000):
+        parts = [text[at : at + size] for at in range(0, len(text), size)]
+        assert read(ForcedCall(), parts) == ("", [("weather", {"town": "Köln", "more": {"days": 2}})])
+
+
+def test_a_forced_call_that_was_cut_off_is_told_as_far_as_it_is() -> None:
+    parser = ForcedCall()
+    found = [*parser.add('{"name": "weather", "arguments": {"town": "K'), *parser.end()]
+    assert [one.text for one in found if isinstance(one, CallArguments)] == ['{"town": "K']
+    assert read(ForcedCall(), ['{"name": "wea']) == ('{"name": "wea', [])
+
+
+def written(rules: CallRules, text: str) -> list[Delta]:
+    parser = Written(rules)
+    tokens = [Token("r", at, one, "normal", at, at) for at, one in enumerate(text)]
+    tokens[0] = replace(tokens[0], format=HERMES)
+    return [*parser.add(tokens), *parser.end()]
+
+
+def test_calls_have_new_ids() -> None:
+    deltas = written(CallRules((WEATHER,)), CALL + CALL)
+    ids = [delta.id for delta in deltas if isinstance(delta, CallBegun)]
+    assert len(set(ids)) == 2
+    assert all(one.startswith("call_") for one in ids)
+
+
+def test_calls_beyond_the_allowed_number_are_dropped() -> None:
+    deltas = written(CallRules((WEATHER,), most=1), CALL + CALL)
+    assert [type(delta) for delta in deltas] == [CallBegun, CallArguments]
+
+
+def test_without_declared_tools_a_call_is_text() -> None:
+    assert written(CallRules(), CALL) == [Text(CALL)]
+
+
+def test_references_of_a_forced_calls_schema_point_where_it_stands() -> None:
+    parameters = {
+        "properties": {"a": {"$ref": "#/$defs/A"}},
+        "$defs": {"A": {"items": {"$ref": "#/$defs/A"}}},
+    }
+    tools = [Tool("f", "", json.dumps(parameters)), Tool("g", "", json.dumps(parameters))]
+    text = choose(tools, "required").grammar(INFO).text  # type: ignore[union-attr]
+    assert text.count('"#/anyOf/0/properties/arguments/$defs/A"') == 2
+    assert text.count('"#/anyOf/1/properties/arguments/$defs/A"') == 2
+    one = choose(tools, "auto", name="g").grammar(INFO).text  # type: ignore[union-attr]
+    assert one.count('"#/properties/arguments/$defs/A"') == 2
+    assert '"f"' not in one
+
+
+STRICT = '{"type":"object","properties":{"k":{"enum":["a"]}},"required":["k"]}'
+
+
+def test_calls_that_need_not_be_made_keep_the_schemas_of_strict_tools() -> None:
+    info = replace(INFO, format=HERMES)
+    tools = [Tool("f", "", STRICT), Tool("g", "", STRICT)]
+    assert choose(tools, "auto").grammar(info) is None
+    kept = choose(tools, "auto", strict=["g"])
+    grammar = kept.grammar(info)
+    assert grammar is not None
+    assert (grammar.kind, grammar.begin, grammar.end) == ("tool_calls", "<tool_call>", "</tool_call>")
+    free, strict = json.loads(grammar.text)["anyOf"]
+    assert free["properties"]["arguments"] == {"type": "object"}
+    assert strict["properties"]["arguments"] == json.loads(STRICT)
+    assert not kept.rules(info).loose
+
+
+def test_where_a_models_calls_are_of_another_form_nothing_keeps_them() -> None:
+    info = replace(INFO, format=AnswerFormat(calls=("mistral",)))
+    loose = choose([Tool("f", "", STRICT)], "auto", strict=["f"])
+    assert loose.grammar(info) is None
+    assert loose.rules(info).loose
+    assert not choose([Tool("f", "", STRICT)], "auto").rules(info).loose

@@ -1,0 +1,294 @@
+"""OpenAI's responses: its shapes, streamed and whole, and every field done, left aside or refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.events import Generate, Message, ToolCall
+from core.serve.response_request import response_request
+from tests.core.serve.served import Reply, Served, read_reply, send_request, serving, settings
+
+RESPONSES = "/v1/responses"
+# The toy model does not stop.
+ENDLESS = {"logit_bias": {"0": -100}}
+# Short: the toy model's context is, and it reads each byte.
+TOOL = {
+    "type": "function",
+    "name": "n",
+    "parameters": {
+        "type": "object",
+        "properties": {"k": {"enum": ["a", "b"]}},
+        "required": ["k"],
+        "additionalProperties": False,
+    },
+}
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    return {"max_output_tokens": 8, "input": "hello", **fields}
+
+
+def ask(served: Served, **fields: Any) -> Reply:
+    return served.ask("POST", RESPONSES, body(**fields))
+
+
+def asked_of(served: Served, **fields: Any) -> Generate:
+    """What the worker would be asked for a response with `fields`."""
+    model = served.answers.gate.model
+    assert model is not None
+    return response_request(body(**fields)).generate("r", settings(), model)
+
+
+def events(reply: Reply) -> list[dict[str, Any]]:
+    """The events of a stream; each is named as what it carries, and they are numbered."""
+    names = [line[7:] for line in reply.body.decode().split("\n") if line.startswith("event: ")]
+    carried = [json.loads(one) for one in reply.data]
+    assert [one["type"] for one in carried] == names
+    assert [one["sequence_number"] for one in carried] == list(range(len(carried)))
+    return carried
+
+
+def test_a_whole_response_has_openais_shape(served: Served) -> None:
+    reply = ask(served, instructions="Be brief.")
+    response = reply.json
+    assert reply.headers["x-request-id"] == response["id"]
+    assert re.fullmatch(r"resp_[0-9a-f]{28}", response["id"])
+    assert (response["object"], response["model"], response["store"]) == ("response", "toy", False)
+    assert (response["status"], response["incomplete_details"]) == (
+        "incomplete",
+        {"reason": "max_output_tokens"},
+    )
+    assert (response["instructions"], response["max_output_tokens"]) == ("Be brief.", 8)
+    assert response["text"] == {"format": {"type": "text"}}
+    [message] = response["output"]
+    assert re.fullmatch(r"msg_[0-9a-f]{28}", message["id"])
+    assert (message["type"], message["role"], message["status"]) == ("message", "assistant", "incomplete")
+    [part] = message["content"]
+    assert part["text"]
+    assert part | {"text": ""} == {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+    usage = response["usage"]
+    assert usage["output_tokens"] == 8
+    assert usage["total_tokens"] == usage["input_tokens"] + 8
+
+
+def test_a_stream_is_openais_sequence_and_ends_with_what_a_whole_response_is(served: Served) -> None:
+    whole = ask(served, input="the same").json
+    told = events(ask(served, input="the same", stream=True))
+    deltas = [one for one in told if one["type"] == "response.output_text.delta"]
+    assert [one["type"].removeprefix("response.") for one in told] == [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "content_part.added",
+        *["output_text.delta"] * len(deltas),
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "incomplete",
+    ]
+    text = whole["output"][0]["content"][0]["text"]
+    assert told[0]["response"]["output"] == []
+    assert told[2]["item"]["content"] == []
+    assert "".join(one["delta"] for one in deltas) == text == told[-4]["text"]
+    last = told[-1]["response"]
+    assert last["output"] == [told[-2]["item"]]
+    assert {one["item_id"] for one in told[3:-2]} == {last["output"][0]["id"]}
+    assert last["output"][0]["content"] == whole["output"][0]["content"]
+    assert set(last) == set(whole)
+
+
+def test_a_stream_begins_while_the_prompt_is_read(served: Served) -> None:
+    reply = ask(
+        served, input="x" * 400, stream=True, settings={"prefill.chunk_tokens": 64}, max_output_tokens=2
+    )
+    lines = reply.body.decode().split("\n")
+    alive = next(place for place, line in enumerate(lines) if re.match(r": keepalive \d+/\d+", line))
+    assert lines.index("event: response.created") < alive < lines.index("event: response.output_item.added")
+    assert lines.count("event: response.created") == 1
+    events(reply)
+
+
+def test_a_call_that_must_be_made_is_an_item(served: Served) -> None:
+    fields = {"tools": [TOOL], "tool_choice": "required", "max_output_tokens": 200}
+    response = ask(served, input="call", **fields).json
+    [item] = response["output"]
+    assert (item["type"], item["name"], item["status"]) == ("function_call", "n", "completed")
+    assert re.fullmatch(r"call_\w+", item["call_id"])
+    assert set(json.loads(item["arguments"])) == {"k"}
+    assert response["status"] == "completed"
+    assert response["tools"][0] | TOOL == response["tools"][0]
+    told = events(ask(served, input="call", stream=True, **fields))
+    deltas = [one["delta"] for one in told if one["type"] == "response.function_call_arguments.delta"]
+    [done] = [one for one in told if one["type"] == "response.function_call_arguments.done"]
+    assert "".join(deltas) == done["arguments"] == item["arguments"]
+    assert told[-1]["type"] == "response.completed"
+    assert told[-1]["response"]["output"] == [told[-2]["item"]]
+
+
+def test_an_answer_by_a_schema(served: Served) -> None:
+    form = {"type": "json_schema", "name": "thing", "schema": TOOL["parameters"], "strict": True}
+    response = ask(served, text={"format": form}, max_output_tokens=200).json
+    assert set(json.loads(response["output"][0]["content"][0]["text"])) == {"k"}
+    assert response["text"]["format"]["schema"] == TOOL["parameters"]
+
+
+def test_logprobs_stand_beside_the_text(served: Served) -> None:
+    fields = {"include": ["message.output_text.logprobs"], "top_logprobs": 2}
+    [part] = ask(served, **fields).json["output"][0]["content"]
+    assert "".join(one["token"] for one in part["logprobs"]) == part["text"]
+    assert all(len(one["top_logprobs"]) == 2 and one["logprob"] <= 0 for one in part["logprobs"])
+    told = events(ask(served, stream=True, **fields))
+    deltas = [one for one in told if one["type"] == "response.output_text.delta"]
+    assert [entry for one in deltas for entry in one["logprobs"]] == part["logprobs"]
+
+
+def test_items_become_turns(served: Served) -> None:
+    given = [
+        {"role": "developer", "content": "Use tools."},
+        {
+            "role": "user",
+            "content": [{"type": "input_text", "text": "one"}, {"type": "input_text", "text": "two"}],
+        },
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {
+            "type": "message",
+            "id": "msg_1",
+            "status": "completed",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "I call.", "annotations": [], "logprobs": []}],
+        },
+        {
+            "type": "function_call",
+            "id": "fc_1",
+            "call_id": "c1",
+            "name": "n",
+            "arguments": "{}",
+            "status": None,
+        },
+        {"type": "function_call", "call_id": "c2", "name": "n", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "4"},
+        {"type": "function_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "5"}]},
+        {"type": "function_call", "call_id": "c3", "name": "n", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c3", "output": "6"},
+    ]
+    assert asked_of(served, input=given, instructions="Be brief.").messages == (
+        Message("system", "Be brief."),
+        Message("system", "Use tools."),
+        Message("user", "one\ntwo"),
+        Message("assistant", "I call.", tool_calls=(ToolCall("c1", "n", "{}"), ToolCall("c2", "n", "{}"))),
+        Message("tool", "4", tool_call_id="c1"),
+        Message("tool", "5", tool_call_id="c2"),
+        Message("assistant", "", tool_calls=(ToolCall("c3", "n", "{}"),)),
+        Message("tool", "6", tool_call_id="c3"),
+    )
+
+
+def test_the_thoughts_of_earlier_answers_are_handed_over(served: Served) -> None:
+    def thought(text: str, **more: Any) -> dict[str, Any]:
+        return {"type": "reasoning", "content": [{"type": "reasoning_text", "text": text}], **more}
+
+    call = {"type": "function_call", "call_id": "c1", "name": "n", "arguments": "{}"}
+    given = [
+        {"role": "user", "content": "q1"},
+        thought("Oh.", summary=[{"type": "summary_text", "text": "short"}]),
+        call,
+        {"type": "function_call_output", "call_id": "c1", "output": "4"},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "So."}]},
+        {"role": "assistant", "content": "Four."},
+        thought("Lost."),
+        {"role": "user", "content": "q2"},
+        {"type": "reasoning", "summary": [], "content": "odd", "encrypted_content": "x"},
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": "q3"},
+    ]
+    assert asked_of(served, input=given).messages == (
+        Message("user", "q1"),
+        Message("assistant", "", tool_calls=(ToolCall("c1", "n", "{}"),), thought="Oh."),
+        Message("tool", "4", tool_call_id="c1"),
+        Message("assistant", "Four.", thought="So."),
+        Message("user", "q2"),
+        Message("assistant", "Yes."),
+        Message("user", "q3"),
+    )
+
+
+def test_sampling_is_what_was_asked(served: Served) -> None:
+    asked = asked_of(
+        served, temperature=0.5, top_p=0.9, seed=7, max_output_tokens=3, drafter="off",
+        reasoning={"effort": "none"}, tools=[TOOL],
+    )  # fmt: skip
+    sampling = asked.settings.sampling
+    assert (sampling.temperature, sampling.top_p, sampling.seed, sampling.max_tokens) == (0.5, 0.9, 7, 3)
+    assert asked.settings.drafting.drafter == "off"
+    assert not asked.settings.chat.thinking
+    assert [tool.name for tool in asked.tools] == ["n"]
+    assert asked_of(served, tools=[TOOL], tool_choice="none").tools == ()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"store": True, "metadata": {"a": "b"}, "user": "u", "prompt_cache_key": "k", "service_tier": "auto"},
+        {"truncation": "auto", "max_tool_calls": 3, "background": False, "previous_response_id": None},
+        {"include": ["reasoning.encrypted_content"], "reasoning": {"effort": None, "summary": "auto"}},
+        {"text": {"format": {"type": "text"}, "verbosity": "medium"}, "stream_options": None},
+        {"tools": [TOOL], "tool_choice": "auto", "parallel_tool_calls": False},
+    ],
+)
+def test_what_cannot_change_the_answer_is_taken(served: Served, fields: dict[str, Any]) -> None:
+    assert ask(served, **fields).status == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"conversation": "conv_1"}, "conversation"),
+        ({"prompt": {"id": "p"}}, "prompt"),
+        ({"background": True}, "background"),
+        ({"input": []}, "input"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0].type"),
+        ({"input": [{"role": "tool", "content": "x"}]}, "input[0].role"),
+        ({"tools": [{**TOOL, "type": 7}]}, "tools[0].type"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tools": [TOOL], "tool_choice": {"type": "function", "name": "other"}}, "tool_choice"),
+        ({"reasoning": {"effort": 5}}, "reasoning.effort"),
+        ({"include": "all"}, "include"),
+        ({"top_logprobs": 2}, "top_logprobs"),
+        ({"max_output_tokens": 0}, "max_output_tokens"),
+        ({"temperature": 9}, "temperature"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_name(served: Served, fields: dict[str, Any], named: str) -> None:
+    before = [record.id for record in served.records]
+    reply = ask(served, **fields)
+    assert reply.status == 400, reply.body
+    assert reply.error["type"] == "invalid_request_error"
+    assert reply.error["param"].startswith(named)
+    assert all(record.state == "failed" for record in served.records if record.id not in before)
+
+
+def test_a_worker_that_dies_in_the_middle_is_told_as_an_event(toy_folder: Path) -> None:
+    with serving(toy_folder) as served:
+        line = served.line()
+        try:
+            send_request(line, "POST", RESPONSES, body(stream=True, max_output_tokens=400, **ENDLESS))
+            served.until(lambda: bool(served.records) and served.records[-1].state == "writing")
+            pid = served.worker.pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            told = events(read_reply(line))
+        finally:
+            line.close()
+        assert told[-1]["type"] == "response.failed"
+        assert told[-1]["response"]["error"]["code"] == "server_error"
+        served.until(lambda: served.answers.gate.state == "ready", 60)
+        assert ask(served).status == 200
