@@ -38,7 +38,7 @@ from app.session.lab.lab import (
     advance,
 )
 from app.session.turn.link_state import Link, Phase
-from app.store.files.lab_files import (
+from app.store.lab_files import (
     FILE_NAME,
     about_s,
     answers_of,

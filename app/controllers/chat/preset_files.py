@@ -17,10 +17,9 @@ from app.panels.inspector.preset_bar import PresetBar
 from app.session.chats import presets
 from app.session.chats.presets import Preset
 from app.store import strings as store_strings
-from app.store.files.file_name import file_name
-from app.store.files.preset_file import from_json, to_json
-from app.store.files.replacing import replacing
-from app.store.recovery.faults import StoreError, TransferError
+from app.store.faults import StoreError, TransferError
+from app.store.files import file_name, replacing
+from app.store.preset_file import from_json, to_json
 from core.errors import RequestError
 
 # Of a few settings and a system prompt; what is far longer is something else.

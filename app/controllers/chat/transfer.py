@@ -26,11 +26,9 @@ from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.store import strings as store_strings
-from app.store.files.file_name import file_name
-from app.store.files.json_file import from_json, pieces
-from app.store.files.markdown_file import from_markdown, to_markdown
-from app.store.files.replacing import replacing
-from app.store.recovery.faults import StoreError, TransferError
+from app.store.chat_files import from_json, from_markdown, pieces, to_markdown
+from app.store.faults import StoreError, TransferError
+from app.store.files import file_name, replacing
 from core.errors import RequestError
 
 

@@ -20,8 +20,7 @@ from app.controllers.documents import strings
 from app.controllers.documents.embedding import EmbeddingController, digest_in_prompts
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
-from app.session.library.document import DocumentHit
-from app.session.library.documents import Documents
+from app.session.documents import DocumentHit, Documents
 from app.windows.library import strings as library_strings
 from app.windows.library.rows import rows_of
 from core.errors import RequestError

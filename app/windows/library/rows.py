@@ -8,7 +8,7 @@ from datetime import datetime
 
 from app.chat.attachments.strings import about
 from app.panels.chats.chat_row import time_label
-from app.session.library.document import DocumentHit, KeptDocument
+from app.session.documents import DocumentHit, KeptDocument
 from app.windows.library import strings
 
 # Of a document that nobody counted; within a third for prose in Latin writing.

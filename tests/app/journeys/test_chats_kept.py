@@ -28,9 +28,9 @@ from app.panels.chats.chat_rows import TIME
 from app.session.chats.conversation import Conversation
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.store.files.json_file import from_json, pieces
+from app.store.chat_files import from_json, pieces
 from app.store.library import Library
-from app.store.recovery.backups import Backups
+from app.store.recovery import Backups
 from app.windows.chats.archived import ArchivedWindow
 from app.windows.chats.deleted import DeletedWindow
 from core.events import Attachment, Message

@@ -35,9 +35,10 @@ def test_kept_requests_are_there_after_a_restart(qapp: QApplication, tmp_path: P
     async def second(window: MainWindow) -> None:
         await ready(window)
         page = await page_of(window)
-        assert page.list.rows == seen["rows"]
+        await until(lambda: page.list.rows == seen["rows"])
         newest, oldest = page.list.rows
         assert page.list.selected == newest.id
+        await until(lambda: page.transcript.answer(newest.id) is not None)
         assert page.transcript.answer_text(newest.id) == seen["text"]
         answer = page.transcript.answer(newest.id)
         assert answer is not None
@@ -56,7 +57,7 @@ def test_kept_requests_are_there_after_a_restart(qapp: QApplication, tmp_path: P
     async def third(window: MainWindow) -> None:
         await ready(window)
         page = await page_of(window)
-        assert [row.id for row in page.list.rows] == seen["kept"]
+        await until(lambda: [row.id for row in page.list.rows] == seen["kept"])
         await click(page.delete_all)
         [question] = page.findChildren(Question)
         assert "2 requests are erased" in question.detail.text()
@@ -99,7 +100,9 @@ def test_nothing_new_is_kept_where_that_is_off(qapp: QApplication, tmp_path: Pat
     async def after(window: MainWindow) -> None:
         await ready(window)
         page = await page_of(window)
+        await until(lambda: len(page.list.rows) == 1)
         [row] = page.list.rows
+        await until(lambda: page.transcript.answer(row.id) is not None)
         assert page.transcript.answer_text(row.id).startswith("ECHO 1:")
 
     play(qapp, off, folder=tmp_path)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.session.library.document_archive import MemoryDocuments
-from app.session.library.documents import Documents
+from app.session.documents import Documents
+from app.store.library import Library
 from core.events import Attachment
 
 
@@ -21,7 +21,7 @@ class Clock:
 
 
 def test_a_text_is_kept_once_under_its_first_name() -> None:
-    documents = Documents(MemoryDocuments(), Clock())
+    documents = Documents(Library(None).documents, Clock())
     first = documents.keep(Attachment("Tides.md", "high water", 3), "smollm")
     documents.keep(Attachment("Fog.md", "low cloud"), "smollm")
     again = documents.keep(Attachment("Copy of tides.md", "high water", 4), "qwen")
@@ -33,7 +33,7 @@ def test_a_text_is_kept_once_under_its_first_name() -> None:
 
 
 def test_what_is_attached_is_used_last_and_brings_its_tokens() -> None:
-    documents = Documents(MemoryDocuments(), Clock())
+    documents = Documents(Library(None).documents, Clock())
     tides = documents.keep(Attachment("Tides.md", "high water", 3), "smollm")
     documents.keep(Attachment("Fog.md", "low cloud", 2), "smollm")
     assert documents.attach(tides.id, "smollm") == Attachment("Tides.md", "high water", 3)
@@ -49,7 +49,7 @@ def test_what_is_attached_is_used_last_and_brings_its_tokens() -> None:
 
 
 def test_removing_can_be_taken_back_until_it_is_purged() -> None:
-    documents = Documents(archive := MemoryDocuments(), Clock())
+    documents = Documents(archive := Library(None).documents, Clock())
     tides = documents.keep(Attachment("Tides.md", "high water"))
     documents.remove(tides.id)
     assert documents.listed() == ()
@@ -67,7 +67,7 @@ def test_removing_can_be_taken_back_until_it_is_purged() -> None:
 
 
 def test_what_was_removed_and_is_kept_again_is_there_under_its_new_name() -> None:
-    documents = Documents(MemoryDocuments(), Clock())
+    documents = Documents(Library(None).documents, Clock())
     tides = documents.keep(Attachment("Tides.md", "high water"))
     documents.rename(tides.id, "  The \n tides ")
     documents.rename(tides.id, "   ")

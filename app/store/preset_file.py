@@ -16,7 +16,7 @@ from msgspec import Struct
 from app.session.chats.overrides import Override
 from app.session.chats.presets import Preset
 from app.store import strings
-from app.store.recovery.faults import TransferError
+from app.store.faults import TransferError
 from core.errors import SettingError
 from core.settings import Settings, assign_all
 from core.settings.declaration import find

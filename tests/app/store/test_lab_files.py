@@ -23,7 +23,7 @@ from app.session.lab.figures import (
     turns,
 )
 from app.session.lab.lab import SweepPlan
-from app.store.files.lab_files import (
+from app.store.lab_files import (
     about_s,
     answers_of,
     merged,

@@ -1,11 +1,11 @@
-"""DocumentRows: kept documents as rows of the chat database: list, read, write, search.
+"""Kept documents as rows of the chat database, and the jobs that change them.
 
     documents       one row a document; `sum` is the checksum of the facts, `text_sum` that of the text
-    document_words  what is searched: FTS5 over the names and texts of `documents`, which it does not
-                    copy; where SQLite has no FTS5, texts are looked through
+    document_words  the search index: FTS5 over the names and texts of `documents` without a copy of them;
+                    where SQLite has no FTS5, a search scans the texts
 
-The text is the last column: listing does not read it. Invariant: what is read is what was written, or
-`ValueError` says that it is not. A database of an older version has no documents.
+Invariant: a value that is read equals the one written, or `ValueError` is raised. A database of an older
+version has no documents.
 """
 
 from __future__ import annotations
@@ -16,15 +16,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from app.session.chats.archive import passage_of
-from app.session.library.document import DocumentHit, KeptDocument
+from app.session.documents import DocumentHit, KeptDocument
 from app.store import schema
-from app.store.checksum import ChecksumError, Value, check, checksum
+from app.store.database import (
+    ChecksumError,
+    Value,
+    check,
+    checksum,
+    like,
+    prefix_query,
+    version_of,
+)
 
 _FACTS = "id, name, digest, characters, added, used, counts, removed"
 _MOST_HITS = 100
-# So much of a text is looked through for where a word stands in it, and shown around it.
+# Characters of a text that are scanned for a word, and characters of the passage before and in all.
 _LOOKED_THROUGH, _BEFORE, _SHOWN = 2_000_000, 60, 240
 _NEAR = (
     f"substr(documents.text, max(1, instr(lower(substr(documents.text, 1, {_LOOKED_THROUGH})), lower(?))"
@@ -34,9 +43,9 @@ _counts = msgspec.json.Decoder(dict[str, int])
 
 
 class DocumentRows:
-    """Over one connection. Writing belongs inside a transaction; all raise `sqlite3.Error`.
+    """Reads and writes over one connection; writing needs a transaction. All methods raise `sqlite3.Error`.
 
-    `doubt` gets what is wrong with a row; where it does not raise, the row is read as it is.
+    `doubt` gets the damage of a row; if it does not raise, the row is read as it is.
     """
 
     def __init__(
@@ -48,12 +57,12 @@ class DocumentRows:
         self._connection = connection
         self._full_text = full_text
         self._doubt = doubt or _refuse
-        self._there = schema.version_of(connection) >= schema.DOCUMENTS_VERSION
+        self._there = version_of(connection) >= schema.DOCUMENTS_VERSION
 
     # ---- reading
 
     def all(self) -> Iterator[KeptDocument]:
-        """Every document, in no order."""
+        """Yields every document, in no order."""
         if not self._there:
             return
         for *facts, found in self._connection.execute(f"SELECT {_FACTS}, sum FROM documents"):
@@ -61,7 +70,7 @@ class DocumentRows:
             yield _document(facts)
 
     def text(self, document_id: str) -> str:
-        """Raises `KeyError` if there is none."""
+        """Raises `KeyError` if the document does not exist."""
         found = (
             self._there
             and self._connection.execute(
@@ -73,11 +82,11 @@ class DocumentRows:
         text, total = found
         self._check(total, text)
         if not isinstance(text, str):
-            raise ChecksumError("a document's text is none")
+            raise ChecksumError("a document's text is not text")
         return text
 
     def search(self, query: str) -> list[DocumentHit]:
-        """Documents that have all words, best first."""
+        """Returns the documents that have all words of `query`, best first."""
         words = query.replace("\0", " ").split()
         if not words or not self._there:
             return []
@@ -89,7 +98,7 @@ class DocumentRows:
     # ---- writing
 
     def add(self, document: KeptDocument, text: str) -> None:
-        """A new one."""
+        """Inserts a document."""
         facts = _facts(document)
         self._connection.execute("DELETE FROM documents WHERE id = ?", (document.id,))
         row = self._connection.execute(
@@ -99,7 +108,7 @@ class DocumentRows:
         self._index(row, document.name, text)
 
     def change(self, document: KeptDocument) -> None:
-        """Other facts; nothing happens if it is not there."""
+        """Replaces the facts of a document, if it exists."""
         facts = _facts(document)
         old = self._connection.execute(
             "SELECT row, name FROM documents WHERE id = ?", (document.id,)
@@ -119,7 +128,7 @@ class DocumentRows:
             self._index(row, document.name, text)
 
     def purge(self, document_id: str) -> None:
-        """It and its text, for good."""
+        """Deletes a document and its text permanently."""
         old = self._connection.execute(
             "SELECT row, name, text FROM documents WHERE id = ?", (document_id,)
         ).fetchone()
@@ -151,23 +160,22 @@ class DocumentRows:
         return (DocumentHit(document) for (document,) in found)
 
     def _by_words(self, words: list[str]) -> Iterator[DocumentHit]:
-        wanted = [word for word in words if any(character.isalnum() for character in word)]
-        if not wanted:
+        match = prefix_query(words)
+        if not match:
             return
-        match = " ".join('"{}"*'.format(word.replace('"', '""')) for word in wanted)
-        # FTS5's own snippets take the square of a word's places: minutes for a common one in a long book.
+        # FTS5's snippets take quadratic time in a word's occurrences: minutes for a long book.
         for document, near in self._connection.execute(
             f"SELECT documents.id, {_NEAR} FROM document_words"
             " JOIN documents ON documents.row = document_words.rowid"
             " WHERE document_words MATCH ? AND documents.removed IS NULL"
             f" ORDER BY document_words.rank LIMIT {_MOST_HITS}",
-            (wanted[0], match),
+            (next(word for word in words if any(map(str.isalnum, word))), match),
         ):
             passage, marks = passage_of(near, words)
             yield DocumentHit(document, passage if marks else "", marks)
 
     def _by_pieces(self, words: list[str]) -> Iterator[DocumentHit]:
-        """Words anywhere inside, as in scripts that put no spaces between them."""
+        """Matches words anywhere in a text, as in scripts without spaces between words."""
         where = " AND ".join(["(name LIKE ? ESCAPE '\\' OR text LIKE ? ESCAPE '\\')"] * len(words))
         found = self._connection.execute(
             f"SELECT id, {_NEAR} FROM documents"
@@ -185,10 +193,48 @@ class DocumentRows:
             self._doubt(error)
 
 
-def like(word: str) -> str:
-    """A pattern for `word` anywhere in a text."""
-    escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
+class DocumentAdded(Struct, frozen=True):
+    """A new document and its text."""
+
+    document: KeptDocument
+    text: str
+
+
+class DocumentChanged(Struct, frozen=True):
+    """New facts about a document."""
+
+    document: KeptDocument
+
+
+class DocumentGone(Struct, frozen=True):
+    """A document is deleted permanently."""
+
+    id: str
+
+
+DocumentJob = DocumentAdded | DocumentChanged | DocumentGone
+
+
+def text_key(document_id: str) -> str:
+    """Returns the key of a new document's text, so that it is written before later changes of its facts."""
+    return f"document text {document_id}"
+
+
+def key_of(job: DocumentJob) -> str:
+    """Returns the key under which `job` waits until a newer job replaces it. No chat has such an id."""
+    if isinstance(job, DocumentAdded):
+        return text_key(job.document.id)
+    return f"document {job.id if isinstance(job, DocumentGone) else job.document.id}"
+
+
+def carry_out(job: DocumentJob, rows: DocumentRows) -> None:
+    """Carries out `job` inside a transaction."""
+    if isinstance(job, DocumentAdded):
+        rows.add(job.document, job.text)
+    elif isinstance(job, DocumentChanged):
+        rows.change(job.document)
+    else:
+        rows.purge(job.id)
 
 
 def _facts(document: KeptDocument) -> tuple[Value, ...]:
@@ -205,7 +251,7 @@ def _facts(document: KeptDocument) -> tuple[Value, ...]:
 
 
 def _document(facts: list[Any]) -> KeptDocument:
-    """Raises `ValueError` or `TypeError` for what was never written so."""
+    """Raises `ValueError` or `TypeError` for values of the wrong kind."""
     document, name, digest, characters, added, used, counts, removed = facts
     if not all(isinstance(each, str) for each in (document, name, digest, counts)):
         raise TypeError("a document's facts are not texts")

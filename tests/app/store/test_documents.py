@@ -10,17 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from app.session.library.document import KeptDocument
-from app.session.library.documents import Documents
+from app.session.documents import Documents, KeptDocument
 from app.store import schema
 from app.store.chat_store import ChatStore
-from app.store.checksum import ChecksumError
+from app.store.database import ChecksumError, Database, version_of
+from app.store.faults import StoreError
 from app.store.library import Library
-from app.store.recovery.faults import StoreError
 from core.events import Attachment
 from tests.app.store.chats import chat_of
 
-_OLD_HOME = Path(__file__).parents[3] / "fixtures" / "home-0.1.0"
+_OLD_HOME = Path(__file__).parents[2] / "fixtures" / "home-0.1.0"
 TIDES = "High water at noon. The Pilotenrat waits in the fog.\n" * 300
 FOG = "Fog rules: nobody leaves.\n日本語の港 100%_sure"
 
@@ -163,8 +162,8 @@ def test_a_home_of_0_1_0_takes_documents(tmp_path: Path) -> None:
     again = Library(folder)
     assert again.documents.text(fog.id) == FOG
     assert len(again.summaries()) == count
-    connection = schema.connect(folder / "chats.db", read_only=True)
-    assert schema.version_of(connection) == schema.VERSION
+    connection = Database(folder / "chats.db", read_only=True).connection
+    assert version_of(connection) == schema.VERSION
     connection.close()
     again.close()
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from app.session.chats.conversation import Answer, Conversation, Turn
-from app.store.files.json_file import from_json, to_json
-from app.store.files.markdown_file import from_markdown, to_markdown
-from app.store.recovery.faults import TransferError
+from app.store.chat_files import from_json, from_markdown, to_json, to_markdown
+from app.store.faults import TransferError
 from core.events import Attachment, Message, Token
 from tests.app.store import chats
 from tests.app.store.chats import chat_of

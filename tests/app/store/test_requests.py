@@ -12,11 +12,9 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from app.store.recovery.faults import StoreError
-from app.store.requests import kept_requests
-from app.store.requests.kept_request import KeptRequest
-from app.store.requests.kept_requests import KeptRequests
-from app.store.requests.request_store import VERSION
+from app.store import requests as kept_requests
+from app.store.faults import StoreError
+from app.store.requests import VERSION, KeptRequest, KeptRequests
 from core.events import (
     Attachment,
     Change,
@@ -34,7 +32,7 @@ from core.events import (
 from core.serve.answers.requests import ServedRequest
 from core.settings import Settings, assign
 
-_FIXTURE = Path(__file__).parents[3] / "fixtures" / "requests-1"
+_FIXTURE = Path(__file__).parents[2] / "fixtures" / "requests-1"
 _NOW_S = 1_780_000_000.0
 _DAY_S = 86_400.0
 
@@ -244,7 +242,7 @@ def test_what_a_full_disk_did_not_take_is_kept_once_it_does(
     kept.add(request_of(0))
     assert len(kept.records()) == 1
     assert kept._store is not None
-    full = kept._store._connection
+    full = kept._store.connection
     full.execute("PRAGMA max_page_count = 1")  # it has more already, so nothing is added
     kept.add(request_of(1, words="".join(map(chr, range(1000, 30_000)))))
     until(lambda: bool(told))
@@ -298,6 +296,29 @@ def test_the_writer_survives_a_job_that_fails_for_itself(
     assert "a bug in a job" in told[0].hint
     kept.add(request_of(1))
     assert len(kept.records()) == 1
+    assert kept.close()
+
+
+def test_reading_for_the_window_does_not_wait_for_a_locked_file(tmp_path: Path) -> None:
+    """Another Draftlight's lock stopped the window for two seconds."""
+    kept = opened(tmp_path)
+    kept.add(request_of(1))
+    assert len(kept.records()) == 1
+    other = sqlite3.connect(tmp_path / "requests.db", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    records: list[object] = []
+    loaded: list[object] = []
+    begun_s = time.perf_counter()
+    kept.fetch_records(records.append)
+    kept.fetch("chatcmpl-1", loaded.append)
+    kept.fetch("chatcmpl-9", loaded.append)
+    assert time.perf_counter() - begun_s < 0.5
+    assert records == []
+    other.execute("ROLLBACK")
+    other.close()
+    until(lambda: len(loaded) == 2)
+    assert records == [(request_of(1).record,)]
+    assert loaded == [request_of(1), None]
     assert kept.close()
 
 

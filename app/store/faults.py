@@ -1,4 +1,4 @@
-"""What can go wrong with stored chats, as errors that say what happened and what to do."""
+"""Errors of the store: what happened and what to do."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import sqlite3
 from collections.abc import Callable
 
 from app.store import strings
-from app.store.checksum import ChecksumError
+from app.store.database import ChecksumError
 from core.errors import RequestError
 
 
 class StoreError(RequestError):
-    """Stored chats cannot be used as asked."""
+    """A request to the store failed."""
 
     code = "bad-store"
 
 
 class NewerStoreError(StoreError):
-    """What is stored was written by a newer Draftlight."""
+    """The file was written by a newer Draftlight."""
 
     code = "newer-store"
 
@@ -41,12 +41,12 @@ class ForeignStoreError(StoreError):
 
 
 class TransferError(StoreError):
-    """A file that is to be imported cannot be read as chats, or one cannot be written."""
+    """An imported file cannot be read, or an exported one cannot be written."""
 
     code = "bad-transfer"
 
 
-# What SQLite says of the disk, of rights and of other programs; the file itself may be whole.
+# SQLite's errors about the disk, permissions and other processes: the file itself may be intact.
 _SURROUNDINGS = (
     "FULL",
     "BUSY",
@@ -61,15 +61,15 @@ _SURROUNDINGS = (
     "NOLFS",
     "MISUSE",
 )
-# Of all that reading from a disk can give, the one that is the file's fault: it ends too soon.
+# The only input error that the file causes: it is truncated.
 _TOO_SHORT = "SQLITE_IOERR_SHORT_READ"
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether the file itself is at fault, rather than the disk, a lock or our own mistake.
+    """Returns whether the file itself is damaged, rather than the disk failing, a lock or our own bug.
 
-    A table or column that is missing is the file's fault: the schema's version says that it is there. So
-    is text that is none, which Python's module reports without a name.
+    A missing table or column counts as damage, since the schema's version promises it; so does text that is
+    not UTF-8, which Python's module reports without an error name.
     """
     if not isinstance(error, sqlite3.Error):
         return isinstance(error, ChecksumError | UnicodeDecodeError)
@@ -82,7 +82,7 @@ def is_damage(error: Exception) -> bool:
 
 
 def saving_trouble(error: Exception) -> str:
-    """Why chats cannot be saved now, in words."""
+    """Returns why chats cannot be saved now, as a sentence."""
     name = getattr(error, "sqlite_errorname", "")
     if name.startswith("SQLITE_FULL"):
         return strings.DISK_FULL

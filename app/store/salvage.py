@@ -1,8 +1,8 @@
-"""Damage: a copy of a damaged chat database, and reading from the copy whatever can be read.
+"""Salvage: reads what is readable of a damaged chat database, from a copy of it.
 
-The damaged file itself is never written to. What cannot be read is left out and counted, never
-guessed: a chat whose head is lost comes back from its turns, a turn without its answer has none. What
-can be read though its checksum is wrong is shown, and counted too.
+The damaged file itself is never written to. Unreadable records are left out and counted, never guessed: a
+chat without its head is rebuilt from its turns, a turn without its answer has an empty one. A record with a
+wrong checksum is used, and counted too.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from app.session.chats.archive import Hit, Summary, find_in, summary_of
 from app.session.chats.conversation import Answer, Conversation, Turn, Version
-from app.session.library.document import DocumentHit, KeptDocument
-from app.session.library.document_archive import MemoryDocuments
-from app.store import schema
-from app.store.documents.document_rows import DocumentRows
+from app.session.documents import KeptDocument
+from app.store.chat_store import MemoryStore
+from app.store.database import Database
+from app.store.documents import DocumentAdded, DocumentRows
 from app.store.rows import ChatPlace, Rows, with_others
+from app.store.schema import refuse_foreign
 from core.events import Token
 
 # Everything that reading a damaged record raises.
@@ -32,8 +32,8 @@ _SIDES = ("", "-wal")
 _Value = TypeVar("_Value")
 
 
-def back_up(path: Path) -> Path:
-    """Copy the database beside itself, once per state of it; where the copy is. Raises `OSError`."""
+def copy_beside(path: Path) -> Path:
+    """Copies the database beside itself, once per modification time. Returns the copy. Raises `OSError`."""
     stamp = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     copy = path.with_name(f"{path.stem}-damaged-{stamp:%Y%m%d-%H%M%S}{path.suffix}")
     if not copy.exists():
@@ -44,60 +44,39 @@ def back_up(path: Path) -> Path:
     return copy
 
 
-class Salvage:
-    """A copy of a damaged database, read with patience. `lost` counts records that were there once."""
+class Salvage(MemoryStore):
+    """The readable content of the damaged database `copy`; `lost` counts the unreadable records."""
 
     def __init__(self, copy: Path) -> None:
+        super().__init__()
         self.copy = copy
         self.lost = 0
-        self._connection: sqlite3.Connection | None = None
-        self._chats: dict[str, Conversation] = {}
-        self._documents = MemoryDocuments()
         try:
-            self._connection = schema.connect(copy, read_only=True)
-            rows = Rows(self._connection, self._doubt)
+            database = Database(copy, read_only=True)
         except UNREADABLE:
             self.lost += 1
             return
-        self._chats = {chat.id: chat for chat in self._read_all(self._connection, rows)}
-        self._read_documents(self._connection)
-
-    def close(self) -> None:
-        if self._connection:
-            self._connection.close()
-
-    def summaries(self) -> list[Summary]:
-        return [summary_of(chat) for chat in self._chats.values()]
-
-    def load(self, chat_id: str) -> Conversation:
-        """Raises `KeyError`."""
-        return self._chats[chat_id]
-
-    def search(self, query: str) -> list[Hit]:
-        words = query.split()
-        found = (find_in(chat, words) for chat in self._chats.values() if not chat.deleted)
-        return [hit for hit in found if hit] if words else []
-
-    def documents(self) -> list[KeptDocument]:
-        return list(self._documents.documents())
-
-    def document_text(self, document_id: str) -> str:
-        """Raises `KeyError`."""
-        return self._documents.text(document_id)
-
-    def find_documents(self, query: str) -> list[DocumentHit]:
-        return list(self._documents.search(query))
+        try:
+            refuse_foreign(database.connection)
+            rows = Rows(database.connection, self._note)
+            for chat in self._read_all(database.connection, rows):
+                self._try(lambda: self.save(chat), None)  # noqa: B023
+            self._read_documents(database.connection)
+        except UNREADABLE:
+            self.lost += 1
+        finally:
+            database.close()
 
     def _read_documents(self, connection: sqlite3.Connection) -> None:
-        """Facts whose text is lost are no document; a text is kept whatever its checksum."""
-        rows = DocumentRows(connection, False, self._doubt)
+        """A document without a readable text is left out; a text with a wrong checksum is used."""
+        rows = DocumentRows(connection, False, self._note)
         found: list[KeptDocument] = []
-        # One by one, so that those before a damaged row are there.
+        # Extended one by one, so that documents before a damaged row are kept.
         self._try(lambda: found.extend(rows.all()), None)
         for document in found:
             text = self._try(lambda: rows.text(document.id), None)  # noqa: B023
             if text is not None:
-                self._documents.add(document, text)
+                self.do_document(DocumentAdded(document, text))
 
     def _read_all(self, connection: sqlite3.Connection, rows: Rows) -> Iterator[Conversation]:
         heads = self._select(connection, "SELECT id FROM chats")
@@ -140,7 +119,7 @@ class Salvage:
         return with_others(turn, list(found), tuple(found.values())) if found else turn
 
     def _select(self, connection: sqlite3.Connection, query: str) -> list[Any]:
-        """The first column of the rows up to where the file is damaged."""
+        """Returns the first column of the rows before the damage."""
         found: list[Any] = []
         try:
             for row in connection.execute(query):
@@ -149,12 +128,12 @@ class Salvage:
             self.lost += 1
         return found
 
-    def _doubt(self, error: Exception) -> None:
-        """A letter that became another one is no reason to leave out all others."""
+    def _note(self, error: Exception) -> None:
+        """Counts a record that is used in spite of a wrong checksum."""
         self.lost += 1
 
     def _try(self, read: Callable[[], _Value], otherwise: _Value) -> _Value:
-        """Counts one record, whatever is wrong with it."""
+        """Returns `otherwise` if `read` fails. Counts at most one record."""
         before = self.lost
         try:
             return read()

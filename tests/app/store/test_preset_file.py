@@ -7,8 +7,8 @@ import pytest
 
 from app.session.chats.overrides import Override
 from app.session.chats.presets import BUILT_IN, Preset, with_imported
-from app.store.files.preset_file import from_json, to_json
-from app.store.recovery.faults import TransferError
+from app.store.faults import TransferError
+from app.store.preset_file import from_json, to_json
 
 MINE = Preset("Mine", (Override("sampling.temperature", 0.5), Override("chat.system_prompt", "Be “brief”.")))
 

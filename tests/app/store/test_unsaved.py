@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.store.files.json_file import from_json
+from app.store.chat_files import from_json
 from app.store.library import Library
-from app.store.recovery.unsaved import Unsaved
+from app.store.recovery import Unsaved
 from tests.app.store.chats import chat_of
 
 
@@ -78,7 +78,7 @@ def test_a_file_that_holds_no_chats_is_set_aside(tmp_path: Path) -> None:
 
 def test_a_disk_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
-    monkeypatch.setattr("app.store.recovery.unsaved.os.fsync", lambda number: go_on.wait(10))
+    monkeypatch.setattr("app.store.recovery.os.fsync", lambda number: go_on.wait(10))
     assert not Unsaved(tmp_path / "chats.db").write([chat_of(1)], timeout_s=0.1)
     go_on.set()
     for thread in threading.enumerate():

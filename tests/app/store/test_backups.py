@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 from app.store.chat_store import ChatStore
-from app.store.checksum import ChecksumError
+from app.store.database import ChecksumError
 from app.store.library import Library
-from app.store.recovery.backup_keeper import BackupKeeper
-from app.store.recovery.backups import KEPT, Backups
-from app.store.recovery.chat_count import ChatCount
+from app.store.recovery import KEPT, BackupKeeper, Backups, ChatCount
 from tests.app.store.chats import chat_of
 
 
