@@ -314,7 +314,7 @@ class _Screens:
     async def _lab(self) -> None:
         """A small sweep, measured now on this machine."""
         from app.launch.scenario import ScenarioFailed
-        from app.session.lab.lab import LabStage
+        from app.session.lab import LabStage
 
         window = self._window.windows.show("lab")
         room = self._window.lab

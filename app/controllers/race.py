@@ -14,7 +14,7 @@ from app.chat.first_page import strings as chat_strings
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
-from app.session.race.race import (
+from app.session.race import (
     Ask,
     Broke,
     Course,

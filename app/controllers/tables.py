@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controls.buttons.button import Kind
-from app.controls.first_folder import first_folder
+from app.controls.folders import first_folder
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, IdleCommand
 from app.session.turn.link_state import Link, Phase

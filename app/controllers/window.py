@@ -24,7 +24,7 @@ from app.controllers.chat.titles import TitleController
 from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.documents.library import LibraryController
 from app.controllers.handlers import Handlers
-from app.controllers.machines.machines import MachinesController
+from app.controllers.machines import MachinesController
 from app.controllers.models import ModelsController
 from app.controllers.race import RaceController
 from app.controllers.running_answer import AnswerListener, RunningAnswer

@@ -6,10 +6,9 @@ only if the value became another one. Knows no setting and no room.
 """
 
 from app.controls.buttons.button import Button
-from app.controls.buttons.check_box import CheckBox
 from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.segment import Segment
-from app.controls.buttons.switch import Switch
+from app.controls.buttons.switch import CheckBox, Switch
 from app.controls.focus_ring import FocusRing
 from app.controls.popup import Popup
 from app.controls.scroll_bar import OverlayScrollBar, ScrollBar

@@ -1,14 +1,18 @@
-"""Scroll bars: a thin rounded handle on no track, 8 wide. Everything else is QScrollBar's.
-
-`ScrollBar` takes its own room; `OverlayScrollBar` lies over the contents, so that nothing moves
-when it comes and goes.
-"""
+"""Scroll bars that lie over the content, and ScrollPage, a page with one."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QStyle, QStyleOptionSlider, QWidget
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QFrame,
+    QScrollArea,
+    QScrollBar,
+    QStyle,
+    QStyleOptionSlider,
+    QWidget,
+)
 
 from app.controls.shapes import draw_box
 from app.theme.theme import Theme
@@ -102,3 +106,19 @@ class OverlayScrollBar(ScrollBar):
         else:
             self.setGeometry(0, height - thick - 1, width, thick)
         self.raise_()
+
+
+class ScrollPage(QScrollArea):
+    """`page` gets the width there is; what lies behind shows through. Not a stop of the Tab key."""
+
+    def __init__(self, theme: Theme, page: QWidget) -> None:
+        super().__init__()
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setWidget(page)
+        # Only now: setWidget() lets the page fill its own.
+        self.viewport().setAutoFillBackground(False)
+        page.setAutoFillBackground(False)
+        OverlayScrollBar(theme, self)

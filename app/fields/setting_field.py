@@ -1,7 +1,8 @@
-"""SettingField: one setting in the inspector. Label, control, note, and what is wrong with it."""
+"""SettingField: a setting's title, control, help and error; FieldColumn: several of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -12,6 +13,9 @@ from app.fields.setting_control import control_for
 from app.theme.measures import set_margins, set_spacing, set_strut
 from app.theme.theme import Theme
 from core.settings import Setting
+
+SHUFFLE = "Shuffle: draw another seed"
+
 
 LABEL_PX = 92
 GAP_PX = 10
@@ -153,3 +157,27 @@ class SettingField(QWidget):
         note = self._held or " ".join(filter(None, (self._note_of_value, self._source)))
         self._note.setText(note)
         self._note.setVisible(bool(note))
+
+
+class FieldColumn(QWidget):
+    """`make` gives the field of one of `settings`."""
+
+    def __init__(
+        self, settings: Sequence[Setting], make: Callable[[Setting], SettingField], spacing_px: int
+    ) -> None:
+        super().__init__()
+        self.settings = tuple(settings)
+        self._make = make
+        self._filled = False
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        set_spacing(self._layout, spacing_px)
+
+    def fill(self) -> bool:
+        """Make the fields; whether they were not made before."""
+        if self._filled:
+            return False
+        self._filled = True
+        for setting in self.settings:
+            self._layout.addWidget(self._make(setting))
+        return True

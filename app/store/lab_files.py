@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.session.lab.lab import SweepPlan
+from app.session.lab import SweepPlan
 from core.errors import RequestError
 from core.events import PositionStat
 from core.events.sweep import SweepCell, SweepLikeness, SweepPair, SweepReading, SweepResults, SweepTurn

@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from app.chat.notice_bar import NoticeBar
 from app.controllers.chat import strings
 from app.controllers.chat.chat_presets import ChatPresets
-from app.controls.first_folder import first_folder
-from app.controls.show_in_folder import show_in_folder
+from app.controls.folders import first_folder, show_in_folder
 from app.panels.inspector.preset_bar import PresetBar
 from app.session.chats import presets
 from app.session.chats.presets import Preset

@@ -20,8 +20,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.chat.notice_bar import NoticeBar
 from app.controllers.chat import strings
-from app.controls.first_folder import first_folder
-from app.controls.show_in_folder import show_in_folder
+from app.controls.folders import first_folder, show_in_folder
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation

@@ -1,23 +1,32 @@
-"""Button: a labelled push button: plain, primary, as a link, or for what cannot be undone.
-
-28 high, 24 when small. Space and Return press it.
-"""
+"""Buttons with text: plain, primary, danger and link; CopyButton; and Space and Return as a press."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QPaintEvent
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
-from app.controls.buttons.press import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px_size, ratio_of
+
+
+def pressed_by(button: QAbstractButton, event: QKeyEvent) -> bool:
+    """Click `button` if `event` is Return or Enter; whether the event is done with.
+
+    A key that is held down presses once.
+    """
+    if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        return False
+    if not event.isAutoRepeat():
+        button.click()
+    return True
+
 
 Kind = Literal["plain", "primary", "link", "danger"]
 _ICON_PX = 14
@@ -108,3 +117,45 @@ class Button(QAbstractButton):
         if not self.isEnabled():
             return color("control"), frame, color("text3")
         return fill or color("control"), frame, color("danger" if self._kind == "danger" else "text")
+
+
+_SAID_MS = 1500
+COPIED = "Copied"
+
+
+class CopyButton(Button):
+    """`set_value` says what it shows and what it copies; `name` is what it is of, for who hears it."""
+
+    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(theme, "", small=True, parent=parent, icon_name="copy")
+        self._name = name
+        self._shown = self._value = ""
+        self._said = QTimer(self, interval=_SAID_MS, singleShot=True)
+        self._said.timeout.connect(lambda: self._say(self._shown))
+        self.clicked.connect(self._copy)
+
+    @property
+    def value(self) -> str:
+        """What a click copies."""
+        return self._value
+
+    def set_value(self, shown: str, value: str) -> None:
+        """Show `shown`, copy `value`."""
+        if (shown, value) == (self._shown, self._value):
+            return
+        self._shown, self._value = shown, value
+        if not self._said.isActive():
+            self._say(shown)
+        self.setToolTip(f"{self._name}: {value}")
+        self.setAccessibleName(f"{self._name} {value}")
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._value)
+        self._say(COPIED)
+        self._said.start()
+
+    def _say(self, text: str) -> None:
+        self.setText(text)
+        self.setAccessibleDescription(COPIED if text == COPIED else "")
+        self.updateGeometry()
+        self.update()

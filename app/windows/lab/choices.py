@@ -9,14 +9,13 @@ from PySide6.QtGui import QPaintEvent, QPalette
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
-from app.controls.buttons.check_box import CheckBox
-from app.controls.buttons.switch import Switch
+from app.controls.buttons.switch import CheckBox, Switch
 from app.controls.popup import Popup
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box
 from app.controls.spin import Spin
 from app.controls.text_label import TextLabel
-from app.session.lab.lab import Lab, LabStage, SweepPlan
+from app.session.lab import Lab, LabStage, SweepPlan
 from app.store.lab_files import PromptClass
 from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing, set_strut
 from app.theme.theme import Theme

@@ -1,10 +1,12 @@
-"""The words of the Lab."""
+"""The Lab's texts."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from app.gauges.figures import seconds, speed
+from app.windows.lab import strings
 from core.settings.declaration import find
 
 TITLE = "Lab"
@@ -193,3 +195,10 @@ OTHER_FOLDER = "Choose another folder."
 
 def exported(name: str, files: int) -> str:
     return f"{files} files are in “{name}”."
+
+
+def folder_name(reference: str) -> str:
+    """What to call a model by its folder."""
+    if reference == "starter":
+        return strings.STARTER
+    return Path(reference).name or reference

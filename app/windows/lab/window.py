@@ -10,11 +10,10 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.popup import Popup
-from app.controls.scroll_page import ScrollPage
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.controls.window_titles import WindowTitles
-from app.session.lab.figures import places, turns
-from app.session.lab.lab import Lab, LabStage
+from app.session.lab import Lab, LabStage, places, turns
 from app.theme.measures import (
     add_gap,
     lay_beside,
@@ -27,12 +26,9 @@ from app.theme.measures import (
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, painter_on, width_of
 from app.windows.lab import strings
+from app.windows.lab.board import DifferenceWindow, ParityBoard
+from app.windows.lab.charts import KeepChart, SpeedChart, places_chart, turns_chart
 from app.windows.lab.choices import WIDTH_PX, LabChoices
-from app.windows.lab.difference_window import DifferenceWindow
-from app.windows.lab.keep_chart import KeepChart
-from app.windows.lab.line_chart import places_chart, turns_chart
-from app.windows.lab.parity_board import ParityBoard
-from app.windows.lab.speed_chart import SpeedChart
 from app.windows.side_window import SideWindow
 from core.events.sweep import SweepResults
 

@@ -1,4 +1,4 @@
-"""Rows: what the list says of each kept document, in words and figures. Pure; no Qt."""
+"""The list of kept documents."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFontMetricsF
+
 from app.chat.attachments.strings import about
+from app.controls.record_table import Cell, Column
+from app.controls.shapes import draw_box
 from app.panels.chats.chat_row import time_label
 from app.session.documents import DocumentHit, KeptDocument
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.zoom import zoom
 from app.windows.library import strings
 
 # Of a document that nobody counted; within a third for prose in Latin writing.
@@ -81,3 +89,33 @@ def _row(document: KeptDocument, family: str, now: datetime, hit: DocumentHit | 
         time_label(document.added, now),
         time_label(document.used, now),
     )
+
+
+_ICON_PX = 14
+_NAME_LEFT_PX = 24
+
+
+def _paint_name(cell: Cell) -> None:
+    """Paints icon, name and passage, with the matches in the passage marked."""
+    painter, box, row = cell.painter, cell.box, cell.row
+    ratio = painter.device().devicePixelRatioF() * zoom()
+    icon = icon_pixmap("doc", cell.theme.color("text2"), _ICON_PX, ratio)
+    painter.drawPixmap(round(box.left()) - _NAME_LEFT_PX, round(box.center().y()) - _ICON_PX // 2, icon)
+    first, second = cell.lines()
+    cell.write(first, row.name, 13, weight=500)
+    metrics = QFontMetricsF(ui_font(11, tabular=True))
+    for start, end in row.marks:
+        left = box.left() + metrics.horizontalAdvance(row.passage[:start])
+        width = metrics.horizontalAdvance(row.passage[start:end])
+        if left + width <= box.right():
+            mark = QRectF(left - 1, second.top(), width + 2, second.height())
+            draw_box(painter, mark, 2, cell.theme.color("accent_tint"))
+    cell.write(second, row.passage, 11, "text2")
+
+
+COLUMNS = (
+    Column("name", strings.NAME, 220, before_px=_NAME_LEFT_PX, after_px=8, grows=True, paint=_paint_name),
+    Column("tokens", strings.TOKENS, 120, right=True, after_px=24),
+    Column("added", strings.ADDED, 96, ink="text2"),
+    Column("used", strings.USED, 96, ink="text2"),
+)

@@ -12,9 +12,8 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button
-from app.controls.buttons.copy_button import CopyButton
-from app.controls.scroll_page import ScrollPage
+from app.controls.buttons.button import Button, CopyButton
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
 from app.theme.measures import add_gap, set_fixed_width, set_margins, set_spacing

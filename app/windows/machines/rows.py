@@ -1,13 +1,13 @@
-"""Rows: what the lists say of each machine and of each model, in words and figures. Pure; no Qt."""
+"""The lists of machines and of models that can run on them."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.controls.rows.level import Level
+from app.controls.record_table import Column, Level, paint_names, paint_state
 from app.gauges.figures import DASH, step_time
-from app.session.cluster.spread import Spread, limits_of, spread_of
+from app.session.cluster import Spread, limits_of, spread_of
 from app.session.worker.models import ModelsState
 from app.windows.machines import strings
 from app.windows.models.facts import precision
@@ -58,7 +58,7 @@ class ModelRow(Struct, frozen=True):
     subtitle: str
     needs: str
     each: str
-    fit: str
+    state: str
     level: Level
     tip: str = ""
 
@@ -68,7 +68,7 @@ class ModelRow(Struct, frozen=True):
         figures = [
             f"{name} {value}" for name, value in ((strings.NEEDS, self.needs), (strings.EACH, self.each))
         ]
-        return ", ".join((self.title, self.subtitle, *figures, self.fit))
+        return ", ".join((self.title, self.subtitle, *figures, self.state))
 
 
 class Finding(Struct, frozen=True):
@@ -211,3 +211,20 @@ def finding_of(cluster: Cluster, state: ModelsState, model: str, name: str, *, a
 def _named(seen: MachineSeen) -> str:
     problem = f"{seen.problem} {seen.hint}".strip()
     return problem if seen.name in problem else f"{seen.name}: {problem}"
+
+
+MACHINE_COLUMNS = (
+    Column("machine", strings.MACHINE_COLUMN, 150, after_px=12, grows=True, paint=paint_names),
+    Column("state", strings.STATE, 96, after_px=12, paint=paint_state),
+    Column("chip", strings.CHIP, 140, after_px=12, ink="text2"),
+    Column("memory", strings.MEMORY, 116, right=True),
+    Column("holds", strings.HOLDS, 82, right=True),
+    Column("step", strings.STEP, 68, right=True),
+    Column("version", strings.VERSION, 68, right=True),
+)
+MODEL_COLUMNS = (
+    Column("model", strings.MODEL, 232, after_px=12, grows=True, paint=paint_names),
+    Column("needs", strings.NEEDS, 90, right=True),
+    Column("each", strings.EACH, 90, right=True),
+    Column("state", strings.FIT, 210, before_px=16, paint=paint_state),
+)

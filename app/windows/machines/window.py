@@ -12,17 +12,17 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
-from app.controls.scroll_page import ScrollPage
+from app.controls.record_table import RecordTable, first_row
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.controls.window_titles import WindowTitles
 from app.theme.measures import set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
 from app.windows.machines import strings
-from app.windows.machines.lists import MachineList, ModelList
 from app.windows.machines.panel import WIDTH_PX as PANEL_PX
 from app.windows.machines.panel import MachinePanel
-from app.windows.machines.rows import Finding
+from app.windows.machines.rows import MACHINE_COLUMNS, MODEL_COLUMNS, Finding, MachineRow, ModelRow
 from app.windows.side_window import SideWindow
 
 SIZE = QSize(1180, 732)
@@ -43,8 +43,8 @@ class MachinesWindow(SideWindow):
         super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
         self.titles = WindowTitles(theme, strings.TITLE)
         self.new = Button(theme, strings.ADD, small=True, icon_name="plus")
-        self.machines = MachineList(theme)
-        self.models = ModelList(theme)
+        self.machines = RecordTable[MachineRow](theme, strings.MACHINES, MACHINE_COLUMNS, instead=first_row)
+        self.models = RecordTable[ModelRow](theme, strings.MODELS, MODEL_COLUMNS, instead=first_row)
         self.panel = MachinePanel(theme)
         self._finding = TextLabel(theme, "", 12, 17, wrap=True)
         self.check = Button(theme, strings.CHECK)

@@ -15,8 +15,7 @@ from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QWidget
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.gauges.figures import seconds
-from app.session.race.race import Recording
-from app.session.race.replay import duration_s, written
+from app.session.race import Recording, duration_s, written
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import design_point, height_of, painter_on, px_size, width_of

@@ -1,20 +1,21 @@
-"""TablesWindow: every table there is, what can be done with it, and how tables learn.
-
-Shows what it is given and says what is wanted; knows no worker. It lies beside the chat window.
-"""
+"""TablesWindow: all tables, the commands for the selected one, and how tables learn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from PySide6.QtCore import QRectF, QSize, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
+from app.controls.buttons.icon_button import IconButton
 from app.controls.question import Question
-from app.controls.scroll_page import ScrollPage
+from app.controls.record_table import RecordTable, first_row
+from app.controls.scroll_bar import ScrollPage
+from app.controls.text_label import TextLabel
 from app.controls.window_titles import WindowTitles
 from app.session.worker.families import recognised
 from app.session.worker.tables import Tables
@@ -27,17 +28,116 @@ from app.theme.measures import (
     set_spacing,
 )
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_px, painter_on, width_of
+from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
 from app.windows.side_window import SideWindow
 from app.windows.tables import strings
-from app.windows.tables.abilities import Abilities, abilities_of
 from app.windows.tables.detail import TableDetail
 from app.windows.tables.learning import WIDTH_PX as LEARNING_PX
 from app.windows.tables.learning import Learning
-from app.windows.tables.notices import Notices
-from app.windows.tables.rows import learned_id, rows_of, size_text, table_id
-from app.windows.tables.table_list import TableList
+from app.windows.tables.rows import (
+    COLUMNS,
+    Abilities,
+    TableRow,
+    abilities_of,
+    learned_id,
+    rows_of,
+    size_text,
+    table_id,
+)
 from core.events import LearnedTable, TableInfo
+
+
+@dataclass(frozen=True)
+class Notice:
+    """`text` is shown, `all_of_it` is in the tooltip. A `bad` one is a failure."""
+
+    text: str
+    all_of_it: str
+    bad: bool
+
+
+class Notices(QWidget):
+    """One bar a notice; without one it takes no room. The command's can be put away."""
+
+    put_away = Signal()  # how a command went was read
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.told = _Bar(theme, closable=True)
+        if self.told.close_button is not None:
+            self.told.close_button.clicked.connect(self.put_away)
+        self.read_only = _Bar(theme)
+        self.set_aside = _Bar(theme)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for bar in (self.told, self.read_only, self.set_aside):
+            column.addWidget(bar)
+
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """How a command goes or went; empty for nothing."""
+        self.told.show_notice(Notice(text, text, bad) if text else None)
+
+    def show_read_only(self, sentences: Sequence[str]) -> None:
+        """Families that another Draftlight saves."""
+        text = " ".join(sentences)
+        self.read_only.show_notice(Notice(text, text, True) if text else None)
+
+    def show_set_aside(self, files: Sequence[str]) -> None:
+        """Names of files that could not be used, or sentences about them."""
+        if not files:
+            self.set_aside.show_notice(None)
+            return
+        head = strings.set_aside(len(files))
+        first = files[0] if len(files) == 1 else f"{files[0]} {strings.more(len(files) - 1)}"
+        self.set_aside.show_notice(Notice(f"{head} {first}", "\n".join((head, *files)), True))
+
+
+class _Bar(QWidget):
+    def __init__(self, theme: Theme, *, closable: bool = False) -> None:
+        super().__init__()
+        self._theme = theme
+        self._notice: Notice | None = None
+        self.label = TextLabel(theme, "", 12, 17, "text", wrap=True)
+        row = QHBoxLayout(self)
+        set_margins(row, 26, 7, 14, 8)
+        row.addWidget(self.label, 1)
+        self.close_button: IconButton | None = None
+        if closable:
+            self.close_button = IconButton(theme, "x", strings.CLOSE_NOTICE, size=QSize(24, 20))
+            row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
+        theme.changed.connect(self.update)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """What is shown; empty if nothing is."""
+        return self.label.text() if self._notice else ""
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether it tells of a failure."""
+        return self._notice is not None and self._notice.bad
+
+    def show_notice(self, notice: Notice | None) -> None:
+        self._notice = notice
+        if notice is not None:
+            self.label.setText(notice.text)
+            self.label.setToolTip(notice.all_of_it)
+            self.label.setAccessibleName(notice.all_of_it)
+            self.label.updateGeometry()
+        self.setVisible(notice is not None)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._notice is None:
+            return
+        painter = painter_on(self)
+        color = self._theme.color
+        painter.fillRect(area_of(self), color("danger_tint" if self._notice.bad else "fill1"))
+        line = color("danger_border" if self._notice.bad else "hair")
+        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), line)
+
 
 SIZE = QSize(1180, 732)
 _MINIMUM = QSize(1020, 620)
@@ -66,7 +166,7 @@ class TablesWindow(SideWindow):
         self.export = Button(theme, strings.EXPORT, small=True, icon_name="export")
         self.reset = Button(theme, strings.RESET, "danger", small=True, icon_name="reset")
         self.notices = Notices(theme)
-        self.list = TableList(theme)
+        self.list = RecordTable[TableRow](theme, strings.LIST, COLUMNS, instead=first_row)
         self.detail = TableDetail(theme)
         self.learning = Learning(theme)
         self._lay_out()

@@ -31,8 +31,7 @@ from app.shell.window import MainWindow
 from app.store.chat_files import from_json, pieces
 from app.store.library import Library
 from app.store.recovery import Backups
-from app.windows.chats.archived import ArchivedWindow
-from app.windows.chats.deleted import DeletedWindow
+from app.windows.chats.window import ArchivedWindow, DeletedWindow
 from core.events import Attachment, Message
 from core.settings import read
 from tests.app.stage import click, last, play, press, ready, shown, until

@@ -15,10 +15,10 @@ from PySide6.QtWidgets import QApplication
 
 from app.controllers.link import WorkerLink
 from app.launch.scenario import ask
-from app.session.lab.lab import LabStage
+from app.session.lab import LabStage
 from app.shell.window import MainWindow
 from app.windows.lab import strings
-from app.windows.lab.difference_window import DifferenceWindow
+from app.windows.lab.board import DifferenceWindow
 from app.windows.lab.window import LabWindow
 from core.events import Command, PositionStat, StandStill
 from core.events.sweep import SweepCell, SweepPair, SweepReading, SweepResults, SweepTurn

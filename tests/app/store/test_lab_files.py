@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from app.session.lab.figures import (
+from app.session.lab import (
+    SweepPlan,
     common_start,
     drafters,
     equal_of,
@@ -22,7 +23,6 @@ from app.session.lab.figures import (
     speeds,
     turns,
 )
-from app.session.lab.lab import SweepPlan
 from app.store.lab_files import (
     about_s,
     answers_of,

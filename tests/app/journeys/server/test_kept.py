@@ -120,7 +120,7 @@ def test_one_that_is_being_answered_is_not_deleted(qapp: QApplication, tmp_path:
         await until(lambda: [row.state for row in page.list.rows] == ["Writing"])
         assert not page.delete.isEnabled()
         assert not page.delete_all.isEnabled()
-        page.list.delete_requested.emit()
+        page.list.remove_requested.emit()
         window.controller.keeping.delete(page.list.selected)
         window.controller.keeping.delete_all()
         assert len(page.list.rows) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from app.session.lab.lab import Given, Lab, LabRun, Said, SweepPlan
+from app.session.lab import Given, Lab, LabRun, Said, SweepPlan
 from core.events import PositionStat
 from core.events.sweep import (
     SweepCell,

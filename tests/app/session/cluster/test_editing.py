@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.session.cluster.editing import added, changed, free_name, machine_with, of_those, with_value, without
+from app.session.cluster import added, changed, free_name, machine_with, of_those, with_value, without
 from core.errors import SettingError
 from core.settings.cluster import Cluster, Machine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.session.cluster.spread import Spread, limits_of, spread_of
+from app.session.cluster import Spread, limits_of, spread_of
 from core.events import MachinesChecked, MachineSeen, MemoryNeed, ModelEntry
 
 GB = 2**30

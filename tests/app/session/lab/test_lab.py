@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from app.session.lab.lab import (
+from app.session.lab import (
     ChatBusy,
     Effect,
     Given,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from app.session.race.race import (
+from app.session.race import (
     Ask,
     Broke,
     Course,
@@ -16,13 +16,18 @@ from app.session.race.race import (
     Race,
     Read,
     Recording,
+    Replay,
     Stage,
     StartRace,
     StopAnswer,
     Wrote,
     advance,
+    duration_s,
+    replay_of,
+    sight,
+    verdict,
+    written,
 )
-from app.session.race.replay import Replay, duration_s, replay_of, sight, verdict, written
 from core.events import Message, Token
 from core.settings import Settings, assign
 from tests.app.session.words import finished, reading

@@ -9,11 +9,11 @@ from PySide6.QtGui import QAccessible, QColor
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.controls.record_table import ROW_PX
 from app.session.worker.tables import Tables
 from app.theme.theme import Theme
 from app.windows.tables import strings
-from app.windows.tables.rehearsal_box import state_text
-from app.windows.tables.row_delegate import ROW_PX
+from app.windows.tables.learning import state_text
 from app.windows.tables.window import SIZE, TablesWindow
 from core.events import Rehearsing
 from core.settings import Settings

@@ -1,19 +1,8 @@
-"""A race: the same prompt answered twice, plain and drafted, one after the other. Pure.
-
-Theory of operation. Both answers are recorded in turn, so neither slows the other:
-
-    idle ─start→ plain ─finished→ drafted ─finished→ run
-                   │ stop             │ stop
-                   └──→ stopping ←────┘ ─ended→ idle      failed, cut off → idle with a reason
-
-`advance(race, given)` takes what the person wants or what was heard of the race's own request and
-returns the next race with the effects to carry out. What was recorded before stays to be seen
-until a new race has begun to be recorded. It knows no clock, widget or worker; `race_replay` has
-what is shown of two recordings at a moment.
-"""
+"""A race's state and its replay. Pure."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from enum import Enum
 
 from msgspec import Struct
@@ -21,6 +10,131 @@ from msgspec.structs import replace
 
 from core.events import Finished, Message, PrefillProgress, Token
 from core.settings import Settings, assign
+
+
+class Sight(Struct, frozen=True):
+    """One side at a moment: `clock_s` stands still once it is done. `tokens_per_s` 0: not known yet."""
+
+    tokens: int
+    total: int
+    clock_s: float
+    tokens_per_s: float
+    done: bool
+
+    @property
+    def share(self) -> float:
+        """How much of the answer is written."""
+        return self.tokens / self.total if self.total else 1.0
+
+
+class RaceVerdict(Struct, frozen=True):
+    """The drafted answer against the plain one.
+
+    `ratio` is of decode speeds, 0 if one of them is not known. `sooner_s` is how much earlier the
+    drafted answer was done (negative: later), `read_sooner_s` how much earlier its first token came.
+    `difference` is the number of the first token (from 0) at which the answers differ, one being longer
+    included; None if they are the same.
+    """
+
+    ratio: float
+    sooner_s: float
+    read_sooner_s: float
+    tokens: int
+    difference: int | None
+
+
+def duration_s(recording: Recording) -> float:
+    """When the last token came."""
+    return recording.tokens[-1].time_s if recording.tokens else 0.0
+
+
+def written(recording: Recording, at_s: float) -> int:
+    """How many tokens had come by then."""
+    return bisect_right(recording.tokens, at_s, key=lambda token: token.time_s)
+
+
+def sight(recording: Recording, at_s: float) -> Sight:
+    """One side at a moment."""
+    tokens, end_s = written(recording, at_s), duration_s(recording)
+    total = len(recording.tokens)
+    done = tokens == total
+    speed = 0.0
+    if done and recording.finished:
+        speed = recording.finished.stats.tokens_per_s
+    elif tokens > 1:
+        elapsed_s = recording.tokens[tokens - 1].time_s - recording.tokens[0].time_s
+        # Of the first step's tokens only the last is counted from.
+        first = written(recording, recording.tokens[0].time_s)
+        speed = (tokens - first) / elapsed_s if elapsed_s > 0 else 0.0
+    return Sight(tokens, total, min(at_s, end_s) if done else at_s, speed, done)
+
+
+def verdict(plain: Recording, drafted: Recording) -> RaceVerdict:
+    """How the drafted answer compares with the plain one."""
+    slow = plain.finished.stats.tokens_per_s if plain.finished else 0.0
+    fast = drafted.finished.stats.tokens_per_s if drafted.finished else 0.0
+    return RaceVerdict(
+        fast / slow if slow and fast else 0.0,
+        duration_s(plain) - duration_s(drafted),
+        _first_s(plain) - _first_s(drafted),
+        len(drafted.tokens),
+        first_difference(plain, drafted),
+    )
+
+
+def _first_s(recording: Recording) -> float:
+    return recording.tokens[0].time_s if recording.tokens else 0.0
+
+
+def first_difference(plain: Recording, drafted: Recording) -> int | None:
+    """The number of the first token at which they differ; None if they are the same."""
+    one, other = plain.ids, drafted.ids
+    for number, (a, b) in enumerate(zip(one, other)):
+        if a != b:
+            return number
+    return None if len(one) == len(other) else min(len(one), len(other))
+
+
+class Replay(Struct, frozen=True):
+    """`end_s` is when the slower side is done. `rate` is how fast it is replayed."""
+
+    end_s: float
+    at_s: float = 0.0
+    rate: float = 1.0
+    playing: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether both are done."""
+        return self.at_s >= self.end_s
+
+    def play(self) -> Replay:
+        """Go on; from the start if it was over."""
+        return replace(self, playing=self.end_s > 0, at_s=0.0 if self.over else self.at_s)
+
+    def pause(self) -> Replay:
+        """Stay where it is."""
+        return replace(self, playing=False)
+
+    def passed(self, elapsed_s: float) -> Replay:
+        """After `elapsed_s` seconds for the one who looks."""
+        if not self.playing:
+            return self
+        at_s = min(self.end_s, self.at_s + elapsed_s * self.rate)
+        return replace(self, at_s=at_s, playing=at_s < self.end_s)
+
+    def sought(self, at_s: float) -> Replay:
+        """At another moment, where it stays."""
+        return replace(self, at_s=min(max(0.0, at_s), self.end_s), playing=False)
+
+    def at_rate(self, rate: float) -> Replay:
+        """Faster or slower from now on."""
+        return replace(self, rate=rate)
+
+
+def replay_of(plain: Recording, drafted: Recording, rate: float = 1.0) -> Replay:
+    """The replay of both, before it begins."""
+    return Replay(max(duration_s(plain), duration_s(drafted)), rate=rate)
 
 
 class Stage(Enum):

@@ -1,16 +1,15 @@
-"""Editing: the list of machines as a person changes it. Pure.
-
-Machines are told apart by their names. The devices of jaccl are named by rank, so with a machine its place
-in everybody's list of devices goes, too.
-"""
+"""Clusters: edits of the list of machines, and how many machines a model needs. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from core.events import MachinesChecked, ModelEntry
+from core.events.catalogue import Fit, fit_of
 from core.settings import assign, read
 from core.settings.cluster import Cluster, ClusterForm, Machine, check_names
 
@@ -77,3 +76,42 @@ def without(cluster: Cluster, name: str) -> Cluster:
 
 # Only for reading and writing the other group; it is never in a list.
 _NOBODY = Machine("nobody", "nowhere")
+
+
+# Of a context with which a model is still of use, as the check of the machines takes it.
+_CONTEXT_TOKENS = 2048
+
+
+class Spread(Struct, frozen=True):
+    """`machines` is the fewest that hold the model, this one included; 0: all of them are too few.
+
+    `need_bytes` is all of it, `each_bytes` what each of so many holds, of all where they are too few.
+    """
+
+    machines: int
+    of: int
+    need_bytes: int
+    each_bytes: int
+    fit: Fit
+
+
+def limits_of(here_bytes: int, checked: MachinesChecked | None) -> tuple[int, ...]:
+    """What each machine that was reached gives, this one first; `here_bytes` where nothing was looked at."""
+    if checked is None or not checked.machines:
+        return (here_bytes,) if here_bytes else ()
+    first, *others = checked.machines
+    reached = (each.limit_bytes for each in others if each.reached and not each.busy)
+    return (first.limit_bytes or here_bytes, *reached)
+
+
+def spread_of(entry: ModelEntry, limits: Sequence[int]) -> Spread | None:
+    """Of a model whose memory is known; `limits` as `limits_of` gives them."""
+    if not entry.need.weights or not limits:
+        return None
+    total = entry.need.total_at(min(_CONTEXT_TOKENS, entry.context_tokens or _CONTEXT_TOKENS))
+    for count in range(1, len(limits) + 1):
+        each = -(-total // count)
+        fit = fit_of(each, min(limits[:count]))
+        if fit != "too-large":
+            return Spread(count, len(limits), total, each, fit)
+    return Spread(0, len(limits), total, -(-total // len(limits)), "too-large")

@@ -1,17 +1,23 @@
-"""ChatsWindow: chats in a list, and what can be done with the selected one. Shows what it is given."""
+"""ArchivedWindow and DeletedWindow: the chats that the sidebar does not list."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from datetime import datetime
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
 from app.controls.text_label import TextLabel
+from app.panels.chats.chat_row import time_label
+from app.session.chats.archive import Summary
+from app.session.chats.chats import KEPT_DELETED
 from app.theme.measures import set_font, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import px
+from app.windows.chats import strings
 from app.windows.side_window import SideWindow
 
 _SIZE = QSize(460, 420)
@@ -82,3 +88,45 @@ class ChatsWindow(SideWindow):
     def _show_buttons(self) -> None:
         for button in self._buttons:
             button.setEnabled(bool(self.chosen))
+
+
+class ArchivedWindow(ChatsWindow):
+    """`show_chats` after each change."""
+
+    open_requested = Signal(str)  # chat id
+    unarchive_requested = Signal(str)  # chat id
+    delete_requested = Signal(str)  # chat id
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, strings.ARCHIVED, strings.ARCHIVED_NOTE, strings.NONE_ARCHIVED, parent)
+        self.delete_button = self.add_button(strings.DELETE, self.delete_requested, "danger")
+        self.unarchive_button = self.add_button(strings.UNARCHIVE, self.unarchive_requested)
+        self.open_button = self.add_button(strings.OPEN, self.open_requested, usual=True)
+
+    def show_chats(self, chats: Sequence[Summary], now: datetime) -> None:
+        """These are archived."""
+        self.show_rows(
+            [(chat.id, strings.archived_row(chat.title, time_label(chat.when, now))) for chat in chats]
+        )
+
+
+class DeletedWindow(ChatsWindow):
+    """`show_chats` after each change."""
+
+    restore_requested = Signal(str)  # chat id
+    erase_requested = Signal(str)  # chat id
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, strings.DELETED, strings.DELETED_NOTE, strings.NONE_DELETED, parent)
+        self.erase_button = self.add_button(strings.ERASE, self.erase_requested, "danger")
+        self.restore_button = self.add_button(strings.RESTORE, self.restore_requested, usual=True)
+
+    def show_chats(self, chats: Sequence[Summary], now: datetime) -> None:
+        """These can be brought back."""
+        self.show_rows([(chat.id, strings.deleted_row(chat.title, _days_left(chat, now))) for chat in chats])
+
+
+def _days_left(chat: Summary, now: datetime) -> int:
+    assert chat.deleted
+    gone_s = now.timestamp() - chat.deleted.timestamp()
+    return max(1, math.ceil(KEPT_DELETED.days - gone_s / 86_400))

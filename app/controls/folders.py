@@ -1,12 +1,22 @@
-"""Show in folder: a file where it lies, in the system's own file manager."""
+"""Folders: where a file dialog begins, and a file shown in Finder or the desktop's file manager."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from PySide6.QtCore import QProcess, QUrl
+from PySide6.QtCore import QProcess, QStandardPaths, QUrl
 from PySide6.QtGui import QDesktopServices
+
+_PLACES = QStandardPaths.StandardLocation
+
+
+def first_folder() -> str:
+    """The person's documents, or their home if there is no such folder."""
+    for place in (_PLACES.DocumentsLocation, _PLACES.HomeLocation):
+        if found := QStandardPaths.standardLocations(place):
+            return found[0]
+    return ""
 
 
 def show_in_folder(path: Path) -> bool:

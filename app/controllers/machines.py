@@ -1,29 +1,38 @@
-"""MachinesController: the machines that run a model together, kept with the preferences and looked at.
-
-What is found and what is loaded is the models' controller's to know; this fills the machines' window with it
-and asks for what a person wants there.
-"""
+"""MachinesController: the list of machines, checks of them, and the shared secret."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
-from app.controllers.machines.secret import make_secret, secret_path
 from app.controllers.models import ModelsController
-from app.controls.show_in_folder import show_in_folder
-from app.session.cluster import editing
-from app.session.cluster.editing import machine_of
+from app.controls.folders import show_in_folder
+from app.session import cluster as editing
+from app.session.cluster import machine_of
 from app.store.preferences import PreferencesFile
 from app.windows.machines import strings
 from app.windows.machines.rows import HERE, MachineRow, finding_of, machine_rows, model_rows
 from core.errors import RequestError, SettingError
 from core.settings import declared
 from core.settings.cluster import Cluster, ClusterForm, Machine
+from core.system.key_file import key_of
+from core.system.paths import data_dir
 
 if TYPE_CHECKING:  # it is imported when it is opened
     from app.windows.machines.window import MachinesWindow
+
+
+def secret_path(cluster: Cluster) -> Path:
+    """Where it is, or would be: as the worker and `draftlight follow` look for it."""
+    return Path(cluster.secret_file).expanduser() if cluster.secret_file else data_dir() / "cluster-secret"
+
+
+def make_secret(cluster: Cluster) -> None:
+    """Make it unless it is there. Raises `KeyFileError`."""
+    key_of(secret_path(cluster))
+
 
 _KEYS = tuple(setting.key for setting in declared(ClusterForm))
 _ADDRESS = "machine.address"
