@@ -89,7 +89,7 @@ class TablesController(QObject):
         window.reset_requested.connect(self._ask_reset)
         window.export_requested.connect(self._export)
         window.import_requested.connect(self._import)
-        window.notices.put_away.connect(self._put_away)
+        window.told.closed.connect(self._put_away)
         window.learning.default_changed.connect(self._settings.set_default)
         window.learning.folder_requested.connect(self._show_folder)
         window.learning.rehearsal.switched.connect(self._rehearse)

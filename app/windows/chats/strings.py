@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-DELETED = "Recently deleted"
+DELETED = "Recently Deleted"
 DELETED_NOTE = "Deleted chats are kept here for 30 days."
 NONE_DELETED = "No chat was deleted in the last 30 days."
 RESTORE = "Restore"
-ERASE = "Delete now"
+ERASE = "Delete Now"
 
-ARCHIVED = "Archived chats"
+ARCHIVED = "Archived Chats"
 ARCHIVED_NOTE = "Archived chats are not listed beside the chat. Searching finds them."
 NONE_ARCHIVED = "No chat is archived."
 OPEN = "Open"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
@@ -12,29 +12,25 @@ from app.controls.buttons.button import Button
 from app.controls.popup import Popup
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
-from app.controls.window_titles import WindowTitles
 from app.session.lab import Lab, LabStage, places, turns
 from app.theme.measures import (
     add_gap,
     lay_beside,
-    set_fixed_height,
     set_fixed_width,
     set_margins,
     set_spacing,
-    set_strut,
 )
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_px, painter_on, width_of
+from app.theme.zoom import area_of, painter_on, width_of
 from app.windows.lab import strings
 from app.windows.lab.board import DifferenceWindow, ParityBoard
 from app.windows.lab.charts import KeepChart, SpeedChart, places_chart, turns_chart
 from app.windows.lab.choices import WIDTH_PX, LabChoices
-from app.windows.side_window import SideWindow
+from app.windows.side_window import Hairline, SideWindow
 from core.events.sweep import SweepResults
 
 START_SIZE = QSize(1440, 900)
 MINIMUM_SIZE = QSize(1040, 660)
-HEADER_PX = 52
 # Narrower, and the charts stand below one another and scroll.
 _BESIDE_FROM_PX = WIDTH_PX + 1052
 
@@ -50,7 +46,6 @@ class LabWindow(SideWindow):
         super().__init__(theme, strings.TITLE, START_SIZE, MINIMUM_SIZE)
         self._shown: tuple[SweepResults | None, bool] = (None, False)
         self.choices = LabChoices(theme)
-        self.titles = WindowTitles(theme, strings.TITLE, strings.SUBTITLE)
         self.past = Popup(theme, [("", strings.NOW)])
         self.past.setAccessibleName(strings.PAST)
         set_fixed_width(self.past, 170)
@@ -104,12 +99,6 @@ class LabWindow(SideWindow):
         super().resizeEvent(event)
         self._arrange()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        left = design_px(self.choices.width())
-        painter.fillRect(area_of(self), self._theme.color("window"))
-        painter.fillRect(QRectF(left, HEADER_PX - 1, width_of(self) - left, 1), self._theme.color("hair"))
-
     def _show_results(self, results: SweepResults | None, runs: bool) -> None:
         if results is None:
             self.titles.say(strings.SUBTITLE)
@@ -132,18 +121,12 @@ class LabWindow(SideWindow):
 
     def _lay_out(self) -> None:
         theme = self._theme
-        header = QHBoxLayout()
-        set_margins(header, 24, 0, 12, 1)
-        set_spacing(header, 10)
-        header.addWidget(self.titles, 1)
-        header.addWidget(self.past)
-        header.addWidget(self.open_button)
-        header.addWidget(self.export_button)
-        set_strut(header, HEADER_PX)
+        commands = (self.past, self.open_button, self.export_button)
+        header = self.make_header(commands, subtitle=strings.SUBTITLE)
         board = QVBoxLayout()
         set_spacing(board, 10)
         board.addWidget(self.parity)
-        self._under_board = _Rule(theme)
+        self._under_board = Hairline(theme)
         board.addWidget(self._under_board)
         found = QHBoxLayout()
         found.addWidget(self.differ, 1, Qt.AlignmentFlag.AlignVCenter)
@@ -164,12 +147,12 @@ class LabWindow(SideWindow):
         body.setSpacing(0)
         body.addLayout(upper, 54)
         add_gap(body, 14)
-        body.addWidget(_Rule(theme))
+        body.addWidget(Hairline(theme))
         add_gap(body, 18)
         body.addLayout(lower, 46)
         right = QVBoxLayout()
         right.setSpacing(0)
-        right.addLayout(header)
+        right.addWidget(header)
         right.addWidget(ScrollPage(theme, self._body), 1)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -194,20 +177,6 @@ class _Page(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         painter.fillRect(area_of(self), self._theme.color("window"))
-
-
-class _Rule(QWidget):
-    """A hairline."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        set_fixed_height(self, 1)
-        theme.changed.connect(self.update)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("hair"))
 
 
 def _widget(widget: QWidget) -> QVBoxLayout:

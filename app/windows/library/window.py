@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QHideEvent, QPaintEvent, QPalette
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QHideEvent, QPalette
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
@@ -14,14 +14,12 @@ from app.controls.record_table import RecordTable
 from app.controls.scroll_bar import ScrollBar
 from app.controls.search_field import SearchField
 from app.controls.text_label import TextLabel
-from app.controls.window_titles import WindowTitles
 from app.panels.chats.undo_bar import UndoBar
-from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_font, set_margins, set_spacing
+from app.theme.measures import set_fixed_height, set_fixed_width, set_font, set_margins, set_spacing
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_px, painter_on, width_of
 from app.windows.library import strings
 from app.windows.library.rows import COLUMNS, LibraryRow
-from app.windows.side_window import SideWindow
+from app.windows.side_window import Hairline, SideWindow
 
 SHOWN_CHARACTERS = 20_000
 
@@ -79,7 +77,6 @@ class DocumentPreview(QWidget):
 
 SIZE = QSize(980, 680)
 _MINIMUM = QSize(760, 480)
-_HEADER_PX = 52
 _FOOT_PX = 290
 _SEARCH_PX = 220
 
@@ -136,12 +133,6 @@ class LibraryWindow(SideWindow):
         self.undo_bar.clear()
         self.hidden.emit()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
-        for top in (_HEADER_PX - 1, design_px(self.preview.y())):
-            painter.fillRect(QRectF(0, top, width_of(self), 1), self._theme.color("hair"))
-
     # ---- inside
 
     def _ask(self, wish: object) -> None:
@@ -153,28 +144,12 @@ class LibraryWindow(SideWindow):
             button.setEnabled(bool(self.list.selected))
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._make_header())
-        column.addWidget(self.list, 1)
-        column.addWidget(self.undo_bar)
         set_fixed_height(self.preview, _FOOT_PX)
-        column.addWidget(self.preview)
+        commands = (self.attach, self.rename, self.remove)
+        header = self.make_header((self.search,), commands, subtitle=strings.SUBTITLE)
+        line = Hairline(self._theme)
+        self.make_column((header, 0), (self.list, 1), (self.undo_bar, 0), (line, 0), (self.preview, 0))
         order: tuple[QWidget, ...] = (self.search, self.attach, self.rename, self.remove, self.list.view)
         order = (*order, self.undo_bar.undo_button, self.preview.text_view)
         for before, after in pairwise(order):
             self.setTabOrder(before, after)
-
-    def _make_header(self) -> QWidget:
-        header = QWidget()
-        set_fixed_height(header, _HEADER_PX)
-        row = QHBoxLayout(header)
-        set_margins(row, 26, 0, 14, 0)
-        set_spacing(row, 8)
-        row.addWidget(WindowTitles(self._theme, strings.TITLE, strings.SUBTITLE), 1)
-        row.addWidget(self.search)
-        add_gap(row, 8)
-        for button in (self.attach, self.rename, self.remove):
-            row.addWidget(button)
-        return header

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QRectF, Signal
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, CopyButton
@@ -18,6 +19,7 @@ from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
 from app.theme.measures import add_gap, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on
 from app.windows.machines import strings
 from core.errors import SettingError
 from core.settings import declared
@@ -45,6 +47,7 @@ class MachinePanel(QWidget):
         self._fields: dict[str, SettingField] = {}
         self._said: dict[str, Any] = {}
         set_fixed_width(self, WIDTH_PX)
+        theme.changed.connect(self.update)
         self.title = TextLabel(theme, "", 13, 18, "text", weight=600)
         self.note = TextLabel(theme, strings.LEADER_NOTE, 12, 16, wrap=True, width_px=_CONTENT_PX)
         self.problem = TextLabel(theme, "", 12, 16, "danger", wrap=True, width_px=_CONTENT_PX)
@@ -104,6 +107,12 @@ class MachinePanel(QWidget):
     def show_command(self, command: str) -> None:
         """What is to run on another machine."""
         self.command.set_value(command, command)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("panel"))
+        painter.fillRect(QRectF(0, 0, 1, height_of(self)), self._theme.color("hair"))
+        painter.end()
 
     # ---- inside
 

@@ -15,7 +15,6 @@ from app.controls.shapes import draw_box, draw_text
 from app.controls.spin import Spin
 from app.controls.text_area import TextArea
 from app.controls.text_label import TextLabel
-from app.controls.window_titles import WindowTitles
 from app.session.race import Race, Replay, Stage, replay_of, sight, verdict
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -25,6 +24,7 @@ from app.theme.zoom import area_of, design_px, painter_on, px_size, ratio_of, wi
 from app.windows.race import strings
 from app.windows.race.chart import RaceChart
 from app.windows.race.side import RaceSide
+from app.windows.side_window import WindowTitles
 from core.events import Attachment, Message
 from core.settings.declaration import find
 from core.settings.sampling import Sampling

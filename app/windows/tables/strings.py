@@ -6,8 +6,8 @@ from core.events import TableAction
 
 TITLE = "Tables"
 SUBTITLE = "What the n-gram drafters have learned, by tokenizer family"
-SAVE = "Save now"
-LOAD = "Load saved…"
+SAVE = "Save Now"
+LOAD = "Load Saved…"
 IMPORT = "Import…"
 EXPORT = "Export…"
 RESET = "Reset…"
@@ -58,7 +58,7 @@ PRIVACY = (
     " of chats, but whoever has the file and the beginning of something you wrote can read on from there."
     " It stays on this computer; Reset erases it."
 )
-SHOW_FOLDER = "Show folder"
+SHOW_FOLDER = "Show Folder"
 
 # ---- rehearsal
 
@@ -80,10 +80,10 @@ REHEARSAL_PROGRESS = "Progress of the rehearsal"
 
 CANCEL = "Cancel"
 RESET_YES = "Reset"
-LOAD_YES = "Load saved"
-LOAD_PREVIOUS = "Load the previous save"
-EXPORT_TITLE = "Export table"
-IMPORT_TITLE = "Import table"
+LOAD_YES = "Load Saved"
+LOAD_PREVIOUS = "Load Previous Save"
+EXPORT_TITLE = "Export Table"
+IMPORT_TITLE = "Import Table"
 FILE_FILTER = "Draftlight tables (*.safetensors)"
 
 # ---- what is told

@@ -106,12 +106,12 @@ def test_notices_come_and_go(window: TablesWindow) -> None:
     held = replace(LOADED, why_not_saved="another Draftlight is using these tables and saves them")
     aside = ("a.safetensors.refused-1", "b.safetensors is damaged.")
     window.show_tables(replace(KNOWN, tables=(held,), set_aside=aside), alive=True)
-    assert window.notices.read_only.text == strings.read_only("Qwen3", held.why_not_saved)
-    assert "2 files could not be used" in window.notices.set_aside.text
-    assert "b.safetensors is damaged." in window.notices.set_aside.label.toolTip()
+    assert window.read_only.text == strings.read_only("Qwen3", held.why_not_saved)
+    assert "2 files could not be used" in window.set_aside.text
+    assert "b.safetensors is damaged." in window.set_aside.label.toolTip()
     window.show_tables(KNOWN, alive=True)
-    assert not window.notices.read_only.isVisible()
-    assert not window.notices.set_aside.isVisible()
+    assert not window.read_only.isVisible()
+    assert not window.set_aside.isVisible()
 
 
 def test_a_question_changes_nothing_by_return_or_escape(qtbot: QtBot, window: TablesWindow) -> None:
