@@ -187,7 +187,7 @@ class _Screens:
         self._window.controller.chat.start()
 
     async def _panels(self) -> None:
-        """Each panel over the content, where it does not fit beside it."""
+        """Each panel over the content, where the window is too narrow."""
         from app.shell.columns import INSPECTOR_BESIDE_FROM_PX
 
         columns = self._window.columns
@@ -335,7 +335,7 @@ class _Screens:
         views.side.show_tab("settings")
 
     async def _find(self, name: str, finder: Finder | DocumentFinder, words: str) -> None:
-        """The bar over the text that is looked through, with what it found."""
+        """The find bar with its results."""
         finder.open()
         finder.bar.field.setText(words)
         await self._grab(name)

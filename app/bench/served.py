@@ -19,7 +19,7 @@ _PATH = "/chat/completions"
 
 
 async def free_port() -> int:
-    """A port that nobody listens at just now."""
+    """Returns a free port."""
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port = int(server.sockets[0].getsockname()[1])
     server.close()
@@ -77,13 +77,13 @@ class Client:
 
     @property
     def events(self) -> list[Any]:
-        """What came so far."""
+        """The events received."""
         lines = self.raw.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")[:-1]
         return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
 
     @property
     def text(self) -> str:
-        """What is written so far."""
+        """The text received."""
         choices = [choice for event in self.events for choice in event.get("choices", ())]
         return "".join(choice["delta"].get("content") or "" for choice in choices)
 
@@ -108,7 +108,7 @@ class Client:
         return self._task.done()
 
     async def ended(self) -> None:
-        """Wait until the line is closed. Raises `OSError` if nobody listens."""
+        """Waits until the connection closes. Raises `OSError` if nothing listens."""
         await self._task
 
     async def leave(self) -> None:
@@ -127,7 +127,7 @@ class Followers:
         self._processes = processes
 
     async def end(self, name: str) -> None:
-        """That machine is gone, with what follows on it."""
+        """Ends that machine and its follower."""
         process = self._processes[name]
         if process.returncode is None:
             process.terminate()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 600.0
 _FRAMES_PER_S = 6
-# At the end everything stands still, to be read.
+# The last frame is shown longer, so that it can be read.
 _LAST_FRAME_S = 4.0
 _WINDOW_PX = (960, 720)
 _COLORS = 48
@@ -50,7 +50,7 @@ def run_tour(out: str, model: str = "starter") -> int:
         *frames, last = map(str, sorted(Path(folder).glob("*.png")))
         delay = ["-delay", str(100 // _FRAMES_PER_S)]
         last_delay = ["-delay", str(round(100 * _LAST_FRAME_S))]
-        # One palette for all and no dithering: what stands still is the same in every frame, and left out.
+        # One palette for all frames and no dithering, so that unchanged areas are left out of each frame.
         small = ["+dither", "-colors", str(_COLORS), "+remap"]
         small += ["-layers", "OptimizePlus"]
         shown = [*delay, *frames, *last_delay, last, *small]

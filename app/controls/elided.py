@@ -20,13 +20,13 @@ _reports: list[tuple[QRectF, str]] | None = None
 
 
 def report_elided(painter: QPainter, rect: QRectF, text: str) -> None:
-    """Called by what paints `text` elided into `rect`."""
+    """Reports that `text` was elided into `rect`."""
     if _reports is not None and rect.width() > 0:
         _reports.append((painter.transform().mapRect(rect), text))
 
 
 def elided_at(paint: Callable[[QPainter], object], position: QPointF) -> str:
-    """The full text that `paint` elides at `position`; empty if it elides none there."""
+    """Returns the full text that `paint` elides at `position`; empty if there is none."""
     image = QImage(1, 1, QImage.Format.Format_ARGB32_Premultiplied)
     painter = QPainter(image)
     try:
@@ -50,7 +50,7 @@ class PaintedRow(QWidget):
     """Base of a widget that paints its texts: the elided text under the pointer precedes its own tooltip."""
 
     def paint_row(self, painter: QPainter) -> None:
-        """Paint everything, with a painter that takes design pixels."""
+        """Paints everything, with a painter in design pixels."""
         raise NotImplementedError
 
     def paintEvent(self, event: QPaintEvent) -> None:

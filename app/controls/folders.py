@@ -12,7 +12,7 @@ _PLACES = QStandardPaths.StandardLocation
 
 
 def first_folder() -> str:
-    """The person's documents, or their home if there is no such folder."""
+    """Returns the person's documents folder, or their home without one."""
     for place in (_PLACES.DocumentsLocation, _PLACES.HomeLocation):
         if found := QStandardPaths.standardLocations(place):
             return found[0]
@@ -20,12 +20,12 @@ def first_folder() -> str:
 
 
 def show_in_folder(path: Path) -> bool:
-    """Open the folder of `path`, or `path` itself if it is one. False if the system cannot."""
+    """Opens the folder of `path`, or `path` itself if it is a folder. False if the system cannot."""
     folder = path if path.is_dir() else path.parent
     if not folder.is_dir():
         return False
     if sys.platform == "darwin" and path.is_file():
-        # Finder marks the file in it.
+        # Finder selects the file in it.
         started = QProcess.startDetached("/usr/bin/open", ["-R", str(path)])
         return bool(started[0] if isinstance(started, tuple) else started)
     return QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))

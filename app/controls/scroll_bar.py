@@ -23,7 +23,7 @@ _HANDLE_PX = 4
 
 
 class ScrollBar(QScrollBar):
-    """For `QAbstractScrollArea.setVerticalScrollBar` and its horizontal sister."""
+    """Replaces a scroll bar of a `QAbstractScrollArea`."""
 
     def __init__(self, theme: Theme, orientation: Qt.Orientation, parent: QWidget | None = None) -> None:
         super().__init__(orientation, parent)
@@ -59,7 +59,7 @@ class ScrollBar(QScrollBar):
 
 
 class OverlayScrollBar(ScrollBar):
-    """Stands for a bar of `area`, which is switched off; hidden when all fits."""
+    """Replaces the hidden scroll bar of `area`; hidden if everything fits."""
 
     def __init__(
         self,
@@ -87,13 +87,13 @@ class OverlayScrollBar(ScrollBar):
         return False
 
     def _stood_for(self) -> QScrollBar:
-        # Asked for each time: a wrapper that is held may become invalid, and an error in an event
-        # filter ends the process.
+        # Fetched each time: a stored wrapper may become invalid, and an exception in an event filter ends
+        # the process.
         upright = self.orientation() == Qt.Orientation.Vertical
         return self._area.verticalScrollBar() if upright else self._area.horizontalScrollBar()
 
     def _follow(self) -> None:
-        """Take the range of the bar that is stood for, and the right or lower edge of the area."""
+        """Takes over the range of the replaced bar and the right or lower edge of the area."""
         bar = self._stood_for()
         self.setRange(bar.minimum(), bar.maximum())
         self.setPageStep(bar.pageStep())
@@ -109,7 +109,7 @@ class OverlayScrollBar(ScrollBar):
 
 
 class ScrollPage(QScrollArea):
-    """`page` gets the width there is; what lies behind shows through. Not a stop of the Tab key."""
+    """Shows `page` in the full width, with a transparent ground. Not in the Tab order."""
 
     def __init__(self, theme: Theme, page: QWidget) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class ScrollPage(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidget(page)
-        # Only now: setWidget() lets the page fill its own.
+        # Afterwards: setWidget() turns the fill on.
         self.viewport().setAutoFillBackground(False)
         page.setAutoFillBackground(False)
         OverlayScrollBar(theme, self)

@@ -1,7 +1,6 @@
 """Shapes that several controls share: filled and framed rounded boxes, and their text.
 
-Convention: a 1 px frame is drawn inside the rectangle given, so a control is exactly as large
-as the design says.
+A 1 px frame is drawn inside the given rectangle, so a control is exactly as large as designed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _FOUND_ALPHA = 64
 def draw_box(
     painter: QPainter, rect: QRectF, radius_px: float, fill: QColor | None, frame: QColor | None = None
 ) -> None:
-    """A rounded box with an optional 1 px frame, antialiased."""
+    """Draws a rounded box with an optional 1 px frame, antialiased."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(fill if fill is not None else Qt.BrushStyle.NoBrush)
     if frame is None:
@@ -37,7 +36,7 @@ def draw_text(
     color: QColor,
     align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignHCenter,
 ) -> None:
-    """One line of `text`, centred vertically, cut with an ellipsis if it does not fit."""
+    """Draws one line of `text`, vertically centred, elided if it does not fit."""
     metrics = QFontMetricsF(font)
     painter.setFont(font)
     painter.setPen(color)
@@ -48,14 +47,14 @@ def draw_text(
 
 
 def draw_found(painter: QPainter, rect: QRectF, accent: QColor, looked_at: bool) -> None:
-    """Behind words that were looked for; the ones that are `looked_at` are framed."""
+    """Draws the ground of a search match; the current match (`looked_at`) has a frame."""
     fill = QColor(accent)
     fill.setAlpha(_FOUND_ALPHA)
     draw_box(painter, rect.adjusted(-1, 2, 1, -2), 3, fill, accent if looked_at else None)
 
 
 def blend(front: QColor, back: QColor, share: float) -> QColor:
-    """`front` at `share` (0 to 1) over an opaque `back`."""
+    """Returns `front` at `share` (0 to 1) over an opaque `back`."""
     rest = 1.0 - share
     return QColor(
         round(front.red() * share + back.red() * rest),

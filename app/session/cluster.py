@@ -13,30 +13,30 @@ from core.events.catalogue import Fit, fit_of
 from core.settings import assign, read
 from core.settings.cluster import Cluster, ClusterForm, Machine, check_names
 
-# A new machine's name, unless that one is taken.
+# The name of a new machine, unless it is taken.
 _NAME = "machine"
 
 
 def machine_of(cluster: Cluster, name: str) -> Machine | None:
-    """The one of that name."""
+    """Returns the machine of that name."""
     return next((each for each in cluster.machines if each.name == name), None)
 
 
 def free_name(cluster: Cluster) -> str:
-    """What a machine that comes to those of `cluster` may be called."""
+    """Returns a free name for a new machine of `cluster`."""
     taken = {machine.name for machine in cluster.machines}
     return next(name for number in range(2, len(taken) + 3) if (name := f"{_NAME} {number}") not in taken)
 
 
 def added(cluster: Cluster, machine: Machine, whose: str) -> Cluster:
-    """With `machine` at the end. Raises `SettingError` if its name is taken; `whose` list it is."""
+    """Returns the cluster with `machine`. Raises `SettingError` if `whose` list has its name already."""
     after = replace(cluster, machines=(*cluster.machines, machine))
     check_names(after, whose)
     return after
 
 
 def changed(cluster: Cluster, name: str, machine: Machine, whose: str) -> Cluster:
-    """With `machine` in the place of the one called `name`. Raises `SettingError` as `added` does."""
+    """Returns the cluster with the machine `name` replaced. Raises `SettingError` as `added`."""
     machines = tuple(machine if each.name == name else each for each in cluster.machines)
     after = replace(cluster, machines=machines)
     check_names(after, whose)
@@ -44,22 +44,22 @@ def changed(cluster: Cluster, name: str, machine: Machine, whose: str) -> Cluste
 
 
 def with_value(cluster: Cluster, key: str, value: Any) -> Cluster:
-    """With the setting `key` of `ClusterForm`'s group `cluster`. Raises `SettingError`."""
+    """Returns the cluster with a setting of `ClusterForm`'s group `cluster`. Raises `SettingError`."""
     return assign(ClusterForm(_NOBODY, cluster), key, value).cluster
 
 
 def machine_with(machine: Machine, key: str, value: Any) -> Machine:
-    """With the setting `key` of `ClusterForm`'s group `machine`. Raises `SettingError`."""
+    """Returns the machine with a setting of `ClusterForm`'s group `machine`. Raises `SettingError`."""
     return assign(ClusterForm(machine), key, value).machine
 
 
 def value_of(machine: Machine, cluster: Cluster, key: str) -> Any:
-    """What stands there for the setting `key` of `ClusterForm`."""
+    """Returns the value of the setting `key` of `ClusterForm`."""
     return read(ClusterForm(machine, cluster), key)
 
 
 def of_those(cluster: Cluster, names: Collection[str]) -> Cluster:
-    """With the machines of these names alone, each still with its devices towards the others."""
+    """Returns the cluster of these machines only, with the devices between them."""
     ranks = [0, *(rank for rank, each in enumerate(cluster.machines, 1) if each.name in names)]
 
     def kept(devices: tuple[str, ...]) -> tuple[str, ...]:
@@ -70,22 +70,23 @@ def of_those(cluster: Cluster, names: Collection[str]) -> Cluster:
 
 
 def without(cluster: Cluster, name: str) -> Cluster:
-    """With all but the machine of that name."""
+    """Returns the cluster without the machine of that name."""
     return of_those(cluster, {each.name for each in cluster.machines if each.name != name})
 
 
-# Only for reading and writing the other group; it is never in a list.
+# Only for reading and writing the other group; never in a list.
 _NOBODY = Machine("nobody", "nowhere")
 
 
-# Of a context with which a model is still of use, as the check of the machines takes it.
+# For a useful context length, as in the check of the machines.
 _CONTEXT_TOKENS = 2048
 
 
 class Spread(Struct, frozen=True):
-    """`machines` is the fewest that hold the model, this one included; 0: all of them are too few.
+    """The least number of `machines`, this one included, that hold the model; 0 if all are too few.
 
-    `need_bytes` is all of it, `each_bytes` what each of so many holds, of all where they are too few.
+    `need_bytes` is the whole model, `each_bytes` the share of each of `machines`, or of all if they are too
+    few.
     """
 
     machines: int
@@ -96,7 +97,7 @@ class Spread(Struct, frozen=True):
 
 
 def limits_of(here_bytes: int, checked: MachinesChecked | None) -> tuple[int, ...]:
-    """What each machine that was reached gives, this one first; `here_bytes` where nothing was looked at."""
+    """Returns the memory limit of each reached machine, this one first; `here_bytes` without a check."""
     if checked is None or not checked.machines:
         return (here_bytes,) if here_bytes else ()
     first, *others = checked.machines
@@ -105,7 +106,7 @@ def limits_of(here_bytes: int, checked: MachinesChecked | None) -> tuple[int, ..
 
 
 def spread_of(entry: ModelEntry, limits: Sequence[int]) -> Spread | None:
-    """Of a model whose memory is known; `limits` as `limits_of` gives them."""
+    """Returns the spread of a model with a known memory need; `limits` from `limits_of`."""
     if not entry.need.weights or not limits:
         return None
     total = entry.need.total_at(min(_CONTEXT_TOKENS, entry.context_tokens or _CONTEXT_TOKENS))

@@ -28,7 +28,7 @@ _LEAST_TESTED = 3
 
 
 class Speed(Struct, frozen=True):
-    """A drafter on a class against plain decoding: the median ratio, and the least and the most."""
+    """The speed of a drafter on a class relative to plain decoding: median ratio, minimum and maximum."""
 
     drafter: str
     kind: str
@@ -39,7 +39,7 @@ class Speed(Struct, frozen=True):
 
 
 class ChartMark(Struct, frozen=True):
-    """One drafted answer: whether it is the plain one."""
+    """A drafted answer, and whether it equals the plain one."""
 
     prompt: int
     number: int
@@ -55,7 +55,7 @@ class Parity(Struct, frozen=True):
 
 
 class Curve(Struct, frozen=True):
-    """Values by number (a place in the draft, a turn), from 1 on. `plain`: no drafter's."""
+    """Values by number (draft position or turn) from 1. `plain` is plain decoding."""
 
     name: str
     points: tuple[tuple[int, float], ...]
@@ -63,8 +63,10 @@ class Curve(Struct, frozen=True):
 
 
 class Keep(Struct, frozen=True):
-    """A share of the prompt: seconds to the first token, and agreement with reading everything (None:
-    not measured). `as_asked` is False where another reading ran than was asked for."""
+    """A keep share: seconds to the first token, and agreement with a dense reading (None: not measured).
+
+    `as_asked` is False if another reading ran than was requested.
+    """
 
     keep_pct: float
     ttft_s: float
@@ -73,17 +75,17 @@ class Keep(Struct, frozen=True):
 
 
 def drafters(results: SweepResults) -> list[str]:
-    """In the order of the results."""
+    """Returns the drafters in the order of the results."""
     return _unique([*(cell.drafter for cell in results.cells), *(turn.drafter for turn in results.turns)])
 
 
 def kinds(results: SweepResults) -> list[str]:
-    """The classes of single prompts, in the order of the results."""
+    """Returns the classes of single prompts in the order of the results."""
     return _unique(cell.kind for cell in results.cells)
 
 
 def speeds(results: SweepResults) -> list[Speed]:
-    """Every drafter on every class of which there are speeds."""
+    """Returns every drafter on every class with speeds."""
     found = []
     for drafter in drafters(results):
         for kind in kinds(results):
@@ -94,7 +96,7 @@ def speeds(results: SweepResults) -> list[Speed]:
 
 
 def plain_speed(results: SweepResults) -> float:
-    """The median of plain decoding, tokens a second; 0 if nobody measured it."""
+    """Returns the median of plain decoding in tokens a second; 0 if not measured."""
     held = [
         pair.plain_tokens_per_s for cell in results.cells for pair in cell.pairs if pair.plain_tokens_per_s
     ]
@@ -102,7 +104,7 @@ def plain_speed(results: SweepResults) -> float:
 
 
 def parity(results: SweepResults) -> list[Parity]:
-    """Every drafter on every class."""
+    """Returns the answers of every drafter on every class."""
     found = []
     for kind in kinds(results):
         for drafter in drafters(results):
@@ -118,9 +120,9 @@ def parity(results: SweepResults) -> list[Parity]:
 
 
 def places(results: SweepResults) -> list[Curve]:
-    """For each drafter the share accepted at each place of the draft, over all classes.
+    """Returns for each drafter the accepted share at each draft position, over all classes.
 
-    A place that was hardly ever tested says nothing: the curve ends before it.
+    The curve ends before positions with too few tests.
     """
     found = []
     for drafter in drafters(results):
@@ -139,7 +141,7 @@ def places(results: SweepResults) -> list[Curve]:
 
 
 def turns(results: SweepResults) -> list[Curve]:
-    """For each drafter its speed over the turns of the conversations, and plain decoding's."""
+    """Returns each drafter's speed over the turns of the conversations, and plain decoding's."""
     found = [
         Curve(
             drafter,
@@ -154,7 +156,7 @@ def turns(results: SweepResults) -> list[Curve]:
 
 
 def keeps(results: SweepResults) -> list[Keep]:
-    """From the smallest share on; reading everything agrees with itself."""
+    """Returns the keep shares from the smallest; a dense reading agrees with itself."""
     agreements = {likeness.keep_pct: likeness.agreement for likeness in results.likenesses}
     times: dict[float, list[float]] = {}
     as_asked: dict[float, bool] = {}
@@ -176,13 +178,13 @@ def keeps(results: SweepResults) -> list[Keep]:
 
 
 def equal_of(results: SweepResults) -> tuple[int, int]:
-    """How many drafted answers are the plain ones, and of how many."""
+    """Returns the number of drafted answers equal to plain ones, and of all."""
     pairs = [pair for cell in results.cells for pair in cell.pairs]
     return sum(pair.equal for pair in pairs), len(pairs)
 
 
 def common_start(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Returns the length of the common prefix of two texts."""
     ends = (at for at, (a, b) in enumerate(zip(one, other)) if a != b)
     return next(ends, min(len(one), len(other)))
 
@@ -205,7 +207,7 @@ def _unique(names: Iterable[str]) -> list[str]:
 
 
 class LabStage(Enum):
-    """Whether there is a process, and whether it was told to end."""
+    """The state of the sweep's process."""
 
     IDLE = "idle"
     RUNNING = "running"
@@ -213,7 +215,7 @@ class LabStage(Enum):
 
 
 class SweepPlan(Struct, frozen=True):
-    """What to sweep. `files` are prompts files; `classes` of them are used. `keeps` are percentages."""
+    """The plan of a sweep. `files` are prompts files, `classes` the selected ones; `keeps` are percentages."""
 
     model: str
     drafters: tuple[str, ...]
@@ -228,8 +230,10 @@ class SweepPlan(Struct, frozen=True):
 
 
 class Lab(Struct, frozen=True):
-    """`results` are those of the sweep that runs or ran last, or that were opened. `seconds_left`
-    None: nobody knows. `trouble` is why a sweep could not be done, a sentence."""
+    """`results` are those of the current or last sweep, or of an opened file.
+
+    `seconds_left` is None if unknown. `trouble` is the reason why a sweep failed, as a sentence.
+    """
 
     stage: LabStage = LabStage.IDLE
     plan: SweepPlan | None = None
@@ -240,54 +244,54 @@ class Lab(Struct, frozen=True):
     seconds_left: float | None = None
     chat_busy: bool = False
     trouble: str = ""
-    answers: int = 0  # of the total; the others are long prompts
+    answers: int = 0  # of the total; the other prompts are long
 
     @property
     def paused(self) -> bool:
-        """Whether the sweep stands still for the chat."""
+        """Whether the sweep is paused for the chat."""
         return self.stage is LabStage.RUNNING and self.chat_busy
 
 
-# ---- what comes in
+# ---- inputs
 
 
 class LabRun(Struct, frozen=True):
-    """Sweep this. `began_s` is the time now, Unix time."""
+    """Starts a sweep. `began_s` is the Unix time."""
 
     plan: SweepPlan
     began_s: float
 
 
 class StopSweep(Struct, frozen=True):
-    """End the sweep; what is measured stays."""
+    """Ends the sweep and keeps its results."""
 
 
 class Said(Struct, frozen=True):
-    """The sweep's process said this."""
+    """A message of the process."""
 
     event: SweepEvent
 
 
 class ResultLost(Struct, frozen=True):
-    """The process said something that could not be read; `reason` says why."""
+    """A message that could not be read; `reason` says why."""
 
     reason: str
 
 
 class Gone(Struct, frozen=True):
-    """The sweep's process has ended. `reason` says why if that was nobody's wish."""
+    """The process has ended. `reason` is set unless the person ended it."""
 
     reason: str = ""
 
 
 class ChatBusy(Struct, frozen=True):
-    """Whether the chat's worker is at work."""
+    """Whether the chat's worker may only answer chats."""
 
     busy: bool
 
 
 class Opened(Struct, frozen=True):
-    """Other results are to be seen."""
+    """Results were opened."""
 
     results: SweepResults
 
@@ -295,45 +299,45 @@ class Opened(Struct, frozen=True):
 Given = LabRun | StopSweep | Said | ResultLost | Gone | ChatBusy | Opened
 
 
-# ---- what is to be done
+# ---- effects
 
 
 class Launch(Struct, frozen=True):
-    """Start a process for this."""
+    """Starts a process."""
 
     plan: SweepPlan
 
 
 class Pause(Struct, frozen=True):
-    """Let the process stand still."""
+    """Pauses the process."""
 
 
 class GoOn(Struct, frozen=True):
-    """Let it go on."""
+    """Resumes the process."""
 
 
 class HoldChat(Struct, frozen=True):
-    """Whether the chat's worker is to do only what it is asked."""
+    """Whether the chat's worker may only answer chats."""
 
     wanted: bool
 
 
 class RunEnd(Struct, frozen=True):
-    """Tell the process to end."""
+    """Ends the process."""
 
 
 Effect = Launch | Pause | GoOn | HoldChat | RunEnd
 
 
 class LabStep(Struct, frozen=True):
-    """What one input leads to."""
+    """The result of an input."""
 
     lab: Lab
     effects: tuple[Effect, ...] = ()
 
 
 def advance(lab: Lab, given: Given) -> LabStep:
-    """The Lab after `given`. What does not fit the stage changes nothing."""
+    """Returns the Lab after `given`, which has no effect if it does not fit the stage."""
     idle = lab.stage is LabStage.IDLE
     match given:
         case LabRun(plan, began_s):
@@ -375,7 +379,7 @@ def _chat(lab: Lab, busy: bool) -> LabStep:
     lab = replace(lab, chat_busy=busy)
     if lab.stage is not LabStage.RUNNING:
         return LabStep(lab)
-    # Told each time: it may be another worker than before.
+    # Sent each time: the worker may have changed.
     return LabStep(lab, (Pause(),) if busy else (HoldChat(True), GoOn()))
 
 

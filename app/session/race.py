@@ -1,4 +1,4 @@
-"""A race's state and its replay. Pure."""
+"""A race: its state machine, and its replay. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.settings import Settings, assign
 
 
 class Sight(Struct, frozen=True):
-    """One side at a moment: `clock_s` stands still once it is done. `tokens_per_s` 0: not known yet."""
+    """A side at a moment. `clock_s` stops at its end. `tokens_per_s` is 0 if unknown."""
 
     tokens: int
     total: int
@@ -23,17 +23,16 @@ class Sight(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """How much of the answer is written."""
+        """The share of the answer that is written."""
         return self.tokens / self.total if self.total else 1.0
 
 
 class RaceVerdict(Struct, frozen=True):
-    """The drafted answer against the plain one.
+    """The drafted answer compared with the plain one.
 
-    `ratio` is of decode speeds, 0 if one of them is not known. `sooner_s` is how much earlier the
-    drafted answer was done (negative: later), `read_sooner_s` how much earlier its first token came.
-    `difference` is the number of the first token (from 0) at which the answers differ, one being longer
-    included; None if they are the same.
+    `ratio` is that of the decode speeds, 0 if one is unknown. `sooner_s` is how much earlier the drafted
+    answer ended (negative: later), `read_sooner_s` how much earlier its first token arrived. `difference` is
+    the index of the first differing token, a longer answer included; None if they are equal.
     """
 
     ratio: float
@@ -44,17 +43,17 @@ class RaceVerdict(Struct, frozen=True):
 
 
 def duration_s(recording: Recording) -> float:
-    """When the last token came."""
+    """Returns the time of the last token."""
     return recording.tokens[-1].time_s if recording.tokens else 0.0
 
 
 def written(recording: Recording, at_s: float) -> int:
-    """How many tokens had come by then."""
+    """Returns the number of tokens at that time."""
     return bisect_right(recording.tokens, at_s, key=lambda token: token.time_s)
 
 
 def sight(recording: Recording, at_s: float) -> Sight:
-    """One side at a moment."""
+    """Returns a side at a moment."""
     tokens, end_s = written(recording, at_s), duration_s(recording)
     total = len(recording.tokens)
     done = tokens == total
@@ -63,14 +62,14 @@ def sight(recording: Recording, at_s: float) -> Sight:
         speed = recording.finished.stats.tokens_per_s
     elif tokens > 1:
         elapsed_s = recording.tokens[tokens - 1].time_s - recording.tokens[0].time_s
-        # Of the first step's tokens only the last is counted from.
+        # Of the first step's tokens only the last counts.
         first = written(recording, recording.tokens[0].time_s)
         speed = (tokens - first) / elapsed_s if elapsed_s > 0 else 0.0
     return Sight(tokens, total, min(at_s, end_s) if done else at_s, speed, done)
 
 
 def verdict(plain: Recording, drafted: Recording) -> RaceVerdict:
-    """How the drafted answer compares with the plain one."""
+    """Returns the comparison of the drafted answer with the plain one."""
     slow = plain.finished.stats.tokens_per_s if plain.finished else 0.0
     fast = drafted.finished.stats.tokens_per_s if drafted.finished else 0.0
     return RaceVerdict(
@@ -87,7 +86,7 @@ def _first_s(recording: Recording) -> float:
 
 
 def first_difference(plain: Recording, drafted: Recording) -> int | None:
-    """The number of the first token at which they differ; None if they are the same."""
+    """Returns the index of the first differing token; None if they are equal."""
     one, other = plain.ids, drafted.ids
     for number, (a, b) in enumerate(zip(one, other)):
         if a != b:
@@ -96,7 +95,7 @@ def first_difference(plain: Recording, drafted: Recording) -> int | None:
 
 
 class Replay(Struct, frozen=True):
-    """`end_s` is when the slower side is done. `rate` is how fast it is replayed."""
+    """`end_s` is the end of the slower side, `rate` the speed of the replay."""
 
     end_s: float
     at_s: float = 0.0
@@ -105,40 +104,40 @@ class Replay(Struct, frozen=True):
 
     @property
     def over(self) -> bool:
-        """Whether both are done."""
+        """Whether both sides have ended."""
         return self.at_s >= self.end_s
 
     def play(self) -> Replay:
-        """Go on; from the start if it was over."""
+        """Plays; from the start if it was at the end."""
         return replace(self, playing=self.end_s > 0, at_s=0.0 if self.over else self.at_s)
 
     def pause(self) -> Replay:
-        """Stay where it is."""
+        """Pauses."""
         return replace(self, playing=False)
 
     def passed(self, elapsed_s: float) -> Replay:
-        """After `elapsed_s` seconds for the one who looks."""
+        """Returns the replay after `elapsed_s` seconds of watching."""
         if not self.playing:
             return self
         at_s = min(self.end_s, self.at_s + elapsed_s * self.rate)
         return replace(self, at_s=at_s, playing=at_s < self.end_s)
 
     def sought(self, at_s: float) -> Replay:
-        """At another moment, where it stays."""
+        """Returns the replay paused at another moment."""
         return replace(self, at_s=min(max(0.0, at_s), self.end_s), playing=False)
 
     def at_rate(self, rate: float) -> Replay:
-        """Faster or slower from now on."""
+        """Returns the replay at another rate."""
         return replace(self, rate=rate)
 
 
 def replay_of(plain: Recording, drafted: Recording, rate: float = 1.0) -> Replay:
-    """The replay of both, before it begins."""
+    """Returns the replay of both, at its start."""
     return Replay(max(duration_s(plain), duration_s(drafted)), rate=rate)
 
 
 class Stage(Enum):
-    """Where a race is. `RUN`: both answers are recorded."""
+    """The stage of a race. `RUN`: both answers are recorded."""
 
     IDLE = "idle"
     PLAIN = "plain"
@@ -148,21 +147,21 @@ class Stage(Enum):
 
 
 class Course(Struct, frozen=True):
-    """What is run: the messages, and the settings of the drafted answer."""
+    """The messages of a race, and the settings of the drafted answer."""
 
     messages: tuple[Message, ...]
     settings: Settings
 
     @property
     def plain(self) -> Settings:
-        """The same settings without a drafter."""
+        """Returns the settings without a drafter."""
         return assign(self.settings, "drafting.drafter", "off")
 
 
 class Recording(Struct, frozen=True):
-    """An answer with its times; each token's `time_s` is the worker's, since it took up the request.
+    """An answer with its times: `time_s` of a token is that of the worker since it received the request.
 
-    `read_tokens` of `prompt_tokens` were read while there were no tokens yet.
+    `read_tokens` of `prompt_tokens` were read before the first token.
     """
 
     tokens: tuple[Token, ...] = ()
@@ -172,7 +171,7 @@ class Recording(Struct, frozen=True):
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The tokens by number."""
+        """Returns the tokens by index."""
         return tuple(token.id for token in self.tokens)
 
 
@@ -189,43 +188,43 @@ class Race(Struct, frozen=True):
 
     @property
     def recording(self) -> bool:
-        """Whether an answer is under way."""
+        """Whether an answer is being recorded."""
         return self.stage in (Stage.PLAIN, Stage.DRAFTED, Stage.STOPPING)
 
 
-# ---- what comes in
+# ---- inputs
 
 
 class StartRace(Struct, frozen=True):
-    """Run this course."""
+    """Starts a race."""
 
     course: Course
 
 
 class Halt(Struct, frozen=True):
-    """Stop recording; nothing is kept of it."""
+    """Stops recording and discards it."""
 
 
 class Read(Struct, frozen=True):
-    """The prompt of the running answer is being read."""
+    """Progress of reading the prompt."""
 
     progress: PrefillProgress
 
 
 class Wrote(Struct, frozen=True):
-    """One more token of the running answer."""
+    """A token of the running answer."""
 
     token: Token
 
 
 class Ended(Struct, frozen=True):
-    """The running answer is over."""
+    """The running answer has ended."""
 
     finished: Finished
 
 
 class Broke(Struct, frozen=True):
-    """The running answer cannot be finished, because of `reason`, a sentence."""
+    """The running answer failed; `reason` is a sentence."""
 
     reason: str
 
@@ -233,11 +232,11 @@ class Broke(Struct, frozen=True):
 Given = StartRace | Halt | Read | Wrote | Ended | Broke
 
 
-# ---- what is to be done
+# ---- effects
 
 
 class Ask(Struct, frozen=True):
-    """Have `messages` answered with `settings`, apart from everything else."""
+    """Requests an answer to `messages` with `settings`."""
 
     request: str
     messages: tuple[Message, ...]
@@ -245,21 +244,21 @@ class Ask(Struct, frozen=True):
 
 
 class StopAnswer(Struct, frozen=True):
-    """End the running answer."""
+    """Cancels the running answer."""
 
 
 Effect = Ask | StopAnswer
 
 
 class RaceStep(Struct, frozen=True):
-    """What one input leads to."""
+    """The result of an input."""
 
     race: Race
     effects: tuple[Effect, ...] = ()
 
 
 def advance(race: Race, given: Given) -> RaceStep:
-    """The race after `given`. What does not fit the stage changes nothing."""
+    """Returns the race after `given`. An input that does not fit the stage changes nothing."""
     if isinstance(given, StartRace):
         return RaceStep(race) if race.recording else _start(race, given.course)
     if not race.recording:

@@ -1,6 +1,6 @@
 """Database: what all SQLite files of Draftlight share: connection, transactions, migrations, checksums.
 
-SQLite detects a damaged page, but not a changed letter. Each row therefore stores a CRC-32 of its own
+SQLite detects a damaged page, but not a changed letter. Each row therefore stores a CRC-32 of its
 values. Rows of version 0.1.0 have none until they are written again, and pass unchecked.
 
 A migration takes version n to n + 1 in one transaction. A newer version is refused, because this

@@ -23,7 +23,7 @@ def file_name(title: str) -> str:
 def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Opens a temporary file that replaces `path` at the end, after an fsync if `durable`.
 
-    After an exception the old file is unchanged and the temporary file is gone. A link is followed.
+    After an exception the old file is unchanged and the temporary file deleted. A link is followed.
     Raises `OSError`.
     """
     target = path.resolve()

@@ -111,7 +111,7 @@ class _Other(Struct, frozen=True):
 
 
 def read_results(path: Path) -> SweepResults:
-    """The results in `path`. Raises `RequestError` naming the file and what was expected."""
+    """Returns the results in `path`. Raises `RequestError` with the file and the expected content."""
     try:
         content = path.read_bytes()
         bench = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).get("bench")
@@ -325,7 +325,7 @@ def _reading(cell: _Cell, pair: _Pair) -> SweepReading:
 
 
 def _likenesses(other: _Other) -> tuple[SweepLikeness, ...]:
-    """Of scorers; where there are several, the one that agrees most stands for the share."""
+    """Returns the keep results; of several scorers for a share, the one that agrees most."""
     held: dict[str, list[float]] = {}
     for trial in other.trials:
         if trial.top1_agreement is None or trial.part != "document":

@@ -180,12 +180,12 @@ class Library:
         """Replaces `tell`."""
         self._tell = tell
 
-    def when_kept(self, told: Callable[[bool], None]) -> None:
-        """Calls `told` with whether everything saved so far is durable; see `Writer.when_kept`."""
+    def when_kept(self, done: Callable[[bool], None]) -> None:
+        """Calls `done` with whether everything saved so far is durable; see `Writer.when_kept`."""
         if self._writer:
-            self._writer.when_kept(told)
+            self._writer.when_kept(done)
         else:
-            told(False)
+            done(False)
 
     def flush(self) -> bool:
         """Waits until everything is written; False if that fails."""

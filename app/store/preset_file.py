@@ -1,8 +1,9 @@
-"""Presets as a JSON file, to be passed on and taken in again.
+"""Presets as a JSON file, for export and import.
 
-`{"draftlight_presets": 1, "presets": [{"name": …, "settings": {"sampling.temperature": 0.7, …}}]}`. The keys
-are those of docs/settings.md. A file is taken in whole or not at all: a setting that is unknown or not
-allowed is named, with what is allowed.
+`{"draftlight_presets": 1, "presets": [{"name": …, "settings": {"sampling.temperature": 0.7, …}}]}`. The keys are those of docs/settings.md.
+
+A file is imported completely or not at all; the error names an unknown or refused setting and the allowed
+values.
 """
 
 from __future__ import annotations

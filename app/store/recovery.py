@@ -2,7 +2,7 @@
 
 A backup is made only of a database that was read to its end without damage, so every backup is intact and
 damage never replaces a good copy. `BackupKeeper` makes one while nothing is saved, on its own thread and
-connection; the damage that it finds is reported even if nobody opens the chat.
+connection; it also reports damage in chats that are not opened.
 """
 
 from __future__ import annotations

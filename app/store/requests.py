@@ -8,7 +8,7 @@ fast; its damage affects no chat; and it has no backup or log, so that an erased
 `secure_delete` overwrites it.
 
 A thread writes, so that no client waits for a disk. A job that fails is reported once and retried. Readers
-run the waiting jobs first. A damaged file is renamed and what it still yields goes into a new one.
+run the waiting jobs first. A damaged file is renamed, and its readable requests are copied to a new one.
 """
 
 from __future__ import annotations
@@ -264,13 +264,13 @@ class KeptRequests:
         """Queues the erasure of all requests, damaged files included."""
         self._do(self._erase_all)
 
-    def fetch_records(self, told: Callable[[tuple[ServedRequest, ...] | StoreError], None]) -> None:
-        """Calls `told` with the result of `records`, on the thread."""
-        self._fetch(self.records, told)
+    def fetch_records(self, done: Callable[[tuple[ServedRequest, ...] | StoreError], None]) -> None:
+        """Reads `records` on the thread and calls `done` with the result."""
+        self._fetch(self.records, done)
 
-    def fetch(self, request: str, told: Callable[[KeptRequest | StoreError | None], None]) -> None:
-        """Calls `told` with the result of `load`, or None for an unknown id, on the thread."""
-        self._fetch(lambda: self._load_if_known(request), told)
+    def fetch(self, request: str, done: Callable[[KeptRequest | StoreError | None], None]) -> None:
+        """Calls `done` with the result of `load`, or None for an unknown id, on the thread."""
+        self._fetch(lambda: self._load_if_known(request), done)
 
     def records(self) -> tuple[ServedRequest, ...]:
         """Returns all stored requests, the oldest first. Raises `StoreError`."""
@@ -320,13 +320,13 @@ class KeptRequests:
             return
         self._queue(self._jobs, job)
 
-    def _fetch(self, read: Callable[[], _Value], told: Callable[[_Value | StoreError], None]) -> None:
+    def _fetch(self, read: Callable[[], _Value], done: Callable[[_Value | StoreError], None]) -> None:
         def work() -> None:
             try:
                 found: _Value | StoreError = read()
             except StoreError as error:
                 found = error
-            told(found)
+            done(found)
 
         if self._path is None or self._closing:
             work()
@@ -424,7 +424,7 @@ class KeptRequests:
         return work(self._store)
 
     def _set_aside(self) -> None:
-        """Renames the damaged file and copies what it yields. Raises `OSError`, `sqlite3.Error`."""
+        """Renames the damaged file and copies its readable requests. Raises `OSError`, `sqlite3.Error`."""
         assert self._path is not None
         self._let_go()
         aside = self._path.with_name(_ASIDE.replace("*", f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"))

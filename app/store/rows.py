@@ -68,7 +68,7 @@ class ChatPlace(Struct, frozen=True):
 class Rows:
     """Reads rows of one database. All methods raise `sqlite3.Error`; for damage `ValueError` or `TypeError`.
 
-    `doubt` gets the damage of a row; if it does not raise, the rest of the row is read as it is.
+    `doubt` gets the damage of a row; if it does not raise, the row is read as it is.
     """
 
     def __init__(

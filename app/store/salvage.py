@@ -1,4 +1,4 @@
-"""Salvage: reads what is readable of a damaged chat database, from a copy of it.
+"""Salvage: the readable records of a damaged chat database, from a copy of it.
 
 The damaged file itself is never written to. Unreadable records are left out and counted, never guessed: a
 chat without its head is rebuilt from its turns, a turn without its answer has an empty one. A record with a

@@ -87,19 +87,19 @@ class Writer:
             job = next((waiting[key] for waiting in self._waiting() if key in waiting), None)
         return None if isinstance(job, Conversation) else job
 
-    def when_kept(self, told: Callable[[bool], None]) -> None:
+    def when_kept(self, done: Callable[[bool], None]) -> None:
         """Writes the waiting jobs at once, durably.
 
-        Calls `told` with True then, or with False if that fails; on the thread, or before it returns.
+        Calls `done` with True then, or with False if that fails; on the thread, or before it returns.
         """
         with self._wake:
             at_once = self._closing or not (self._jobs or self._in_flight)
             kept = not (self._jobs or self._in_flight or self._refused)
             if not at_once:
-                self._waiters.append(told)
+                self._waiters.append(done)
                 self._wake.notify_all()
         if at_once:
-            told(kept)
+            done(kept)
         else:
             self._hurry.set()
 
@@ -129,9 +129,9 @@ class Writer:
             return not (self._jobs or self._in_flight or self._refused)
 
     def close(self, *, write: bool = True, timeout_s: float = CLOSE_S) -> bool:
-        """Writes the waiting jobs if `write`, and ends the thread. False if something is not written.
+        """Writes the waiting jobs if `write`, and ends the thread. False if a job is left.
 
-        Waits at most `timeout_s`; `unsaved()` then returns what is left.
+        Waits at most `timeout_s`; `unsaved()` then returns the other jobs.
         """
         with self._wake:
             self._closing, self._abandoned = True, not write
@@ -173,16 +173,16 @@ class Writer:
             except Exception as error:  # any error: the chats in memory are the only copy
                 self._give_back(batch, error)
                 rest_s, kept = self._retry_s, False
-            for told in waiters:
-                told(kept)
+            for done in waiters:
+                done(kept)
             if last:
                 break
         if store:
             store.close()
         with self._wake:
             waiters, self._waiters = self._waiters, []
-        for told in waiters:
-            told(False)
+        for done in waiters:
+            done(False)
 
     def _opened(self) -> ChatStore | None:
         try:

@@ -1,7 +1,7 @@
-"""Whether the person asked the system for less motion.
+"""Whether the system asks for reduced motion.
 
-Qt has no such question. Desktops that let animations be switched off say so through the style
-(an animation's duration is 0); on macOS it is in the accessibility preferences.
+Qt has no such query. Linux desktops without animations report an animation duration of 0 in the style; macOS
+has it in the accessibility preferences.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAC_PREFERENCES = Path("~/Library/Preferences/com.apple.universalaccess.plist")
 
 
 def system_reduces_motion() -> bool:
-    """Whether the user turned animations off. Not cached, because it can change while the window is open."""
+    """Returns whether animations are turned off. Not cached: it can change while the window is open."""
     if platform.system() == "Darwin":
         settings = QSettings(str(_MAC_PREFERENCES.expanduser()), QSettings.Format.NativeFormat)
         return settings.value("reduceMotion") in (True, 1, "1", "true")

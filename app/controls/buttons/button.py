@@ -1,4 +1,4 @@
-"""Buttons with text: plain, primary, danger and link; CopyButton; and Space and Return as a press."""
+"""Button (plain, primary, danger, link) and CopyButton; Return and Enter as a click."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from app.theme.zoom import area_of, painter_on, px_size, ratio_of
 
 
 def pressed_by(button: QAbstractButton, event: QKeyEvent) -> bool:
-    """Click `button` if `event` is Return or Enter; whether the event is done with.
+    """Clicks `button` if `event` is Return or Enter; returns whether it was.
 
-    A key that is held down presses once.
+    Auto-repeat does not click again.
     """
     if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
         return False
@@ -34,7 +34,7 @@ _ICON_GAP_PX = 6
 
 
 class Button(QAbstractButton):
-    """`icon_name` puts a line drawing left of the text, in the text's colour."""
+    """`icon_name` adds an icon left of the text, in the text's colour."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Button(QAbstractButton):
         theme.changed.connect(self.update)
 
     def set_kind(self, kind: Kind) -> None:
-        """Look like another kind from now on."""
+        """Changes the kind."""
         self._kind = kind
         self.updateGeometry()
         self.update()
@@ -100,7 +100,7 @@ class Button(QAbstractButton):
         return ui_font(12.0 if self._small else 12.5, 500)
 
     def _colors(self) -> tuple[QColor | None, QColor | None, QColor]:
-        """Fill, frame and text as the button stands."""
+        """Returns fill, frame and text colour for the current state."""
         color = self._theme.color
         pressed, hovered = self.isDown(), self.underMouse() and self.isEnabled()
         if self._kind == "primary":
@@ -110,7 +110,7 @@ class Button(QAbstractButton):
             return color(name), None, color("on_accent")
         fill = color("fill2") if pressed else color("fill1") if hovered else None
         if self._kind == "link":
-            # On the darker grey its own blue would not be read well.
+            # Its own blue has too little contrast on the darker grey.
             fill = color("accent_tint") if pressed else fill
             return fill, None, color("accent" if self.isEnabled() else "text3")
         frame = color("accent_mid" if self._ring.shown else "control_border")
@@ -124,7 +124,7 @@ COPIED = "Copied"
 
 
 class CopyButton(Button):
-    """`set_value` says what it shows and what it copies; `name` is what it is of, for who hears it."""
+    """A button that copies a value; its accessible name contains `name`."""
 
     def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
         super().__init__(theme, "", small=True, parent=parent, icon_name="copy")
@@ -136,11 +136,11 @@ class CopyButton(Button):
 
     @property
     def value(self) -> str:
-        """What a click copies."""
+        """The value that a click copies."""
         return self._value
 
     def set_value(self, shown: str, value: str) -> None:
-        """Show `shown`, copy `value`."""
+        """Shows `shown`; a click copies `value`."""
         if (shown, value) == (self._shown, self._value):
             return
         self._shown, self._value = shown, value

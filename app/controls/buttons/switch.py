@@ -16,7 +16,7 @@ from app.theme.zoom import height_of, painter_on, px_size, ratio_of, width_of
 
 
 class Toggle(QCheckBox):
-    """A QCheckBox to assistive technology; subclasses paint it. `ring_px` is the focus ring's radius."""
+    """Base of on/off controls: a QCheckBox, painted by subclasses. `ring_px` is the ring's radius."""
 
     def __init__(self, theme: Theme, text: str, ring_px: float, parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
@@ -40,7 +40,7 @@ _INSET_PX = 2
 
 
 class Switch(Toggle):
-    """A QCheckBox to assistive technology, a switch to the eye."""
+    """A switch; a QCheckBox for assistive technology."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, "", _SIZE[1] / 2, parent)
@@ -78,7 +78,7 @@ _HEIGHT_PX = 24
 
 
 class CheckBox(Toggle):
-    """`note` stands small at the right end of the row."""
+    """A check box; `note` is shown small at the right end."""
 
     def __init__(self, theme: Theme, text: str, note: str = "", parent: QWidget | None = None) -> None:
         super().__init__(theme, text, 6, parent)

@@ -30,7 +30,7 @@ _TEXT_NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "AUTHORS")
 
 @dataclass(frozen=True)
 class Licence:
-    """One package. `name_of_licence` is as the package says it; `texts` are whole files."""
+    """The licence of a package: `name_of_licence` from its metadata, `texts` are whole files."""
 
     package: str
     version: str
@@ -39,7 +39,7 @@ class Licence:
 
 
 def collect(paths: Iterable[str] | None = None) -> list[Licence]:
-    """Every package on `paths` (None: on the import path), by name, each once."""
+    """Returns the licence of every package on `paths` (None: the import path), by name."""
     found = (
         importlib.metadata.distributions()
         if paths is None
@@ -53,7 +53,7 @@ def collect(paths: Iterable[str] | None = None) -> list[Licence]:
 
 
 def font_licences(folder: Path = FONTS) -> list[Licence]:
-    """The fonts in `folder`, each with the text of its licence."""
+    """Returns the licences of the fonts in `folder`."""
     return [
         Licence(font.family, font.version, font.licence, ((folder / font.licence_file).read_text("utf-8"),))
         for font in shipped_fonts(folder)
@@ -61,7 +61,7 @@ def font_licences(folder: Path = FONTS) -> list[Licence]:
 
 
 def encoder_licences(folder: Path | None = None) -> list[Licence]:
-    """The sentence encoder's in `folder` (None: the one that ships); empty if it is missing."""
+    """Returns the sentence encoder's licence in `folder` (None: the shipped one); empty if missing."""
     try:
         text = ((folder or resources_dir() / "encoder") / "LICENSE.txt").read_text("utf-8")
     except FileNotFoundError:
@@ -111,7 +111,7 @@ _SIZE = (520, 480)
 
 
 class AboutWindow(QDialog):
-    """Deletes itself when closed. `releases` is where to ask for a newer version; empty: no button."""
+    """Deletes itself when closed. `releases` is the address of newer versions; empty hides the button."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None, *, releases: str = "") -> None:
         super().__init__(parent)
@@ -173,7 +173,7 @@ class AboutWindow(QDialog):
 
 
 def licence_text(licences: list[Licence]) -> str:
-    """One line a package, then the texts."""
+    """Returns a line for each package, then the texts."""
     others = [licence for licence in licences if licence.package.lower() != "draftlight"]
     lines = [f"{strings.LICENCES}:", ""]
     lines += [strings.package(one.package, one.version, one.name_of_licence) for one in others]

@@ -9,7 +9,7 @@ RESTORE = "Restore"
 ERASE = "Delete Now"
 
 ARCHIVED = "Archived Chats"
-ARCHIVED_NOTE = "Archived chats are not listed beside the chat. Searching finds them."
+ARCHIVED_NOTE = "Archived chats are not in the sidebar. Search finds them."
 NONE_ARCHIVED = "No chat is archived."
 OPEN = "Open"
 UNARCHIVE = "Unarchive"

@@ -26,7 +26,7 @@ _ROW_PX = 30
 
 
 class ChatsWindow(SideWindow):
-    """`note` stands above the chats, `nothing` where there are none."""
+    """`note` is shown above the chats, `nothing` without any."""
 
     def __init__(
         self, theme: Theme, title: str, note: str, nothing: str, parent: QWidget | None = None
@@ -51,12 +51,12 @@ class ChatsWindow(SideWindow):
 
     @property
     def chosen(self) -> str:
-        """The selected chat's id; empty if none is."""
+        """The selected chat's id; empty if none is selected."""
         items = self.list.selectedItems()
         return str(items[0].data(Qt.ItemDataRole.UserRole)) if items else ""
 
     def add_button(self, words: str, wish: object, kind: Kind = "plain", *, usual: bool = False) -> Button:
-        """`wish` is the signal that takes the chosen chat's id; of the `usual` one Return tells, too."""
+        """Adds a button that emits `wish` with the selected chat; Return also emits the `usual` one."""
         button = Button(self._theme, words, kind)
         button.clicked.connect(lambda: self._ask(wish))
         if usual:
@@ -67,7 +67,7 @@ class ChatsWindow(SideWindow):
         return button
 
     def show_rows(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Chat ids and what is said of each; the selection stays where it can."""
+        """Shows pairs of chat id and text; the selection stays if possible."""
         chosen = self.chosen
         self.list.clear()
         for chat_id, words in rows:
@@ -104,7 +104,7 @@ class ArchivedWindow(ChatsWindow):
         self.open_button = self.add_button(strings.OPEN, self.open_requested, usual=True)
 
     def show_chats(self, chats: Sequence[Summary], now: datetime) -> None:
-        """These are archived."""
+        """Shows the archived chats."""
         self.show_rows(
             [(chat.id, strings.archived_row(chat.title, time_label(chat.when, now))) for chat in chats]
         )
@@ -122,7 +122,7 @@ class DeletedWindow(ChatsWindow):
         self.restore_button = self.add_button(strings.RESTORE, self.restore_requested, usual=True)
 
     def show_chats(self, chats: Sequence[Summary], now: datetime) -> None:
-        """These can be brought back."""
+        """Shows the deleted chats."""
         self.show_rows([(chat.id, strings.deleted_row(chat.title, _days_left(chat, now))) for chat in chats])
 
 

@@ -21,12 +21,12 @@ from app.theme.theme import Theme
 from app.windows.compare import strings
 from app.windows.side_window import SideWindow
 
-# Words, runs of white space, and single other characters.
+# Words, whitespace runs, and single other characters.
 _PIECES = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 class Stretch(Struct, frozen=True):
-    """Characters [start, end) of a text; `common` if the other text has them at this place, too."""
+    """Characters [start, end) of a text; `common` if the other text has them, too."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ class Stretch(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True):
-    """Each text from its beginning to its end; `alike` is the share of words in common, 0 to 1."""
+    """The stretches of both texts; `alike` is the share of common words, 0 to 1."""
 
     left: tuple[Stretch, ...]
     right: tuple[Stretch, ...]
@@ -42,7 +42,7 @@ class Difference(Struct, frozen=True):
 
 
 def difference(left: str, right: str) -> Difference:
-    """By words, so that a changed word is marked whole."""
+    """Compares by words, so that a changed word is marked as a whole."""
     ours, theirs = _PIECES.findall(left), _PIECES.findall(right)
     matcher = SequenceMatcher(None, ours, theirs, autojunk=len(ours) * len(theirs) > 4_000_000)
     sides: tuple[list[Stretch], list[Stretch]] = ([], [])
@@ -65,7 +65,7 @@ _PAD_PX = 16
 
 
 class CompareWindow(SideWindow):
-    """`show_versions` with at least two."""
+    """`show_versions` needs at least two versions."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
@@ -84,7 +84,7 @@ class CompareWindow(SideWindow):
         theme.changed.connect(self._show)
 
     def show_versions(self, versions: Sequence[Version], place: int) -> None:
-        """The one at `place` at the right, beside the one before it (or after, if it is the first)."""
+        """Shows the version at `place` at the right and the one before it (for the first: after it) at the left."""
         self._versions = tuple(versions)
         for choice, chosen in zip(self.choices, sorted((place, place - 1 if place else 1)), strict=True):
             choice.blockSignals(True)
@@ -138,7 +138,7 @@ class CompareWindow(SideWindow):
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
         text.setVerticalScrollBar(ScrollBar(self._theme, Qt.Orientation.Vertical))
-        # Lines break; what would scroll is the caret's width.
+        # Lines wrap; only the caret's width would scroll.
         text.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         return text
 

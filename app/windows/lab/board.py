@@ -49,7 +49,7 @@ _SIZE = (860, 520)
 
 
 class DifferenceWindow(QDialog):
-    """Goes through `places`, from number `start` on. Deletes itself when closed."""
+    """Shows `places` one by one, beginning at index `start`. Deletes itself when closed."""
 
     def __init__(
         self, theme: Theme, places: Sequence[BoardPlace], start: int, parent: QWidget | None = None
@@ -93,7 +93,7 @@ class DifferenceWindow(QDialog):
         self.show_place(start)
 
     def show_place(self, number: int) -> None:
-        """Both texts of this answer, at the first difference."""
+        """Shows both texts of an answer at their first difference."""
         self._at = number
         place = self._places[number]
         pair = place.mark.pair
@@ -131,9 +131,9 @@ class DifferenceWindow(QDialog):
         return edit
 
 
-_CELLS_PX = (14, 11, 8)  # from the largest
+_CELLS_PX = (14, 11, 8)  # the largest first
 _GAP_PX = 2
-_COLUMNS = 3  # where a few are enough for all
+_COLUMNS = 3  # enough for few marks
 _TALL_PX = 280
 _NAMES_PX = 76
 _GROUP_GAP_PX = 12
@@ -142,7 +142,7 @@ _ROW_GAP_PX = 14
 
 
 class BoardPlace:
-    """Where one mark is drawn."""
+    """The rectangle of a mark."""
 
     def __init__(self, row: Parity, mark: ChartMark, box: QRectF) -> None:
         self.row = row
@@ -151,7 +151,7 @@ class BoardPlace:
 
     @property
     def text(self) -> str:
-        """What it is, in words."""
+        """Returns the accessible text."""
         name = strings.mark(self.row.kind, self.row.drafter, self.mark.prompt, self.mark.number)
         pair = self.mark.pair
         if pair.difference is None:
@@ -160,9 +160,9 @@ class BoardPlace:
 
 
 class ParityBoard(QWidget):
-    """Classes are rows, drafters columns; in each group the runs of one prompt follow the other's."""
+    """A board of marks: classes are rows, drafters columns; a group has the runs of its prompts in order."""
 
-    mark_opened = Signal(int)  # the number of the differing answer, from 0
+    mark_opened = Signal(int)  # the index of the differing answer
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class ParityBoard(QWidget):
         theme.changed.connect(self.update)
 
     def show_results(self, results: SweepResults | None) -> None:
-        """Of these."""
+        """Shows results."""
         self._rows = parity(results) if results else []
         self._equal = equal_of(results) if results else (0, 0)
         self._at = -1
@@ -187,11 +187,11 @@ class ParityBoard(QWidget):
 
     @property
     def differing(self) -> list[BoardPlace]:
-        """The answers that are not the plain ones."""
+        """The answers that differ from plain decoding."""
         return [place for place in self.places() if not place.mark.pair.equal]
 
     def places(self) -> list[BoardPlace]:
-        """Every mark and where it is."""
+        """All marks and their rectangles."""
         found = []
         tops, lefts = self._tops(), self._lefts()
         cell, columns = self._grid
@@ -294,7 +294,7 @@ class ParityBoard(QWidget):
 
     @property
     def _grid(self) -> tuple[float, int]:
-        """The cells' size and how many stand beside each other in a group: as large as there is room."""
+        """Returns the cell size and the cells per row of a group: as large as possible."""
         most = max((len(row.marks) for row in self._rows), default=1)
         names = max(1, len({row.drafter for row in self._rows}))
         kinds = max(1, len({row.kind for row in self._rows}))
@@ -314,7 +314,7 @@ class ParityBoard(QWidget):
         return list(dict.fromkeys(row.drafter for row in self._rows))
 
     def _pitch(self) -> float:
-        """From one drafter's column to the next."""
+        """Returns the distance between two drafters' columns."""
         room = (width_of(self) - _NAMES_PX) / max(1, len(self._drafters()))
         return max(min(room, 96.0), self._group_px() + _GROUP_GAP_PX)
 

@@ -1,4 +1,4 @@
-"""The Lab's charts."""
+"""The Lab's charts: speeds, curves over places and turns, and keep shares."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from core.events.sweep import SweepResults
 HEAD_PX = 46
 AXIS_PX = 40
 LABEL_PX = 10.5
-# Colour and dashes, by number; green and amber are token classes, vermilion is failure.
+# Colour and dashes by index; green and amber are token classes, vermilion is failure.
 STYLES: tuple[tuple[str, tuple[float, ...]], ...] = (
     ("series_blue", ()),
     ("text", (3.0, 1.5)),
@@ -34,7 +34,7 @@ PLAIN_STYLE: tuple[str, tuple[float, ...]] = ("series_grey", (1.5, 1.5))
 
 
 class Chart(QWidget):
-    """Subclasses give `_paint_chart(painter, box)`, `_has_data` and `_described()`."""
+    """Base of the charts. Subclasses define `_paint_chart(painter, box)`, `_has_data` and `_described()`."""
 
     def __init__(self, theme: Theme, title: str, says: str, foot_px: int = 40, right_px: int = 10) -> None:
         super().__init__()
@@ -49,11 +49,11 @@ class Chart(QWidget):
 
     @property
     def has_data(self) -> bool:
-        """Whether there is anything to draw."""
+        """Whether the chart has data."""
         return False
 
     def refresh(self) -> None:
-        """What is shown has changed."""
+        """Updates the chart after a change of its data."""
         self.setAccessibleDescription(self._described() if self.has_data else strings.EMPTY)
         self.update()
 
@@ -91,7 +91,7 @@ class Chart(QWidget):
         raise NotImplementedError
 
     def _line(self, painter: QPainter, box: QRectF, y: float, label: str) -> None:
-        """A hairline across at `y`, with its value at the left."""
+        """Paints a hairline at `y` with its value at the left."""
         painter.setPen(QPen(self._theme.color("hair"), 1))
         painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
         place = QRectF(0, y - 8, box.left() - 8, 16)
@@ -99,14 +99,14 @@ class Chart(QWidget):
         draw_text(painter, place, label, font, ink, Qt.AlignmentFlag.AlignRight)
 
     def _under(self, painter: QPainter, x: float, y: float, label: str, strong: bool = False) -> None:
-        """A label centred under `x`."""
+        """Paints a label centred under `x`."""
         font = ui_font(LABEL_PX, 600 if strong else 400, tabular=True)
         ink = self._theme.color("text" if strong else "text2")
         draw_text(painter, QRectF(x - 45, y, 90, 16), label, font, ink)
 
 
 def pen_of(theme: Theme, style: tuple[str, tuple[float, ...]], width_px: float = 1.6) -> QPen:
-    """The pen of a style."""
+    """Returns the pen of a style."""
     name, dashes = style
     pen = QPen(QColor(theme.color(name)), width_px)
     pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
@@ -116,14 +116,14 @@ def pen_of(theme: Theme, style: tuple[str, tuple[float, ...]], width_px: float =
 
 
 def above(value: float) -> float:
-    """A round number above `value`, of which the half is round, too."""
+    """Returns a round number above `value` whose half is round, too."""
     power = 10.0 ** math.floor(math.log10(max(value, 1e-9)))
     steps = (1.0, 1.2, 1.6, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
     return next((power * step for step in steps if power * step >= value * 1.02), power * 10)
 
 
 def spread(wanted: Sequence[float], apart_px: float, low: float, high: float) -> list[float]:
-    """Places near `wanted`, at least `apart_px` from each other, between `low` and `high` if they fit."""
+    """Returns positions near `wanted`, at least `apart_px` apart, within `low` and `high` if possible."""
     order = sorted(range(len(wanted)), key=lambda number: wanted[number])
     found = list(wanted)
     at = low - apart_px
@@ -140,12 +140,12 @@ def spread(wanted: Sequence[float], apart_px: float, low: float, high: float) ->
 
 _FOOT_PX = 44
 _GAP_PX = 30.0
-_UPPER = 0.56  # of the height: the bars
+_UPPER = 0.56  # the share of the height for the bars
 _BAR_PX = 22.0
 
 
 class KeepChart(Chart):
-    """Bars above, a line below; the share that answers are read with now is marked."""
+    """Bars above a line; the share that answers use now is marked."""
 
     def __init__(self, theme: Theme) -> None:
         self._keeps: list[Keep] = []
@@ -153,12 +153,12 @@ class KeepChart(Chart):
         super().__init__(theme, strings.KEEPS, strings.KEEPS_SAYS, _FOOT_PX)
 
     def show_results(self, results: SweepResults | None) -> None:
-        """Of these."""
+        """Shows results."""
         self._keeps = keeps(results) if results else []
         self.refresh()
 
     def show_chosen(self, keep_pct: float) -> None:
-        """Mark this share."""
+        """Marks a share."""
         if keep_pct != self._chosen:
             self._chosen = keep_pct
             self.update()
@@ -204,7 +204,7 @@ class KeepChart(Chart):
             bar = QRectF(x - _BAR_PX / 2, box.bottom() - height, _BAR_PX, height)
             strong = keep.keep_pct == self._chosen
             ink = color("series_blue" if strong else "accent_mid")
-            # What did not run as asked is hollow, never colour alone.
+            # A drafter that did not run as requested is hollow: colour alone is not enough.
             draw_box(painter, bar, 2, ink if keep.as_asked else None, None if keep.as_asked else ink)
             font = ui_font(LABEL_PX, 600 if strong else 400, tabular=True)
             place = QRectF(x - 30, bar.top() - 16, 60, 15)
@@ -244,7 +244,7 @@ _TICK_PX = 20.0
 
 
 class LineChart(Chart):
-    """`top` of None follows the values; `figure` writes one."""
+    """`top` None follows the values; `figure` formats one."""
 
     def __init__(
         self,
@@ -262,7 +262,7 @@ class LineChart(Chart):
         super().__init__(theme, title, says, _LINE_FOOT_PX, _RIGHT_PX)
 
     def show_curves(self, curves: Sequence[Curve]) -> None:
-        """These; drafters keep the styles of their order."""
+        """Shows curves; styles follow the order of the drafters."""
         self._curves = [curve for curve in curves if curve.points]
         self.refresh()
 
@@ -304,7 +304,7 @@ class LineChart(Chart):
         self._paint_names(painter, box, ends)
 
     def _paint_names(self, painter: QPainter, box: QRectF, ends: list[QPointF]) -> None:
-        """Beside the ends; where curves end close together, one below the other."""
+        """Paints the names at the ends of the curves, one below another where they end close together."""
         tops = spread([end.y() for end in ends], _APART_PX, box.top(), box.bottom())
         best = max(self._curves, key=lambda curve: curve.points[-1][1])
         for number, (curve, y) in enumerate(zip(self._curves, tops)):
@@ -324,12 +324,12 @@ class LineChart(Chart):
 
 
 def places_chart(theme: Theme) -> LineChart:
-    """Shares accepted by place in the draft."""
+    """Returns the chart of accepted shares by position in the draft."""
     return LineChart(theme, strings.PLACES, strings.PLACES_SAYS, strings.PLACE, percent, 1.0)
 
 
 def turns_chart(theme: Theme) -> LineChart:
-    """Speeds by turn of a conversation."""
+    """Returns the chart of speeds by turn of a conversation."""
     return LineChart(theme, strings.TURNS, strings.TURNS_SAYS, strings.TURN, speed, None)
 
 
@@ -340,12 +340,12 @@ def _name(curve: Curve) -> str:
 _SPEED_BAR_PX, _BAR_GAP_PX = 26.0, 4.0
 _GROUP_GAP_PX = 24.0
 _SPEED_FOOT_PX, _SPEED_RIGHT_PX = 30, 72
-_WORDS_PX = 92  # room for a drafter's whole name
-_LEGEND_PX = 36  # below the two lines of the head
+_WORDS_PX = 92  # width of a drafter's name
+_LEGEND_PX = 36  # below the two lines of the header
 
 
 class SpeedChart(Chart):
-    """Classes are shades of blue, from light to dark, named above."""
+    """Bars of speeds; classes are shades of blue, from light to dark, named above."""
 
     def __init__(self, theme: Theme) -> None:
         self._speeds: list[Speed] = []
@@ -353,7 +353,7 @@ class SpeedChart(Chart):
         super().__init__(theme, strings.SPEED, strings.SPEED_SAYS, _SPEED_FOOT_PX, _SPEED_RIGHT_PX)
 
     def show_results(self, results: SweepResults | None) -> None:
-        """Of these."""
+        """Shows results."""
         self._speeds = speeds(results) if results else []
         self._plain = plain_speed(results) if results else 0.0
         self.refresh()
@@ -435,7 +435,7 @@ class SpeedChart(Chart):
         names = [strings.kind_of(kind) for kind in kinds]
         widths = [QFontMetricsF(font).horizontalAdvance(name) for name in names]
         title = QFontMetricsF(ui_font(13.5, 600)).horizontalAdvance(strings.SPEED)
-        # At the title's right, or below both of its lines if it would touch them.
+        # At the right of the title, or below both lines if it would touch them.
         beside = title + sum(widths) + 29 * len(names) <= x
         top = 1 if beside else _LEGEND_PX
         for number in reversed(range(len(names))):

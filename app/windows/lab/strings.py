@@ -26,7 +26,7 @@ TOKENS = "tokens"
 EXACTNESS = "Exactness"
 KEEP_SHARE = "Keep share"
 LONG_PROMPT = "Long prompt"
-KEEP_SAYS = "Reads prompts of so many tokens whole and in part. Slow."
+KEEP_SAYS = "Reads prompts of this length densely and sparsely. Slow."
 RUN = "Run Sweep"
 STOP = "Stop"
 STOPPING = "Stopping"
@@ -109,7 +109,7 @@ def when(at_s: float) -> str:
 
 
 def head(model: str, answers: int, took_s: float, ended: bool, at_s: float, *, runs: bool = False) -> str:
-    """`runs`: it is under way, so nobody asks yet whether it ended."""
+    """`runs`: the sweep is in progress and has no end yet."""
     said = f"Sweep of {when(at_s)}. {model}"
     if answers:
         said += f", {answers:,} answers in {duration(took_s)}"

@@ -1,4 +1,4 @@
-"""LabWindow: choices at the left, what was found at the right. Knows no process and no file."""
+"""LabWindow: the plan of a sweep at the left, its results at the right."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from core.events.sweep import SweepResults
 
 START_SIZE = QSize(1440, 900)
 MINIMUM_SIZE = QSize(1040, 660)
-# Narrower, and the charts stand below one another and scroll.
+# In a narrower window the charts are below one another.
 _BESIDE_FROM_PX = WIDTH_PX + 1052
 
 
 class LabWindow(SideWindow):
-    """`show_lab` brings it up to date; what is wanted is told by signals."""
+    """`show_lab` after each change of the state."""
 
     past_chosen = Signal(str)  # the file of an earlier sweep
     open_requested = Signal()
@@ -68,7 +68,7 @@ class LabWindow(SideWindow):
         self._show_results(None, False)
 
     def show_lab(self, lab: Lab) -> None:
-        """The sweep and its results, as they stand."""
+        """Shows the sweep and its results."""
         self.choices.show_lab(lab)
         shown = (lab.results, lab.stage is not LabStage.IDLE)
         if shown != self._shown:
@@ -76,7 +76,7 @@ class LabWindow(SideWindow):
             self._show_results(*shown)
 
     def show_past(self, files: Sequence[tuple[str, str]], chosen: str) -> None:
-        """Earlier sweeps, as pairs of file and words; empty stands for what is shown now."""
+        """Shows earlier sweeps as pairs of file and title; an empty file is the current sweep."""
         self.past.blockSignals(True)
         self.past.clear()
         for file, words in files:
@@ -86,13 +86,13 @@ class LabWindow(SideWindow):
         self.past.update()
 
     def open_difference(self, number: int) -> None:
-        """Both texts of a differing answer."""
+        """Opens both texts of a differing answer."""
         places_ = self.parity.differing
         if number < len(places_):
             DifferenceWindow(self._theme, places_, number, self).show()
 
     def picture(self) -> QPixmap:
-        """The charts, without the choices."""
+        """Returns a picture of the charts."""
         return self._body.grab()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -161,14 +161,14 @@ class LabWindow(SideWindow):
         row.addLayout(right, 1)
 
     def _arrange(self) -> None:
-        """Charts side by side where each has room for its words."""
+        """Lays the charts out side by side if they fit."""
         beside = width_of(self) >= _BESIDE_FROM_PX
         for row in (self._upper, self._lower):
             lay_beside(row, beside)
 
 
 class _Page(QWidget):
-    """The charts' ground, so that a picture of them has it, too."""
+    """The ground of the charts, so that an exported picture includes it."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

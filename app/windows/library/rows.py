@@ -1,4 +1,4 @@
-"""The list of kept documents."""
+"""The list of kept documents: rows and columns."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from app.theme.icons import icon_pixmap
 from app.theme.zoom import zoom
 from app.windows.library import strings
 
-# Of a document that nobody counted; within a third for prose in Latin writing.
+# An estimate for a document without a count; within a third for prose in Latin script.
 _CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True)
 class LibraryRow:
-    """`passage` is what a search found in it, else how long it is; `marks` are spans of it that match."""
+    """`passage` is the match of a search, or the length; `marks` are its matching spans."""
 
     id: str
     name: str
@@ -37,17 +37,17 @@ class LibraryRow:
 
     @property
     def title(self) -> str:
-        """What stands largest in the row."""
+        """The name."""
         return self.name
 
     @property
     def tip(self) -> str:
-        """The name whole, where the row has no room for it."""
+        """The full name, for a tooltip."""
         return self.name
 
     @property
     def spoken(self) -> str:
-        """The row as assistive technology reads it."""
+        """The text for assistive technology."""
         return strings.spoken(self.name, f"{self.tokens} {strings.TOKENS.lower()}", self.added, self.used)
 
 
@@ -57,9 +57,9 @@ def rows_of(
     now: datetime,
     hits: Mapping[str, DocumentHit] | None = None,
 ) -> tuple[LibraryRow, ...]:
-    """In the order of `documents` or, of a search, in that of `hits`, and those only.
+    """Returns rows in the order of `documents`, or of `hits` after a search.
 
-    `family` is the tokenizer whose counts are shown, if there are such.
+    `family` is the tokenizer whose counts are shown, where known.
     """
     if hits is not None:
         known = {each.id: each for each in documents}
@@ -68,7 +68,7 @@ def rows_of(
 
 
 def tokens_text(document: KeptDocument, family: str) -> str:
-    """`3,201`; `about 3,200` if this tokenizer's are not known."""
+    """Returns `3,201`, or `about 3,200` if the count of this tokenizer is unknown."""
     if family in document.counts:
         return f"{document.counts[family]:,}"
     tokens = next(iter(document.counts.values()), document.characters // _CHARACTERS_PER_TOKEN)

@@ -1,4 +1,4 @@
-"""LibraryWindow: the documents that are kept for any chat."""
+"""LibraryWindow: the kept documents with search, commands and a preview."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN_CHARACTERS = 20_000
 
 
 class DocumentPreview(QWidget):
-    """Text, and over it a name and a note."""
+    """A name, a note and the text of a document."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -53,12 +53,12 @@ class DocumentPreview(QWidget):
         set_spacing(column, 10)
         column.addLayout(head)
         column.addWidget(view, 1)
-        column.addStretch(0)  # for what is said where there is no text
+        column.addStretch(0)  # space for a message without text
         theme.changed.connect(self._recolour)
         self._recolour()
 
     def show_text(self, name: str, note: str, text: str) -> None:
-        """A document."""
+        """Shows a document."""
         self.title.setText(name)
         cut = len(text) > SHOWN_CHARACTERS
         self.note.setText(strings.cut(note, SHOWN_CHARACTERS) if cut else note)
@@ -118,7 +118,7 @@ class LibraryWindow(SideWindow):
         self._show_buttons()
 
     def show_rows(self, rows: Sequence[LibraryRow]) -> None:
-        """Show these; none of a search, or none at all, is said."""
+        """Shows rows, or a message if there are none."""
         self.list.show_rows(rows)
         self._show_buttons()
         if not rows:

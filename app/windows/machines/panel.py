@@ -1,7 +1,7 @@
-"""MachinePanel: the fields of the chosen machine and of all together, the secret, and what to do elsewhere.
+"""MachinePanel: the settings of the selected machine and of the cluster, the secret, and the follow command.
 
-The fields are made from the declared settings. A field that a person types in is not written over while it
-says the same.
+The fields are made from the declared settings. A field that a person edits is not overwritten while its
+value means the same.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _CONTENT_PX = WIDTH_PX - 1 - 2 * _PAD_PX
 
 
 class MachinePanel(QWidget):
-    """Shows what it is given and says what is wanted."""
+    """`show_…` methods set the content; signals report commands."""
 
     edited = Signal(str, object)  # a setting's key of ClusterForm, the new value
-    add_requested = Signal()  # the new machine is filled in
+    add_requested = Signal()  # adds the new machine
     cancel_requested = Signal()
     remove_requested = Signal()
     secret_requested = Signal()
@@ -69,19 +69,19 @@ class MachinePanel(QWidget):
         self.show_file.clicked.connect(self.file_requested)
 
     def field(self, key: str) -> SettingField:
-        """The field of the setting `key`. An unknown key is our bug (KeyError)."""
+        """Returns the field of the setting `key`. An unknown key is our bug (KeyError)."""
         return self._fields[key]
 
     def show_here(self, about: str, problem: str) -> None:
-        """This machine is chosen, which has no fields of its own."""
+        """Shows this machine, which has no settings."""
         self._show_title(strings.HERE, about, problem, new=False, here=True)
 
     def show_machine(self, title: str, about: str, problem: str, *, new: bool) -> None:
-        """One of the others, or a `new` one that is not in the list yet; values come by `show_values`."""
+        """Shows another machine, or a `new` one that is not in the list; `show_values` sets its values."""
         self._show_title(title, about, problem, new=new, here=False)
 
     def show_values(self, values: Mapping[str, Any]) -> None:
-        """These are in force, by key; what is typed and means the same stays."""
+        """Shows values by key; an edited text with the same meaning stays."""
         for key, value in values.items():
             field = self._fields[key]
             if key not in self._said or _plain(self._said[key]) != _plain(value):
@@ -91,11 +91,11 @@ class MachinePanel(QWidget):
             self._said[key] = value
 
     def show_error(self, key: str, error: SettingError) -> None:
-        """What was typed is not allowed."""
+        """Shows why an edited value is refused."""
         self._fields[key].show_error(error.message, error.hint)
 
     def show_secret(self, text: str, path: str, *, there: bool, error: str = "") -> None:
-        """Where the secret is, or would be."""
+        """Shows the path of the secret file, which may not exist yet."""
         self.secret.setText(text)
         self.secret_error.setText(error)
         self.secret_error.setVisible(bool(error))
@@ -105,7 +105,7 @@ class MachinePanel(QWidget):
         self.copy_path.set_value(strings.COPY_PATH, path)
 
     def show_command(self, command: str) -> None:
-        """What is to run on another machine."""
+        """Shows the command for another machine."""
         self.command.set_value(command, command)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -173,7 +173,7 @@ class MachinePanel(QWidget):
 
 
 def _plain(value: Any) -> Any:
-    """Blanks around a text mean nothing."""
+    """Strips a text, since surrounding spaces have no meaning."""
     return value.strip() if isinstance(value, str) else value
 
 

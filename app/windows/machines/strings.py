@@ -47,7 +47,7 @@ NEW_MACHINE = "New machine"
 ADD_IT = "Add"
 CANCEL = "Cancel"
 REMOVE = "Remove"
-LEADER_NOTE = f"{HERE} leads: it is asked, it answers, and it is always one of the machines."
+LEADER_NOTE = f"{HERE} leads: it receives the questions and always takes part."
 TOGETHER = "Together"
 SECRET = "Secret"
 MAKE_SECRET = "Create Secret"
@@ -60,7 +60,7 @@ FOLLOW_NOTE = (
 )
 FOLLOW_COMMAND = "Command"
 ITS_ADDRESS = "ADDRESS"
-SUMMARY = "What was found"
+SUMMARY = "Result"
 NOT_CHECKED = "Choose a model, then check whether it runs over these machines. Nothing is loaded for that."
 NO_MACHINES = "Add the machines that are to run a model together with this one."
 NO_WORKER = "The worker is not running, so nothing can be asked. Restart it in the chat window."
@@ -77,7 +77,7 @@ def subtitle(count: int, running: str) -> str:
 
 
 def secret_there(path: str) -> str:
-    return f"It is in {path}. All machines need the same file; nobody else should have it."
+    return f"It is in {path}. All machines need the same file. Keep it secret."
 
 
 def secret_missing(path: str) -> str:

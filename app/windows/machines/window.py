@@ -1,7 +1,4 @@
-"""MachinesWindow: the machines that can run a model together, the models, and what would be missing.
-
-Shows what it is given and says what is wanted; knows no worker. It lies beside the chat window.
-"""
+"""MachinesWindow: the machines, the models that can run on them, and missing requirements."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ _FOOT_PX = 112
 
 
 class MachinesWindow(SideWindow):
-    """`machines` and `models` are filled by whoever hears what is wanted."""
+    """The controller fills `machines` and `models`."""
 
     new_requested = Signal()
     check_requested = Signal()
@@ -53,18 +50,20 @@ class MachinesWindow(SideWindow):
 
     @property
     def finding(self) -> str:
-        """What is said under the lists."""
+        """The message under the lists."""
         return self._finding.text()
 
     def show_finding(self, finding: Finding) -> None:
-        """Whether it runs, and what is missing."""
+        """Shows the message under the lists."""
         self._finding.setText("\n".join(finding.lines))
         self._finding.set_color("danger" if finding.bad else "text2")
         self._finding.setAccessibleName(f"{strings.SUMMARY}: {' '.join(finding.lines)}")
 
     def show_ways(self, *, check: bool, run: bool, running: bool, why_not: str = "") -> None:
-        """What can be done now; `why_not` nothing can be loaded. `running`: the model does so over these
-        machines, so that what is left is to run it here alone."""
+        """Enables the commands. `why_not`: the reason why nothing can be loaded.
+
+        `running`: the model runs on these machines already, so the command is to run it on this one alone.
+        """
         self.check.setEnabled(check)
         self.run.setVisible(not running)
         self.run.setEnabled(run)

@@ -1,7 +1,7 @@
-"""RaceChart: tokens over time of both answers, and the moment of the replay, which can be dragged.
+"""RaceChart: the tokens over time of both answers, and the replay's position, which can be dragged.
 
-To assistive technology it is a slider over the moments, in milliseconds; the figures behind the
-lines are its description. Arrows move by a tenth of a second, Page keys by a second.
+For assistive technology a slider in milliseconds whose description has the figures. Arrows move by a tenth
+of a second, Page keys by a second.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DESCRIBED_MOMENTS = 8
 
 
 def ticks(most: float, wanted: int = 6) -> list[float]:
-    """Round numbers from 0 to at least `most`."""
+    """Returns round numbers from 0 to at least `most`."""
     if most <= 0:
         return [0.0, 1.0]
     raw = most / wanted
@@ -39,7 +39,7 @@ def ticks(most: float, wanted: int = 6) -> list[float]:
 
 
 def beside(left: float, width: float, line: float) -> float:
-    """Where a label that wants to begin at `left` begins so that the upright `line` does not cross it."""
+    """Returns the left end of a label near `left` that does not cross the vertical `line`."""
     if not left - _GAP_PX < line < left + width + _GAP_PX:
         return left
     before, after = line - _GAP_PX - width, line + _GAP_PX
@@ -47,7 +47,7 @@ def beside(left: float, width: float, line: float) -> float:
 
 
 class RaceChart(QAbstractSlider):
-    """`sought` tells of a person's moves only."""
+    """`sought` reports a person's moves only."""
 
     sought = Signal(float)  # seconds
 
@@ -56,7 +56,7 @@ class RaceChart(QAbstractSlider):
         self._theme = theme
         self._plain = Recording()
         self._drafted = Recording()
-        self._told = False  # whether the change is told by the replay and not a person's
+        self._told = False  # whether the replay, not a person, changes the value
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setOrientation(Qt.Orientation.Horizontal)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -69,7 +69,7 @@ class RaceChart(QAbstractSlider):
         self.setRange(0, 0)
 
     def show_race(self, plain: Recording, drafted: Recording) -> None:
-        """The lines of these two."""
+        """Shows the lines of two answers."""
         self._plain, self._drafted = plain, drafted
         end_s = max(duration_s(plain), duration_s(drafted))
         self._told = True
@@ -87,7 +87,7 @@ class RaceChart(QAbstractSlider):
         self.update()
 
     def show_moment(self, at_s: float) -> None:
-        """Where the replay is. Does not emit `sought`."""
+        """Shows the position of the replay. Does not emit `sought`."""
         self._told = True
         self.setValue(round(at_s * 1000))
         self._told = False
@@ -123,7 +123,7 @@ class RaceChart(QAbstractSlider):
         now_x = self._at(now_s, 0).x()
         for at_s in ticks(self._end_s()):
             x = self._at(at_s, 0).x()
-            if abs(x - now_x) > _CLEAR_PX:  # the moment's own label stands there
+            if abs(x - now_x) > _CLEAR_PX:  # the position's label is there
                 label = QRectF(x - 30, box.bottom() + 6, 60, 16)
                 draw_text(painter, label, f"{at_s:g} s", font, color("text2"))
         self._paint_line(painter, self._plain, color("text2"), now_s, smooth=True)
@@ -162,14 +162,14 @@ class RaceChart(QAbstractSlider):
     def _paint_line(
         self, painter: QPainter, recording: Recording, ink: QColor, now_s: float, *, smooth: bool
     ) -> None:
-        """Solid up to the moment, dotted after it."""
+        """Paints a line: solid up to the position, dotted after it."""
         tokens = recording.tokens
         if not tokens:
             return
         points = [self._at(tokens[0].time_s, 0)]
         for number, token in enumerate(tokens, 1):
             if number < len(tokens) and tokens[number].time_s == token.time_s:
-                continue  # one step gives several at once
+                continue  # a step yields several tokens at once
             place = self._at(token.time_s, number)
             if not smooth:
                 points.append(QPointF(place.x(), points[-1].y()))
@@ -195,7 +195,7 @@ class RaceChart(QAbstractSlider):
             (self._drafted, color("series_blue"), strong, strings.done_at),
         )
         ends = [self._at(duration_s(side), len(side.tokens)) for side, *_ in sides]
-        # The first of the two is named above its end, the other below.
+        # The first answer is named above its end, the second below.
         first = 0 if ends[0].x() < ends[1].x() else 1
         for number, (side, ink, face, words) in enumerate(sides):
             if not side.tokens:

@@ -1,4 +1,4 @@
-"""RacePage: two drafters answer the same prompt, side by side."""
+"""RacePage: a prompt answered with and without drafting, side by side; PromptBar: its question."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LEAST_TOKENS, _MOST_TOKENS = 8, 4096
 
 
 class PromptBar(QWidget):
-    """Documents come with the question and cannot be changed here."""
+    """The question, drafter and length of a race. Documents come with the question."""
 
     edited = Signal()
 
@@ -70,11 +70,11 @@ class PromptBar(QWidget):
 
     @property
     def message(self) -> Message:
-        """The question as it stands."""
+        """The question."""
         return Message("user", self.question.value.strip(), self._attachments)
 
     def show_message(self, message: Message, earlier: int) -> None:
-        """Another question; `earlier` messages of its chat go before it."""
+        """Replaces the question; `earlier` are the preceding messages of its chat."""
         self._attachments = message.attachments
         for chip in self._named:
             self._chips.removeWidget(chip)
@@ -88,13 +88,13 @@ class PromptBar(QWidget):
         self._show_line()
 
     def show_seed(self, sampling: Sampling) -> None:
-        """Both answers draw with the seed of `sampling`, if they draw at all."""
+        """Shows the seed that both answers use, if they sample."""
         draws = sampling.temperature > 0
         self.seed.setText(strings.SEED.format(seed=sampling.seed) if draws else "")
         self.seed.setVisible(draws)
 
     def open_editor(self, opened: bool) -> None:
-        """Show the question in full, to be changed."""
+        """Opens the question for editing."""
         self.edit_button.setChecked(opened)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -147,7 +147,7 @@ class PromptBar(QWidget):
 
 
 class _NameChip(QWidget):
-    """A document by its name."""
+    """The name of a document."""
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ _FRAME_MS = 33
 
 
 class RacePage(QWidget):
-    """`show_race` brings it up to date with the record."""
+    """`show_race` after each change of the state."""
 
     start_requested = Signal()
     stop_requested = Signal()
@@ -210,7 +210,7 @@ class RacePage(QWidget):
         self.show_race(self._race)
 
     def show_race(self, race: Race) -> None:
-        """Where the race is now; the replay begins when both answers are recorded."""
+        """Shows the race; the replay begins when both answers are recorded."""
         began = race.stage is Stage.RUN and self._race.stage is not Stage.RUN
         self._race = race
         self._show_buttons()
@@ -231,7 +231,7 @@ class RacePage(QWidget):
         self._show_words()
 
     def show_blocked(self, reason: str) -> None:
-        """Why nothing can be recorded now; empty if it can."""
+        """Shows why recording is disabled; empty if it is enabled."""
         if reason != self._blocked:
             self._blocked = reason
             self._show_buttons()
@@ -253,7 +253,7 @@ class RacePage(QWidget):
         painter.fillRect(QRectF(0, HEADER_PX - 1, width_of(self), 1), self._theme.color("hair"))
         if self._race.stage is Stage.RUN:
             top = design_px(self._foot.mapTo(self, QPoint(0, 0)).y()) - 10
-            if top > HEADER_PX:  # not scrolled away
+            if top > HEADER_PX:  # it is visible
                 painter.fillRect(QRectF(28, top, width_of(self) - 56, 1), self._theme.color("hair"))
 
     # ---- the replay
@@ -288,7 +288,7 @@ class RacePage(QWidget):
     def _toggle(self) -> None:
         self._set_replay(self.replay.pause() if self.replay.playing else self.replay.play())
 
-    # ---- what it says
+    # ---- values
 
     def _show_words(self) -> None:
         race = self._race

@@ -28,12 +28,12 @@ from core.events import Token
 _PADDING_PX = 10
 _TOP_PX = 2
 _RADIUS_PX = 9
-# Five lines or so; a page that has not so much scrolls.
+# About five lines; a lower page scrolls.
 _LEAST = QSize(160, 140)
 
 
 class RaceText(QWidget):
-    """Going on appends; going back writes the beginning anew."""
+    """The text of a side. Playing appends; seeking back rewrites it."""
 
     def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -51,7 +51,7 @@ class RaceText(QWidget):
         self._area.setWidget(self._page)
         self.body = self._new_body()
         column = QVBoxLayout(self)
-        # The frame's round corners stay free.
+        # Keeps the frame's rounded corners free.
         set_margins(column, 4, 8, 4, 8)
         column.addWidget(self._area)
         theme.changed.connect(self._restyle)
@@ -61,7 +61,7 @@ class RaceText(QWidget):
         return px_size(_LEAST)
 
     def show_tokens(self, tokens: Sequence[Token], count: int, done: bool) -> None:
-        """The first `count` of `tokens`; `done`: no more will come."""
+        """Shows the first `count` of `tokens`; `done`: there are no more."""
         if tokens is not self._tokens or count < self._shown or (self._finished and not done):
             self._tokens = tokens
             self._start_anew()
@@ -71,7 +71,7 @@ class RaceText(QWidget):
         if done and not self._finished:
             self._finished = True
             self.body.finish()
-        # Before it begins there is nobody who writes, and so no caret.
+        # Before the replay begins there is no caret.
         self.body.setVisible(bool(tokens))
         self._arrange()
         bar = self._area.verticalScrollBar()
@@ -120,7 +120,7 @@ _ICON_PX = 14
 
 
 class RaceSide(QWidget):
-    """`lead` is the side that is raced for: its bar is blue."""
+    """`lead` marks the drafted side, whose bar is blue."""
 
     def __init__(
         self, theme: Theme, title: str, name: str, lead: bool, parent: QWidget | None = None
@@ -140,7 +140,7 @@ class RaceSide(QWidget):
         self._lay_out(TextLabel(theme, title, 13, 17, "text", weight=600))
 
     def show_waiting(self, status: str) -> None:
-        """Nothing is recorded of it yet."""
+        """Shows that recording has not begun."""
         self._recording = Recording()
         self._show(status, "", 0.0, 0.0)
         self.count.setText("")
@@ -149,7 +149,7 @@ class RaceSide(QWidget):
         self.stats.set_parts(())
 
     def show_recording(self, recording: Recording, *, done: bool = False) -> None:
-        """It is being recorded, or waits for the other: figures only."""
+        """Shows the figures while this side, or the other, is recorded."""
         tokens = recording.tokens
         reading = not tokens and recording.prompt_tokens > 0
         status = strings.RECORDED if done else strings.READING if reading else strings.RECORDING
@@ -161,7 +161,7 @@ class RaceSide(QWidget):
         self.share.setText("")
 
     def show_sight(self, recording: Recording, sight: Sight) -> None:
-        """It is replayed."""
+        """Shows a moment of the replay."""
         self._recording = recording
         finished = strings.FINISHED if sight.done else ""
         writing = strings.WRITING if sight.tokens else strings.READING
@@ -219,7 +219,7 @@ class RaceSide(QWidget):
 
 
 class _Clock(QWidget):
-    """26/30 semibold, with a small unit; both stand still while the digits change."""
+    """A clock, 26/30 semibold, with a small unit that does not move while the digits change."""
 
     def __init__(self, theme: Theme, ink: str) -> None:
         super().__init__()
@@ -230,7 +230,7 @@ class _Clock(QWidget):
         theme.changed.connect(self.update)
 
     def show_seconds(self, clock_s: float) -> None:
-        """The time on it."""
+        """Sets the time."""
         self.text = seconds(clock_s)
         self.setAccessibleName(f"{self.text} {strings.SECONDS}")
         self.update()
@@ -250,7 +250,7 @@ class _Clock(QWidget):
 
 
 class _Bar(QWidget):
-    """How much of the answer is written, 6 high."""
+    """A progress bar, 6 high."""
 
     def __init__(self, theme: Theme, ink: str) -> None:
         super().__init__()
@@ -262,7 +262,7 @@ class _Bar(QWidget):
         theme.changed.connect(self.update)
 
     def show_share(self, share: float) -> None:
-        """0 to 1."""
+        """Sets the progress, 0 to 1."""
         self._share = share
         self.update()
 
@@ -276,7 +276,7 @@ class _Bar(QWidget):
 
 
 class _Status(QWidget):
-    """What the side is at; a finished one has a flag and is blue."""
+    """The status; a finished side has a flag and is blue."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -287,7 +287,7 @@ class _Status(QWidget):
         theme.changed.connect(self.update)
 
     def show_status(self, text: str, icon: str) -> None:
-        """`icon` may be empty."""
+        """Sets the status; `icon` may be empty."""
         if (text, icon) != (self.text, self._icon):
             self.text, self._icon = text, icon
             self.setAccessibleName(text)

@@ -34,7 +34,7 @@ from core.events import LearnedTable, TableDay, TableInfo, TableTeacher
 
 @dataclass(frozen=True)
 class Point:
-    """`days` after the first day, and the value there."""
+    """A value, `days` after the first day."""
 
     days: int
     value: float
@@ -42,10 +42,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Line:
-    """A line and its scale: `labels` at nothing, half and all of `top`.
+    """A line and its scale: `labels` at zero, half and all of `top`.
 
-    The axis goes from the first point's day, called `first`, over `span_days` to today. `now` is
-    the last value in words.
+    The axis begins at the first point's day, named `first`, and covers `span_days` until today. `now` is the
+    last value as text.
     """
 
     points: tuple[Point, ...]
@@ -56,12 +56,12 @@ class Line:
     now: str
 
     def place(self, point: Point) -> float:
-        """Where a point lies on the axis, 0 to 1. What there is of today only lies at its end."""
+        """Returns the position of a point on the axis, 0 to 1. A point of today is at its end."""
         return point.days / self.span_days if self.span_days else 1.0
 
 
 def entries_line(days: Sequence[TableDay], today: date) -> Line:
-    """Entries at the end of each day."""
+    """Returns the line of entries at the end of each day."""
     points, span_days = _points([(day.day, float(day.used)) for day in days], today)
     top = nice_top(max((point.value for point in points), default=0.0))
     labels = (_short(0), _short(top / 2), _short(top))
@@ -70,7 +70,7 @@ def entries_line(days: Sequence[TableDay], today: date) -> Line:
 
 
 def accepted_line(days: Sequence[TableDay], today: date) -> Line:
-    """The share of each day's tested tokens that was accepted; days without a test are left out."""
+    """Returns the line of the accepted share of tested tokens by day; days without a test are left out."""
     tested = [(day.day, day.accepted / day.tested) for day in days if day.tested]
     points, span_days = _points(tested, today)
     highest = max((point.value for point in points), default=0.0)
@@ -81,7 +81,7 @@ def accepted_line(days: Sequence[TableDay], today: date) -> Line:
 
 
 def nice_top(value: float) -> float:
-    """The least of 1, 2, 4, 5 times a power of ten that is not below `value`."""
+    """Returns the least of 1, 2, 4 or 5 times a power of ten that is at least `value`."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -89,7 +89,7 @@ def nice_top(value: float) -> float:
 
 
 def _points(pairs: Sequence[tuple[str, float]], today: date) -> tuple[tuple[Point, ...], int]:
-    """In order, and the days from the first to today. What is no day, or still to come, is left out."""
+    """Returns the valid points in order, and the days from the first to today."""
     known = sorted((day, value) for text, value in pairs if (day := _day(text)) and day <= today)
     if not known:
         return (), 0
@@ -119,7 +119,7 @@ _FADE = 0.10  # of the line's colour, under the line
 
 
 class HistoryChart(QLabel):
-    """A QLabel, so that assistive technology reads it. Takes no focus: it is no control."""
+    """A line chart. A QLabel for assistive technology; not focusable."""
 
     def __init__(
         self, theme: Theme, title: str, ink: str, *, filled: bool = False, parent: QWidget | None = None
@@ -136,7 +136,7 @@ class HistoryChart(QLabel):
         theme.changed.connect(self.update)
 
     def show_line(self, line: Line) -> None:
-        """Draw this one."""
+        """Shows a line."""
         self._line = line
         self.setAccessibleDescription(line.now or strings.NO_DAYS)
         self.setToolTip(f"{self._title}: {line.now}" if line.now else "")
@@ -206,7 +206,7 @@ _SHARE_PX = 44
 
 
 class Teachers(QLabel):
-    """The models that taught most; all others together are the last bar."""
+    """Bars of the models that taught most; the last bar is all others together."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -218,7 +218,7 @@ class Teachers(QLabel):
         theme.changed.connect(self.update)
 
     def show_teachers(self, teachers: Sequence[TableTeacher]) -> None:
-        """Draw these."""
+        """Shows the teachers."""
         self._shares = shares(teachers)
         self.setAccessibleDescription(", ".join(f"{name} {percent(share)}" for name, share in self._shares))
         self.setToolTip("\n".join(f"{teacher.model}: {teacher.entries:,}" for teacher in teachers))
@@ -251,7 +251,7 @@ class Teachers(QLabel):
 
 
 def shares(teachers: Sequence[TableTeacher]) -> tuple[tuple[str, float], ...]:
-    """At most `MOST` names with their shares, most first; they sum to 1."""
+    """Returns at most `MOST` names with their shares, largest first; the shares add up to 1."""
     total = sum(teacher.entries for teacher in teachers)
     if not total:
         return ()
@@ -267,7 +267,7 @@ _GAP_PX = 26
 
 
 class TableDetail(QWidget):
-    """The part under the list. Knows no worker."""
+    """The details of a table."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -293,7 +293,7 @@ class TableDetail(QWidget):
         self.show_nothing(listed=False)
 
     def show_table(self, info: TableInfo, now: datetime) -> None:
-        """A table that chats teach."""
+        """Shows a table that chats teach."""
         self._head(recognised(info.family_name), state_line(info, now))
         self.entries.show_line(entries_line(info.days, now.date()))
         self.accepted.show_line(accepted_line(info.days, now.date()))
@@ -302,7 +302,7 @@ class TableDetail(QWidget):
         self._pages.show()
 
     def show_learned(self, table: LearnedTable) -> None:
-        """One that was learned beforehand."""
+        """Shows a table learned beforehand."""
         self._head(recognised(table.family_name), kind_of(table))
         facts = {
             strings.LEARNED_FROM: table.learned_from,
@@ -319,7 +319,7 @@ class TableDetail(QWidget):
         self._pages.show()
 
     def show_nothing(self, *, listed: bool) -> None:
-        """No table is chosen, or there is none."""
+        """Shows that no table is selected, or that none exists."""
         self._head(strings.NONE_YET if listed else "", strings.NONE_YET_HINT if listed else "")
         self._pages.hide()
 

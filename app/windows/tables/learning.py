@@ -33,7 +33,7 @@ _BAR_PX = 4
 
 
 class RehearsalBox(QWidget):
-    """`switched` tells a person's choice for the model that is shown; `show_model` is silent."""
+    """`switched` reports the person's choice for the shown model; `show_model` emits nothing."""
 
     switched = Signal(bool)
 
@@ -60,7 +60,7 @@ class RehearsalBox(QWidget):
         self.show_model("", wanted=False)
 
     def show_model(self, model: str, *, wanted: bool) -> None:
-        """The loaded model's name (empty: none is loaded), and whether it is to rehearse."""
+        """Shows the loaded model (empty: none) and whether it rehearses while idle."""
         self.model.setText(model or strings.NO_MODEL)
         self.switch.blockSignals(True)
         self.switch.setChecked(wanted)
@@ -71,7 +71,7 @@ class RehearsalBox(QWidget):
         self.switch.update()
 
     def show_rehearsal(self, rehearsal: Rehearsing | None) -> None:
-        """How it stands; None while nothing is known of it."""
+        """Shows the rehearsal; None if its state is unknown."""
         on = rehearsal is not None and rehearsal.state != "off"
         self.state.setVisible(on)
         self.bar.setVisible(on)
@@ -87,7 +87,7 @@ class RehearsalBox(QWidget):
 
 
 def state_text(rehearsal: Rehearsing) -> str:
-    """What a rehearsal does or waits for, in words."""
+    """Returns the state of a rehearsal, or what it waits for."""
     match rehearsal.state:
         case "running":
             return strings.REHEARSAL_RUNNING
@@ -102,7 +102,7 @@ def state_text(rehearsal: Rehearsing) -> str:
 
 
 class _Bar(QLabel):
-    """How much is done. A QLabel, so that assistive technology reads it."""
+    """A progress bar. A QLabel for assistive technology."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ _KEYS = {"tables.learn": strings.LEARN, "tables.autosave_s": "", "tables.decay_a
 
 
 class Learning(QWidget):
-    """The panel at the right. `default_changed` tells a person's change; `show_defaults` is silent."""
+    """The panel at the right. `default_changed` reports a person's change; `show_defaults` emits nothing."""
 
     default_changed = Signal(str, object)  # the setting's key, the new value
     folder_requested = Signal()
@@ -155,17 +155,17 @@ class Learning(QWidget):
         theme.changed.connect(self.update)
 
     def show_defaults(self, defaults: Settings) -> None:
-        """What chats do unless they say otherwise."""
+        """Shows the defaults for all chats."""
         for key, control in self.controls.items():
             control.show_value(read(defaults, key))
 
     def show_sum(self, tables: int, disk: str) -> None:
-        """How many tables there are and what they take on disk."""
+        """Shows the number of tables and their size on disk."""
         self.tables.setText(strings.tables(tables))
         self.disk.setText(strings.on_disk(disk))
 
     def set_beside(self, beside: bool) -> None:
-        """Whether it stands at the right, in its own width, or below, as wide as there is."""
+        """Sets whether the panel is at the right in its own width, or below in the full width."""
         self._beside = beside
         set_minimum_width(self, WIDTH_PX if beside else 0)
         set_maximum_width(self, WIDTH_PX if beside else ANY_PX)

@@ -24,7 +24,7 @@ _FINGERPRINT_DIGITS = 8
 
 @dataclass(frozen=True)
 class TableRow:
-    """`share` is None where a table has no bounds. `id` names the table while it exists."""
+    """`share` is None for a table without a limit. `id` identifies the table while it exists."""
 
     id: str
     title: str
@@ -42,7 +42,7 @@ class TableRow:
 
     @property
     def spoken(self) -> str:
-        """The row as assistive technology reads it."""
+        """The text for assistive technology."""
         full = strings.HALF_FULL if self.share is not None and self.share > 0.5 else ""
         parts = (
             f"{self.title}, {self.subtitle}",
@@ -58,26 +58,26 @@ class TableRow:
 
 
 def table_id(info: TableInfo) -> str:
-    """Names a table that chats teach."""
+    """Returns the row id of a table that chats teach."""
     return f"{info.family}/{info.n}/{info.figures.slots}"
 
 
 def learned_id(table: LearnedTable) -> str:
-    """Names a table learned beforehand."""
+    """Returns the row id of a table learned beforehand."""
     return f"learned/{'shipped' if table.shipped else 'built'}/{table.file}"
 
 
 def rows_of(
     tables: Sequence[TableInfo], learned: Sequence[LearnedTable], now: datetime
 ) -> tuple[TableRow, ...]:
-    """Tables that chats teach, as given, then those learned beforehand."""
+    """Returns the rows of tables that chats teach, then of those learned beforehand."""
     families = [info.family for info in tables]
     taught = tuple(_taught(info, families.count(info.family) > 1, now) for info in tables)
     return taught + tuple(_learned(table, now) for table in learned)
 
 
 def size_text(size_bytes: int) -> str:
-    """2.4 MB, 12 KB; a dash for nothing."""
+    """Returns `2.4 MB` or `12 KB`; a dash for 0."""
     if not size_bytes:
         return DASH
     if size_bytes < 1_000_000:
@@ -86,7 +86,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def ago(when_s: float, now: datetime) -> str:
-    """`2 minutes ago`; from a day on, the date."""
+    """Returns `2 minutes ago`; after a day the date."""
     when = datetime.fromtimestamp(when_s)
     minutes = int((now - when).total_seconds() // 60)
     if minutes < 1:
@@ -99,7 +99,7 @@ def ago(when_s: float, now: datetime) -> str:
 
 
 def state_line(info: TableInfo, now: datetime) -> str:
-    """`Loaded, saved 2 minutes ago, 1,204 entries since`."""
+    """Returns `Loaded, saved 2 minutes ago, 1,204 entries since`."""
     parts = [strings.LOADED if info.loaded else strings.ON_DISK]
     parts.append(strings.saved(ago(info.updated_s, now)) if info.updated_s else strings.NEVER_SAVED)
     if info.unsaved and info.updated_s:
@@ -108,7 +108,7 @@ def state_line(info: TableInfo, now: datetime) -> str:
 
 
 def kind_of(table: LearnedTable) -> str:
-    """Where a table learned beforehand comes from."""
+    """Returns the origin of a table learned beforehand."""
     if table.shipped:
         return strings.SHIPPED
     return strings.REHEARSED if table.drafter == "auto" else strings.BUILT
@@ -160,7 +160,7 @@ def _learned(table: LearnedTable, now: datetime) -> TableRow:
 
 _BAR_PX, _BAR_HEIGHT_PX = 200, 4
 _SWATCH_PX = 9
-# The first tables' colours; green, amber and vermilion mean other things.
+# Colours of the first tables; green, amber and vermilion have other meanings.
 _SWATCHES = ("series_blue", "series_purple", "series_grey", "series_sky", "text", "normal_mark")
 
 
@@ -207,7 +207,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Abilities:
-    """Of each command why it cannot be given now, in words; empty if it can."""
+    """For each command the reason why it is disabled; empty if it is enabled."""
 
     save: str
     load: str
@@ -217,7 +217,7 @@ class Abilities:
 
 
 def abilities_of(tables: Tables, chosen: TableInfo | LearnedTable | None, *, alive: bool) -> Abilities:
-    """With `chosen` selected. `alive`: there is a worker to do something."""
+    """Returns the commands for the selected table. `alive`: the worker runs."""
     if not alive or tables.doing:
         why_not = strings.WORKER_GONE if not alive else strings.ONE_AT_A_TIME
         return Abilities(*(why_not,) * 5)

@@ -55,7 +55,7 @@ LEARN = "Learn from chats"
 LEARN_HELP = "What every chat does unless its own settings, under Learning, say otherwise."
 PRIVACY = (
     "A table files single tokens under a hash of the tokens before them. It holds no text and no names"
-    " of chats, but whoever has the file and the beginning of something you wrote can read on from there."
+    " of chats, but someone with the file and the beginning of a text of yours can reconstruct what follows."
     " It stays on this computer; Reset erases it."
 )
 SHOW_FOLDER = "Show Folder"
@@ -86,7 +86,7 @@ EXPORT_TITLE = "Export Table"
 IMPORT_TITLE = "Import Table"
 FILE_FILTER = "Draftlight tables (*.safetensors)"
 
-# ---- what is told
+# ---- messages
 
 WORKING: dict[TableAction, str] = {
     "save": "Saving…",
@@ -102,7 +102,7 @@ NOTHING_CHOSEN = "Choose a table first."
 OTHER_FAMILY = "Only tables of the loaded model are in memory."
 NOTHING_SAVED = "Nothing was saved yet."
 CLOSE_NOTICE = "Dismiss"
-SAVE_HELP = "Save what was learned since the last save. Saving also happens by itself."
+SAVE_HELP = "Save all entries since the last save. Tables are also saved automatically."
 LOAD_HELP = "Read the saved tables of the loaded model again, or go back to the previous save."
 IMPORT_HELP = "Import a table from a file. The one it replaces becomes the previous save."
 EXPORT_HELP = "Write a copy of the selected table to a file."

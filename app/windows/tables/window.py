@@ -42,13 +42,13 @@ from core.events import LearnedTable, TableInfo
 SIZE = QSize(1180, 732)
 _MINIMUM = QSize(1020, 620)
 _FOOT_PX = 366
-# Narrower, and how tables learn goes below the charts.
+# In a narrower window the learning panel is below the charts.
 _BESIDE_FROM_PX = LEARNING_PX + 440
 _LIST_SHARE, _FOOT_SHARE = 2, 3
 
 
 class TablesWindow(SideWindow):
-    """`show_tables` after each change. The buttons' wishes are about the selected table."""
+    """`show_tables` after each change. The commands refer to the selected table."""
 
     save_requested = Signal()
     load_requested = Signal()
@@ -82,7 +82,7 @@ class TablesWindow(SideWindow):
 
     @property
     def selected(self) -> TableInfo | LearnedTable | None:
-        """The table that is selected."""
+        """The selected table."""
         chosen = self.list.selected
         for info in self._tables.tables:
             if table_id(info) == chosen:
@@ -93,7 +93,7 @@ class TablesWindow(SideWindow):
         return None
 
     def show_tables(self, tables: Tables, *, alive: bool) -> None:
-        """Show what is known. `alive`: there is a worker to do something."""
+        """Shows the tables. `alive`: the worker runs."""
         self._tables, self._alive = tables, alive
         now = datetime.now()
         self.list.show_rows(rows_of(tables.tables, tables.learned, now))
@@ -142,7 +142,7 @@ class TablesWindow(SideWindow):
         self.make_column((header, 0), *bars, (self.list, _LIST_SHARE), (self._foot, _FOOT_SHARE))
 
     def _arrange(self) -> None:
-        """How tables learn beside the charts, or below them where they would have no room."""
+        """Lays the learning panel out beside the charts, or below them in a narrow window."""
         beside = width_of(self) >= _BESIDE_FROM_PX
         lay_beside(self._parts, beside)
         self.learning.set_beside(beside)
