@@ -215,7 +215,7 @@ class LabStage(Enum):
 
 
 class SweepPlan(Struct, frozen=True):
-    """The plan of a sweep. `files` are prompts files, `classes` the selected ones; `keeps` are percentages."""
+    """The plan of a sweep. `files` are prompts files with the selected `classes`; `keeps` are percentages."""
 
     model: str
     drafters: tuple[str, ...]
@@ -337,7 +337,7 @@ class LabStep(Struct, frozen=True):
 
 
 def advance(lab: Lab, given: Given) -> LabStep:
-    """Returns the Lab after `given`, which has no effect if it does not fit the stage."""
+    """Returns the next state; an input that does not fit the stage is ignored."""
     idle = lab.stage is LabStage.IDLE
     match given:
         case LabRun(plan, began_s):

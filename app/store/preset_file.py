@@ -1,6 +1,7 @@
 """Presets as a JSON file, for export and import.
 
-`{"draftlight_presets": 1, "presets": [{"name": …, "settings": {"sampling.temperature": 0.7, …}}]}`. The keys are those of docs/settings.md.
+`{"draftlight_presets": 1, "presets": [{"name": …, "settings": {"sampling.temperature": 0.7, …}}]}`.
+The keys are those of docs/settings.md.
 
 A file is imported completely or not at all; the error names an unknown or refused setting and the allowed
 values.

@@ -84,7 +84,7 @@ class CompareWindow(SideWindow):
         theme.changed.connect(self._show)
 
     def show_versions(self, versions: Sequence[Version], place: int) -> None:
-        """Shows the version at `place` at the right and the one before it (for the first: after it) at the left."""
+        """Shows the version at `place` at the right, the one before (for the first: after) at the left."""
         self._versions = tuple(versions)
         for choice, chosen in zip(self.choices, sorted((place, place - 1 if place else 1)), strict=True):
             choice.blockSignals(True)

@@ -64,8 +64,8 @@ SHOW_FOLDER = "Show Folder"
 
 REHEARSAL = "Rehearse while idle"
 REHEARSAL_HELP = (
-    "While nothing is asked, the model answers Draftlight’s own prompts, and Auto guesses by what it tends"
-    " to say. It stands still the moment you type. Uses power."
+    "While idle, the model answers Draftlight’s own prompts, so that Auto learns its habits. It pauses when"
+    " you type. Uses power."
 )
 NO_MODEL = "No model is loaded."
 REHEARSAL_OFF = "Off"
