@@ -253,13 +253,13 @@ class LabController(QObject):
         window.destroyed.connect(self._forget_window)
         choices = window.choices
         choices.changed.connect(self._show_about)
-        choices.run_requested.connect(self.run)
-        choices.stop_requested.connect(lambda: self.take(StopSweep()))
+        choices.run_button.clicked.connect(self.run)
+        choices.stop_button.clicked.connect(lambda: self.take(StopSweep()))
         choices.folder_requested.connect(self._choose_model)
-        choices.prompts_requested.connect(self._choose_prompts)
+        choices.own_prompts.clicked.connect(self._choose_prompts)
         window.past_chosen.connect(self._open_past)
-        window.open_requested.connect(self._choose_results)
-        window.export_requested.connect(self._choose_export)
+        window.open_button.clicked.connect(self._choose_results)
+        window.export_button.clicked.connect(self._choose_export)
         for file in sorted((resources_dir() / "bench").glob("*.jsonl"), reverse=True):
             choices.add_classes(read_classes(file))
         self._find_past()

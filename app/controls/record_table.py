@@ -39,10 +39,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.controls.elided import PaintedRow, elided_at, show_tip
 from app.controls.focus_ring import RING_PX
 from app.controls.scroll_bar import OverlayScrollBar
-from app.controls.shapes import draw_box, draw_text
+from app.controls.shapes import PaintedRow, draw_box, draw_text, elided_at, show_tip
 from app.theme.fonts import ui_font
 from app.theme.measures import add_gap, set_fixed_height, set_font
 from app.theme.theme import Theme

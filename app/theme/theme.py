@@ -8,15 +8,28 @@ that lay themselves out.
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, QSettings, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication, QStyle
 
 from app.theme import zoom
 from app.theme.measures import measure_anew
-from app.theme.motion import system_reduces_motion
 from app.theme.palette import DARK, LIGHT, Palette
+
+_MAC_PREFERENCES = Path("~/Library/Preferences/com.apple.universalaccess.plist")
+
+
+def system_reduces_motion() -> bool:
+    """Returns whether animations are turned off. Not cached: it can change while the window is open."""
+    if platform.system() == "Darwin":
+        settings = QSettings(str(_MAC_PREFERENCES.expanduser()), QSettings.Format.NativeFormat)
+        return settings.value("reduceMotion") in (True, 1, "1", "true")
+    return QApplication.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) == 0
+
 
 Scheme = Literal["system", "light", "dark"]
 MotionWish = Literal["system", "reduced"]

@@ -34,10 +34,7 @@ class LabChoices(QWidget):
     """`plan` is the selected plan; `show_about` explains it."""
 
     changed = Signal()
-    run_requested = Signal()
-    stop_requested = Signal()
     folder_requested = Signal()
-    prompts_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -190,9 +187,6 @@ class LabChoices(QWidget):
         self.keep_share.toggled.connect(lambda _: self.changed.emit())
         self.keep_tokens.setEnabled(False)
         self.model.value_changed.connect(self._take_model)
-        self.own_prompts.clicked.connect(self.prompts_requested)
-        self.run_button.clicked.connect(self.run_requested)
-        self.stop_button.clicked.connect(self.stop_requested)
         self._theme.changed.connect(self._restyle)
         self._restyle()
 

@@ -39,8 +39,6 @@ class LabWindow(SideWindow):
     """`show_lab` after each change of the state."""
 
     past_chosen = Signal(str)  # the file of an earlier sweep
-    open_requested = Signal()
-    export_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, strings.TITLE, START_SIZE, MINIMUM_SIZE)
@@ -60,8 +58,6 @@ class LabWindow(SideWindow):
         self.keeps = KeepChart(theme)
         self._lay_out()
         self.past.value_changed.connect(self.past_chosen)
-        self.open_button.clicked.connect(self.open_requested)
-        self.export_button.clicked.connect(self.export_requested)
         self.parity.mark_opened.connect(self.open_difference)
         self.show_button.clicked.connect(lambda: self.open_difference(0))
         theme.zoomed.connect(self._arrange)

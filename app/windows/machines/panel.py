@@ -35,11 +35,6 @@ class MachinePanel(QWidget):
     """`show_…` methods set the content; signals report commands."""
 
     edited = Signal(str, object)  # a setting's key of ClusterForm, the new value
-    add_requested = Signal()  # adds the new machine
-    cancel_requested = Signal()
-    remove_requested = Signal()
-    secret_requested = Signal()
-    file_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -62,11 +57,6 @@ class MachinePanel(QWidget):
         self.show_file = Button(theme, strings.SHOW_FILE, "link", small=True)
         self.command = CopyButton(theme, strings.FOLLOW_COMMAND)
         self._lay_out()
-        self.add.clicked.connect(self.add_requested)
-        self.cancel.clicked.connect(self.cancel_requested)
-        self.remove.clicked.connect(self.remove_requested)
-        self.make_secret.clicked.connect(self.secret_requested)
-        self.show_file.clicked.connect(self.file_requested)
 
     def field(self, key: str) -> SettingField:
         """Returns the field of the setting `key`. An unknown key is our bug (KeyError)."""

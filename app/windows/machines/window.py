@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
@@ -26,11 +26,6 @@ _FOOT_PX = 112
 class MachinesWindow(SideWindow):
     """The controller fills `machines` and `models`."""
 
-    new_requested = Signal()
-    check_requested = Signal()
-    run_requested = Signal()
-    alone_requested = Signal()
-
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
         self.new = Button(theme, strings.ADD, small=True, icon_name="plus")
@@ -43,10 +38,6 @@ class MachinesWindow(SideWindow):
         self.run = Button(theme, strings.RUN, "primary")
         self.alone = Button(theme, strings.RUN_ALONE)
         self._lay_out()
-        self.new.clicked.connect(self.new_requested)
-        self.check.clicked.connect(self.check_requested)
-        self.run.clicked.connect(self.run_requested)
-        self.alone.clicked.connect(self.alone_requested)
 
     @property
     def finding(self) -> str:

@@ -137,7 +137,6 @@ class Learning(QWidget):
     """The panel at the right. `default_changed` reports a person's change; `show_defaults` emits nothing."""
 
     default_changed = Signal(str, object)  # the setting's key, the new value
-    folder_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -147,7 +146,6 @@ class Learning(QWidget):
         self.tables = TextLabel(theme, "", 12, 16, tabular=True)
         self.disk = TextLabel(theme, "", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
         self.folder = Button(theme, strings.SHOW_FOLDER, "link", small=True)
-        self.folder.clicked.connect(self.folder_requested)
         self._beside = True
         self.set_beside(True)
         self.setAccessibleName(strings.LEARNING)

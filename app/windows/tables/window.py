@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 
@@ -50,12 +50,6 @@ _LIST_SHARE, _FOOT_SHARE = 2, 3
 class TablesWindow(SideWindow):
     """`show_tables` after each change. The commands refer to the selected table."""
 
-    save_requested = Signal()
-    load_requested = Signal()
-    import_requested = Signal()
-    export_requested = Signal()
-    reset_requested = Signal()
-
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
         self._tables = Tables()
@@ -71,11 +65,6 @@ class TablesWindow(SideWindow):
         self.detail = TableDetail(theme)
         self.learning = Learning(theme)
         self._lay_out()
-        self.save.clicked.connect(self.save_requested)
-        self.load.clicked.connect(self.load_requested)
-        self.import_.clicked.connect(self.import_requested)
-        self.export.clicked.connect(self.export_requested)
-        self.reset.clicked.connect(self.reset_requested)
         self.list.row_selected.connect(lambda row_id: self._show_selected())
         theme.zoomed.connect(self._arrange)
         self.show_tables(Tables(), alive=False)

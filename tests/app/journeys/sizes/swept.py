@@ -15,7 +15,7 @@ from core.events.sweep import (
     SweepStarted,
     SweepTurn,
 )
-from tests.app.session.lab.test_lab import run
+from tests.app.session.test_lab import run
 
 KINDS = ("passage", "code", "json_rag")
 DRAFTERS = ("auto", "ngram-simple", "ngram-mod")
