@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.controls.plot import LABEL_PX, Plot, above, spread
 from app.controls.shapes import blend, draw_box, draw_text
 from app.gauges.figures import percent, seconds, speed
 from app.session.lab import Curve, Keep, Speed, keeps, plain_speed, speeds
@@ -20,7 +21,6 @@ from core.events.sweep import SweepResults
 
 HEAD_PX = 46
 AXIS_PX = 40
-LABEL_PX = 10.5
 # Colour and dashes by index; green and amber are token classes, vermilion is failure.
 STYLES: tuple[tuple[str, tuple[float, ...]], ...] = (
     ("series_blue", ()),
@@ -90,58 +90,12 @@ class Chart(QWidget):
     def _described(self) -> str:
         raise NotImplementedError
 
-    def _line(self, painter: QPainter, box: QRectF, y: float, label: str) -> None:
-        """Paints a hairline at `y` with its value at the left."""
-        painter.setPen(QPen(self._theme.color("hair"), 1))
-        painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
-        place = QRectF(0, y - 8, box.left() - 8, 16)
-        ink, font = self._theme.color("text2"), ui_font(LABEL_PX, tabular=True)
-        draw_text(painter, place, label, font, ink, Qt.AlignmentFlag.AlignRight)
-
-    def _under(self, painter: QPainter, x: float, y: float, label: str, strong: bool = False) -> None:
-        """Paints a label centred under `x`."""
-        font = ui_font(LABEL_PX, 600 if strong else 400, tabular=True)
-        ink = self._theme.color("text" if strong else "text2")
-        draw_text(painter, QRectF(x - 45, y, 90, 16), label, font, ink)
-
-
-def pen_of(theme: Theme, style: tuple[str, tuple[float, ...]], width_px: float = 1.6) -> QPen:
-    """Returns the pen of a style."""
-    name, dashes = style
-    pen = QPen(QColor(theme.color(name)), width_px)
-    pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
-    if dashes:
-        pen.setDashPattern(list(dashes))
-    return pen
-
-
-def above(value: float) -> float:
-    """Returns a round number above `value` whose half is round, too."""
-    power = 10.0 ** math.floor(math.log10(max(value, 1e-9)))
-    steps = (1.0, 1.2, 1.6, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
-    return next((power * step for step in steps if power * step >= value * 1.02), power * 10)
-
-
-def spread(wanted: Sequence[float], apart_px: float, low: float, high: float) -> list[float]:
-    """Returns positions near `wanted`, at least `apart_px` apart, within `low` and `high` if possible."""
-    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
-    found = list(wanted)
-    at = low - apart_px
-    for number in order:
-        at = found[number] = max(found[number], at + apart_px)
-    over = at - high
-    at = high + apart_px
-    for number in reversed(order):
-        if over <= 0:
-            break
-        at = found[number] = min(found[number], at - apart_px)
-    return found
-
 
 _FOOT_PX = 44
 _GAP_PX = 30.0
 _UPPER = 0.56  # the share of the height for the bars
 _BAR_PX = 22.0
+_DOT_PX = 2.8
 
 
 class KeepChart(Chart):
@@ -180,24 +134,25 @@ class KeepChart(Chart):
             if keep.keep_pct == self._chosen:
                 column = QRectF(box.left() + pitch * number + 2, box.top() - 8, pitch - 4, box.height() + 28)
                 draw_box(painter, column, 6, color("accent_tint"))
-        self._paint_bars(painter, upper, pitch)
-        self._paint_agreement(painter, lower, pitch)
+        self._paint_bars(Plot(painter, self._theme, upper), pitch)
+        self._paint_agreement(Plot(painter, self._theme, lower), pitch)
+        plot = Plot(painter, self._theme, box)
         for number, keep in enumerate(self._keeps):
             label = strings.ALL if keep.keep_pct >= 100 else f"{keep.keep_pct:g}%"
             x = box.left() + pitch * (number + 0.5)
-            self._under(painter, x, box.bottom() + 5, label, keep.keep_pct == self._chosen)
+            plot.under(x, box.bottom() + 5, label, keep.keep_pct == self._chosen)
         place = QRectF(box.left(), box.bottom() + 24, box.width(), 16)
         draw_text(painter, place, strings.SHARE, ui_font(11), color("text2"), Qt.AlignmentFlag.AlignLeft)
 
-    def _paint_bars(self, painter: QPainter, box: QRectF, pitch: float) -> None:
-        color = self._theme.color
+    def _paint_bars(self, plot: Plot, pitch: float) -> None:
+        painter, box, color = plot.painter, plot.box, self._theme.color
         most = max(keep.ttft_s for keep in self._keeps)
         if most <= 0:
             return
         top = above(most)
         for part in (0.0, 0.5, 1.0):
             label = f"{part * top:g} s" if part else "0"
-            self._line(painter, box, box.bottom() - part * box.height(), label)
+            plot.grid(box.bottom() - part * box.height(), label)
         for number, keep in enumerate(self._keeps):
             height = keep.ttft_s / top * box.height()
             x = box.left() + pitch * (number + 0.5)
@@ -210,7 +165,8 @@ class KeepChart(Chart):
             place = QRectF(x - 30, bar.top() - 16, 60, 15)
             draw_text(painter, place, f"{seconds(keep.ttft_s)} s", font, color("text" if strong else "text2"))
 
-    def _paint_agreement(self, painter: QPainter, box: QRectF, pitch: float) -> None:
+    def _paint_agreement(self, plot: Plot, pitch: float) -> None:
+        box = plot.box
         known = [
             (number, keep.agreement) for number, keep in enumerate(self._keeps) if keep.agreement is not None
         ]
@@ -219,7 +175,7 @@ class KeepChart(Chart):
         floor = min(0.9, math.floor(10 * min(value for _, value in known)) / 10)
         for part in (0.0, 0.5, 1.0):
             y = box.bottom() - part * box.height()
-            self._line(painter, box, y, percent(floor + part * (1 - floor)))
+            plot.grid(y, percent(floor + part * (1 - floor)))
         points = [
             QPointF(
                 box.left() + pitch * (number + 0.5),
@@ -228,13 +184,9 @@ class KeepChart(Chart):
             for number, value in known
         ]
         ink = self._theme.color("series_purple")
-        painter.setPen(QPen(ink, 1.6))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawPolyline(QPolygonF(points))
-        painter.setPen(QPen(self._theme.color("window"), 1.2))
-        painter.setBrush(ink)
+        plot.line(points, ink)
         for point in points:
-            painter.drawEllipse(point, 2.8, 2.8)
+            plot.dot(point, _DOT_PX, ink, self._theme.color("window"))
 
 
 _LINE_FOOT_PX, _RIGHT_PX = 44, 118
@@ -278,46 +230,46 @@ class LineChart(Chart):
 
     def _paint_chart(self, painter: QPainter, box: QRectF) -> None:
         last = max(x for curve in self._curves for x, _ in curve.points)
+        plot = Plot(painter, self._theme, box)
         top = self._fixed_top or above(max(y for curve in self._curves for _, y in curve.points))
         for part in (0.0, 0.5, 1.0):
             label = self._figure(top * part) if self._fixed_top else f"{top * part:g}"
-            self._line(painter, box, box.bottom() - part * box.height(), label)
+            plot.grid(box.bottom() - part * box.height(), label)
         every = max(1, math.ceil(last * _TICK_PX / box.width()))
         for x in range(1, last + 1, every):
-            self._under(painter, self._x(box, x, last), box.bottom() + 6, str(x))
+            plot.under(self._x(box, x, last), box.bottom() + 6, str(x))
         place = QRectF(box.left(), box.bottom() + 23, box.width(), 16)
-        ink = self._theme.color("text2")
-        draw_text(painter, place, self._across, ui_font(11), ink, Qt.AlignmentFlag.AlignLeft)
+        grey = self._theme.color("text2")
+        draw_text(painter, place, self._across, ui_font(11), grey, Qt.AlignmentFlag.AlignLeft)
         ends = []
         for number, curve in enumerate(self._curves):
             points = [
                 QPointF(self._x(box, x, last), box.bottom() - y / top * box.height()) for x, y in curve.points
             ]
-            pen = self._pen(number, curve)
-            painter.setPen(pen)
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawPolyline(QPolygonF(points))
-            painter.setPen(QPen(self._theme.color("window"), 1.2))
-            painter.setBrush(pen.color())
-            painter.drawEllipse(points[-1], 2.8, 2.8)
+            ink, dashes = self._style(number, curve)
+            plot.line(points, ink, dashes=dashes)
+            plot.dot(points[-1], _DOT_PX, ink, self._theme.color("window"))
             ends.append(points[-1])
-        self._paint_names(painter, box, ends)
+        self._paint_names(plot, ends)
 
-    def _paint_names(self, painter: QPainter, box: QRectF, ends: list[QPointF]) -> None:
+    def _paint_names(self, plot: Plot, ends: list[QPointF]) -> None:
         """Paints the names at the ends of the curves, one below another where they end close together."""
+        box = plot.box
         tops = spread([end.y() for end in ends], _APART_PX, box.top(), box.bottom())
         best = max(self._curves, key=lambda curve: curve.points[-1][1])
         for number, (curve, y) in enumerate(zip(self._curves, tops)):
             strong = curve is best and not curve.plain
             font = ui_font(LABEL_PX + 0.5, 600 if strong else 400)
             ink = self._theme.color("accent" if strong else "text2")
-            painter.setPen(self._pen(number, curve))
-            painter.drawLine(QPointF(box.right() + 8, y), QPointF(box.right() + 8 + _SAMPLE_PX, y))
+            line_ink, dashes = self._style(number, curve)
+            left = box.right() + 8
+            plot.line((QPointF(left, y), QPointF(left + _SAMPLE_PX, y)), line_ink, dashes=dashes)
             place = QRectF(box.right() + 13 + _SAMPLE_PX, y - 8, _RIGHT_PX - 13 - _SAMPLE_PX, 16)
-            draw_text(painter, place, _name(curve), font, ink, Qt.AlignmentFlag.AlignLeft)
+            draw_text(plot.painter, place, _name(curve), font, ink, Qt.AlignmentFlag.AlignLeft)
 
-    def _pen(self, number: int, curve: Curve) -> QPen:
-        return pen_of(self._theme, PLAIN_STYLE if curve.plain else STYLES[number % len(STYLES)])
+    def _style(self, number: int, curve: Curve) -> tuple[QColor, tuple[float, ...]]:
+        name, dashes = PLAIN_STYLE if curve.plain else STYLES[number % len(STYLES)]
+        return self._theme.color(name), dashes
 
     def _x(self, box: QRectF, x: int, last: int) -> float:
         return box.left() + 6 + (box.width() - 12) * ((x - 1) / (last - 1) if last > 1 else 0.5)
@@ -367,6 +319,7 @@ class SpeedChart(Chart):
 
     def _paint_chart(self, painter: QPainter, box: QRectF) -> None:
         color = self._theme.color
+        plot = Plot(painter, self._theme, box)
         drafters = list(dict.fromkeys(each.drafter for each in self._speeds))
         kinds = list(dict.fromkeys(each.kind for each in self._speeds))
         top = max(1.5, math.ceil(2 * max(each.most for each in self._speeds) + 0.2) / 2)
@@ -374,7 +327,7 @@ class SpeedChart(Chart):
         for number in range(int(top / step) + 1):
             value = number * step
             label = "0" if not number else f"{value:g}×"
-            self._line(painter, box, box.bottom() - value / top * box.height(), label)
+            plot.grid(box.bottom() - value / top * box.height(), label)
         group_px = box.width() / len(drafters)
         room = (group_px - _GROUP_GAP_PX) / len(kinds)
         bar_px = max(3.0, min(_SPEED_BAR_PX, room - _BAR_GAP_PX))

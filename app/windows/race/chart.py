@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QWidget
 
 from app.controls.focus_ring import FocusRing
+from app.controls.plot import LABEL_PX, Plot
 from app.controls.shapes import draw_box, draw_text
 from app.gauges.figures import seconds
 from app.session.race import Recording, duration_s, written
@@ -112,23 +113,20 @@ class RaceChart(QAbstractSlider):
         most = max(len(self._plain.tokens), len(self._drafted.tokens))
         if not most:
             return
-        box, font = self._box(), ui_font(10.5, tabular=True)
+        box = self._box()
+        plot = Plot(painter, self._theme, box)
         for count in sorted({0, most // 2, most}):
             y = self._at(0.0, count).y()
-            painter.setPen(QPen(color("hair"), 1))
-            painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
-            label = QRectF(0, y - 8, _LEFT_PX - 10, 16)
-            draw_text(painter, label, f"{count:,}", font, color("text2"), Qt.AlignmentFlag.AlignRight)
+            plot.grid(y, f"{count:,}")
         now_s = self.value() / 1000
         now_x = self._at(now_s, 0).x()
         for at_s in ticks(self._end_s()):
             x = self._at(at_s, 0).x()
             if abs(x - now_x) > _CLEAR_PX:  # the position's label is there
-                label = QRectF(x - 30, box.bottom() + 6, 60, 16)
-                draw_text(painter, label, f"{at_s:g} s", font, color("text2"))
-        self._paint_line(painter, self._plain, color("text2"), now_s, smooth=True)
-        self._paint_line(painter, self._drafted, color("series_blue"), now_s, smooth=False)
-        self._paint_ends(painter, now_s)
+                plot.under(x, box.bottom() + 6, f"{at_s:g} s")
+        self._paint_line(plot, self._plain, color("text2"), now_s, smooth=True)
+        self._paint_line(plot, self._drafted, color("series_blue"), now_s, smooth=False)
+        self._paint_ends(plot, now_s)
         self._paint_moment(painter, now_s)
 
     # ---- inside
@@ -160,7 +158,7 @@ class RaceChart(QAbstractSlider):
         )
 
     def _paint_line(
-        self, painter: QPainter, recording: Recording, ink: QColor, now_s: float, *, smooth: bool
+        self, plot: Plot, recording: Recording, ink: QColor, now_s: float, *, smooth: bool
     ) -> None:
         """Paints a line: solid up to the position, dotted after it."""
         tokens = recording.tokens
@@ -176,20 +174,14 @@ class RaceChart(QAbstractSlider):
             points.append(place)
         now_x = self._at(now_s, 0).x()
         for left, right, dotted in ((-1e9, now_x, False), (now_x, 1e9, True)):
-            painter.save()
-            painter.setClipRect(QRectF(QPointF(left, -10), QPointF(right, height_of(self))))
-            pen = QPen(ink, 1.6)
-            pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
-            if dotted:
-                pen.setWidthF(1.4)
-                pen.setDashPattern([1.0, 3.0])
-            painter.setPen(pen)
-            painter.drawPolyline(QPolygonF(points))
-            painter.restore()
+            plot.painter.save()
+            plot.painter.setClipRect(QRectF(QPointF(left, -10), QPointF(right, height_of(self))))
+            plot.line(points, ink, 1.4 if dotted else 1.6, (1.0, 3.0) if dotted else ())
+            plot.painter.restore()
 
-    def _paint_ends(self, painter: QPainter, now_s: float) -> None:
+    def _paint_ends(self, plot: Plot, now_s: float) -> None:
         color = self._theme.color
-        font, strong = ui_font(10.5, tabular=True), ui_font(10.5, 600, tabular=True)
+        font, strong = ui_font(LABEL_PX, tabular=True), ui_font(LABEL_PX, 600, tabular=True)
         sides = (
             (self._plain, color("text2"), font, strings.at_seconds),
             (self._drafted, color("series_blue"), strong, strings.done_at),
@@ -202,9 +194,7 @@ class RaceChart(QAbstractSlider):
                 continue
             end_s, end = duration_s(side), ends[number]
             done = end_s <= now_s
-            painter.setPen(QPen(ink, 1.4))
-            painter.setBrush(ink if done else color("window"))
-            painter.drawEllipse(end, 2.8, 2.8)
+            plot.dot(end, 2.8, ink if done else color("window"), ink)
             width = QFontMetricsF(face).horizontalAdvance(words(end_s)) + 1
             left, top = (
                 (end.x() - 10 - width, end.y() - 15)
@@ -212,7 +202,7 @@ class RaceChart(QAbstractSlider):
                 else (end.x() + 12 - width / 2, end.y() + 7)
             )
             label = QRectF(beside(left, width, self._at(now_s, 0).x()), top, width, 16)
-            draw_text(painter, label, words(end_s), face, color("accent") if number == 1 else ink)
+            draw_text(plot.painter, label, words(end_s), face, color("accent") if number == 1 else ink)
 
     def _paint_moment(self, painter: QPainter, now_s: float) -> None:
         color, box = self._theme.color, self._box()
@@ -226,4 +216,4 @@ class RaceChart(QAbstractSlider):
             painter.drawEllipse(at, 2.6, 2.6)
         pill = QRectF(x - 19, box.bottom() + 1, 38, 16)
         draw_box(painter, pill, 4, color("text"))
-        draw_text(painter, pill, seconds(now_s), ui_font(10.5, 600, tabular=True), color("window"))
+        draw_text(painter, pill, seconds(now_s), ui_font(LABEL_PX, 600, tabular=True), color("window"))

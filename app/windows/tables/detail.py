@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QFormLayout,
     QHBoxLayout,
@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.controls.plot import LABEL_PX, Plot
 from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel
 from app.gauges.figures import count, percent
@@ -155,11 +156,10 @@ class HistoryChart(QLabel):
         if line is None:
             return
         box = QRectF(_AXIS_PX, _TOP_PX, width_of(self) - _AXIS_PX - 5, height_of(self) - _TOP_PX - _FOOT_PX)
-        small = ui_font(10.5, tabular=True)
+        plot = Plot(painter, self._theme, box)
+        small = ui_font(LABEL_PX, tabular=True)
         for part, label in zip((0.0, 0.5, 1.0), line.labels):
-            y = box.bottom() - part * box.height()
-            painter.fillRect(QRectF(box.left(), y, box.width(), 1), color("hair"))
-            draw_text(painter, QRectF(0, y - 7, _AXIS_PX - 6, 14), label, small, color("text2"), right)
+            plot.grid(box.bottom() - part * box.height(), label)
         if not line.points:
             upper = QRectF(box.left(), box.top(), box.width(), box.height() / 2)  # between two lines
             draw_text(painter, upper, strings.NO_DAYS, ui_font(11), color("text2"))
@@ -167,9 +167,10 @@ class HistoryChart(QLabel):
         foot = QRectF(box.left(), box.bottom() + 6, box.width(), 14)
         draw_text(painter, foot, line.first, small, color("text2"), left)
         draw_text(painter, foot, strings.TODAY, small, color("text2"), right)
-        self._paint_line(painter, box, line, color(self._ink))
+        self._paint_line(plot, line, color(self._ink))
 
-    def _paint_line(self, painter: QPainter, box: QRectF, line: Line, ink: QColor) -> None:
+    def _paint_line(self, plot: Plot, line: Line, ink: QColor) -> None:
+        box = plot.box
         points = [
             QPointF(
                 box.left() + line.place(point) * box.width(),
@@ -177,24 +178,12 @@ class HistoryChart(QLabel):
             )
             for point in line.points
         ]
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        plot.painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if len(points) > 1:
             if self._filled:
-                fill = QColor(ink)
-                fill.setAlphaF(_FADE)
-                floor = [QPointF(points[-1].x(), box.bottom()), QPointF(points[0].x(), box.bottom())]
-                painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(fill)
-                painter.drawPolygon(QPolygonF(points + floor))
-            pen = QPen(ink, 1.5)
-            pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
-            pen.setCapStyle(Qt.PenCapStyle.RoundCap)
-            painter.setPen(pen)
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawPolyline(QPolygonF(points))
-        painter.setPen(QPen(self._theme.color("window"), 1.4))
-        painter.setBrush(ink)
-        painter.drawEllipse(points[-1], _DOT_PX, _DOT_PX)
+                plot.area(points, ink, _FADE)
+            plot.line(points, ink, 1.5)
+        plot.dot(points[-1], _DOT_PX, ink, self._theme.color("window"))
 
 
 MOST = 3
