@@ -23,6 +23,7 @@ class SideWindow(QWidget):
     """Escape closes it. `title` is also its accessible name; it opens with `size`, at least `minimum`."""
 
     shown = Signal()  # the window came to the screen and may show old data
+    titles: WindowTitles  # in the header, if there is one
 
     def __init__(
         self,
@@ -34,7 +35,6 @@ class SideWindow(QWidget):
     ) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.titles = WindowTitles(theme, title)
         self.setWindowTitle(title)
         self.setAccessibleName(title)
         if minimum is not None:
@@ -52,7 +52,7 @@ class SideWindow(QWidget):
         row = QHBoxLayout()
         set_margins(row, _LEFT_PX, 0, _RIGHT_PX, 0)
         set_spacing(row, _SPACING_PX)
-        self.titles.say(subtitle)
+        self.titles = WindowTitles(self._theme, self.windowTitle(), subtitle)
         row.addWidget(self.titles, 1)
         for place, group in enumerate(groups):
             if place:

@@ -94,6 +94,7 @@ def _preferences(folder: Path, case: int, dice: random.Random) -> Outcome:
     if said and there is not None and (not kept.is_file() or kept.read_bytes() != there):
         return Outcome(case, "the damaged file is not kept")
     file.change(open_chat=f"new{case}")
+    file.flush()
     again = PreferencesFile(folder)
     if not file.problem and (again.now != file.now or again.problem):
         return Outcome(case, f"what was written comes back changed: {again.problem}")

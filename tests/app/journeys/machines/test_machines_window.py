@@ -101,6 +101,7 @@ def test_a_machine_is_added_changed_and_removed(qapp: QApplication, away: Path, 
         QTest.keyClicks(name, "studio")
         assert panel.field("machine.name").error == ""
         panel.field("cluster.deadline_s").control.edited.emit(12.0)
+        assert window.controller.home.preferences.flush()
         kept = PreferencesFile(tmp_path / "kept").now.cluster
         assert kept == Cluster((Machine("studio", "10.0.0.2", rdma=("en2", "")),), deadline_s=12.0)
         await click(panel.remove)
