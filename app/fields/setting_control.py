@@ -21,7 +21,7 @@ from app.controls.slider import Slider
 from app.controls.spin import Spin
 from app.controls.text_area import TextArea
 from app.controls.text_label import TextLabel
-from app.fields import setting_field as strings
+from app.fields import strings
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_fixed_width, set_spacing
 from app.theme.theme import Theme

@@ -14,9 +14,6 @@ from app.theme.measures import set_margins, set_spacing, set_strut
 from app.theme.theme import Theme
 from core.settings import Setting
 
-SHUFFLE = "Shuffle: draw another seed"
-
-
 LABEL_PX = 92
 GAP_PX = 10
 ROW_PX = 24
