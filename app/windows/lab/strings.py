@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 from app.gauges.figures import seconds, speed
-from app.windows.lab import strings
 from core.settings.declaration import find
 
 TITLE = "Lab"
@@ -200,5 +199,5 @@ def exported(name: str, files: int) -> str:
 def folder_name(reference: str) -> str:
     """What to call a model by its folder."""
     if reference == "starter":
-        return strings.STARTER
+        return STARTER
     return Path(reference).name or reference
