@@ -15,10 +15,10 @@ OPEN = "Open"
 UNARCHIVE = "Unarchive"
 DELETE = "Delete"
 
+CHAT = "Chat"
+LAST_USED = "Last used"
+TIME_LEFT = "Time left"
 
-def deleted_row(title: str, days_left: int) -> str:
-    return f"{title}   ·   {'1 day' if days_left == 1 else f'{days_left} days'} left"
 
-
-def archived_row(title: str, last_used: str) -> str:
-    return f"{title}   ·   {last_used}"
+def days_left(count: int) -> str:
+    return "1 day" if count == 1 else f"{count} days"

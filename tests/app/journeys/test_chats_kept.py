@@ -266,14 +266,13 @@ def test_deleting_and_taking_it_back(qapp: QApplication, tmp_path: Path) -> None
         window.menu_actions["deleted"].trigger()
         deleted = window.windows.find("deleted")
         assert isinstance(deleted, DeletedWindow)
-        assert deleted.list.count() == 1
-        assert deleted.list.item(0).text() == "Question 0 of chat 1   ·   30 days left"
+        assert [(row.title, row.when) for row in deleted.list.rows] == [("Question 0 of chat 1", "30 days")]
         await click(deleted.restore_button)
-        assert deleted.list.count() == 0
+        assert deleted.list.rows == ()
         assert window.controller.chats.open.id == "c1"
         window.controller.chat.listing.delete("c1")
         await click(deleted.erase_button)
-        assert deleted.list.count() == 0
+        assert deleted.list.rows == ()
 
     async def gone(window: MainWindow) -> None:
         assert window.views.sidebar.undo_bar.isHidden()
@@ -324,12 +323,12 @@ def test_an_archived_chat_is_kept_out_of_the_list_and_found(qapp: QApplication, 
         window.menu_actions["archived"].trigger()
         archived = window.windows.find("archived")
         assert isinstance(archived, ArchivedWindow)
-        assert archived.list.count() == 1
+        assert len(archived.list.rows) == 1
         await click(archived.open_button)
         assert window.controller.chats.open == chat_of(3).with_archived(window.controller.chats.open.archived)
         assert titles(window)[:2] == ["Archived", "Question 0 of chat 3"]
         await click(archived.unarchive_button)
-        assert archived.list.count() == 0
+        assert archived.list.rows == ()
         assert "Archived" not in titles(window)
         assert len(titles(window)) == 4
         window.menu_actions["archive"].trigger()
