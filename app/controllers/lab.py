@@ -58,7 +58,7 @@ from core.settings import Settings
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
 from core.system.paths import resources_dir
 
-if TYPE_CHECKING:  # its charts come in with the window
+if TYPE_CHECKING:  # imported with the window
     from app.windows.lab.window import LabWindow
 
 _LINE_LIMIT_BYTES = 16 * 1024 * 1024
@@ -69,7 +69,7 @@ _END_TIMEOUT_S = 5.0
 
 
 def sweep_command(plan: SweepPlan, out: Path) -> list[str]:
-    """How to start the sweep. Its paths are made absolute: it runs in a folder of its own."""
+    """Returns the command of the sweep, with absolute paths because it runs in its own folder."""
     words = ["bench", "sweep", "--json", "--out", str(out.absolute())]
     words += ["--model", absolute_reference(plan.model)]
     for file in plan.files:
@@ -86,7 +86,7 @@ def sweep_command(plan: SweepPlan, out: Path) -> list[str]:
 
 
 class SweepProcess:
-    """`hear` gets `Said`s and `ResultLost`s and, last of all, one `Gone`."""
+    """Calls `hear` with `Said` and `ResultLost`, and at the end with one `Gone`."""
 
     def __init__(self, hear: Callable[[Given], None]) -> None:
         self._hear = hear
@@ -98,31 +98,31 @@ class SweepProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process's id; None if there is none."""
+        """The process's id; None without one."""
         return self._process.pid if self._process else None
 
     def start(self, command: Sequence[str]) -> None:
-        """Start it; the one before has ended."""
+        """Starts the process; the previous one has ended."""
         self._wanted_paused = self._unwanted = False
         self._life = asyncio.ensure_future(self._live(list(command)))
 
     def pause(self) -> None:
-        """Let it stand still."""
+        """Pauses the process."""
         self._wanted_paused = True
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let it go on."""
+        """Resumes the process."""
         self._wanted_paused = False
         self._signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """Ask it to end; enforce that if it does not."""
+        """Ends the process, by force if necessary."""
         if self._ending is None and self._life is not None:
             self._ending = asyncio.ensure_future(self._end())
 
     async def close(self) -> None:
-        """End it and wait for everything. Safe to call twice."""
+        """Ends the process and waits for it. Safe to call twice."""
         self.end()
         for task in (self._ending, self._life):
             if task is not None:
@@ -145,7 +145,7 @@ class SweepProcess:
             self._hear(Gone(f"The sweep could not be started: {error}."))
             return
         self._process = process
-        if self._unwanted:  # while it was being started
+        if self._unwanted:  # during its start
             self._signal(signal.SIGKILL)
         elif self._wanted_paused:
             self.pause()
@@ -183,7 +183,7 @@ class SweepProcess:
 
 
 async def _line(stream: asyncio.StreamReader, tell_skipped: Callable[[], object]) -> bytes:
-    """The next line, empty at the end. One that is too long is skipped, and told."""
+    """Returns the next line, empty at the end. Skips and reports one that is too long."""
     skipping = False
     while True:
         try:
@@ -192,7 +192,7 @@ async def _line(stream: asyncio.StreamReader, tell_skipped: Callable[[], object]
             await stream.readexactly(error.consumed)
             skipping = True
             continue
-        except asyncio.IncompleteReadError as error:  # the end
+        except asyncio.IncompleteReadError as error:  # the end of the output
             line = error.partial
         if not skipping:
             return line
@@ -214,9 +214,9 @@ _MOST_PAST = 30
 
 
 class LabController(QObject):
-    """`settings` gives those in force: the Lab marks their share, and takes their draft model.
+    """`settings` returns the current settings: the Lab marks their keep share and uses their draft model.
 
-    `models` knows which models are here; `hold_chat` tells the chat's worker to do only what it is asked.
+    `models` has the models of this machine; `hold_chat` tells the chat's worker to answer chats only.
     """
 
     def __init__(
@@ -237,16 +237,16 @@ class LabController(QObject):
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._models = models
         self._model = "starter"
-        self._own: dict[str, str] = {}  # folders that were chosen here
+        self._own: dict[str, str] = {}  # folders that the person chose
         models.changed.connect(self._show_models)
-        self._out: Path | None = None  # where the results that are shown lie
+        self._out: Path | None = None  # the folder of the shown results
         self._before: list[SweepResults] = []
         self.process = SweepProcess(self.take)
         self.lab = Lab()
         self.window: LabWindow | None = None
 
     def make_window(self) -> QWidget:
-        """The window; asked for once."""
+        """Makes the window. Once."""
         from app.windows.lab.window import LabWindow
 
         window = self.window = LabWindow(self._theme)
@@ -269,7 +269,7 @@ class LabController(QObject):
         return window
 
     def follow(self, link: Link) -> None:
-        """What the chat's worker is at, and with which model."""
+        """Follows the state of the chat's worker and its model."""
         self._phase = link.phase
         if link.model != self._model:
             self._model = link.model
@@ -277,7 +277,7 @@ class LabController(QObject):
         self.take(ChatBusy(link.works or link.phase not in _IDLE))
 
     def run(self) -> None:
-        """Sweep what is chosen."""
+        """Starts the selected sweep."""
         if self.window is None:
             return
         plan = self.window.choices.plan
@@ -285,7 +285,7 @@ class LabController(QObject):
             self.take(LabRun(plan, time.time()))
 
     def take(self, given: Given) -> None:
-        """One thing heard or wanted."""
+        """Handles one input."""
         before = self.lab
         step = advance(before, given)
         self.lab = step.lab
@@ -308,7 +308,7 @@ class LabController(QObject):
             self._show()
 
     def open_results(self, files: list[Path]) -> None:
-        """Show these instead; several are shown together. Says what cannot be read."""
+        """Opens results, several as one. Reports files that cannot be read."""
         try:
             found = merged([read_results(file) for file in files])
         except RequestError as error:
@@ -319,7 +319,7 @@ class LabController(QObject):
         self._find_past(opened=True)
 
     def export(self, folder: Path) -> list[Path]:
-        """Report, results and picture into `folder`; the files written. Says what cannot be written."""
+        """Writes report, results and picture to `folder`; returns the files. Reports errors."""
         window, results = self.window, self.lab.results
         if window is None or results is None:
             return []
@@ -343,7 +343,7 @@ class LabController(QObject):
         return written
 
     async def close(self) -> None:
-        """End the sweep and wait for it."""
+        """Ends the sweep and waits for it."""
         await self.process.close()
         if self._scratch is not None:
             self._scratch.cleanup()
@@ -383,7 +383,7 @@ class LabController(QObject):
             choices.show_about(strings.plan(answers, readings, about_s(plan, choices.classes, self._before)))
 
     def _show_models(self, chosen: str = "") -> None:
-        """Those on this machine that can be loaded; the choice stays if it is among them."""
+        """Shows the loadable models of this machine; the selection stays if possible."""
         models = {self._model: folder_name(self._model), "starter": folder_name("starter")}
         models |= names_of([each for each in self._models.state.models if not each.problem])
         models |= self._own
@@ -397,7 +397,7 @@ class LabController(QObject):
         choices.show_models(list(models.items()), chosen or (held if held in models else self._model))
 
     def _find_past(self, opened: bool = False) -> None:
-        """The earlier sweeps, those that can be read."""
+        """Lists the readable results of earlier sweeps."""
         found: list[tuple[str, str]] = []
         self._before = []
         for file in past_sweeps(self.folder)[:_MOST_PAST] if self.folder else []:
@@ -439,12 +439,12 @@ class LabController(QObject):
             self.add_prompts(Path(file))
 
     def offer_model(self, folder: Path) -> None:
-        """Offer the model in `folder`, and choose it."""
+        """Adds the model in `folder` and selects it."""
         self._own[str(folder)] = folder_name(str(folder))
         self._show_models(chosen=str(folder))
 
     def add_prompts(self, file: Path) -> None:
-        """Offer the classes of a file. Says what cannot be read."""
+        """Adds the prompt classes of a file. Reports a file that cannot be read."""
         if self.window is None:
             return
         try:
@@ -468,7 +468,7 @@ class LabController(QObject):
 
 
 def _free(path: Path) -> Path:
-    """`path`, or with the first number that is free."""
+    """Returns `path`, or with the first free number appended."""
     number, found = 1, path
     while found.exists():
         number += 1

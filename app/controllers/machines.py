@@ -20,17 +20,17 @@ from core.settings.cluster import Cluster, ClusterForm, Machine
 from core.system.key_file import key_of
 from core.system.paths import data_dir
 
-if TYPE_CHECKING:  # it is imported when it is opened
+if TYPE_CHECKING:  # imported with the window
     from app.windows.machines.window import MachinesWindow
 
 
 def secret_path(cluster: Cluster) -> Path:
-    """Where it is, or would be: as the worker and `draftlight follow` look for it."""
+    """Returns the path of the secret file, as the worker and `draftlight follow` use it."""
     return Path(cluster.secret_file).expanduser() if cluster.secret_file else data_dir() / "cluster-secret"
 
 
 def make_secret(cluster: Cluster) -> None:
-    """Make it unless it is there. Raises `KeyFileError`."""
+    """Creates the secret file if it is missing. Raises `KeyFileError`."""
     key_of(secret_path(cluster))
 
 
@@ -39,7 +39,7 @@ _ADDRESS = "machine.address"
 
 
 class MachinesController(QObject):
-    """`open` gives the window what it shows, as long as it lives."""
+    """`open` fills a window as long as it lives."""
 
     def __init__(
         self, models: ModelsController, preferences: PreferencesFile, parent: QObject | None = None
@@ -48,19 +48,19 @@ class MachinesController(QObject):
         self._models = models
         self._preferences = preferences
         self._window: MachinesWindow | None = None
-        self._new: Machine | None = None  # one that is being filled in
-        self._refused: set[str] = set()  # fields of the chosen machine that hold what is not allowed
+        self._new: Machine | None = None  # a new machine that is not added yet
+        self._refused: set[str] = set()  # fields of the selected machine with refused values
         self._secret_error = ""
-        self._check_next = False  # asked for while others are being looked at, who would seem busy
+        self._check_next = False  # requested during a check, when the others seem busy
         models.changed.connect(self._follow)
 
     @property
     def cluster(self) -> Cluster:
-        """The machines as they are kept."""
+        """The stored machines."""
         return self._preferences.now.cluster
 
     def open(self, window: MachinesWindow) -> MachinesWindow:
-        """Show all in `window` from now on."""
+        """Shows everything in `window`."""
         self._window = window
         panel = window.panel
         window.shown.connect(self._look)
@@ -84,10 +84,10 @@ class MachinesController(QObject):
             window.models.select(loaded.reference)
         return window
 
-    # ---- what people want
+    # ---- commands
 
     def _look(self) -> None:
-        """Which machines are there; asked without a model, which would be read."""
+        """Checks which machines can be reached, without a model, which would be read."""
         if self.cluster.machines and secret_path(self.cluster).exists() and not self._models.state.checking:
             self._models.check(self.cluster, "")
         self._show()
@@ -143,7 +143,7 @@ class MachinesController(QObject):
     def _change(self, before: Machine, after: Machine) -> None:
         self._keep(editing.changed(self.cluster, before.name, after, strings.WHOSE_LIST))
         if self._window is not None and after.name != before.name:
-            # The same machine stays chosen under its new name.
+            # The selection follows the new name.
             with_signals = self._window.machines.blockSignals(True)
             self._window.machines.show_rows(machine_rows(self.cluster, self._models.state))
             self._window.machines.select(after.name)
@@ -154,7 +154,7 @@ class MachinesController(QObject):
         if machine is None or window is None:
             return
         try:
-            # Nothing that is filled in may be missing, and nothing shown may be other than what is kept.
+            # Edited values are stored or shown as refused.
             machine = editing.machine_with(machine, _ADDRESS, machine.address)
             if self._refused:
                 return
@@ -255,5 +255,5 @@ class MachinesController(QObject):
 
 
 def _about(row: MachineRow) -> str:
-    """What it is, without what is wrong with it."""
+    """Returns a machine's description without its problems."""
     return row.tip.removesuffix(row.problem).strip()
