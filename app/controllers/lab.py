@@ -7,13 +7,14 @@ import contextlib
 import shutil
 import signal
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.controllers.models import ModelsController
@@ -210,7 +211,17 @@ async def _drain(stream: asyncio.StreamReader, log: deque[str]) -> None:
 
 _IDLE = (Phase.READY, Phase.NO_MODEL, Phase.DEAD, Phase.CLOSED)
 _MUTE = (Phase.STARTING, Phase.DEAD, Phase.CLOSED)
+_READ_S = 2.0
 _MOST_PAST = 30
+
+
+def _readable(folder: Path) -> list[tuple[str, SweepResults]]:
+    """Returns the files and results of earlier sweeps in `folder`, the newest first."""
+    found = []
+    for file in past_sweeps(folder)[:_MOST_PAST]:
+        with contextlib.suppress(RequestError):
+            found.append((str(file), read_results(file)))
+    return found
 
 
 class LabController(QObject):
@@ -218,6 +229,8 @@ class LabController(QObject):
 
     `models` has the models of this machine; `hold_chat` tells the chat's worker to answer chats only.
     """
+
+    _past_read = Signal(object)  # list[tuple[str, SweepResults]], on the reading thread
 
     def __init__(
         self,
@@ -241,6 +254,9 @@ class LabController(QObject):
         models.changed.connect(self._show_models)
         self._out: Path | None = None  # the folder of the shown results
         self._before: list[SweepResults] = []
+        self._is_opened = False  # the shown results come from a file that was opened
+        self._reading: threading.Thread | None = None
+        self._past_read.connect(self._show_past, Qt.ConnectionType.QueuedConnection)
         self.process = SweepProcess(self.take)
         self.lab = Lab()
         self.window: LabWindow | None = None
@@ -345,6 +361,8 @@ class LabController(QObject):
     async def close(self) -> None:
         """Ends the sweep and waits for it."""
         await self.process.close()
+        if self._reading is not None:
+            self._reading.join(_READ_S)
         if self._scratch is not None:
             self._scratch.cleanup()
             self._scratch = None
@@ -397,22 +415,31 @@ class LabController(QObject):
         choices.show_models(list(models.items()), chosen or (held if held in models else self._model))
 
     def _find_past(self, opened: bool = False) -> None:
-        """Lists the readable results of earlier sweeps."""
-        found: list[tuple[str, str]] = []
-        self._before = []
-        for file in past_sweeps(self.folder)[:_MOST_PAST] if self.folder else []:
-            try:
-                results = read_results(file)
-            except RequestError:
-                continue
-            self._before.append(results)
-            found.append((str(file), strings.when(results.began_s)))
+        """Lists the results of earlier sweeps. A thread reads them, which takes longer than a frame."""
+        self._is_opened, folder = opened, self.folder
+        if folder is None:
+            self._show_past([])
+            return
+
+        def read() -> None:
+            found = _readable(folder)
+            with contextlib.suppress(RuntimeError):  # the window has closed
+                self._past_read.emit(found)
+
+        self._reading = threading.Thread(target=read, name="draftlight-lab", daemon=True)
+        self._reading.start()
+
+    def _show_past(self, past: list[tuple[str, SweepResults]]) -> None:
+        self._before = [results for _, results in past]
+        found = [(file, strings.when(results.began_s)) for file, results in past]
         if self.window is None:
             return
+        if past:  # they improve the estimate of a sweep's time
+            self._show_about()
         now = str(self._out / FILE_NAME) if self._out else ""
         known = any(file == now for file, _ in found)
         if not known:
-            found.insert(0, ("", strings.OPENED if opened else strings.NOW))
+            found.insert(0, ("", strings.OPENED if self._is_opened else strings.NOW))
         self.window.show_past(found, now if known else "")
 
     def _open_past(self, file: str) -> None:

@@ -209,6 +209,7 @@ def test_opened_results_and_where_texts_part(qapp: QApplication, tmp_path: Path)
 
     async def scene(window: MainWindow) -> None:
         lab = await opened(window)
+        await until(lambda: lab.past.findData(str(file)) >= 0)
         lab.past.set_value(str(file))
         assert "Toy 1M" in lab.titles.says
         assert "Frequency on Code: 1.75 times plain, 1.50 to 2.00" in lab.speed.accessibleDescription()
