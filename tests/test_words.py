@@ -72,7 +72,16 @@ NAMES = frozenset(
     | {"Race", "Tables", "Lab", "Settings", "Document", "Auto", "Cacheback", "Reset", "Learning", "Exactness"}
 )
 # Menu items and buttons, which have Title Case.
-COMMANDS = frozenset({"Send Now"})
+COMMANDS = frozenset(
+    {"Send Now"}
+    # side windows
+    | {"Save Now", "Load Saved…", "Load Saved", "Load Previous Save", "Show Folder", "Export Table"}
+    | {"Import Table", "Choose Folder…", "Choose File…", "Run Sweep", "Open Results", "Export Results"}
+    | {"Show Differences", "Differing Texts", "Run Again", "Run on Several Machines", "Add Machine"}
+    | {"Run on This Machine", "Create Secret", "Copy Path", "Show File", "Attach to Chat"}
+    | {"Check for Updates", "Recently Deleted", "Delete Now", "Archived Chats", "Keyboard Shortcuts"}
+    | {"Compare Versions", "About Draftlight"}
+)
 # A sentence begins after one of these, and so does what is quoted.
 _BEGINS = re.compile(r"(^|[.!?:…]\s+|[“(&]|## |\n|[·|] +)(\{[^}]*\} |\s)*$")
 _CAPITAL = re.compile(r"\b[A-Z][a-z]+\b")

@@ -1,1 +1,1 @@
-"""Measuring the window: how soon it is there, how it scrolls and streams, what it costs the engine."""
+"""Benchmarks and pictures of the window."""

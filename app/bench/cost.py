@@ -39,8 +39,11 @@ class CostRun(Struct, frozen=True):
 
 
 class Cost(Struct, frozen=True):
-    """`added` holds window ÷ worker − 1 of each pair. `busy` is the share of an answer's decode time
-    for which one core works for the window, beyond what it does when it stands idle."""
+    """`added` holds window ÷ worker − 1 of each pair.
+
+    `busy` is the share of an answer's decode time during which one core works for the window, beyond its idle
+    load.
+    """
 
     alone: tuple[CostRun, ...]
     in_window: tuple[CostRun, ...]
@@ -74,9 +77,9 @@ def bench_settings(tokens: int) -> Settings:
 
 
 async def measure(window: MainWindow, pairs: int, tokens: int) -> Cost:
-    """So many pairs of runs. Raises `ScenarioFailed`, also if the two sides did not write the same."""
+    """Measures `pairs` pairs of runs. Raises `ScenarioFailed`, also if both sides wrote different texts."""
     await Deadline(TIMEOUT_S).until_ready(window)
-    # What is done once, such as reading the prompt, is done before anything is measured.
+    # Work that happens once, such as reading the prompt, precedes the measurement.
     await run_in_window(window, min(32, tokens))
     alone: list[CostRun] = []
     shown: list[CostRun] = []
@@ -114,7 +117,7 @@ async def run_in_window(window: MainWindow, tokens: int) -> CostRun:
     window.controller.chat.start()
     await Deadline(TIMEOUT_S).until_ready(window)
     window.views.inspector.set_settings(bench_settings(tokens))
-    # Told, not looked for: looking every few milliseconds would be the greater part of what is measured.
+    # Reported, not polled: polling every few milliseconds would be most of the measured load.
     ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def hear(turn_id: str) -> None:

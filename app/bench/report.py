@@ -1,4 +1,4 @@
-"""The figures of the window, each beside its budget."""
+"""Report: the measured figures of the window and their budgets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ADDED = 0.03
 
 
 class WindowResults(Struct, frozen=True):
-    """What was measured; None and empty where it was not."""
+    """The measured figures; None or empty for parts that were not run."""
 
     starts_s: tuple[float, ...] = ()
     ready_s: tuple[float, ...] = ()

@@ -1,8 +1,8 @@
-"""What is measured of the transcript in the real window, without a worker: opening, scrolling, streaming.
+"""Scenes: opening, scrolling and streaming in the real window, without a worker.
 
-A frame is a change and everything that follows from it, painted: the scroll bar or the new tokens,
-whatever the window does about them, and a repaint of the whole view before the next frame begins.
-A flush paints what it changed, as the running window does.
+A frame is a change and everything that follows from it, painted: the scroll bar or the new tokens, the
+window's reaction, and a repaint of the whole view before the next frame. A flush paints what it changed, as
+the running window does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOKENS_A_FLUSH = 4
 
 
 class Times(Struct, frozen=True):
-    """Of many of the same: how many, and their median, 99th percentile and longest, in ms."""
+    """The number of measurements, and their median, 99th percentile and maximum in ms."""
 
     count: int
     median_ms: float
@@ -35,7 +35,7 @@ class Times(Struct, frozen=True):
 
 
 def times_of(measured_s: Sequence[float]) -> Times:
-    """The figures of `measured_s`, seconds each."""
+    """Returns the figures of `measured_s`, seconds each."""
     in_order = sorted(measured_s)
     p99 = in_order[min(len(in_order) - 1, int(len(in_order) * 0.99))]
     ms = [round(1000 * value, 2) for value in (statistics.median(in_order), p99, in_order[-1])]
@@ -56,7 +56,7 @@ class Scenes(Struct, frozen=True):
 
 
 def play(window: MainWindow, turns: int = 100, answer_tokens: int = 580, frames: int = 600) -> Scenes:
-    """All scenes in `window`, which is shown. Leaves the chat in it."""
+    """Plays all scenes in `window`, which is visible. Leaves the chat in it."""
     transcript = window.views.transcript
     window.views.show_first_page(False)
     chat = sample_turns(turns, answer_tokens)
@@ -90,14 +90,14 @@ def play(window: MainWindow, turns: int = 100, answer_tokens: int = 580, frames:
 
 
 def timed(act: Callable[[], object]) -> float:
-    """Seconds that `act` takes."""
+    """Returns the seconds that `act` takes."""
     started_s = time.perf_counter()
     act()
     return time.perf_counter() - started_s
 
 
 def settle() -> None:
-    """Let the window finish what it does while idle, deferred deletions included."""
+    """Lets the window finish its idle work, including deferred deletions."""
     for _ in range(200):
         QApplication.processEvents()
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
@@ -105,7 +105,7 @@ def settle() -> None:
 
 
 def rss_bytes() -> int:
-    """The memory this process has now; where that is not told, the most it had."""
+    """Returns the resident memory of this process; its maximum where the current value is unknown."""
     try:
         with open("/proc/self/status", encoding="ascii") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS"))

@@ -21,7 +21,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 from PySide6.QtCore import QSize
 
-from app.launch.display import display_problem, go_offscreen_without_display
+from app.bench.sample_chat import SCRIPTS, script_turn
+from app.bench.served import Client, followers, free_port
+from app.launch.display import go_offscreen_without_display
+from app.launch.scenario import Deadline, ScenarioFailed, answer_of, ask, point_at_token, run_scenario
 from app.launch.screenshot import FIRST_QUESTION, SECOND_QUESTION, document
 from core.settings.cluster import Machine
 from core.settings.window import ZOOM_STEPS_PCT
@@ -95,43 +98,22 @@ def run_screens(
     sizes: Sequence[tuple[int, int]] = (_SIZE,),
     zooms_pct: Sequence[int] = (_ZOOM_PCT,),
 ) -> int:
-    """Save the pictures of `only` to the folder `out`. 0, or 1 with a message on stderr.
+    """Saves the pictures of `only` to the folder `out`. Returns 0, or 1 after a message on stderr.
 
     The chat window is taken in each of `sizes` (px) with texts of each of `zooms_pct`; a picture's name says
     so where that is not 1440 × 900 at 100%.
     """
+    folder = Path(out)
+
+    async def scenario(window: MainWindow) -> None:
+        await _Screens(window, folder, schemes, sizes, zooms_pct).all(only)
+
     go_offscreen_without_display(os.environ, sys.platform)
-    if problem := display_problem(os.environ, sys.platform):
-        print(problem, file=sys.stderr)
-        return 1
     with tempfile.TemporaryDirectory() as place:
         if os.environ.get("QT_QPA_PLATFORM") == "offscreen":
             os.environ["QT_QPA_PLATFORM"] = f"offscreen:configfile={_screen_file(Path(place))}"
-        return _open(Path(out), schemes, only, model, sizes, zooms_pct)
-
-
-def _open(
-    folder: Path,
-    schemes: Sequence[Scheme],
-    only: Sequence[str],
-    model: str,
-    sizes: Sequence[tuple[int, int]],
-    zooms_pct: Sequence[int],
-) -> int:
-    from app.launch.opening import open_window
-    from app.launch.scenario import ScenarioFailed
-
-    folder.mkdir(parents=True, exist_ok=True)
-
-    async def scenario(window: MainWindow) -> int:
-        try:
-            await _Screens(window, folder, schemes, sizes, zooms_pct).all(only)
-        except ScenarioFailed as failure:
-            print(f"draftlight: {failure}", file=sys.stderr)
-            return 1
-        return 0
-
-    return open_window(model, scenario, scheme=schemes[0])
+        folder.mkdir(parents=True, exist_ok=True)
+        return run_scenario(scenario, model, scheme=schemes[0])
 
 
 class _Screens:
@@ -143,8 +125,6 @@ class _Screens:
         sizes: Sequence[tuple[int, int]],
         zooms_pct: Sequence[int],
     ) -> None:
-        from app.launch.scenario import Deadline
-
         self._window = window
         window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
         window.app_settings.set("look.tint", "always")
@@ -181,7 +161,6 @@ class _Screens:
 
     async def _main(self) -> None:
         """An answer about a document, and a second one being written, the pointer on a token of it."""
-        from app.launch.scenario import ask, point_at_token
         from core.events import Attachment
 
         self._window.views.composer.attach(Attachment("Harbour handbook", document()))
@@ -198,8 +177,6 @@ class _Screens:
 
     async def _scripts(self) -> None:
         """Chats in other scripts than Latin, with formulas, and with tables."""
-        from app.bench.scripts import SCRIPTS, script_turn
-
         transcript = self._window.views.transcript
         self._window.views.show_first_page(False)
         for name in SCRIPTS:
@@ -210,7 +187,7 @@ class _Screens:
         self._window.controller.chat.start()
 
     async def _panels(self) -> None:
-        """Each panel over the content, where it does not fit beside it."""
+        """Each panel over the content, where the window is too narrow."""
         from app.shell.columns import INSPECTOR_BESIDE_FROM_PX
 
         columns = self._window.columns
@@ -228,7 +205,6 @@ class _Screens:
 
     async def _queue(self) -> None:
         """A message that waits for the answer under way."""
-        from app.launch.scenario import ask
         from core.events import Message
 
         self._set("sampling.max_tokens", 40 * _ANSWER_TOKENS)
@@ -268,9 +244,6 @@ class _Screens:
 
     async def _server(self) -> None:
         """The window's server in the middle of a request, after two others; then the chat, which waits."""
-        from app.bench.served import Client, free_port
-        from app.launch.scenario import ScenarioFailed, ask
-
         self._window.app_settings.set("server.port", await free_port())
         self._window.app_settings.set("server.on", True)
         server = self._window.controller.server
@@ -313,8 +286,7 @@ class _Screens:
 
     async def _lab(self) -> None:
         """A small sweep, measured now on this machine."""
-        from app.launch.scenario import ScenarioFailed
-        from app.session.lab.lab import LabStage
+        from app.session.lab import LabStage
 
         window = self._window.windows.show("lab")
         room = self._window.lab
@@ -337,7 +309,6 @@ class _Screens:
 
     async def _reading(self) -> None:
         """A long text while it is read sparsely."""
-        from app.launch.scenario import ask
         from core.events import Attachment
 
         rules = (
@@ -364,7 +335,7 @@ class _Screens:
         views.side.show_tab("settings")
 
     async def _find(self, name: str, finder: Finder | DocumentFinder, words: str) -> None:
-        """The bar over the text that is looked through, with what it found."""
+        """The find bar with its results."""
         finder.open()
         finder.bar.field.setText(words)
         await self._grab(name)
@@ -372,8 +343,6 @@ class _Screens:
 
     async def _machines(self) -> None:
         """Machines of which one is missing, then a model that runs over the others until one is lost."""
-        from app.bench.followers import followers
-        from app.launch.scenario import ask
         from app.session.turn.link_state import Phase
         from app.windows.machines.window import MachinesWindow
 
@@ -421,7 +390,6 @@ class _Screens:
 
     async def _error(self) -> None:
         """The worker is killed while it writes."""
-        from app.launch.scenario import ask
         from app.session.turn.link_state import Phase
 
         self._set("prefill.mode", "auto")
@@ -452,8 +420,6 @@ class _Screens:
         await self._deadline.until(self._window, condition, f"Not in time: {what}.")
 
     async def _written(self, turn_id: str, tokens: int) -> None:
-        from app.launch.scenario import answer_of
-
         def long_enough() -> bool:
             answer = answer_of(self._window, turn_id)
             return answer is None or answer.over or len(answer.tokens) >= tokens
@@ -491,8 +457,6 @@ class _Screens:
     async def _grab_schemes(
         self, name: str, widget: QWidget, settled_s: float, before: Callable[[], object] | None
     ) -> None:
-        from app.launch.scenario import ScenarioFailed
-
         for number, scheme in enumerate(self._schemes):
             self._window.app_settings.set("look.scheme", scheme)
             if before:

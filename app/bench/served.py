@@ -1,18 +1,25 @@
-"""A client of the window's own server, on the window's loop: for pictures and journeys. Plain HTTP."""
+"""Real clients of the local server, and real machines that follow, for pictures and tests."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from core.settings.cluster import Cluster, Machine
+from core.system.children import CHILD_FOLDER, child_command, child_environment
+from core.system.key_file import key_of
 
 _PATH = "/chat/completions"
 
 
 async def free_port() -> int:
-    """A port that nobody listens at just now."""
+    """Returns a free port."""
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port = int(server.sockets[0].getsockname()[1])
     server.close()
@@ -70,13 +77,13 @@ class Client:
 
     @property
     def events(self) -> list[Any]:
-        """What came so far."""
+        """The events received."""
         lines = self.raw.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")[:-1]
         return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
 
     @property
     def text(self) -> str:
-        """What is written so far."""
+        """The text received."""
         choices = [choice for event in self.events for choice in event.get("choices", ())]
         return "".join(choice["delta"].get("content") or "" for choice in choices)
 
@@ -101,7 +108,7 @@ class Client:
         return self._task.done()
 
     async def ended(self) -> None:
-        """Wait until the line is closed. Raises `OSError` if nobody listens."""
+        """Waits until the connection closes. Raises `OSError` if nothing listens."""
         await self._task
 
     async def leave(self) -> None:
@@ -110,3 +117,47 @@ class Client:
             self._writer.transport.abort()
         with contextlib.suppress(OSError):
             await self._task
+
+
+class Followers:
+    """`cluster` is the list with all of them, by name."""
+
+    def __init__(self, cluster: Cluster, processes: dict[str, asyncio.subprocess.Process]) -> None:
+        self.cluster = cluster
+        self._processes = processes
+
+    async def end(self, name: str) -> None:
+        """Ends that machine and its follower."""
+        process = self._processes[name]
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+
+
+@asynccontextmanager
+async def followers(folder: Path, names: Sequence[str]) -> AsyncIterator[Followers]:
+    """One for each name; all are ended with the block. Their secret is made in `folder`."""
+    secret = folder / "secret"
+    key_of(secret)
+    processes: dict[str, asyncio.subprocess.Process] = {}
+    machines = []
+    here = f"127.0.0.1:{await free_port()}"
+    found = Followers(Cluster(), processes)
+    try:
+        for name in names:
+            words = ("follow", "--listen", "127.0.0.1:0", "--secret-file", str(secret))
+            process = processes[name] = await asyncio.create_subprocess_exec(
+                *child_command(*words),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                env=child_environment(OPENBLAS_NUM_THREADS="1"),
+                cwd=CHILD_FOLDER,
+            )
+            assert process.stdout is not None
+            address = (await process.stdout.readline()).decode().strip()
+            machines.append(Machine(name, address, tensors=f"127.0.0.1:{await free_port()}"))
+        found.cluster = Cluster(tuple(machines), str(secret), here)
+        yield found
+    finally:
+        for name in processes:
+            await found.end(name)

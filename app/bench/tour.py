@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import shutil
 import subprocess
 import sys
@@ -17,14 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.launch.display import display_problem, go_offscreen_without_display
+from app.launch.scenario import Deadline, run_scenario
 
 if TYPE_CHECKING:
     from app.shell.window import MainWindow
 
 _TIMEOUT_S = 600.0
 _FRAMES_PER_S = 6
-# At the end everything stands still, to be read.
+# The last frame is shown longer, so that it can be read.
 _LAST_FRAME_S = 4.0
 _WINDOW_PX = (960, 720)
 _COLORS = 48
@@ -39,35 +38,19 @@ name: Dunlin, berth: 9, length_m: 142
 
 
 def run_tour(out: str, model: str = "starter") -> int:
-    """Save the animated picture to the file `out`. 0, or 1 with a message on stderr."""
-    go_offscreen_without_display(os.environ, sys.platform)
+    """Saves the animated picture to the file `out`. Returns 0, or 1 after a message on stderr."""
     convert = shutil.which("magick") or shutil.which("convert")
-    problem = display_problem(os.environ, sys.platform)
     if not convert:
-        problem = "ImageMagick is not installed: neither `magick` nor `convert` was found on the PATH."
-    if problem or not convert:
-        print(f"draftlight: {problem}", file=sys.stderr)
+        print("ImageMagick is not installed: no `magick` or `convert` on the PATH.", file=sys.stderr)
         return 1
-    from app.launch.opening import open_window
-    from app.launch.scenario import ScenarioFailed
-
     with tempfile.TemporaryDirectory() as folder:
-
-        async def scenario(window: MainWindow) -> int:
-            try:
-                await _frames(window, Path(folder))
-            except ScenarioFailed as failure:
-                print(f"draftlight: {failure}", file=sys.stderr)
-                return 1
-            return 0
-
-        if code := open_window(model, scenario, scheme="light"):
+        if code := run_scenario(lambda window: _frames(window, Path(folder)), model, scheme="light"):
             return code
         Path(out).parent.mkdir(parents=True, exist_ok=True)
         *frames, last = map(str, sorted(Path(folder).glob("*.png")))
         delay = ["-delay", str(100 // _FRAMES_PER_S)]
         last_delay = ["-delay", str(round(100 * _LAST_FRAME_S))]
-        # One palette for all and no dithering: what stands still is the same in every frame, and left out.
+        # One palette for all frames and no dithering, so that unchanged areas are left out of each frame.
         small = ["+dither", "-colors", str(_COLORS), "+remap"]
         small += ["-layers", "OptimizePlus"]
         shown = [*delay, *frames, *last_delay, last, *small]
@@ -77,9 +60,7 @@ def run_tour(out: str, model: str = "starter") -> int:
 
 
 async def _frames(window: MainWindow, folder: Path) -> None:
-    """Record the race and grab its replay. Raises `ScenarioFailed`."""
-    from app.launch.scenario import Deadline
-
+    """Records the race and grabs its replay. Raises `ScenarioFailed`."""
     deadline = Deadline(_TIMEOUT_S)
     await deadline.until_ready(window)
     window.resize(*_WINDOW_PX)

@@ -65,10 +65,9 @@ def run_bench(
 
 
 def _since_start(part: str, *arguments: str) -> tuple[float, ...]:
-    """Seconds from the start of a process to its window's first painting, or to a model that is ready.
+    """Measures the seconds from the start of a process to its first painting, or to a loaded model.
 
-    One start more comes first and does not count: what it compiles and reads for the first time, later
-    ones find done, as a person's do.
+    A first start is not counted: it compiles and reads what later starts find cached.
     """
     with _bytecode_kept() as more:
         took = [
@@ -82,10 +81,10 @@ def _since_start(part: str, *arguments: str) -> tuple[float, ...]:
 
 @contextmanager
 def _bytecode_kept() -> Iterator[dict[str, str]]:
-    """What a child's environment needs so that Python keeps what it compiles, while the block lasts.
+    """Returns an environment in which Python keeps compiled modules while the block lasts.
 
-    Where that is forbidden (`PYTHONDONTWRITEBYTECODE`) every start compiled the whole window again: 0.4 of
-    its 1.4 s of processor time, which nobody has whose Draftlight was installed.
+    With `PYTHONDONTWRITEBYTECODE` every start would compile the whole window again: 0.4 of its 1.4 s of
+    processor time, which no installed Draftlight needs.
     """
     if not sys.dont_write_bytecode:
         yield {}
@@ -149,7 +148,7 @@ def _run_part(part: str, arguments: Sequence[str]) -> int:
             _say(await measure(window, int(arguments[1]), int(arguments[2])))
         return 0
 
-    # Without a worker that loads a model beside it: `start` and `scenes` measure the window alone.
+    # No worker that loads a model at the same time: `start` and `scenes` measure the window alone.
     command = [sys.executable, "-c", "input()"] if part in ("start", "scenes") else None
     return open_window(arguments[0] if arguments else "starter", scenario, command=command)
 

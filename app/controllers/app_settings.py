@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication
 
 from app.controllers import strings
@@ -33,7 +33,8 @@ class AppSettings(QObject):
     """
 
     changed = Signal(object)  # WindowSettings
-    failed = Signal(object)  # RequestError: it holds, but only for this run
+    failed = Signal(object)  # RequestError: the setting lasts for this run only
+    _not_written = Signal(str)  # the reason, on the writing thread
 
     def __init__(
         self, theme: Theme, views: Views, preferences: PreferencesFile, parent: QObject | None = None
@@ -42,6 +43,8 @@ class AppSettings(QObject):
         self._theme = theme
         self._views = views
         self._preferences = preferences
+        self._not_written.connect(self._report, Qt.ConnectionType.QueuedConnection)
+        preferences.listen(self._not_written.emit)
         self._held: Callable[[], dict[str, str]] = dict
         self._blink_ms = QApplication.cursorFlashTime()
         if theme.scheme == "system":
@@ -107,8 +110,9 @@ class AppSettings(QObject):
             self._theme.set_scheme(settings.look.scheme)
         self._show()
         self.changed.emit(settings)
-        if self._preferences.problem:
-            self.failed.emit(RequestError(strings.SETTINGS_NOT_SAVED, self._preferences.problem))
+
+    def _report(self, reason: str) -> None:
+        self.failed.emit(RequestError(strings.SETTINGS_NOT_SAVED, reason))
 
     def _show(self) -> None:
         """Let everything be as they say."""

@@ -1,7 +1,7 @@
-"""RaceController: the race's prompt, its two requests, and the page that shows them.
+"""RaceController: the race's prompt, its two requests, and its page.
 
-Its requests go the way of all others, one at a time, and are answered in isolation: the open chat and
-what the worker has cached stay as they are. Events of its answers come from `RunningAnswer`.
+The requests are queued like all others and answered in isolation: the open chat and the worker's cache stay
+unchanged. Events of the answers come from `RunningAnswer`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.chat.first_page import strings as chat_strings
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
-from app.session.race.race import (
+from app.session.race import (
     Ask,
     Broke,
     Course,
@@ -36,15 +36,15 @@ from core.events import Failed, Finished, Gauges, Message, PrefillProgress, Read
 from core.settings import assign_all
 from core.settings.request import drawn
 
-# What is shown while an answer is recorded; painting more often would only take time from it.
+# The page is painted rarely while an answer is recorded, so that painting takes no time from it.
 _SHOW_EVERY_MS = 250
 _MOST_TOKENS = 256
 
 
 class RaceController(QObject):
-    """`handle` carries out intents, as every controller's."""
+    """`handle` carries out intents, as for every controller."""
 
-    shown_changed = Signal(bool)  # whether the race is on the screen
+    shown_changed = Signal(bool)  # whether the race is visible
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class RaceController(QObject):
 
     @property
     def recording(self) -> bool:
-        """Whether the answer under way is the race's."""
+        """Whether the running answer is the race's."""
         return self.race.recording
 
     def show(self) -> None:
-        """Bring the race to the screen, with the open chat's last question."""
+        """Shows the race with the open chat's last question."""
         self._fill()
         if not self.open:
             self.open = True
@@ -86,24 +86,24 @@ class RaceController(QObject):
         (page.start_button if page.start_button.isVisible() else page.done_button).setFocus()
 
     def close(self) -> None:
-        """Back to the chat; what is being recorded is given up."""
+        """Returns to the chat and discards an unfinished recording."""
         if self.open:
             self.open = False
             self.halt()
             self.shown_changed.emit(False)
 
     def toggle(self) -> None:
-        """There and back."""
+        """Shows or hides the race."""
         (self.close if self.open else self.show)()
 
     def start(self) -> None:
-        """Record both answers."""
+        """Records both answers."""
         page = self._views.race
         message = page.prompt.message
         if self._phase is not Phase.READY or not message.content:
             return
         asked = self._earlier().ask("race", message).messages_for_request()
-        # One seed for both of them, whenever it is drawn.
+        # One seed for both, drawn at the start.
         settings = assign_all(
             drawn(self._views.inspector.settings),
             [
@@ -115,42 +115,42 @@ class RaceController(QObject):
         self._advance(StartRace(Course(asked, settings)))
 
     def halt(self) -> None:
-        """Stop recording, if it is recorded."""
+        """Stops recording."""
         self._advance(Halt())
 
     # ---- events of its answers, as `AnswerListener`
 
     def begin(self) -> None:
-        """The page shows what was recorded: this is nothing yet."""
+        """Nothing to do: the page shows recorded answers only."""
 
     def read(self, progress: PrefillProgress) -> None:
-        """The prompt is being read."""
+        """Records the progress of reading the prompt."""
         self._advance(Read(progress))
 
     def choose(self, reading: ReadingMap) -> None:
-        """The page shows no map."""
+        """Nothing to do: the page has no reading map."""
 
     def write(self, token: Token) -> None:
-        """One token more."""
+        """Records a token."""
         self._advance(Wrote(token))
 
     def measure(self, gauges: Gauges) -> None:
-        """The page has figures of its own."""
+        """Nothing to do: the page has its own figures."""
 
     def finish(self, finished: Finished) -> None:
-        """It ended as the worker meant it to."""
+        """The answer has ended normally."""
         self._advance(Ended(finished))
 
     def fail(self, failed: Failed, tokens: int) -> None:
-        """The worker refused or gave up on it."""
+        """The worker refused or failed the request."""
         self._advance(Broke(f"{failed.message} {failed.hint}".strip()))
 
     def cut_off(self, tokens: int, *, closing: bool) -> None:
-        """The worker is gone."""
+        """The worker exited."""
         self._advance(Broke(strings.WORKER_GONE))
 
     def follow(self, link: Link, blocked: str) -> None:
-        """What the worker is at; `blocked` says why nothing can be asked, empty if it can."""
+        """Follows the worker; `blocked` is the reason why nothing can be sent, empty if it can."""
         self._phase = link.phase
         self._views.race.show_blocked("" if link.phase is Phase.READY or self.recording else blocked)
 
@@ -176,11 +176,11 @@ class RaceController(QObject):
         self._views.race.show_race(self.race)
 
     def _earlier(self) -> Conversation:
-        """The open chat before its last question."""
+        """Returns the open chat before its last question."""
         return self._chats.open.with_turns(self._chats.open.turns[:-1])
 
     def _fill(self) -> None:
-        """The question, unless it is the one that was filled in before: it may have been changed since."""
+        """Fills in the question, unless the same one was filled in before: the person may have edited it."""
         chat = self._chats.open
         key = (chat.id, chat.turns[-1].id if chat.turns else "")
         if key == self._filled or self.recording:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.gauges.figures import gigabytes
 
 BLOCKED_BY_ANSWER = "An answer is being written. The race can start when that is done."
-SETTINGS_NOT_SAVED = "The settings hold until you close this window: they could not be saved."
+SETTINGS_NOT_SAVED = "Your settings could not be saved and last until you close this window."
 HELD = "Off for all chats, in Settings."
 NO_FULL_TEXT = "This system has no full-text index, so each search looks through every text."
 AFTER_RESTART = "Changes apply after the worker restarts."

@@ -1,7 +1,7 @@
-"""TablesController: what is known of the tables, their window, and what is asked of the worker for them.
+"""TablesController: the state of the tables, their window, and the worker's commands about them.
 
-It keeps up with the worker whether or not the window was opened: a model that is to rehearse is
-told so as soon as it is loaded, and a rehearsal hears at once that somebody types.
+It follows the worker even without a window: a model that rehearses while idle is told so when it loads, and
+a rehearsal pauses when the person types.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controls.buttons.button import Kind
-from app.controls.first_folder import first_folder
+from app.controls.folders import first_folder
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, IdleCommand
 from app.session.turn.link_state import Link, Phase
@@ -42,16 +42,16 @@ from core.events import (
 from core.events.idle import RehearsalEvent
 from core.events.tables import TableEvent
 
-if TYPE_CHECKING:  # the window brings it in
+if TYPE_CHECKING:  # imported with the window
     from app.windows.tables.window import TablesWindow
 
-# Well below what the worker waits for after the last of them.
+# Well below the worker's own delay after the last one.
 _TYPING_EVERY_S = 2.0
 _SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
 
 
 class TablesController(QObject):
-    """`take` steps the machine. `follow()` after each of its steps."""
+    """`take` steps the state machine. `follow()` after each step."""
 
     def __init__(
         self,
@@ -76,45 +76,45 @@ class TablesController(QObject):
 
     @property
     def tables(self) -> Tables:
-        """What is known."""
+        """The state of the tables."""
         return self._tables
 
     def open(self, window: TablesWindow) -> TablesWindow:
-        """Fill this window from now on, and do what is wanted there."""
+        """Shows the tables in `window` and handles its commands."""
         self._window = window
         window.destroyed.connect(self._forget_window)
         window.shown.connect(self._look)
-        window.save_requested.connect(lambda: self._do("save", SaveTables(self._request())))
-        window.load_requested.connect(self._ask_load)
-        window.reset_requested.connect(self._ask_reset)
-        window.export_requested.connect(self._export)
-        window.import_requested.connect(self._import)
-        window.notices.put_away.connect(self._put_away)
+        window.save.clicked.connect(lambda: self._do("save", SaveTables(self._request())))
+        window.load.clicked.connect(self._ask_load)
+        window.reset.clicked.connect(self._ask_reset)
+        window.export.clicked.connect(self._export)
+        window.import_.clicked.connect(self._import)
+        window.told.closed.connect(self._put_away)
         window.learning.default_changed.connect(self._settings.set_default)
-        window.learning.folder_requested.connect(self._show_folder)
+        window.learning.folder.clicked.connect(self._show_folder)
         window.learning.rehearsal.switched.connect(self._rehearse)
         self.show_defaults()
         self._show()
         return window
 
-    # ---- what is heard
+    # ---- events
 
     def on_event(self, event: TableEvent | RehearsalEvent) -> None:
-        """News of the tables or the rehearsal."""
+        """Handles an event about tables or the rehearsal."""
         self._tables = known.handle(self._tables, event)
         self._listing = self._listing and not self._tables.listed
         self._show()
         self._look_again()
 
     def on_tables_failed(self, effect: fx.TablesFailed) -> None:
-        """What was asked could not be done."""
+        """Handles a failed command."""
         self._tables = known.fail(self._tables, effect.failed)
         self._listing = self._listing and effect.failed.command != "list_tables"
         self._show()
         self._look_again()
 
     def follow(self, link: Link) -> None:
-        """The worker, its model or its turn changed."""
+        """Updates the window after a change of the worker, its model or its turn."""
         info = link.info if link.phase in _SPOKEN else None
         self._phase, self._works = link.phase, link.works
         if link.phase not in _SPOKEN:
@@ -127,12 +127,12 @@ class TablesController(QObject):
         self._look_again()
 
     def show_defaults(self) -> None:
-        """What chats do unless they say otherwise, as it is now."""
+        """Shows the defaults for all chats."""
         if self._window is not None:
             self._window.learning.show_defaults(self._preferences.defaults)
 
     def note_typing(self) -> None:
-        """Somebody writes: a rehearsal must not be in the way."""
+        """Pauses a rehearsal while the person types."""
         rehearsal, now = self._tables.rehearsal, self._clock()
         if rehearsal is None or rehearsal.state not in ("running", "waiting"):
             return
@@ -140,7 +140,7 @@ class TablesController(QObject):
             self._typed_at = now
             self._take(AskTables(Typing()))
 
-    # ---- what is wanted
+    # ---- commands
 
     def _do(self, action: TableAction, command: IdleCommand) -> None:
         self._tables = known.begin(self._tables, action)
@@ -180,7 +180,7 @@ class TablesController(QObject):
             return
         name = f"{recognised(info.family_name)}-n{info.n}.safetensors"
         chosen, _ = QFileDialog.getSaveFileName(self._window, strings.EXPORT_TITLE, name, strings.FILE_FILTER)
-        if chosen:  # the dialog has asked whether a file that is there may be replaced
+        if chosen:  # the dialog has confirmed the replacement of a file
             command = ExportTable(
                 self._request(), info.family, info.n, info.figures.slots, chosen, replace=True
             )
@@ -218,12 +218,12 @@ class TablesController(QObject):
         return chosen if isinstance(chosen, TableInfo) else None
 
     def _look(self) -> None:
-        """The window came to the screen."""
+        """Refreshes the list when the window is shown."""
         self._tables = known.out_of_date(self._tables)
         self._look_again()
 
     def _look_again(self) -> None:
-        """Ask for a list if the one there is may be wrong and somebody sees it."""
+        """Requests a list if the current one may be outdated and the window is visible."""
         seen = self._window is not None and self._window.isVisible()
         if seen and self._tables.stale and not self._listing and self._phase in _SPOKEN:
             self._listing = True

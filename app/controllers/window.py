@@ -24,7 +24,7 @@ from app.controllers.chat.titles import TitleController
 from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.documents.library import LibraryController
 from app.controllers.handlers import Handlers
-from app.controllers.machines.machines import MachinesController
+from app.controllers.machines import MachinesController
 from app.controllers.models import ModelsController
 from app.controllers.race import RaceController
 from app.controllers.running_answer import AnswerListener, RunningAnswer
@@ -38,7 +38,7 @@ from app.controllers.views import Views
 from app.controllers.worker import WorkerController
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN
-from app.session.library.documents import Documents
+from app.session.documents import Documents
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, Count, Load, Restart
 from app.session.turn.link_state import Link, Phase
@@ -76,7 +76,7 @@ class WindowController(QObject):
         self._link = Link(model or kept.model or "starter", cluster=cluster)
         self.embedding = EmbeddingController(views, self.handle, self._is_kept, self)
         self.chats = Chats(
-            archive=self.home.archive,
+            self.home.library,
             open_id=self.home.preferences.now.open_chat,
             first_preset=self.home.preferences.first_preset,
             erased=self.embedding.erase,
@@ -104,7 +104,7 @@ class WindowController(QObject):
         self.tables = TablesController(self.chat.settings, self.home.preferences, self.handle, self)
         self.library = LibraryController(
             views,
-            Documents(self.home.documents, erased=self.embedding.erase),
+            Documents(self.home.library.documents, erased=self.embedding.erase),
             meter,
             self.trouble,
             self.embedding,
@@ -140,7 +140,7 @@ class WindowController(QObject):
             self._titles,
             self.embedding,
         )
-        if self.home.library and not self.home.library.full_text:
+        if not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
         self._wire(page)
         self.server.apply(self._server_settings)

@@ -1,15 +1,13 @@
-"""Controls: buttons, switches, sliders and fields, painted to the visual design.
+"""Controls: buttons, switches, sliders, fields and tables, painted to the visual design.
 
-Every control has a visible focus, works by keyboard, and takes its accessible name from whoever
-places it. Programmatic `set_value` and a person's change both end in one `value_changed`, and
-only if the value became another one. Knows no setting and no room.
+Every control has a visible focus, works with the keyboard, and gets its accessible name from the code that
+places it. `set_value` and a person's change both emit `value_changed`, once, if the value differs.
 """
 
 from app.controls.buttons.button import Button
-from app.controls.buttons.check_box import CheckBox
 from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.segment import Segment
-from app.controls.buttons.switch import Switch
+from app.controls.buttons.switch import CheckBox, Switch
 from app.controls.focus_ring import FocusRing
 from app.controls.popup import Popup
 from app.controls.scroll_bar import OverlayScrollBar, ScrollBar

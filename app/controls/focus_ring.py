@@ -1,11 +1,11 @@
-"""FocusRing: the 3 px ring around whatever has the keyboard.
+"""FocusRing: the 3 px ring around the focused control.
 
-A widget cannot paint outside itself, and controls are exactly as large as the design says, so
-the ring is a sibling laid over the control's surroundings: a child of the window, or of the
-page inside a scroll area so that it scrolls along. It takes no events and no focus.
+A widget cannot paint outside itself, and controls are exactly as large as designed, so the ring is a
+sibling above the control: a child of the window, or of the page inside a scroll area so that it scrolls with
+it. It gets no events and no focus.
 
-The ring is for people at the keyboard: a mouse click gives focus without a ring, except on
-fields that take text (`with_mouse`). The first key pressed brings it back.
+The ring serves keyboard users: a mouse click gives focus without a ring, except in text fields
+(`with_mouse`). The first key press shows it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.theme.theme import Theme
 from app.theme.zoom import px
 
 RING_PX = 3
-# Where one writes there is a caret, too, and the ring stays for long: a thinner one, next to the frame.
+# A text field also has a caret and keeps the ring for long, so its ring is thinner.
 _FIELD_RING_PX = 1.5
 
 _KEEPS = (
@@ -32,9 +32,9 @@ _KEEPS = (
 
 
 class FocusRing(QObject):
-    """Lives as long as `control`. `sources` are the widgets whose focus counts (default: itself).
+    """Lives as long as `control`. `sources` are the widgets whose focus counts (default: the control).
 
-    `inset_px` moves the ring inwards, for controls that reach to the edge of what holds them.
+    `inset_px` moves the ring inwards, for controls at the edge of their parent.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class FocusRing(QObject):
         self._radius_px = radius_px
         self._with_mouse = with_mouse
         self._inset_px = inset_px
-        # A window's first focus comes with a reason that keeps what was: text fields start with a ring.
+        # The first focus of a window keeps the previous state: text fields begin with a ring.
         self._wanted = with_mouse
         self._overlay: _Overlay | None = None
         self._watched: list[QWidget] = []
@@ -63,12 +63,12 @@ class FocusRing(QObject):
 
     @property
     def shown(self) -> bool:
-        """Whether the ring is drawn now. The control colours its frame by it."""
+        """Whether the ring is visible. The control colours its frame by it."""
         return self._overlay is not None
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        # A control that is being destroyed still has events, as do those around it, and an error in an
-        # event filter ends the process.
+        # A control and its neighbours still get events while it is destroyed, and an exception in an event
+        # filter ends the process.
         if not isValid(self._control):
             return False
         kind = event.type()
@@ -96,7 +96,7 @@ class FocusRing(QObject):
         self._overlay = _Overlay(
             self._theme, self._radius_px, _FIELD_RING_PX if self._with_mouse else RING_PX, host
         )
-        # It lies beside the control, so it does not go with it by itself.
+        # A sibling is not deleted with the control.
         self._control.destroyed.connect(self._overlay.deleteLater)
         widget: QWidget | None = self._control
         while widget is not None and widget is not host:
@@ -154,7 +154,7 @@ class _Overlay(QWidget):
 
 
 def _host_of(control: QWidget) -> QWidget | None:
-    """The widget that the ring is laid on; None for a control that is a window of its own."""
+    """Returns the parent of the ring; None for a control that is a window."""
     widget = None if control.isWindow() else control.parentWidget()
     while widget is not None and not widget.isWindow():
         viewport = widget.parentWidget()

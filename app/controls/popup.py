@@ -1,7 +1,7 @@
-"""Popup: one of many options, 24 high, opening a list.
+"""Popup: a choice of one of many options, 24 high.
 
-A QComboBox for keyboard (arrows, first letters, Space opens) and assistive technology; the
-closed face and the rows of the list are painted here.
+A QComboBox for the keyboard (arrows, first letters, Space opens) and assistive technology; the closed button
+and the rows of the list are painted here.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _ROW_PX = 26
 
 
 class Popup(QComboBox):
-    """`options` are pairs of value and label; the first is chosen to begin with."""
+    """`options` are pairs of value and label; the first is selected."""
 
-    value_changed = Signal(str)  # the chosen option's value
+    value_changed = Signal(str)  # the selected option's value
 
     def __init__(
         self, theme: Theme, options: Sequence[tuple[str, str]], parent: QWidget | None = None
@@ -61,11 +61,11 @@ class Popup(QComboBox):
 
     @property
     def value(self) -> str:
-        """The chosen option's value."""
+        """The selected option's value."""
         return str(self.currentData())
 
     def set_value(self, value: str) -> None:
-        """Choose the option of that value. Raises ValueError naming the options if there is none."""
+        """Selects the option of that value. Raises ValueError naming the options if it is unknown."""
         index = self.findData(value)
         if index < 0:
             known = ", ".join(str(self.itemData(row)) for row in range(self.count()))
@@ -83,7 +83,7 @@ class Popup(QComboBox):
         return px_size(QSize(64, _HEIGHT_PX))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()  # a wheel scrolls the panel; it must not change a setting on the way
+        event.ignore()  # the wheel scrolls the panel and must not change a setting
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -113,7 +113,7 @@ class Popup(QComboBox):
 
 
 class _Row(QStyledItemDelegate):
-    """One row of the open list: a tick beside the chosen option."""
+    """A row of the open list, with a tick at the selected option."""
 
     def __init__(self, theme: Theme, popup: Popup) -> None:
         super().__init__(popup)

@@ -1,7 +1,7 @@
-"""Question: a small window over another one that asks before something is done.
+"""Question: a dialog over a window that asks before a command runs.
 
-Opened with `open()`, which returns at once; `chosen` tells the answer. Escape, and closing it, are
-the answer that changes nothing. It has the focus first, so Return alone changes nothing either.
+`open()` returns at once; `chosen` reports the answer. Escape and closing cancel. Cancel has the first focus,
+so that Return alone changes nothing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _MARGIN_PX = 20
 
 
 class Question(QDialog):
-    """`answers` are value, words and kind of the buttons after `cancel`, which changes nothing.
+    """`answers` are the value, text and kind of each button after `cancel`.
 
-    Deletes itself when it is answered.
+    Deletes itself after the answer.
     """
 
-    chosen = Signal(str)  # the value; not told for the answer that changes nothing
+    chosen = Signal(str)  # the value; not emitted on Cancel
 
     def __init__(
         self,

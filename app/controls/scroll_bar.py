@@ -1,14 +1,18 @@
-"""Scroll bars: a thin rounded handle on no track, 8 wide. Everything else is QScrollBar's.
-
-`ScrollBar` takes its own room; `OverlayScrollBar` lies over the contents, so that nothing moves
-when it comes and goes.
-"""
+"""Scroll bars that lie over the content, and ScrollPage, a page with one."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QStyle, QStyleOptionSlider, QWidget
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QFrame,
+    QScrollArea,
+    QScrollBar,
+    QStyle,
+    QStyleOptionSlider,
+    QWidget,
+)
 
 from app.controls.shapes import draw_box
 from app.theme.theme import Theme
@@ -19,7 +23,7 @@ _HANDLE_PX = 4
 
 
 class ScrollBar(QScrollBar):
-    """For `QAbstractScrollArea.setVerticalScrollBar` and its horizontal sister."""
+    """Replaces a scroll bar of a `QAbstractScrollArea`."""
 
     def __init__(self, theme: Theme, orientation: Qt.Orientation, parent: QWidget | None = None) -> None:
         super().__init__(orientation, parent)
@@ -55,7 +59,7 @@ class ScrollBar(QScrollBar):
 
 
 class OverlayScrollBar(ScrollBar):
-    """Stands for a bar of `area`, which is switched off; hidden when all fits."""
+    """Replaces the hidden scroll bar of `area`; hidden if everything fits."""
 
     def __init__(
         self,
@@ -83,13 +87,13 @@ class OverlayScrollBar(ScrollBar):
         return False
 
     def _stood_for(self) -> QScrollBar:
-        # Asked for each time: a wrapper that is held may become invalid, and an error in an event
-        # filter ends the process.
+        # Fetched each time: a stored wrapper may become invalid, and an exception in an event filter ends
+        # the process.
         upright = self.orientation() == Qt.Orientation.Vertical
         return self._area.verticalScrollBar() if upright else self._area.horizontalScrollBar()
 
     def _follow(self) -> None:
-        """Take the range of the bar that is stood for, and the right or lower edge of the area."""
+        """Takes over the range of the replaced bar and the right or lower edge of the area."""
         bar = self._stood_for()
         self.setRange(bar.minimum(), bar.maximum())
         self.setPageStep(bar.pageStep())
@@ -102,3 +106,19 @@ class OverlayScrollBar(ScrollBar):
         else:
             self.setGeometry(0, height - thick - 1, width, thick)
         self.raise_()
+
+
+class ScrollPage(QScrollArea):
+    """Shows `page` in the full width, with a transparent ground. Not in the Tab order."""
+
+    def __init__(self, theme: Theme, page: QWidget) -> None:
+        super().__init__()
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setWidget(page)
+        # Afterwards: setWidget() turns the fill on.
+        self.viewport().setAutoFillBackground(False)
+        page.setAutoFillBackground(False)
+        OverlayScrollBar(theme, self)

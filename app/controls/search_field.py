@@ -1,6 +1,6 @@
-"""SearchField: a search line, 28 high, with a magnifier and, while it has text, a clear button.
+"""SearchField: a search line, 28 high, with a magnifier and a clear button while it has text.
 
-Escape clears it, and is the window's where it is empty; Return and Down emit `results_wanted`.
+Escape clears it; if it is empty the window handles Escape. Return and Down emit `results_wanted`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEAST_PX = 200
 class SearchField(QLineEdit):
     """`name` is the placeholder and the accessible name."""
 
-    results_wanted = Signal()  # Return or Down: the person goes on to the results
+    results_wanted = Signal()  # Return or Down: moves to the results
 
     def __init__(self, theme: Theme, name: str, clear_name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -50,17 +50,17 @@ class SearchField(QLineEdit):
 
     @property
     def clear_button(self) -> IconButton:
-        """The cross at the right."""
+        """The clear button at the right."""
         return self._clear
 
     def sizeHint(self) -> QSize:
         text = design_px(QFontMetricsF(self.font()).horizontalAdvance(self.placeholderText()))
-        # A line edit keeps 2 px free at both sides of its text.
+        # QLineEdit keeps 2 px at both sides of its text.
         needed = _LEFT_PX + math.ceil(text) + 4 + _RIGHT_PX
         return px_size(QSize(max(_LEAST_PX, needed), HEIGHT_PX))
 
     def event(self, event: QEvent) -> bool:
-        # The window may own Escape too; in a field with text it empties the field.
+        # Escape clears a field with text before the window handles it.
         if (
             isinstance(event, QKeyEvent)
             and event.type() == QEvent.Type.ShortcutOverride
@@ -93,7 +93,7 @@ class SearchField(QLineEdit):
         self._set_text_margins()
 
     def _set_text_margins(self) -> None:
-        """Without text there is no clear button, and the placeholder takes its space."""
+        """Gives the placeholder the space of the clear button, which is hidden without text."""
         right = _CLEAR_PX + 6 if self.text() else _RIGHT_PX
         self.setTextMargins(px(_LEFT_PX), 0, px(right), 0)
 

@@ -1,15 +1,86 @@
-"""Shapes that several controls share: filled and framed rounded boxes, and their text.
+"""Shapes and texts that several controls paint, and tooltips for elided texts.
 
-Convention: a 1 px frame is drawn inside the rectangle given, so a control is exactly as large
-as the design says.
+A 1 px frame is drawn inside the given rectangle, so a control is exactly as large as designed.
+
+A table paints its cells with `draw_text`, which elides. When the pointer rests on a row, the row is painted
+once more onto a discarded image, and `draw_text` reports the elided texts and their boxes. So no table
+repeats its layout for its tooltips.
 """
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from app.controls.elided import report_elided
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QHelpEvent, QImage, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QToolTip, QWidget
+
+from app.theme.zoom import painter_on, zoom
+
+_reports: list[tuple[QRectF, str]] | None = None
+
+
+def report_elided(painter: QPainter, rect: QRectF, text: str) -> None:
+    """Reports that `text` was elided into `rect`."""
+    if _reports is not None and rect.width() > 0:
+        _reports.append((painter.transform().mapRect(rect), text))
+
+
+def elided_at(paint: Callable[[QPainter], object], position: QPointF) -> str:
+    """Returns the full text that `paint` elides at `position`; empty if there is none."""
+    image = QImage(1, 1, QImage.Format.Format_ARGB32_Premultiplied)
+    painter = QPainter(image)
+    try:
+        with _collected() as reports:
+            paint(painter)
+    finally:
+        painter.end()
+    return next((text for area, text in reports if area.contains(position)), "")
+
+
+def show_tip(event: QHelpEvent, widget: QWidget, text: str) -> None:
+    """Shows `text` at the pointer, or hides the tooltip if it is empty."""
+    if text:
+        QToolTip.showText(event.globalPos(), text, widget)
+    else:
+        QToolTip.hideText()
+        event.ignore()
+
+
+class PaintedRow(QWidget):
+    """Base of a widget that paints its texts: the elided text under the pointer precedes its own tooltip."""
+
+    def paint_row(self, painter: QPainter) -> None:
+        """Paints everything, with a painter in design pixels."""
+        raise NotImplementedError
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        self.paint_row(painter)
+        painter.end()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            show_tip(event, self, elided_at(self._paint_enlarged, QPointF(event.pos())) or self.toolTip())
+            return True
+        return super().event(event)
+
+    def _paint_enlarged(self, painter: QPainter) -> None:
+        painter.scale(zoom(), zoom())
+        self.paint_row(painter)
+
+
+@contextmanager
+def _collected() -> Iterator[list[tuple[QRectF, str]]]:
+    global _reports
+    reports: list[tuple[QRectF, str]] = []
+    _reports = reports
+    try:
+        yield reports
+    finally:
+        _reports = None
+
 
 _FOUND_ALPHA = 64
 
@@ -17,7 +88,7 @@ _FOUND_ALPHA = 64
 def draw_box(
     painter: QPainter, rect: QRectF, radius_px: float, fill: QColor | None, frame: QColor | None = None
 ) -> None:
-    """A rounded box with an optional 1 px frame, antialiased."""
+    """Draws a rounded box with an optional 1 px frame, antialiased."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(fill if fill is not None else Qt.BrushStyle.NoBrush)
     if frame is None:
@@ -37,7 +108,7 @@ def draw_text(
     color: QColor,
     align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignHCenter,
 ) -> None:
-    """One line of `text`, centred vertically, cut with an ellipsis if it does not fit."""
+    """Draws one line of `text`, vertically centred, elided if it does not fit."""
     metrics = QFontMetricsF(font)
     painter.setFont(font)
     painter.setPen(color)
@@ -48,14 +119,14 @@ def draw_text(
 
 
 def draw_found(painter: QPainter, rect: QRectF, accent: QColor, looked_at: bool) -> None:
-    """Behind words that were looked for; the ones that are `looked_at` are framed."""
+    """Draws the ground of a search match; the current match (`looked_at`) has a frame."""
     fill = QColor(accent)
     fill.setAlpha(_FOUND_ALPHA)
     draw_box(painter, rect.adjusted(-1, 2, 1, -2), 3, fill, accent if looked_at else None)
 
 
 def blend(front: QColor, back: QColor, share: float) -> QColor:
-    """`front` at `share` (0 to 1) over an opaque `back`."""
+    """Returns `front` at `share` (0 to 1) over an opaque `back`."""
     rest = 1.0 - share
     return QColor(
         round(front.red() * share + back.red() * rest),

@@ -1,8 +1,7 @@
 """Slider: a number within bounds, on a grid of `step`. Track 4, knob 16, 18 high.
 
-Underneath it is a QSlider whose whole numbers are grid points, which gives keyboard (arrows,
-Page Up/Down, Home, End) and assistive technology. A value set from outside may lie between two
-grid points; it is kept exactly until a person moves the knob.
+A QSlider whose integers are grid points, for the keyboard and assistive technology. A value set by code may
+lie between two grid points and is kept exactly until a person moves the knob.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _KNOB_PX = 16
 
 
 class Slider(QSlider):
-    """`minimum` to `maximum`, both inclusive."""
+    """From `minimum` to `maximum`, both inclusive."""
 
     value_changed = Signal(float)  # the new value
 
@@ -50,11 +49,11 @@ class Slider(QSlider):
 
     @property
     def value(self) -> float:  # type: ignore[override]  # the number, where QSlider has the grid point
-        """The number the slider stands for."""
+        """The value."""
         return self._exact
 
     def set_bounds(self, minimum: float, maximum: float, step: float) -> None:
-        """Other bounds from now on; the value is brought inside them. Emits nothing."""
+        """Replaces the bounds and clamps the value. Emits nothing."""
         if (minimum, maximum, step) == (self._low, self._high, self._step):
             return
         self._low, self._high, self._step = minimum, maximum, step
@@ -68,7 +67,7 @@ class Slider(QSlider):
         self.update()
 
     def set_value(self, value: float) -> None:
-        """Stand for `value`, brought inside the bounds."""
+        """Sets the value, clamped to the bounds."""
         value = min(self._high, max(self._low, value))
         if value == self._exact:
             return
@@ -99,7 +98,7 @@ class Slider(QSlider):
         self.update()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()  # a wheel scrolls the panel; it must not change a setting on the way
+        event.ignore()  # the wheel scrolls the panel and must not change a setting
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -121,7 +120,7 @@ class Slider(QSlider):
         draw_box(painter, knob, _KNOB_PX / 2, fill, edge)
 
     def _follow(self, event: QMouseEvent) -> None:
-        """Move the knob under the pointer, to the nearest grid point."""
+        """Moves the knob under the pointer, to the nearest grid point."""
         share = (design_point(event.position()).x() - _KNOB_PX / 2) / max(1.0, width_of(self) - _KNOB_PX)
         self.setValue(round(min(1.0, max(0.0, share)) * self.maximum()))
 

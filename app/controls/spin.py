@@ -1,7 +1,7 @@
-"""Spin: a number typed or stepped, 24 high.
+"""Spin: a number field, 24 high.
 
-Typed numbers count when Return is pressed or the field is left; steps (arrow keys, Page
-Up/Down, the small arrows) count at once. Bounds are inclusive and hold while typing.
+A typed number is committed on Return or when the field loses focus; steps (arrow keys, Page Up/Down, the
+small arrows) at once. Bounds are inclusive and enforced while typing.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from app.theme.zoom import (
 
 _HEIGHT_PX = 24
 _ICON_PX = 13
-_ARROWS_PX = 22  # the strip at the right that steps
+_ARROWS_PX = 22  # the strip of the arrows
 _REPEAT_FIRST_MS, _REPEAT_MS = 400, 80
 
 
 class Spin(QDoubleSpinBox):
-    """`decimals` 0 shows whole numbers; thousands are separated unless `set_grouped(False)`."""
+    """`decimals` 0 shows integers. Thousands are separated unless `set_grouped(False)`."""
 
     value_changed = Signal(float)  # the new value
 
@@ -85,20 +85,20 @@ class Spin(QDoubleSpinBox):
 
     @property
     def value(self) -> float:  # type: ignore[override]  # a property like every other control's
-        """The number in force, which while someone types is the one before."""
+        """The committed value."""
         return float(super().value())
 
     def set_value(self, value: float) -> None:
-        """Show `value`, brought inside the bounds."""
+        """Shows `value`, clamped to the bounds."""
         self.setValue(value)
 
     def set_grouped(self, grouped: bool) -> None:
-        """Whether thousands are separated. Seeds and the like read better without."""
+        """Turns the thousands separator on or off; a seed is read better without it."""
         self.setGroupSeparatorShown(grouped)
         self.updateGeometry()
 
     def set_factor(self, factor: int) -> None:
-        """Steps multiply and divide by `factor` instead of adding; 0 adds."""
+        """Makes steps multiply and divide by `factor`; 0 adds."""
         self._factor = factor
 
     def stepBy(self, steps: int) -> None:
@@ -146,7 +146,7 @@ class Spin(QDoubleSpinBox):
         super().hideEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()  # a wheel scrolls the panel; it must not change a setting on the way
+        event.ignore()  # the wheel scrolls the panel and must not change a setting
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -162,7 +162,7 @@ class Spin(QDoubleSpinBox):
         self.stepBy(self._repeat_steps)
 
     def _place_field(self) -> None:
-        """The text takes all but the arrows; Qt's own geometry would keep room for a frame."""
+        """Gives the text everything but the arrows; Qt's geometry would leave space for a frame."""
         field = self.lineEdit()
         if field is not None:
             place(field, 4, 2, max(0.0, width_of(self) - 4 - _ARROWS_PX), height_of(self) - 4)

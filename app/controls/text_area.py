@@ -19,7 +19,7 @@ _LINE_PX = 17
 
 
 class TextArea(QWidget):
-    """Pasted text loses its formatting. The text is what `value` says, newlines as "\\n"."""
+    """Pasted text loses its formatting. `value` is the text, with "\\n" between lines."""
 
     value_changed = Signal(str)  # the whole text
 
@@ -35,7 +35,7 @@ class TextArea(QWidget):
         self._edit.document().setDocumentMargin(0)
         OverlayScrollBar(theme, self._edit)
         self._edit.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        # Qt's own shows the first line of it only. Where the text will stand, and as wide.
+        # Qt shows only its first line. Painted where the text will be, in the same width.
         self.placeholder = TextLabel(theme, "", 12, _LINE_PX, wrap=True, parent=self._edit.viewport())
         self.placeholder.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         over = QVBoxLayout(self._edit.viewport())
@@ -56,11 +56,11 @@ class TextArea(QWidget):
 
     @property
     def value(self) -> str:
-        """The text as it stands."""
+        """The text."""
         return self._value
 
     def set_value(self, text: str) -> None:
-        """Show `text`. The cursor and the undo history start anew."""
+        """Replaces the text, the cursor position and the undo history."""
         if text == self._value:
             return
         self._edit.blockSignals(True)
@@ -70,7 +70,7 @@ class TextArea(QWidget):
         self._take_text()
 
     def set_placeholder(self, text: str) -> None:
-        """What is shown while the field is empty."""
+        """Sets the text of an empty field."""
         self.placeholder.setText(text)
         self._show_placeholder()
 
@@ -101,7 +101,7 @@ class TextArea(QWidget):
             self.value_changed.emit(text)
 
     def _space_lines(self) -> None:
-        """Fixed line height for what is there; new lines inherit it from the one before."""
+        """Sets a fixed line height for all lines; new lines inherit it."""
         spacing = QTextBlockFormat()
         spacing.setLineHeight(px(_LINE_PX), QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         cursor = QTextCursor(self._edit.document())
@@ -121,7 +121,7 @@ class TextArea(QWidget):
 
 
 class _Edit(QTextEdit):
-    """`composed` tells, with each step of an input method, whether there is something not yet taken."""
+    """`composed` reports after each input method event whether text is being composed."""
 
     composed = Signal(bool)
 

@@ -1,8 +1,7 @@
-"""TextLabel: a piece of text at one of the design's sizes and line heights.
+"""TextLabel: a text in one of the design's sizes and line heights.
 
-A QLabel to assistive technology and for mnemonics; painted here because QLabel knows neither
-fixed line heights nor colours that follow the theme. Wraps between words, or cuts its one line
-with an ellipsis.
+A QLabel for assistive technology and mnemonics, painted here because QLabel has no fixed line height and no
+colours from the theme. Wraps between words, or elides its single line.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from app.theme.zoom import area_of, design_px, painter_on, px, px_size, width_of
 
 
 class TextLabel(QLabel):
-    """`color` is a palette token. `line_px` is the height of one line.
+    """`color` is a palette token, `line_px` the height of a line.
 
-    A wrapped label whose width is known beforehand (`width_px`) has that width and the height it
-    needs; without, its height follows from the width that a layout gives it.
+    A wrapped label with a known width (`width_px`) has that width and the height it needs; otherwise its
+    height follows from the width that the layout gives it.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class TextLabel(QLabel):
         self._width_px = width_px
         self._align = align
         self.setTextFormat(Qt.TextFormat.PlainText)
-        # A Fixed height would hold a wrapped text to the one line of its size hint.
+        # A Fixed policy would limit a wrapped text to the one line of its size hint.
         follows = self.hasHeightForWidth()
         height = QSizePolicy.Policy.Preferred if follows else QSizePolicy.Policy.Fixed
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, height)
@@ -63,7 +62,7 @@ class TextLabel(QLabel):
         theme.changed.connect(self.update)
 
     def set_color(self, color: str) -> None:
-        """Use another palette token from now on."""
+        """Changes the palette token."""
         self._color = color
         self.update()
 
@@ -104,7 +103,7 @@ class TextLabel(QLabel):
         return ui_font(self._size_px, self._weight, tabular=self._tabular)
 
     def _layouts(self, width: float) -> list[QTextLayout]:
-        """One laid out paragraph for each line of the text."""
+        """Returns a laid out paragraph for each line of the text."""
         font = self._text_font()
         metrics = QFontMetricsF(font)
         lead = (self._line_px - metrics.height()) / 2

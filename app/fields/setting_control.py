@@ -1,9 +1,8 @@
-"""SettingControl: the control that a setting's kind asks for.
+"""SettingControl: the control for a setting's kind.
 
-Whole numbers get a spin field, numbers a slider with its value, choices a popup, switches a
-switch, texts a text area, names the same with commas between them. Each reports a person's change as
-a Python value of the setting's type. Knows no other setting and checks nothing: that is
-`core.settings.assign`.
+Integers get a spin field, numbers a slider with its value, choices a popup, booleans a switch, texts a text
+area, names a text area with commas between them. Each reports a person's change as a Python value of the
+setting's type, unchecked: `core.settings.assign` checks it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _STEPS_IF_UNDECLARED = 100
 
 
 class SettingControl(QWidget):
-    """`editor` is what takes the focus, the accessible name and the help."""
+    """`editor` gets the focus, the accessible name and the help."""
 
     edited = Signal(object)  # the new value, of the setting's type
 
@@ -51,7 +50,7 @@ class SettingControl(QWidget):
         editor.setToolTip(setting.help)
 
     def show_value(self, value: Any) -> None:
-        """Show `value` without reporting it."""
+        """Shows `value` without reporting it."""
         raise NotImplementedError
 
     def _report(self, value: Any) -> None:
@@ -63,7 +62,7 @@ class _WholeNumber(SettingControl):
         low, high = _bounds(setting)
         self._spin = Spin(theme, low, high, setting.step or 1)
         self._spin.set_factor(setting.factor)
-        # Thousands are separated where the number counts something; a seed counts nothing.
+        # Thousands are separated in counts, not in a seed.
         self._spin.set_grouped(bool(setting.unit))
         super().__init__(setting, self._spin)
         if setting.unit and setting.unit not in setting.title.lower().split():
@@ -150,7 +149,7 @@ class _Text(SettingControl):
     def __init__(self, theme: Theme, setting: Setting) -> None:
         self._area = TextArea(theme)
         set_fixed_height(self._area, setting.lines * 17 + 16)
-        # One line has no room for the help, which its tooltip says as well.
+        # One line has no space for the help, which is in the tooltip.
         self._area.set_placeholder(setting.help if setting.lines > 1 else setting.empty)
         super().__init__(setting, self._area)
         self._area.value_changed.connect(self._report)
@@ -163,7 +162,7 @@ class _Text(SettingControl):
 
 class _Names(_Text):
     def show_value(self, value: Any) -> None:
-        # While it is typed, a comma or a space at the end stays.
+        # A comma or space at the end stays while typing.
         if tuple(value) != _names(self._area.value):
             super().show_value(", ".join(value))
 
@@ -182,12 +181,12 @@ _CONTROLS: dict[str, type[_WholeNumber | _Number | _Choice | _OnOff | _Text]] = 
 
 
 def control_for(theme: Theme, setting: Setting) -> SettingControl:
-    """The control of the setting's kind."""
+    """Returns the control for the setting's kind."""
     return _CONTROLS[setting.kind](theme, setting)
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """An empty one counts: it stands for a place where there is none."""
+    """Splits at commas; an empty name is kept because its position counts."""
     return tuple(name.strip() for name in text.split(",")) if text.strip() else ()
 
 

@@ -1,7 +1,8 @@
-"""SettingField: one setting in the inspector. Label, control, note, and what is wrong with it."""
+"""SettingField: a setting's title, control, help and error; FieldColumn: several of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -21,9 +22,9 @@ _LINE_GAP_PX = 4
 
 
 class SettingField(QWidget):
-    """Without a label (`labelled` False) the control takes the whole width.
+    """`labelled` False hides the label and gives the control the full width.
 
-    `content_px` is the width of all of it, which wrapped notes have to know.
+    `content_px` is the width of the field, which wrapped notes need.
     """
 
     edited = Signal(str, object)  # the setting's key, the new value
@@ -65,46 +66,46 @@ class SettingField(QWidget):
             inset = QHBoxLayout()
             set_margins(inset, indent, 0, 0, 0)
             inset.addWidget(line)
-            inset.addStretch(1)  # in a wide window it stays under its control
+            inset.addStretch(1)  # in a wide window the note stays under its control
             layout.addLayout(inset)
             line.hide()
 
     @property
     def error(self) -> str:
-        """What is wrong with the value shown; empty if nothing is."""
+        """The error of the shown value; empty without one."""
         return self._error.text()
 
     @property
     def note(self) -> str:
-        """The sentence under the control; empty if there is none."""
+        """The sentence under the control; may be empty."""
         return self._note.text()
 
     def show_value(self, value: Any) -> None:
-        """Show a value that is in force: no error, and the note that belongs to it."""
+        """Shows a valid value and its note."""
         self.control.show_value(value)
         self.clear_error()
         self._show_note(value)
 
     def show_error(self, message: str, hint: str = "") -> None:
-        """Say that the value shown is not in force, and why."""
+        """Shows why the value is refused."""
         self._error.setText(message)
         self._error.setToolTip(hint)
         self._error.setVisible(True)
         self._describe()
 
     def clear_error(self) -> None:
-        """Nothing is wrong."""
+        """Hides the error."""
         self._error.setText("")
         self._error.setVisible(False)
         self._describe()
 
     @property
     def held(self) -> str:
-        """Why it cannot be changed; empty if it can."""
+        """Why the setting cannot be changed; empty if it can."""
         return self._held
 
     def hold(self, reason: str) -> None:
-        """Let nobody change it while there is a `reason`, which is shown instead of the note."""
+        """Disables the control while there is a `reason`, which replaces the note."""
         if reason == self._held:
             return
         self._held = reason
@@ -113,11 +114,11 @@ class SettingField(QWidget):
 
     @property
     def unused(self) -> str:
-        """Why it does nothing as the other settings stand; empty if it does."""
+        """Why the setting has no effect with the other settings; empty if it has one."""
         return self._unused
 
     def set_unused(self, reason: str) -> None:
-        """Its value is kept and does nothing while there is a `reason`, which its tooltip says."""
+        """Marks the setting as without effect while there is a `reason`, which its tooltip shows."""
         if reason == self._unused:
             return
         self._unused = reason
@@ -136,7 +137,7 @@ class SettingField(QWidget):
         self.control.editor.setAccessibleDescription(" ".join(parts))
 
     def show_source(self, source: str) -> None:
-        """Say in the note where the value comes from; empty says nothing."""
+        """Shows the source of the value in the note; empty shows none."""
         if source != self._source:
             self._source = source
             self._say_note()
@@ -153,3 +154,27 @@ class SettingField(QWidget):
         note = self._held or " ".join(filter(None, (self._note_of_value, self._source)))
         self._note.setText(note)
         self._note.setVisible(bool(note))
+
+
+class FieldColumn(QWidget):
+    """`make` returns the field of a setting."""
+
+    def __init__(
+        self, settings: Sequence[Setting], make: Callable[[Setting], SettingField], spacing_px: int
+    ) -> None:
+        super().__init__()
+        self.settings = tuple(settings)
+        self._make = make
+        self._filled = False
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        set_spacing(self._layout, spacing_px)
+
+    def fill(self) -> bool:
+        """Makes the fields; returns whether they were missing."""
+        if self._filled:
+            return False
+        self._filled = True
+        for setting in self.settings:
+            self._layout.addWidget(self._make(setting))
+        return True

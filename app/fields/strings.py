@@ -1,4 +1,4 @@
-"""Every text of this folder that a person reads."""
+"""The texts of setting fields."""
 
 from __future__ import annotations
 

@@ -1,41 +1,74 @@
-"""Steps for scenarios that use the window without a person: wait for the model, ask, wait.
+"""Scenarios: the real window used by a program instead of a person, for smoke tests, pictures and benches.
 
-They go through what a person goes through (the composer's text and its Return key) and fail
-with `ScenarioFailed`, whose message is for the terminal.
+A scenario types into the composer and presses Return, as a person does. It raises `ScenarioFailed`, whose
+message goes to the terminal. Qt is imported inside the functions: where its libraries are missing,
+`run_scenario` says which instead of failing on an import.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import time
-from collections.abc import Callable
-
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QApplication
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from app.launch import strings
+from app.launch.display import display_problem, go_offscreen_without_display
 from app.session.chats.conversation import Answer
 from app.session.turn.link_state import Phase
-from app.shell.window import MainWindow
 from core.events import Origin
+
+if TYPE_CHECKING:
+    from app.shell.window import MainWindow
+    from app.theme.theme import Scheme
 
 _LOOK_EVERY_S = 0.01
 
 
 class ScenarioFailed(Exception):
-    """What was expected did not happen."""
+    """The expected did not happen."""
+
+
+def run_scenario(
+    scenario: Callable[[MainWindow], Awaitable[None]],
+    model: str = "starter",
+    *,
+    scheme: Scheme = "system",
+    command: Sequence[str] | None = None,
+) -> int:
+    """Opens the window, offscreen if there is no display, and runs `scenario` in it.
+
+    `command` starts the worker (None: the usual one). Returns the exit status: 0, or 1 after a message on
+    stderr.
+    """
+    go_offscreen_without_display(os.environ, sys.platform)
+    if problem := display_problem(os.environ, sys.platform):
+        print(problem, file=sys.stderr)
+        return 1
+    from app.launch.opening import open_window
+
+    async def whole(window: MainWindow) -> int:
+        try:
+            await scenario(window)
+        except ScenarioFailed as failure:
+            print(f"draftlight: {failure}", file=sys.stderr)
+            return 1
+        return 0
+
+    return open_window(model, whole, scheme=scheme, command=command)
 
 
 class Deadline:
-    """One allowance of time for all steps of a scenario."""
+    """The time allowed for all steps of a scenario."""
 
     def __init__(self, allowed_s: float) -> None:
         self.allowed_s = allowed_s
         self._end_s = time.monotonic() + allowed_s
 
     async def until(self, window: MainWindow, condition: Callable[[], bool], failure: str) -> None:
-        """Wait for `condition`. Raises `ScenarioFailed` if time is up or the worker is gone."""
+        """Waits for `condition`. Raises `ScenarioFailed` after the deadline or if the worker exits."""
         while not condition():
             if window.controller.link.phase in (Phase.DEAD, Phase.NO_MODEL, Phase.CLOSED):
                 trouble = window.views.banner.trouble
@@ -46,13 +79,17 @@ class Deadline:
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def until_ready(self, window: MainWindow) -> None:
-        """Wait for the model, or for the answer that is under way."""
+        """Waits until the model is loaded and no answer is in progress."""
         failure = strings.no_model_in_time(self.allowed_s)
         await self.until(window, lambda: window.controller.link.phase is Phase.READY, failure)
 
 
 def ask(window: MainWindow, question: str) -> str:
-    """Type `question` and press Return; the id of the turn that began. Raises `ScenarioFailed`."""
+    """Types `question` and presses Return; returns the id of the new turn. Raises `ScenarioFailed`."""
+    from PySide6.QtCore import QEvent, Qt
+    from PySide6.QtGui import QKeyEvent
+    from PySide6.QtWidgets import QApplication
+
     edit = window.views.composer.edit
     edit.set_text(question)
     for kind in (QEvent.Type.KeyPress, QEvent.Type.KeyRelease):
@@ -65,16 +102,20 @@ def ask(window: MainWindow, question: str) -> str:
 
 
 def answer_of(window: MainWindow, turn_id: str) -> Answer | None:
-    """The answer as recorded so far; None if the turn was taken back."""
+    """Returns the answer so far; None if the turn was removed."""
     chat = window.controller.chats.open
     return chat.turn(turn_id).answer if chat.has(turn_id) else None
 
 
 def point_at_token(window: MainWindow, turn_id: str, origin: Origin) -> bool:
-    """Move the mouse onto a token of `origin` that can be seen; False if there is none.
+    """Moves the mouse onto a visible token of `origin`; False if there is none.
 
-    Of those that are a word of their own, the last on the lowest line: its tooltip hides least.
+    Prefers the last whole word on the lowest line, where the tooltip hides least.
     """
+    from PySide6.QtCore import QEvent, Qt
+    from PySide6.QtGui import QMouseEvent
+    from PySide6.QtWidgets import QApplication
+
     answer = answer_of(window, turn_id)
     shown = window.views.transcript.answer(turn_id)
     if shown is None:

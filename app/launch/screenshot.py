@@ -6,14 +6,22 @@ written the window is grabbed, with the pointer on an accepted token.
 
 from __future__ import annotations
 
-import os
-import sys
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.launch import strings
-from app.launch.display import display_problem, go_offscreen_without_display
+from app.launch.scenario import (
+    Deadline,
+    ScenarioFailed,
+    answer_of,
+    ask,
+    point_at_token,
+    run_scenario,
+)
+from core.events import Attachment
+from core.settings import assign
 
 if TYPE_CHECKING:
     from app.shell.window import MainWindow
@@ -36,41 +44,20 @@ def run_screenshot(
     *,
     command: Sequence[str] | None = None,
 ) -> int:
-    """Save the picture to `out`. 0, or 1 with a message on stderr.
+    """Saves the picture to `out`. Returns 0, or 1 after a message on stderr.
 
     `command` starts the worker (None: the usual one).
     """
-    go_offscreen_without_display(os.environ, sys.platform)
-    if problem := display_problem(os.environ, sys.platform):
-        print(problem, file=sys.stderr)
-        return 1
-    from app.launch.opening import open_window
-    from app.launch.scenario import ScenarioFailed
-
-    async def scenario(window: MainWindow) -> int:
-        try:
-            await _picture(window, Path(out))
-        except ScenarioFailed as failure:
-            print(f"draftlight: {failure}", file=sys.stderr)
-            return 1
-        return 0
-
-    return open_window(model, scenario, scheme=scheme, command=command)
+    return run_scenario(lambda window: _picture(window, Path(out)), model, scheme=scheme, command=command)
 
 
 def document() -> str:
-    """The handbook that the picture's questions are about."""
+    """Returns the handbook that the questions are about."""
     return (RESOURCES / "screenshot" / "handbook.txt").read_text("utf-8")
 
 
 async def _picture(window: MainWindow, out: Path) -> None:
-    """Ask, wait, point, grab. Raises `ScenarioFailed`."""
-    import asyncio
-
-    from app.launch.scenario import Deadline, ScenarioFailed, answer_of, ask, point_at_token
-    from core.events import Attachment
-    from core.settings import assign
-
+    """Asks, waits, points and grabs. Raises `ScenarioFailed`."""
     deadline = Deadline(TIMEOUT_S)
     late = strings.no_answer_in_time(TIMEOUT_S)
     inspector, composer = window.views.inspector, window.views.composer

@@ -6,23 +6,22 @@ every origin arrived, and the window shows exactly what they say.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from app.launch import strings
-from app.launch.display import display_problem, go_offscreen_without_display
+from app.launch.scenario import Deadline, ScenarioFailed, answer_of, ask, run_scenario
+from core.settings import assign_all
 
 if TYPE_CHECKING:
     from app.shell.window import MainWindow
 
 TIMEOUT_S = 180.0
 MAX_TOKENS = 96
-# A drafter that remembers nothing: one that does would guess the whole answer the next time, and leave
-# no token that is written without a draft; and what the person's chats taught it would be mixed with this.
+# A drafter without tables: one with them would draft the whole answer in the next run, so that no token
+# would be written without a draft, and it would use what the person's chats taught it.
 _SETTINGS = [
     ("sampling.max_tokens", MAX_TOKENS),
     ("drafting.drafter", "ngram-simple"),
@@ -42,34 +41,19 @@ _ORIGINS = ("accepted", "bonus", "normal")
 def run_smoke(
     model: str = "starter", *, timeout_s: float = TIMEOUT_S, command: Sequence[str] | None = None
 ) -> int:
-    """0 if everything happened within `timeout_s`, else 1 with a message on stderr.
+    """Returns 0 if everything happened within `timeout_s`, else 1 after a message on stderr.
 
     `command` starts the worker (None: the usual one).
     """
-    go_offscreen_without_display(os.environ, sys.platform)
-    if problem := display_problem(os.environ, sys.platform):
-        print(problem, file=sys.stderr)
-        return 1
-    from app.launch.opening import open_window
-    from app.launch.scenario import ScenarioFailed
 
-    async def scenario(window: MainWindow) -> int:
-        try:
-            line = await _ask_once(window, timeout_s)
-        except ScenarioFailed as failure:
-            print(f"draftlight: {failure}", file=sys.stderr)
-            return 1
-        print(line, flush=True)
-        return 0
+    async def scenario(window: MainWindow) -> None:
+        print(await _ask_once(window, timeout_s), flush=True)
 
-    return open_window(model, scenario, command=command)
+    return run_scenario(scenario, model, command=command)
 
 
 async def _ask_once(window: MainWindow, timeout_s: float) -> str:
-    """The JSON line. Raises `ScenarioFailed`."""
-    from app.launch.scenario import Deadline, ScenarioFailed, answer_of, ask
-    from core.settings import assign_all
-
+    """Returns the JSON line. Raises `ScenarioFailed`."""
     deadline = Deadline(timeout_s)
     await deadline.until_ready(window)
     inspector = window.views.inspector

@@ -8,7 +8,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from app.controls.buttons.copy_button import CopyButton
+from app.controls.buttons.button import CopyButton
 from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.segment import Segment
 from app.controls.focus_ring import FocusRing

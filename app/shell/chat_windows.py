@@ -12,7 +12,7 @@ from app.theme.theme import Theme
 
 def make_deleted(theme: Theme, controller: WindowController) -> QWidget:
     """Recently deleted."""
-    from app.windows.chats.deleted import DeletedWindow
+    from app.windows.chats.window import DeletedWindow
 
     window, listing, chats = DeletedWindow(theme), controller.chat.listing, controller.chats
     window.restore_requested.connect(listing.restore)
@@ -24,7 +24,7 @@ def make_deleted(theme: Theme, controller: WindowController) -> QWidget:
 
 def make_archived(theme: Theme, controller: WindowController) -> QWidget:
     """Archived chats. One that is opened stays archived until something is asked in it."""
-    from app.windows.chats.archived import ArchivedWindow
+    from app.windows.chats.window import ArchivedWindow
 
     window, listing, chats = ArchivedWindow(theme), controller.chat.listing, controller.chats
     window.open_requested.connect(listing.open_requested)

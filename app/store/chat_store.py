@@ -1,9 +1,13 @@
-"""ChatStore: chats in one SQLite file: list, load, write, purge. One connection, one thread.
+"""ChatStore: chats and kept documents in one SQLite file: list, load, write, purge, search.
 
-Invariant: after `write(chat)` a `load` gives an equal chat, or says that it cannot. Only what changed
-is written: what is the same object as in `before` is on disk already, and of an answer that is being
-written only the new tokens are, so that a flush costs as little at its end as at its beginning.
-Reading and writing may happen on different connections at once (write-ahead log).
+Invariant: after `write(chat)`, `load` returns an equal chat or raises. Only changes are written: an object
+that is identical in `before` is in the database already, and of an answer in progress only the new tokens
+are written, so that a flush costs as little at its end as at its beginning. One connection may read while
+another one writes (write-ahead log).
+
+Search matches words from their beginnings by FTS5 (`fog dep` finds "Fog departures"). Where that finds
+nothing, or SQLite has no FTS5, it matches the words anywhere inside the texts: the middle of a word, and
+scripts without spaces between words.
 """
 
 from __future__ import annotations
@@ -13,84 +17,94 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from app.session.chats.archive import Hit, Summary
+from app.session.chats.archive import Hit, Summary, passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
-from app.session.library.document import DocumentHit, KeptDocument
-from app.store import packing, schema, search
-from app.store.checksum import ChecksumError, Value, checksum
-from app.store.documents.document_rows import DocumentRows
-from app.store.recovery.chat_count import ChatCount
-from app.store.recovery.faults import NewerStoreError
+from app.session.documents import DocumentHit, KeptDocument
+from app.store import packing, schema
+from app.store.database import (
+    ChecksumError,
+    Database,
+    Value,
+    checksum,
+    has_full_text,
+    like,
+    migrate,
+    prefix_query,
+    version_of,
+)
+from app.store.documents import DocumentJob, DocumentRows, carry_out
+from app.store.faults import NewerStoreError
 from app.store.rows import WRITE_HEAD, Rows, head_values, version_values
 from core.events.text import well_formed, well_formed_record
 
+# More chats than a person reads through.
+_MOST_CHATS = 100
+_MOST_ROWS = 600
+_TEXTS = ("title", "question", "names", "answer")
 
-class ChatStore:
-    """Opens or makes the file at `path`.
 
-    `full_text` None uses FTS5 if SQLite has it. `counted` is told of chats that come and go. Raises
-    `NewerStoreError` or `sqlite3.Error`.
+class ChatStore(Database):
+    """Opens or creates the file at `path`; in memory if it is None.
+
+    `full_text` None uses FTS5 if SQLite has it. `counted` gets the change in the number of chats of each
+    transaction: a negative one before the commit, a positive one after it. Raises `NewerStoreError`,
+    `ForeignStoreError` or `sqlite3.Error`.
     """
 
     def __init__(
         self,
-        path: Path,
+        path: Path | None,
         *,
         read_only: bool = False,
         full_text: bool | None = None,
-        counted: ChatCount | None = None,
+        counted: Callable[[int], None] | None = None,
     ) -> None:
+        super().__init__(path, read_only=read_only)
         self._counted = counted
-        self._connection = schema.connect(path, read_only)
         try:
-            self.full_text = schema.has_full_text(self._connection) if full_text is None else full_text
+            schema.refuse_foreign(self.connection)
+            self.connection.execute("PRAGMA cache_size = -16000")
             if not read_only:
-                schema.migrate(self._connection)
-            elif schema.version_of(self._connection) > schema.VERSION:
-                raise NewerStoreError(schema.version_of(self._connection), schema.VERSION)
-            self._rows = Rows(self._connection)
-            self.document_rows = DocumentRows(self._connection, self.full_text)
+                # Write-ahead: readers never wait for writers, and a crash loses whole batches or nothing.
+                self.connection.execute("PRAGMA journal_mode = WAL")
+                self.connection.execute("PRAGMA foreign_keys = ON")
+            self.full_text = has_full_text(self.connection) if full_text is None else full_text
+            if not read_only:
+                migrate(self.connection, schema.MIGRATIONS, NewerStoreError)
+            elif (version := version_of(self.connection)) > len(schema.MIGRATIONS):
+                raise NewerStoreError(version, len(schema.MIGRATIONS))
+            self._rows = Rows(self.connection)
+            self.document_rows = DocumentRows(self.connection, self.full_text)
             if not read_only:
                 self._ensure_words()
         except BaseException:
-            self._connection.close()
+            self.connection.close()
             raise
-
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """For checks and repairs."""
-        return self._connection
-
-    def close(self) -> None:
-        """Safe to call twice."""
-        self._connection.close()
 
     # ---- reading
 
     def summaries(self) -> list[Summary]:
-        """All chats, deleted ones marked, in no order. Raises `ValueError` if a row is damaged."""
+        """Returns all chats, deleted ones marked, in no order. Raises `ValueError` if a row is damaged."""
         return [head.summary for head in self._rows.heads()]
 
     def count(self) -> int:
-        """How many chats there are, deleted ones included."""
-        return int(self._connection.execute("SELECT count(*) FROM chats").fetchone()[0])
+        """Returns the number of chats, deleted ones included."""
+        return int(self.connection.execute("SELECT count(*) FROM chats").fetchone()[0])
 
     def load(self, chat_id: str) -> Conversation:
-        """The whole chat. Raises `KeyError` if there is none, `ValueError` if a record is damaged."""
-        with self._snapshot():
+        """Returns the whole chat. Raises `KeyError` if it does not exist, `ValueError` if it is damaged."""
+        with self.snapshot():
             head = self._rows.head(chat_id)
             if head is None:
                 raise KeyError(chat_id)
             return self._rows.load(head)
 
     def check(self, proceed: Callable[[], None] = lambda: None) -> None:
-        """Read all there is. Raises `sqlite3.Error` or `ChecksumError` at the first damage.
+        """Reads everything. Raises `sqlite3.Error` or `ChecksumError` at the first damage.
 
-        `proceed` is called between chats and may raise to stop it.
+        `proceed` is called between chats and may raise to stop the check.
         """
-        verdict = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if verdict != "ok":
-            raise sqlite3.DatabaseError(verdict)
+        self.quick_check()
         try:
             for chat_id in [summary.id for summary in self.summaries()]:
                 proceed()
@@ -103,68 +117,97 @@ class ChatStore:
         except (ValueError, TypeError, OverflowError) as error:
             raise ChecksumError(str(error)) from error
 
+    def quick_check(self) -> None:
+        """Raises `sqlite3.DatabaseError` if SQLite finds the file damaged."""
+        verdict = self.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
+
     def search(self, query: str) -> list[Hit]:
-        """Chats that match, best first, each once."""
-        return search.search(self._connection, well_formed(query), self.full_text)
+        """Returns the chats that have all words of `query`, best first, each once."""
+        words = well_formed(query).replace("\0", " ").split()
+        if not words:
+            return []
+        hits = self._by_title(words)
+        rows = list(self._by_prefixes(words)) if self.full_text else []
+        for chat, turn, *texts in rows or self._by_substrings(words):
+            if len(hits) >= _MOST_CHATS:
+                break
+            if chat not in hits:
+                best = max(texts, key=lambda text: sum(word.casefold() in text.casefold() for word in words))
+                hits[chat] = Hit(chat, turn, *passage_of(best, words))
+        return list(hits.values())
 
     def documents(self) -> list[KeptDocument]:
-        """All kept documents, removed ones marked. Raises `ValueError` if a row is damaged."""
+        """Returns all kept documents, removed ones marked. Raises `ValueError` if a row is damaged."""
         return list(self.document_rows.all())
 
     def document_text(self, document_id: str) -> str:
-        """Raises `KeyError` if there is none, `ValueError` if it is damaged."""
+        """Raises `KeyError` if the document does not exist, `ValueError` if it is damaged."""
         return self.document_rows.text(document_id)
 
     def find_documents(self, query: str) -> list[DocumentHit]:
-        """Kept documents that match, best first."""
+        """Returns the kept documents that match, best first."""
         return self.document_rows.search(well_formed(query))
+
+    def _by_title(self, words: list[str]) -> dict[str, Hit]:
+        """Chats whose titles have all words anywhere, the latest first."""
+        where = " AND ".join(["title LIKE ? ESCAPE '\\'"] * len(words))
+        rows = self.connection.execute(
+            f"SELECT id FROM chats WHERE deleted IS NULL AND turns > 0 AND {where}"
+            f" ORDER BY changed DESC LIMIT {_MOST_CHATS}",
+            [like(word) for word in words],
+        )
+        return {chat: Hit(chat) for (chat,) in rows}
+
+    def _by_prefixes(self, words: list[str]) -> Iterator[tuple[str, ...]]:
+        """Rows by FTS5, best first."""
+        query = prefix_query(words)
+        if not query:
+            return iter(())
+        return self.connection.execute(
+            "SELECT turns.chat, turns.name, words.title, words.question, words.names, words.answer FROM words"
+            " JOIN turns ON turns.id = words.rowid JOIN chats ON chats.id = turns.chat"
+            f" WHERE words MATCH ? AND chats.deleted IS NULL ORDER BY words.rank LIMIT {_MOST_ROWS}",
+            (query,),
+        )
+
+    def _by_substrings(self, words: list[str]) -> Iterator[tuple[str, ...]]:
+        """Rows that have the words anywhere in their texts, the latest chat first."""
+        anywhere = " OR ".join(f"words.{text} LIKE ? ESCAPE '\\'" for text in _TEXTS)
+        where = " AND ".join([f"({anywhere})"] * len(words))
+        table = schema.words_table(self.full_text)
+        return self.connection.execute(
+            "SELECT turns.chat, turns.name, words.title, words.question, words.names, words.answer"
+            f" FROM {table} AS words JOIN turns ON turns.id = words.rowid JOIN chats ON chats.id = turns.chat"
+            f" WHERE chats.deleted IS NULL AND {where} ORDER BY chats.changed DESC LIMIT {_MOST_ROWS}",
+            [like(word) for word in words for _ in _TEXTS],
+        )
 
     # ---- writing
 
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[None]:
-        """All or nothing of what is written inside. Raises `sqlite3.Error`.
-
-        What was written outlives this process in any case; a `durable` transaction a loss of power, too.
-        """
-        self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
+        """As `Database.transaction`; reports the change in the number of chats."""
+        new = 0
+        with super().transaction(durable=durable):
             before = self.count() if self._counted else 0
             yield
             new = self.count() - before if self._counted else 0
             if self._counted and new < 0:
-                self._counted.add(new)
-            self._connection.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):  # a full disk has rolled back already
-                self._connection.execute("ROLLBACK")
-            raise
+                self._counted(new)
         if self._counted and new > 0:
-            self._counted.add(new)
-
-    @contextlib.contextmanager
-    def part(self) -> Iterator[None]:
-        """All or nothing of a part of a transaction, which goes on if the part fails."""
-        self._connection.execute("SAVEPOINT part")
-        try:
-            yield
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):  # the whole transaction was rolled back already
-                self._connection.execute("ROLLBACK TO part")
-                self._connection.execute("RELEASE part")
-            raise
-        self._connection.execute("RELEASE part")
+            self._counted(new)
 
     def write(self, chat: Conversation, before: Conversation | None = None) -> None:
-        """Write `chat`; `before` is what is on disk of it, if that is known. Inside a transaction."""
+        """Writes `chat` inside a transaction; `before` is its state in the database, if known."""
         try:
             self._write(chat, before)
-        except UnicodeEncodeError:  # half a character that nobody replaced on its way here
+        except UnicodeEncodeError:  # a lone surrogate that an earlier check missed
             self._write(well_formed_record(chat), None)
 
     def _write(self, chat: Conversation, before: Conversation | None) -> None:
-        self._connection.execute(WRITE_HEAD, head_values(chat))
+        self.connection.execute(WRITE_HEAD, head_values(chat))
         old = before.turns if before else ()
         if before is None:
             self._drop_turns(chat.id, 0)
@@ -179,9 +222,9 @@ class ChatStore:
                 self._write_words(self._row_id(chat.id, 0), chat, 0, turn)
 
     def purge(self, chat_id: str) -> None:
-        """The chat and all of it, for good. Inside a transaction."""
+        """Deletes a chat permanently, inside a transaction."""
         self._drop_turns(chat_id, 0)
-        self._connection.execute("DELETE FROM chats WHERE id = ?", (chat_id,))
+        self.connection.execute("DELETE FROM chats WHERE id = ?", (chat_id,))
 
     def _write_turn(
         self, chat: Conversation, place: int, turn: Turn, known: Turn | None, renamed: bool
@@ -190,7 +233,7 @@ class ChatStore:
         if new_question or (known and known.asked != turn.asked):
             asked = turn.asked.isoformat() if turn.asked else None
             values = (chat.id, place, turn.id, asked, packing.pack_message(turn.user))
-            self._connection.execute(
+            self.connection.execute(
                 "INSERT INTO turns (chat, place, name, asked, question, sum) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (chat, place) DO UPDATE SET name = excluded.name, asked = excluded.asked,"
                 " question = excluded.question, sum = excluded.sum",
@@ -201,7 +244,7 @@ class ChatStore:
             self._write_answer(row, turn.answer, known.answer if known and known.id == turn.id else None)
         if known is None or known.others is not turn.others or known.place != turn.place:
             self._write_others(row, turn)
-        # An answer's words are indexed once, when it is over: in mid-answer they change all the time.
+        # An answer is indexed once, when it is complete: until then its text changes with every flush.
         if (
             new_question
             or renamed
@@ -210,32 +253,32 @@ class ChatStore:
             self._write_words(row, chat, place, turn)
 
     def _write_others(self, row: int, turn: Turn) -> None:
-        """All versions that are not shown: they change when another one is, and that is rare."""
-        self._connection.execute("DELETE FROM versions WHERE turn = ?", (row,))
-        self._connection.execute("UPDATE turns SET versions = ? WHERE id = ?", (len(turn.others) + 1, row))
+        """Rewrites all versions that are not shown; they change only when the person switches versions."""
+        self.connection.execute("DELETE FROM versions WHERE turn = ?", (row,))
+        self.connection.execute("UPDATE turns SET versions = ? WHERE id = ?", (len(turn.others) + 1, row))
         for place, version in enumerate(turn.versions):
             if place != turn.place:
-                self._connection.execute(
+                self.connection.execute(
                     "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                     version_values(row, place, version),
                 )
 
     def _write_answer(self, row: int, answer: Answer, before: Answer | None) -> None:
-        """Whole; or, while it is being written, only the tokens that are new since `before`."""
+        """Writes the whole answer or, during generation, only the tokens added since `before`."""
         if before is not None and _is_longer(answer, before):
             place = len(before.tokens)
             values: tuple[Value, ...] = (row, place, packing.pack_tokens(answer.tokens[place:]))
-            self._connection.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", (*values, checksum(*values)))
+            self.connection.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", (*values, checksum(*values)))
             return
         values = (row, packing.pack_answer(answer), packing.pack_tokens(answer.tokens))
-        self._connection.execute("DELETE FROM parts WHERE turn = ?", (row,))
-        self._connection.execute(
+        self.connection.execute("DELETE FROM parts WHERE turn = ?", (row,))
+        self.connection.execute(
             "INSERT OR REPLACE INTO answers (turn, state, tokens, sum) VALUES (?, ?, ?, ?)",
             (*values, checksum(*values)),
         )
 
     def _row_id(self, chat_id: str, place: int) -> int:
-        row = self._connection.execute(
+        row = self.connection.execute(
             "SELECT id FROM turns WHERE chat = ? AND place = ?", (chat_id, place)
         ).fetchone()
         return int(row[0])
@@ -244,8 +287,8 @@ class ChatStore:
         names = "\n".join(attachment.name for attachment in turn.user.attachments)
         answer = turn.answer.text if turn.answer.over else ""
         table = schema.words_table(self.full_text)
-        self._connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
-        self._connection.execute(
+        self.connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+        self.connection.execute(
             f"INSERT INTO {table} (rowid, title, question, names, answer) VALUES (?, ?, ?, ?, ?)",
             (row, chat.name if place == 0 else "", turn.user.content, names, answer),
         )
@@ -253,41 +296,52 @@ class ChatStore:
     def _drop_turns(self, chat_id: str, from_place: int) -> None:
         chosen = "SELECT id FROM turns WHERE chat = ? AND place >= ?"
         table = schema.words_table(self.full_text)
-        self._connection.execute(f"DELETE FROM {table} WHERE rowid IN ({chosen})", (chat_id, from_place))
+        self.connection.execute(f"DELETE FROM {table} WHERE rowid IN ({chosen})", (chat_id, from_place))
         for owned in ("answers", "parts", "versions"):
-            self._connection.execute(f"DELETE FROM {owned} WHERE turn IN ({chosen})", (chat_id, from_place))
-        self._connection.execute("DELETE FROM turns WHERE chat = ? AND place >= ?", (chat_id, from_place))
+            self.connection.execute(f"DELETE FROM {owned} WHERE turn IN ({chosen})", (chat_id, from_place))
+        self.connection.execute("DELETE FROM turns WHERE chat = ? AND place >= ?", (chat_id, from_place))
 
     def _ensure_words(self) -> None:
-        """The table that is searched: made, and filled if another kind of it was in use before."""
+        """Creates the search table and fills it if another one was in use before."""
         with self.transaction():
-            schema.make_document_words(self._connection, self.full_text)
-            if not schema.make_words(self._connection, self.full_text):
+            schema.make_document_words(self.connection, self.full_text)
+            if not schema.make_words(self.connection, self.full_text):
                 return
             for summary in self.summaries():
                 try:
                     chat = self.load(summary.id)
                 except KeyError:
-                    raise ChecksumError("a chat that is listed is not to be found") from None
+                    raise ChecksumError("a listed chat does not exist") from None
                 for place, turn in enumerate(chat.turns):
                     self._write_words(self._row_id(chat.id, place), chat, place, turn)
 
-    @contextlib.contextmanager
-    def _snapshot(self) -> Iterator[None]:
-        """What is read inside is of one moment, whatever another connection writes."""
-        if self._connection.in_transaction:
-            yield
-            return
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            with contextlib.suppress(sqlite3.Error):
-                self._connection.execute("COMMIT")
+
+class MemoryStore(ChatStore):
+    """Chats and documents that last for this run only. Each call is one transaction."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self._saved: dict[str, Conversation] = {}
+
+    def save(self, chat: Conversation) -> None:
+        """Writes the chat; after the first time only what changed."""
+        with self.transaction():
+            self.write(chat, self._saved.get(chat.id))
+        self._saved = {chat.id: chat}  # one answer is written at a time
+
+    def purge(self, chat_id: str) -> None:
+        self._saved.pop(chat_id, None)
+        with self.transaction():
+            super().purge(chat_id)
+
+    def do_document(self, job: DocumentJob) -> None:
+        """Carries out `job`."""
+        with self.transaction():
+            carry_out(job, self.document_rows)
 
 
 def _is_longer(answer: Answer, before: Answer) -> bool:
-    """Whether `answer` is `before` with more tokens, and more to come."""
+    """Returns whether `answer` continues `before` with more tokens and is still incomplete."""
     count = len(before.tokens)
     if answer.over or len(answer.tokens) <= count or packing.state_of(answer) != packing.state_of(before):
         return False

@@ -1,28 +1,23 @@
-"""Home: where one window keeps its chats, its server's requests and preferences: a folder, or nowhere."""
+"""Home: the chats, documents, server requests and preferences of one window: in a folder, or in memory."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from app.session.chats.archive import ChatArchive, MemoryArchive
-from app.session.library.document_archive import DocumentArchive, MemoryDocuments
 from app.store.library import Library
 from app.store.preferences import PreferencesFile
-from app.store.requests.kept_requests import KeptRequests
+from app.store.requests import KeptRequests
 
 
 class Home:
-    """Without a `folder` everything lasts for this run only: smoke tests and pictures leave no trace."""
+    """Without a `folder` everything lasts for this run only: smoke tests and screenshots leave no files."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
-        self.library = Library(folder) if folder else None
-        self.archive: ChatArchive = self.library or MemoryArchive()
-        self.documents: DocumentArchive = self.library.documents if self.library else MemoryDocuments()
+        self.library = Library(folder)
         self.requests = KeptRequests(folder)
         self.preferences = PreferencesFile(folder)
 
     def close(self) -> bool:
-        """Save what waits. False if something could not be saved."""
-        requests = self.requests.close()
-        return (self.library.close() if self.library else True) and requests
+        """Saves what waits. False if something could not be saved."""
+        return all([self.requests.close(), self.library.close(), self.preferences.flush()])

@@ -1,13 +1,13 @@
-"""Library: the archive that lasts. Reads on the caller's thread, writes on its own, survives its file.
+"""Library: the chats and documents of one home. Reads on the caller's thread, writes on the writer's thread.
 
-    whole      reading and saving
-    missing    as whole, but there are fewer chats than there were; a backup may have them
-    elsewhere  another Draftlight has the chats open: read, nothing saved, nothing repaired
-    damaged    the file is damaged: a copy is made, what can be read is read, nothing saved
-    unusable   the file cannot be opened or is newer: nothing read, nothing saved
+    whole      reads and saves
+    missing    as whole, but some chats are missing; a backup may have them
+    elsewhere  another Draftlight has the chats open: reads, does not save or repair
+    damaged    the file is damaged: reads what a copy of it yields, does not save
+    unusable   the file cannot be opened or is newer: neither reads nor saves
 
-In all but the first two, what is written in this run is kept in memory, and `repair()` of a damaged
-file takes it along. One process at a time saves: a lock beside the file says who.
+In the last three states changes last for this run, in memory; `repair()` of a damaged file saves them too.
+Without a folder everything lasts for this run. One process at a time saves: it holds a lock beside the file.
 """
 
 from __future__ import annotations
@@ -17,33 +17,32 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from filelock import FileLock, Timeout
 from msgspec import Struct
 
-from app.session.chats.archive import Hit, MemoryArchive, Summary
+from app.session.chats.archive import Hit, Summary
 from app.session.chats.conversation import Conversation
+from app.session.documents import DocumentHit, KeptDocument
 from app.store import strings
-from app.store.chat_store import ChatStore
-from app.store.documents.kept_documents import KeptDocuments
-from app.store.recovery.backup_keeper import BackupKeeper
-from app.store.recovery.backups import Backups
-from app.store.recovery.chat_count import ChatCount
-from app.store.recovery.damage import UNREADABLE, Salvage, back_up
-from app.store.recovery.faults import StoreError, is_damage, saving_trouble
-from app.store.recovery.unsaved import Unsaved
+from app.store.chat_store import ChatStore, MemoryStore
+from app.store.documents import DocumentAdded, DocumentChanged, DocumentGone, DocumentJob, text_key
+from app.store.faults import StoreError, is_damage, saving_trouble
+from app.store.recovery import BackupKeeper, Backups, ChatCount, Unsaved
+from app.store.salvage import UNREADABLE, Salvage, copy_beside
 from app.store.writer import Writer
 
 State = Literal["whole", "missing", "elsewhere", "damaged", "unusable"]
 _FILE = "chats.db"
+_Document = TypeVar("_Document", KeptDocument, DocumentHit)
 
 
 class Condition(Struct, frozen=True):
-    """How the library is. `readable` and `lost` count chats and records of a damaged file.
+    """The library's state. `readable` counts chats and `lost` records of a damaged file.
 
-    Of one with chats missing, `readable` are there, `lost` are gone, and `restorable` of those are in
-    the backup `copy`.
+    With chats missing, `readable` and `lost` count present and missing chats; the backup `copy` has
+    `restorable` of those.
     """
 
     state: State = "whole"
@@ -56,68 +55,84 @@ class Condition(Struct, frozen=True):
 
 
 class Library:
-    """`folder` is made if it is not there.
+    """Creates `folder` if needed; None keeps everything in memory.
 
-    `tell` hears on any thread why saving fails, and None when it works again; damage that it is
-    told of has to be given to `take_damage()` on the caller's thread.
+    Calls `tell` on any thread with the reason why saving fails, and with None when it works again. The
+    listener passes damage on to `take_damage()` on the caller's thread.
     """
 
-    def __init__(self, folder: Path, tell: Callable[[Exception | None], None] = lambda error: None) -> None:
-        self._path = folder / _FILE
+    def __init__(
+        self, folder: Path | None, tell: Callable[[Exception | None], None] = lambda error: None
+    ) -> None:
         self._tell = tell
         self._lock: FileLock | None = None
-        self._reader: ChatStore | Salvage | None = None
+        self._reader: ChatStore | None = None
         self._writer: Writer | None = None
-        self._memory = MemoryArchive()
-        self._purged: set[str] = set()
+        # Changes that are not saved, and the ids of deleted chats and documents that the reader still has.
+        self._memory: MemoryStore | None = None
+        self.purged: set[str] = set()
+        self._keeper: BackupKeeper | None = None
+        self.documents = KeptDocuments(self)
+        self.condition = Condition()
+        # Without a folder none of these files is used.
+        self._path = (folder or Path()) / _FILE
         self._count = ChatCount(self._path)
         self._backups = Backups(self._path)
-        self._keeper: BackupKeeper | None = None
         self._unsaved = Unsaved(self._path)
-        self.documents = KeptDocuments(
-            lambda: self._reader, lambda: self._writer, lambda error: self._found_damage(error)
-        )
-        self.condition = Condition()
-        self._open(folder)
+        if folder:
+            self._open(folder)
 
     @property
     def full_text(self) -> bool:
-        """Whether searching is by words of a full-text index, or slower by pieces."""
-        return isinstance(self._reader, ChatStore) and self._reader.full_text
+        """Whether a full-text index is searched; without one a search scans all texts."""
+        return (self._reader or self.memory).full_text
 
     @property
     def salvages(self) -> bool:
-        """Whether what is read comes out of a copy of a damaged file."""
+        """Whether the chats come from a copy of a damaged file."""
         return isinstance(self._reader, Salvage)
 
     @property
     def unsaved_set_aside(self) -> Path | None:
-        """Where the file went that could not be saved when the last run closed, if it is damaged."""
+        """The new path of a damaged file of chats that the last run could not save."""
         return self._unsaved.set_aside
 
     @property
     def writer(self) -> Writer | None:
-        """Who saves; None where nothing is saved."""
+        """The thread that saves; None where nothing is saved."""
         return self._writer
+
+    @property
+    def stores(self) -> tuple[ChatStore, ...]:
+        """The stores that are read, the unsaved changes first."""
+        return tuple(store for store in (self._memory, self._reader) if store)
+
+    @property
+    def memory(self) -> MemoryStore:
+        """The changes that last for this run only."""
+        if self._memory is None:
+            self._memory = MemoryStore()
+        return self._memory
 
     # ---- the archive
 
     def summaries(self) -> Sequence[Summary]:
         found = {summary.id: summary for summary in (self._reader.summaries() if self._reader else ())}
-        found.update((summary.id, summary) for summary in self._memory.summaries())
-        return [summary for summary in found.values() if summary.id not in self._purged]
+        if self._memory:
+            found.update((summary.id, summary) for summary in self._memory.summaries())
+        return [summary for summary in found.values() if summary.id not in self.purged]
 
     def load(self, chat_id: str) -> Conversation:
         waiting, chat = self._writer.pending(chat_id) if self._writer else (False, None)
         if waiting and chat:
             return chat
-        if waiting or chat_id in self._purged:
+        if waiting or chat_id in self.purged:
             raise KeyError(chat_id)
-        try:
-            return self._memory.load(chat_id)
-        except KeyError:
-            if self._reader is None:
-                raise
+        if self._memory:
+            with contextlib.suppress(KeyError):
+                return self._memory.load(chat_id)
+        if self._reader is None:
+            raise KeyError(chat_id)
         try:
             chat = self._reader.load(chat_id)
         except UNREADABLE as error:
@@ -136,18 +151,18 @@ class Library:
         if self._writer:
             self._writer.save(chat)
         else:
-            self._memory.save(chat)
+            self.memory.save(chat)
 
     def purge(self, chat_id: str) -> None:
         if self._writer:
             self._writer.purge(chat_id)
         else:
-            self._memory.purge(chat_id)
-            self._purged.add(chat_id)
+            self.memory.purge(chat_id)
+            self.purged.add(chat_id)
 
     def search(self, query: str) -> Sequence[Hit]:
-        """What is on disk by now, and what is in memory only."""
-        hits = {hit.chat_id: hit for hit in self._memory.search(query)}
+        """Searches the database and the unsaved changes, but not what the writer has not written yet."""
+        hits = {hit.chat_id: hit for hit in (self._memory.search(query) if self._memory else ())}
         try:
             found = self._reader.search(query) if self._reader else []
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -156,30 +171,32 @@ class Library:
             self.take_damage(error)
             self._tell(error)
             return self.search(query)
-        others = (hit for hit in found if hit.chat_id not in hits and hit.chat_id not in self._purged)
+        others = (hit for hit in found if hit.chat_id not in hits and hit.chat_id not in self.purged)
         return [*hits.values(), *others]
 
-    # ---- its life
+    # ---- life cycle
 
     def listen(self, tell: Callable[[Exception | None], None]) -> None:
-        """Tell `tell` from now on."""
+        """Replaces `tell`."""
         self._tell = tell
 
-    def when_kept(self, told: Callable[[bool], None]) -> None:
-        """`told` hears whether all that was saved so far is safe on the disk; see `Writer.when_kept`."""
+    def when_kept(self, done: Callable[[bool], None]) -> None:
+        """Calls `done` with whether everything saved so far is durable; see `Writer.when_kept`."""
         if self._writer:
-            self._writer.when_kept(told)
+            self._writer.when_kept(done)
         else:
-            told(False)
+            done(False)
 
     def flush(self) -> bool:
-        """Wait until all is on disk; False if it is not."""
-        return self._writer.flush() if self._writer else not self._memory.summaries()
+        """Waits until everything is written; False if that fails."""
+        if self._writer:
+            return self._writer.flush()
+        return self._memory is None or not self._memory.summaries()
 
     def close(self) -> bool:
-        """Save what waits and let the file go. False if something could not be saved.
+        """Saves what waits and closes the file. False if something could not be saved.
 
-        That is in a file of its own then, if there is a disk to write it to, until the next start.
+        Unsaved chats go to a separate file, if the disk allows it, and are read at the next start.
         """
         self._end_backups()
         saved = self._writer.close() if self._writer else True
@@ -187,16 +204,16 @@ class Library:
             waiting = self._writer.unsaved().values()
             self._unsaved.write(chat for chat in waiting if isinstance(chat, Conversation))
         self._writer = None
-        if self._reader:
-            self._reader.close()
-        self._reader = None
+        for store in self.stores:
+            store.close()
+        self._reader = self._memory = None
         if self._lock:
             self._lock.release()
         self._lock = None
         return saved
 
     def take_damage(self, error: Exception) -> None:
-        """The file is damaged: copy it, and go on with what can be read of it."""
+        """Copies the damaged file and replaces the reader by what the copy yields."""
         if self.salvages:
             return
         self._end_backups()
@@ -205,7 +222,7 @@ class Library:
         if self._reader:
             self._reader.close()
         try:
-            salvage = Salvage(back_up(self._path))
+            salvage = Salvage(copy_beside(self._path))
         except OSError as failed:
             self._reader = None
             self.condition = Condition("unusable", strings.DAMAGED, str(failed))
@@ -214,15 +231,15 @@ class Library:
         copy, readable = str(salvage.copy), len(salvage.summaries())
         if self._lock:
             self.condition = Condition("damaged", strings.DAMAGED, "", copy, readable, salvage.lost)
-        else:  # whose process writes to it may repair it
+        else:  # only the process that writes to the file may repair it
             self.condition = Condition(
                 "elsewhere", strings.ELSEWHERE, strings.DAMAGED_ELSEWHERE, copy, readable, salvage.lost
             )
 
     def repair(self) -> Condition:
-        """Put everything readable, and what was written since, into a new file; the copy stays.
+        """Writes everything readable, and later changes, to a new file; the copy stays.
 
-        Raises `StoreError` if that cannot be done; then everything is as before.
+        Raises `StoreError` with nothing changed.
         """
         if self.condition.state != "damaged":
             return self.condition
@@ -242,19 +259,18 @@ class Library:
             os.replace(fresh, self._path)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(strings.NOT_REPAIRED, str(error)) from None
-        if self._reader:
-            self._reader.close()
-        self._memory, self._purged = MemoryArchive(), set()
-        self.documents.saved_anew()
+        for each in self.stores:
+            each.close()
+        self._memory, self.purged = None, set()
         self._begin()
-        if not self.condition.restorable:  # what is lost was said when the damage was
+        if not self.condition.restorable:  # the losses were reported with the damage
             self.accept_missing()
         return self.condition
 
     def restore(self) -> Condition:
-        """Bring back the chats that are missing and that a backup has; the others stay as they are.
+        """Restores the missing chats that a backup has; the others stay as they are.
 
-        Raises `StoreError` if the backup cannot be read; then everything is as before.
+        Raises `StoreError` with nothing changed if the backup cannot be read.
         """
         fuller = self._backups.fuller(self._known())
         if self.condition.state != "missing" or fuller is None:
@@ -273,24 +289,25 @@ class Library:
         return self.condition
 
     def accept_missing(self) -> None:
-        """What is there is all that there is meant to be."""
-        if self.condition.state == "missing" and isinstance(self._reader, ChatStore) and self.flush():
+        """Accepts the present chats as complete."""
+        if self.condition.state == "missing" and self._reader and self.flush():
             self.condition = Condition()
-            with contextlib.suppress(OSError):  # then it is asked again at the next start
+            with contextlib.suppress(OSError):  # the next start asks again
                 self._count.write(self._reader.count())
             self._start_backups()
 
-    # ---- inside
-
-    def _found_damage(self, error: Exception) -> None:
+    def found_damage(self, error: Exception) -> None:
+        """Takes the damage and reports it."""
         self.take_damage(error)
         self._tell(error)
+
+    # ---- inside
 
     def _known(self) -> frozenset[str]:
         return frozenset(summary.id for summary in self.summaries())
 
     def _begin_count(self, reader: ChatStore) -> Condition:
-        """How many chats are there, compared with how many there were."""
+        """Compares the number of chats with the remembered one."""
         found, known = reader.count(), self._count.read()
         if known is None or found > known:
             self._count.write(found)
@@ -338,7 +355,7 @@ class Library:
         reader = ChatStore(self._path)
         try:
             self._take_unsaved(reader)
-            reader.summaries()  # damage there would leave the sidebar empty: better known now
+            reader.summaries()  # damage there would leave the sidebar empty
             condition = self._begin_count(reader)
         except BaseException:
             reader.close()
@@ -346,11 +363,11 @@ class Library:
         self._reader = reader
         self._writer = Writer(self._open_for_writing, lambda error: self._tell(error))
         self.condition = condition
-        if condition.state == "whole":  # else a backup would take the place of one that has more
+        if condition.state == "whole":  # otherwise a backup would replace one with more chats
             self._start_backups()
 
     def _take_unsaved(self, reader: ChatStore) -> None:
-        """What could not be saved when the last run closed, unless the database has a later state."""
+        """Saves the chats that the last run could not save, unless the database has a later state."""
         chats = self._unsaved.read()
         if not chats:
             return
@@ -366,12 +383,13 @@ class Library:
         self._unsaved.taken()
 
     def _open_for_writing(self) -> ChatStore:
-        """On the writer's thread. A file that is damaged anywhere is not written to."""
-        store = ChatStore(self._path, counted=self._count)
-        verdict = store.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if verdict != "ok":
+        """Opens the file on the writer's thread. Raises `sqlite3.DatabaseError` if it is damaged."""
+        store = ChatStore(self._path, counted=self._count.add)
+        try:
+            store.quick_check()
+        except sqlite3.Error:
             store.close()
-            raise sqlite3.DatabaseError(verdict)
+            raise
         return store
 
     def _keep_unsaved(self, writer: Writer) -> None:
@@ -379,14 +397,14 @@ class Library:
         writer.close(write=False)
         for chat_id, chat in writer.unsaved().items():
             if chat is None:
-                self._purged.add(chat_id)
+                self.purged.add(chat_id)
             elif isinstance(chat, Conversation):
-                self._memory.save(chat)
+                self.memory.save(chat)
             else:
-                self.documents.keep_unsaved((chat,))
+                self.documents.keep_unsaved(chat)
 
     def _take_lock(self, folder: Path) -> bool:
-        """Whether this process is the one that saves. Ends with the process, however it ends."""
+        """Returns whether this process may save. The lock ends with the process."""
         lock = FileLock(folder / "chats.lock")
         try:
             lock.acquire(blocking=False)
@@ -394,6 +412,80 @@ class Library:
             return False
         self._lock = lock
         return True
+
+
+class KeptDocuments:
+    """The kept documents of a library; they share its database, writer and memory with the chats."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def documents(self) -> Sequence[KeptDocument]:
+        return list(self._read(lambda store: store.documents()).values())
+
+    def text(self, document_id: str) -> str:
+        library = self._library
+        waiting = library.writer.pending_document(text_key(document_id)) if library.writer else None
+        if isinstance(waiting, DocumentAdded):
+            return waiting.text
+        if document_id not in library.purged:
+            for store in library.stores:
+                try:
+                    return store.document_text(document_id)
+                except KeyError:
+                    continue
+                except UNREADABLE as error:
+                    self._take(error)
+                    reason = saving_trouble(error) if isinstance(error, sqlite3.Error) else ""
+                    raise StoreError(
+                        strings.DOCUMENT_UNREADABLE, reason or strings.DOCUMENT_DAMAGED
+                    ) from None
+        raise KeyError(document_id)
+
+    def add(self, document: KeptDocument, text: str) -> None:
+        self._do(DocumentAdded(document, text))
+
+    def change(self, document: KeptDocument) -> None:
+        self._do(DocumentChanged(document))
+
+    def purge(self, document_id: str) -> None:
+        self._do(DocumentGone(document_id))
+
+    def search(self, query: str) -> Sequence[DocumentHit]:
+        """Searches the database and the unsaved changes, but not what the writer has not written yet."""
+        return list(self._read(lambda store: store.find_documents(query)).values())
+
+    def keep_unsaved(self, job: DocumentJob) -> None:
+        """Carries out `job` in memory."""
+        library = self._library
+        if isinstance(job, DocumentGone):
+            library.purged.add(job.id)
+        elif isinstance(job, DocumentChanged):
+            with contextlib.suppress(KeyError, StoreError):
+                job = DocumentAdded(job.document, self.text(job.document.id))
+        library.memory.do_document(job)
+
+    def _do(self, job: DocumentJob) -> None:
+        if self._library.writer:
+            self._library.writer.do_document(job)
+        else:
+            self.keep_unsaved(job)
+
+    def _read(self, read: Callable[[ChatStore], Sequence[_Document]]) -> dict[str, _Document]:
+        """Returns the results of all stores by id, those in memory first; none of a store that fails."""
+        found: dict[str, _Document] = {}
+        for store in self._library.stores:
+            try:
+                for each in read(store):
+                    if each.id not in self._library.purged:
+                        found.setdefault(each.id, each)
+            except UNREADABLE as error:
+                self._take(error)
+        return found
+
+    def _take(self, error: Exception) -> None:
+        if is_damage(error) or not isinstance(error, sqlite3.Error):
+            self._library.found_damage(error)
 
 
 def _remove(path: Path) -> None:

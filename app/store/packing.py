@@ -1,11 +1,10 @@
-"""Packing: records as bytes and back, the tokens of an answer as columns in one msgpack blob.
+"""Packing: converts records to bytes and back; the tokens of an answer are columns in one msgpack blob.
 
-Invariant: `unpack_*` of `pack_*` gives the same record, floats to the last bit. Reading is
-forgiving where the record is history: a setting of an answer's figures that Draftlight no
-longer knows is left out, because what was said must stay readable.
+Invariant: `unpack_*` of `pack_*` returns an equal record, floats to the last bit. A setting of an old
+answer that Draftlight no longer has is dropped, so that the answer stays readable.
 
-60,000 tokens unpack in a few tens of milliseconds because `map` builds the records from whole
-columns; a record a token on disk would take several times that, and the room of its keys.
+60,000 tokens unpack in a few tens of milliseconds because `map` builds the records from whole columns; a
+record for each token would take several times the time and space.
 """
 
 from __future__ import annotations

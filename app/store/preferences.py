@@ -1,15 +1,15 @@
-"""Preferences: what the window remembers between runs, in one JSON file beside the chats.
+"""Preferences: the window's state and settings between runs, in one JSON file beside the chats.
 
-Written whole to a temporary file and renamed, so it is the old one or the new one. A file that
-cannot be read is set aside under another name and the defaults hold; what is in it that this
-Draftlight does not know, or does not allow any more, is left out.
+The file is replaced atomically, on a thread, because an fsync can take longer than a frame. An unreadable
+file is renamed and the defaults are used; values that this Draftlight does not know or allow are left out.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection
+import threading
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,9 +23,10 @@ from app.store import strings
 from app.store.packing import forgiving
 from core.settings import Settings, WindowSettings
 from core.settings.cluster import Cluster
+from core.system.files import replacing
 
 _FILE = "preferences.json"
-
+_FLUSH_S = 5.0
 
 # Far beyond any desktop, and what Qt takes without an error.
 _FAR_PX = 1_000_000
@@ -34,7 +35,7 @@ _Size = Annotated[int, Meta(ge=1, le=_FAR_PX)]
 
 
 class WindowPlace(Struct, frozen=True):
-    """Where the window was, in px of the desktop, and which panels stood beside the chat."""
+    """The window's frame, in px of the desktop, and which panels were shown beside the chat."""
 
     x: _Place
     y: _Place
@@ -69,48 +70,76 @@ class Preferences(Struct, frozen=True):
 
 
 class PreferencesFile:
-    """The preferences of `folder`; without one they last for this run only.
+    """The preferences of `folder`; without one they last for this run only. For one thread.
 
-    `problem` says why the file could not be read or written, empty if nothing is wrong.
+    `problem` is the reason why the file could not be read or written; empty if both worked.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._path = folder / _FILE if folder else None
         self._now = Preferences()
         self.problem = ""
+        self._lock = threading.Lock()
+        self._waiting: Preferences | None = None
+        self._thread: threading.Thread | None = None
+        self._failing = False
+        self._failed: Callable[[str], None] = lambda problem: None
         if self._path and self._path.exists():
             self._read(self._path)
 
     @property
     def now(self) -> Preferences:
-        """As they stand."""
+        """The current values."""
         return self._now
 
     @property
     def defaults(self) -> Settings:
-        """The settings that a chat has unless it, or its model, says otherwise."""
+        """The settings of a chat without its own, unless its model has others."""
         return self.defaults_over(Settings())
 
     def defaults_over(self, base: Settings) -> Settings:
-        """What a person chose for all chats, over a model's `base`."""
+        """Returns a model's `base` with the person's defaults for all chats."""
         return apply(base, self._now.defaults)[0]
 
     def first_preset(self) -> Preset | None:
-        """What new chats start with; None for the defaults alone."""
+        """Returns the preset of new chats; None for the defaults alone."""
         return find(self._now.preset, self._now.presets)
 
     def set_defaults(
-        self, settings: Settings, base: Settings | None = None, chosen: Collection[str] = ()
+        self,
+        settings: Settings,
+        base: Settings | None = None,
+        chosen: Collection[str] = (),
     ) -> None:
-        """Let chats start with `settings`, as far as `base` is not that already; `chosen` in any case."""
+        """Makes `settings` the defaults of new chats: differences from `base`, and the keys in `chosen`."""
         self.change(defaults=differences(settings, base or Settings(), chosen))
 
+    def listen(self, failed: Callable[[str], None]) -> None:
+        """Calls `failed` with the reason when writing begins to fail, on the writing thread."""
+        self._failed = failed
+
     def change(self, **fields: Any) -> None:
-        """Take over other values of some fields and write them, if anything is different."""
+        """Replaces the values of some fields; a thread writes them soon, if any differs."""
         changed = replace(self._now, **fields)
-        if changed != self._now:
-            self._now = changed
-            self._write()
+        if changed == self._now:
+            return
+        self._now = changed
+        if self._path is None:
+            return
+        with self._lock:
+            self._waiting = changed
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write, args=(self._path,), daemon=True)
+                self._thread.start()
+
+    def flush(self, timeout_s: float = _FLUSH_S) -> bool:
+        """Waits until everything is written; False if that fails or takes longer than `timeout_s`."""
+        with self._lock:
+            thread = self._thread
+        if thread:
+            thread.join(timeout_s)
+            return not (thread.is_alive() or self._failing)
+        return not self._failing
 
     def _read(self, path: Path) -> None:
         try:
@@ -122,26 +151,27 @@ class PreferencesFile:
             with contextlib.suppress(OSError):
                 os.replace(path, path.with_name("preferences-damaged.json"))
 
-    def _write(self) -> None:
-        if self._path is None:
-            return
-        fresh = self._path.with_name(f"{_FILE}.{os.getpid()}")
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with fresh.open("wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(self._now)))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(fresh, self._path)
-            self.problem = ""
-        except OSError as error:
-            self.problem = str(error)
-            with contextlib.suppress(OSError):
-                fresh.unlink(missing_ok=True)
+    def _write(self, path: Path) -> None:
+        """Writes until nothing waits, on the thread; later changes replace waiting ones."""
+        while True:
+            with self._lock:
+                waiting, self._waiting = self._waiting, None
+                if waiting is None:
+                    self._thread = None
+                    return
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with replacing(path) as file:
+                    file.write(msgspec.json.format(msgspec.json.encode(waiting)))
+                self.problem, self._failing = "", False
+            except OSError as error:
+                first, self.problem, self._failing = not self._failing, str(error), True
+                if first:
+                    self._failed(self.problem)
 
 
 def _reason(error: Exception) -> str:
-    """Why the file could not be read, in words."""
+    """Returns why the file could not be read."""
     if isinstance(error, RecursionError):
         return strings.TOO_DEEP.rstrip(".")
     if isinstance(error, UnicodeDecodeError):

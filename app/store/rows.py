@@ -1,7 +1,7 @@
-"""Rows: a chat's head, turns and answers as rows of the database and back, with their checksums.
+"""Rows: converts a chat's head, turns and answers to database rows with checksums, and back.
 
-Invariant: what is read is what was written, or `ValueError` or `TypeError` says that it is not. A
-database of an older version is read as well, though it has no checksums, parts or archive.
+Invariant: a value that is read equals the one written, or `ValueError` or `TypeError` is raised. Databases
+of older versions, without checksums, parts or archive, are read as well.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from app.session.chats.archive import Summary
 from app.session.chats.conversation import NOTHING_WRITTEN, Answer, Conversation, Turn, Version
 from app.store import packing, schema
-from app.store.checksum import ChecksumError, Value, check, checksum
+from app.store.database import ChecksumError, Value, check, checksum, version_of
 from core.events import Token
 
 _HEAD = (
@@ -35,7 +35,7 @@ _Value = TypeVar("_Value")
 
 
 class ChatHead(Struct, frozen=True):
-    """The row of a chat: all of it but its turns, and how many those are."""
+    """The row of a chat: everything but its turns, and their number."""
 
     chat: Conversation
     title: str
@@ -44,7 +44,7 @@ class ChatHead(Struct, frozen=True):
 
     @property
     def summary(self) -> Summary:
-        """What the sidebar lists."""
+        """The chat's entry in the sidebar."""
         chat = self.chat
         return Summary(
             chat.id,
@@ -66,10 +66,9 @@ class ChatPlace(Struct, frozen=True):
 
 
 class Rows:
-    """Reads rows of one database. Everything raises `sqlite3.Error`, and for damage `ValueError` or
-    `TypeError`.
+    """Reads rows of one database. All methods raise `sqlite3.Error`; for damage `ValueError` or `TypeError`.
 
-    `doubt` gets what is wrong with a row; where it does not raise, the rest of the row is read as it is.
+    `doubt` gets the damage of a row; if it does not raise, the row is read as it is.
     """
 
     def __init__(
@@ -77,20 +76,20 @@ class Rows:
     ) -> None:
         self._connection = connection
         self._doubt = doubt or _refuse
-        checked = schema.version_of(connection) >= schema.CHECKED_VERSION
+        checked = version_of(connection) >= schema.CHECKED_VERSION
         self._sum = "sum" if checked else "NULL"
         self._has_parts = checked
-        self._head_list = ", ".join(schema.head_of(schema.version_of(connection), _HEAD_FIELDS))
-        self._has_versions = schema.version_of(connection) >= schema.VERSIONS_VERSION
+        self._head_list = ", ".join(schema.head_of(version_of(connection), _HEAD_FIELDS))
+        self._has_versions = version_of(connection) >= schema.VERSIONS_VERSION
 
     def heads(self) -> Iterator[ChatHead]:
-        """All chats, in no order."""
+        """Yields all chats, in no order."""
         for row in self._connection.execute(f"SELECT {self._head_list}, {self._sum} FROM chats"):
             self._check(row[-1], *row[:-1])
             yield self._head(row[:-1])
 
     def head(self, chat_id: str) -> ChatHead | None:
-        """One chat; None if there is none of this id."""
+        """Returns one chat; None if the id is unknown."""
         found = self._connection.execute(
             f"SELECT {self._head_list}, {self._sum} FROM chats WHERE id = ?", (chat_id,)
         ).fetchone()
@@ -100,14 +99,14 @@ class Rows:
         return self._head(found[:-1])
 
     def places(self, chat_id: str) -> list[ChatPlace]:
-        """The turns of a chat, in order."""
+        """Returns the turns of a chat, in order."""
         found = self._connection.execute(
             "SELECT id, place FROM turns WHERE chat = ? ORDER BY place", (chat_id,)
         )
         return [ChatPlace(row, place) for row, place in found]
 
     def question(self, row: int) -> Turn:
-        """The turn of a row, not answered yet."""
+        """Returns the turn of a row, without its answer."""
         chat, place, name, asked, question, found = self._connection.execute(
             f"SELECT chat, place, name, asked, question, {self._sum} FROM turns WHERE id = ?", (row,)
         ).fetchone()
@@ -115,12 +114,12 @@ class Rows:
         return Turn(_text(name), packing.unpack_message(question), asked=_time(asked))
 
     def state(self, row: int) -> Answer | None:
-        """The answer of a turn without its tokens; None if there is no row for it."""
+        """Returns the answer of a turn without its tokens; None if it has no row."""
         found = self._answer(row, "state")
         return packing.unpack_answer(found[0]) if found else None
 
     def tokens(self, row: int) -> tuple[Token, ...]:
-        """The tokens of a turn's answer, those it got since its row was written included."""
+        """Returns the tokens of a turn's answer, including those of `parts`."""
         found = self._answer(row, "tokens")
         tokens = packing.unpack_tokens(found[0]) if found and found[0] else ()
         if not self._has_parts:
@@ -139,7 +138,7 @@ class Rows:
         return tuple(token for piece in pieces for token in piece)
 
     def other_places(self, row: int) -> list[int]:
-        """The places of a turn's versions that are not shown."""
+        """Returns the places of a turn's hidden versions."""
         if not self._has_versions:
             return []
         (count,) = self._connection.execute("SELECT versions FROM turns WHERE id = ?", (row,)).fetchone()
@@ -150,7 +149,7 @@ class Rows:
         return places
 
     def version(self, row: int, place: int) -> Version:
-        """One of them."""
+        """Returns one hidden version."""
         name, asked, question, state, tokens, found = self._connection.execute(
             "SELECT name, asked, question, state, tokens, sum FROM versions WHERE turn = ? AND place = ?",
             (row, place),
@@ -206,7 +205,7 @@ class Rows:
             return otherwise
 
     def load(self, head: ChatHead) -> Conversation:
-        """The whole chat. Raises `ChecksumError` too if a turn or an answer is missing."""
+        """Returns the whole chat. Raises `ChecksumError` also if a turn or an answer is missing."""
         places = self.places(head.chat.id)
         if [each.place for each in places] != list(range(head.turns)):
             raise ChecksumError("questions of a chat are missing")
@@ -226,13 +225,13 @@ class Rows:
 
 
 def with_others(turn: Turn, places: list[int], others: tuple[Version, ...]) -> Turn:
-    """`turn` with `others`, which have those places; its own is the first that none of them has."""
+    """Returns `turn` with `others` at `places`; its own place is the first free one."""
     own = next(place for place in range(len(others) + 1) if place not in places)
     return replace(turn, others=others, place=own)
 
 
 def version_values(row: int, place: int, version: Version) -> tuple[Value, ...]:
-    """A row of `versions`."""
+    """Returns a row of `versions`."""
     values: tuple[Value, ...] = (
         row,
         place,
@@ -246,7 +245,7 @@ def version_values(row: int, place: int, version: Version) -> tuple[Value, ...]:
 
 
 def head_values(chat: Conversation) -> tuple[Value, ...]:
-    """What `WRITE_HEAD` takes."""
+    """Returns the parameters of `WRITE_HEAD`."""
     values: tuple[Value, ...] = (
         chat.id,
         chat.created.isoformat(),

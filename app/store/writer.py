@@ -1,15 +1,14 @@
-"""Writer: saves chats on a thread of its own, in batches, so that nobody waits for a disk.
+"""Writer: saves chats and documents in batches on its own thread, so that no caller waits for a disk.
 
-What is to be saved waits in one place a chat: a newer state replaces an older one. Every batch
-is one transaction. What cannot be written stays here, is said once, and is tried again until it
-is written; `close()` tries a last time, for a limited time. `pending()` gives what is not on disk yet,
-so that who reads never sees less than what was kept. A chat that cannot be written for what is in it is
-set aside until it changes, and holds up no other.
+Each chat has one waiting state; a newer one replaces it. Every batch is one transaction. A batch that
+fails keeps waiting, is reported once, and is retried; `close()` tries a last time, for a limited time.
+`pending()` returns unwritten states, so that readers see everything that was saved. A chat with a value
+that SQLite refuses waits until it changes and does not block others.
 
-What is promised. Once `when_kept()` has told True, what was saved before it survives the end of this
-process and, as far as the disk tells the truth about what it has written, of the machine. All else,
-such as an answer in the works, is written without waiting for the disk: the end of the process costs
-at most a second of it, the end of the machine may cost more.
+Durability: after `when_kept()` has reported True, everything saved before it survives the end of this
+process and, if the disk reports its writes truthfully, a loss of power. Other writes, such as an answer
+in progress, do not wait for the disk: the end of the process loses at most a second of them, a loss of
+power may lose more.
 """
 
 from __future__ import annotations
@@ -21,29 +20,28 @@ from collections.abc import Callable
 
 from app.session.chats.conversation import Conversation
 from app.store.chat_store import ChatStore
-from app.store.documents.document_jobs import DocumentJob, carry_out, key_of
+from app.store.documents import DocumentJob, carry_out, key_of
 
 INTERVAL_S = 0.25
 RETRY_S = 3.0
-# Where the disk is slow a twentieth of the time is enough, but what is shown is never more than a second
-# ahead of it.
+# A slow disk is used a twentieth of the time, but is never more than a second behind the screen.
 _REST_FACTOR = 20.0
 _LONGEST_REST_S = 0.6
 CLOSE_S = 5.0
-# What SQLite says of a value it is given; all else that it says concerns the file.
+# Errors about a value; SQLite's other errors concern the file.
 _ABOUT_A_VALUE = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
-# States that are known to be on disk, so that only changes to them are written.
+# Number of chats whose written state is remembered, so that only changes to them are written.
 _KNOWN_CHATS = 6
 
-# What waits under an id: a chat's newest state, None if the chat goes; or what to do about a document.
+# What waits under a key: a chat's newest state, None to delete the chat, or a change of a document.
 Job = Conversation | DocumentJob | None
 
 
 class Writer:
-    """`open_store` runs on the thread, at once: the first question does not wait for a file to be checked.
+    """Starts its thread, which calls `open_store` at once, so that the first message does not wait for it.
 
-    If that fails it is tried again when there is something to write, and said then. `tell` gets None when
-    all is well again, or what is wrong; it is called on the thread too.
+    If opening fails, the next batch tries again and reports it. `tell` gets an error, or None when writing
+    works again; it is called on the thread.
     """
 
     def __init__(
@@ -72,47 +70,47 @@ class Writer:
         self._thread.start()
 
     def save(self, chat: Conversation) -> None:
-        """Write `chat` soon."""
+        """Queues `chat` for writing."""
         self._add(chat.id, chat)
 
     def purge(self, chat_id: str) -> None:
-        """Delete a chat for good, soon."""
+        """Queues the permanent deletion of a chat."""
         self._add(chat_id, None)
 
     def do_document(self, job: DocumentJob) -> None:
-        """Do that soon."""
+        """Queues a change of a document."""
         self._add(key_of(job), job)
 
     def pending_document(self, key: str) -> DocumentJob | None:
-        """What waits under `key`, if anything does."""
+        """Returns the job that waits under `key`, if any."""
         with self._wake:
             job = next((waiting[key] for waiting in self._waiting() if key in waiting), None)
         return None if isinstance(job, Conversation) else job
 
-    def when_kept(self, told: Callable[[bool], None]) -> None:
-        """Write what waits without delay, and have the disk confirm it.
+    def when_kept(self, done: Callable[[bool], None]) -> None:
+        """Writes the waiting jobs at once, durably.
 
-        `told` hears True then, or False if that cannot be done now; on the thread, or at once.
+        Calls `done` with True then, or with False if that fails; on the thread, or before it returns.
         """
         with self._wake:
             at_once = self._closing or not (self._jobs or self._in_flight)
             kept = not (self._jobs or self._in_flight or self._refused)
             if not at_once:
-                self._waiters.append(told)
+                self._waiters.append(done)
                 self._wake.notify_all()
         if at_once:
-            told(kept)
+            done(kept)
         else:
             self._hurry.set()
 
     def note(self, chat: Conversation) -> None:
-        """`chat` was just read: it is on disk as it is."""
+        """Remembers that `chat` was just read from the database."""
         with self._wake:
             if not any(chat.id in waiting for waiting in self._waiting()):
                 self._remember(chat)
 
     def pending(self, chat_id: str) -> tuple[bool, Conversation | None]:
-        """Whether something about the chat is not on disk yet, and what (None: that it goes)."""
+        """Returns whether the chat has an unwritten state, and that state (None: deleted)."""
         with self._wake:
             for waiting in self._waiting():
                 if chat_id in waiting:
@@ -121,7 +119,7 @@ class Writer:
         return False, None
 
     def flush(self, timeout_s: float = 10.0) -> bool:
-        """Wait until all is on disk; False if that cannot be done now."""
+        """Waits until everything is written; False if that fails."""
         end_s = time.monotonic() + timeout_s
         self._hurry.set()
         with self._wake:
@@ -131,9 +129,9 @@ class Writer:
             return not (self._jobs or self._in_flight or self._refused)
 
     def close(self, *, write: bool = True, timeout_s: float = CLOSE_S) -> bool:
-        """Write what waits (unless told not to), end the thread. False if something is not written.
+        """Writes the waiting jobs if `write`, and ends the thread. False if a job is left.
 
-        A disk that does not answer for `timeout_s` is waited for no longer: `unsaved()` has what hangs.
+        Waits at most `timeout_s`; `unsaved()` then returns the other jobs.
         """
         with self._wake:
             self._closing, self._abandoned = True, not write
@@ -143,7 +141,7 @@ class Writer:
         return not self.unsaved()
 
     def unsaved(self) -> dict[str, Job]:
-        """What is not known to be on disk, after `close()`."""
+        """Returns the jobs that may not be written, after `close()`."""
         with self._wake:
             return {**self._refused, **self._in_flight, **self._jobs}
 
@@ -172,28 +170,28 @@ class Writer:
                 took_s = time.monotonic() - begun_s
                 rest_s = max(self._interval_s, min(_REST_FACTOR * took_s, _LONGEST_REST_S))
                 kept = not self._refused
-            except Exception as error:  # whatever it is, the chats in memory are the only copy
+            except Exception as error:  # any error: the chats in memory are the only copy
                 self._give_back(batch, error)
                 rest_s, kept = self._retry_s, False
-            for told in waiters:
-                told(kept)
+            for done in waiters:
+                done(kept)
             if last:
                 break
         if store:
             store.close()
         with self._wake:
             waiters, self._waiters = self._waiters, []
-        for told in waiters:
-            told(False)
+        for done in waiters:
+            done(False)
 
     def _opened(self) -> ChatStore | None:
         try:
             return self._open_store()
-        except Exception:  # said when something cannot be written for it
+        except Exception:  # reported by the first batch that fails
             return None
 
     def _waiting(self) -> tuple[dict[str, Job], ...]:
-        """What is not on disk, the newest first."""
+        """The unwritten jobs, the newest first."""
         return self._jobs, self._in_flight, self._refused
 
     def _take(self) -> tuple[dict[str, Job], list[Callable[[bool], None]]]:
@@ -203,7 +201,7 @@ class Writer:
             return self._in_flight, waiters
 
     def _write(self, store: ChatStore, batch: dict[str, Job], *, durable: bool) -> dict[str, Exception]:
-        """The chats that cannot be written for what is in them, and why; all others are."""
+        """Writes `batch`; returns the chats with a value that SQLite refuses, and the errors."""
         refused: dict[str, Exception] = {}
         with store.transaction(durable=durable):
             for chat_id, chat in batch.items():
@@ -248,7 +246,7 @@ class Writer:
         with self._wake:
             self._jobs = {**batch, **self._jobs}
             self._in_flight = {}
-            for chat_id in batch:  # what of it is on disk is not certain any more: all is written anew
+            for chat_id in batch:  # parts of it may be written, so all of it is written again
                 self._known.pop(chat_id, None)
             first, self._failing, self._said = not self._failing, True, True
             self._wake.notify_all()

@@ -1,1 +1,1 @@
-"""Colours, type and icons. Knows no widget and no setting."""
+"""Colours, type, icons and zoom."""

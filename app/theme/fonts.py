@@ -48,38 +48,38 @@ def shipped_fonts(folder: Path = FONTS) -> list[ShippedFont]:
 @cache
 def unloaded_fonts() -> tuple[str, ...]:
     """Loads the shipped fonts, once, except on macOS. Returns the files that Qt could not load."""
-    if platform.system() == "Darwin":  # mypy would take the rest for unreachable behind sys.platform
+    if platform.system() == "Darwin":  # otherwise mypy finds the code behind sys.platform unreachable
         return ()
     names = [name for font in shipped_fonts() for name in font.sha256] or ["fonts.json"]
     return tuple(name for name in names if QFontDatabase.addApplicationFont(str(FONTS / name)) < 0)
 
 
 def ui_font(size_px: float, weight: int = 400, *, tabular: bool = False) -> QFont:
-    """The interface face. `weight` is 100 to 900; `tabular` gives all digits the same width."""
-    return QFont(_ui(size_px, weight, tabular))  # a copy: callers may change theirs
+    """Returns the text font. `weight` is 100 to 900; `tabular` gives all digits the same width."""
+    return QFont(_ui(size_px, weight, tabular))  # a copy, since callers may change theirs
 
 
 def mono_font(size_px: float) -> QFont:
-    """The face of code and token ids, without the ligatures that would join code characters."""
+    """Returns the code font, without ligatures."""
     return QFont(_mono(size_px))
 
 
 def enlarged_ui_font(size_px: float, weight: int = 400, *, tabular: bool = False) -> QFont:
-    """The interface face as large as it is on the screen now."""
+    """Returns the text font at the current zoom."""
     return ui_font(enlarged(size_px, zoom()), weight, tabular=tabular)
 
 
 def enlarged_mono_font(size_px: float) -> QFont:
-    """The face of code as large as it is on the screen now."""
+    """Returns the code font at the current zoom."""
     return mono_font(enlarged(size_px, zoom()))
 
 
 def enlarged(size_px: float, factor: float) -> float:
-    """A size of type as it is drawn at that zoom: the design's own at 1, whole pixels at any other."""
+    """Returns a font size at that zoom: the design size at 1, whole pixels otherwise."""
     return size_px if factor == 1.0 else float(round(size_px * factor))
 
 
-# Fonts are asked for while painting, and making one takes as long as drawing a word.
+# Painting requests fonts all the time, and creating one takes as long as drawing a word.
 @cache
 def _ui(size_px: float, weight: int, tabular: bool) -> QFont:
     font = _font(_ui_family(), size_px)
@@ -100,13 +100,13 @@ def _mono(size_px: float) -> QFont:
 
 def _font(family: str, size_px: float) -> QFont:
     font = QFont(family)
-    # Whole glyph advances make text wider than designed and words jump when they are laid out again.
+    # Integer glyph advances make text wider than designed and words move at each layout.
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
     if float(size_px).is_integer():
         font.setPixelSize(int(size_px))
     else:
-        # QFont takes only whole pixels; points take fractions where the platform draws them
-        # (Linux rounds to the nearest pixel anyway).
+        # QFont accepts only integer pixels; points allow fractions where the platform draws them
+        # (Linux rounds to the nearest pixel).
         screen = QGuiApplication.primaryScreen()
         font.setPointSizeF(size_px * 72.0 / (screen.logicalDotsPerInchY() if screen else 96.0))
     return font

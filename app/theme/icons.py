@@ -1,8 +1,7 @@
-"""Icons: our 16 px line drawings, recoloured.
+"""Icons: line drawings of 16 px in one colour.
 
-Files are black on transparent in `resources/icons`, named without their ending. A pixmap keeps
-the drawing's shape and takes one colour (SourceIn). Rendered pixmaps live in Qt's own cache,
-so nothing outlives the application.
+Files are black on transparent in `resources/icons`; an icon's name is the file's without its suffix.
+A pixmap keeps the shape and gets one colour (SourceIn). Rendered pixmaps are in Qt's cache.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ APP_ICON = _RESOURCES / "app-icon" / "draftlight.svg"
 
 
 def icon_pixmap(name: str, color: QColor, size_px: int = 16, ratio: float = 1.0) -> QPixmap:
-    """The icon `name` in `color`, `size_px` logical pixels wide, for a screen of that pixel ratio.
+    """Returns the icon `name` in `color`, `size_px` logical pixels wide, for a screen of that pixel ratio.
 
-    Raises FileNotFoundError for a name that is not drawn.
+    Raises FileNotFoundError for an unknown name.
     """
     key = f"draftlight-icon:{name}:{color.rgba():x}:{size_px}:{ratio:g}"
     pixmap = QPixmap()
@@ -44,7 +43,7 @@ def icon_pixmap(name: str, color: QColor, size_px: int = 16, ratio: float = 1.0)
 
 
 def themed_icon(name: str, color: QColor) -> QIcon:
-    """The icon as a QIcon with drawings for ordinary and for dense screens."""
+    """Returns the icon as a QIcon for ordinary and for high-density screens."""
     icon = QIcon()
     for ratio in (1.0, 2.0, 3.0):
         icon.addPixmap(icon_pixmap(name, color, 16, ratio))

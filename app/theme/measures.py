@@ -1,8 +1,7 @@
-"""Measures: the design lengths that layouts and widgets were given, given anew when the zoom changes.
+"""Measures: the design lengths of layouts and widgets, applied again when the zoom changes.
 
-Each function takes design pixels, tells the layout or widget the screen's, and writes the design's
-down with it (a dynamic property, so that it lives and dies with it). `measure_anew()` goes over all
-that is there.
+Each function takes design pixels, sets the length in screen pixels, and stores the design length in a
+dynamic property of the layout or widget, so that it lives as long as that. `measure_anew()` applies all.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ from app.theme.fonts import enlarged_mono_font, enlarged_ui_font
 from app.theme.zoom import px, px_size
 
 _NOTED = "designMeasures"
-# No bound, at any zoom.
+# no limit, at any zoom
 ANY_PX = 100_000
 
 
 def set_margins(of: QLayout | QWidget, left: int, top: int, right: int, bottom: int) -> None:
-    """The room around what is inside."""
+    """Sets the margins of a layout."""
     _note(of, margins=(left, top, right, bottom))
 
 
 def set_spacing(layout: QBoxLayout | QGridLayout, spacing: int) -> None:
-    """The room between what is inside."""
+    """Sets the spacing of a layout."""
     _note(layout, spacing=(spacing,))
 
 
 def set_spacings(layout: QGridLayout | QFormLayout, across: int, down: int) -> None:
-    """The room between columns, and between rows."""
+    """Sets the spacing between columns and between rows."""
     _note(layout, spacings=(across, down))
 
 
 def add_gap(layout: QBoxLayout, length: int) -> None:
-    """Room after what is in `layout` so far."""
+    """Adds a gap at the end of `layout`."""
     layout.addSpacing(px(length))
     noted = dict(layout.property(_NOTED) or {})
     noted["gaps"] = [*noted.get("gaps", ()), length]
@@ -54,64 +53,64 @@ def add_gap(layout: QBoxLayout, length: int) -> None:
 
 
 def set_strut(layout: QHBoxLayout, height: int) -> None:
-    """A row is at least so high. Once a row."""
+    """Sets the least height of a row. Once for each row."""
     layout.addStrut(px(height))
     layout.setProperty(_NOTED, dict(layout.property(_NOTED) or {}) | {"strut": [height]})
 
 
 def set_fixed_width(widget: QWidget, width: int) -> None:
-    """Neither wider nor narrower."""
+    """Sets a fixed width."""
     _note(widget, fixed_width=(width,))
 
 
 def set_fixed_height(widget: QWidget, height: int) -> None:
-    """Neither higher nor lower."""
+    """Sets a fixed height."""
     _note(widget, fixed_height=(height,))
 
 
 def set_fixed_size(widget: QWidget, size: QSize) -> None:
-    """Always as large."""
+    """Sets a fixed size."""
     _note(widget, fixed_width=(size.width(),), fixed_height=(size.height(),))
 
 
 def set_minimum_width(widget: QWidget, width: int) -> None:
-    """Not narrower."""
+    """Sets the minimum width."""
     _note(widget, minimum_width=(width,))
 
 
 def set_maximum_width(widget: QWidget, width: int) -> None:
-    """Not wider."""
+    """Sets the maximum width."""
     _note(widget, maximum_width=(width,))
 
 
 def set_maximum_height(widget: QWidget, height: int) -> None:
-    """Not higher."""
+    """Sets the maximum height."""
     _note(widget, maximum_height=(height,))
 
 
 def set_font(widget: QWidget, size_px: float, weight: int = 400, *, tabular: bool = False) -> None:
-    """The interface face, for a widget whose text Qt paints."""
+    """Sets the text font of a widget whose text Qt paints."""
     _note(widget, font=(size_px, weight, int(tabular)))
 
 
 def set_mono_font(widget: QWidget, size_px: float) -> None:
-    """The face of code, for a widget whose text Qt paints."""
+    """Sets the code font of a widget whose text Qt paints."""
     _note(widget, mono=(size_px,))
 
 
 def start_at(window: QWidget, size: QSize) -> None:
-    """As large as designed at this zoom, if the screen has room for that."""
+    """Resizes a window to the design size at this zoom, limited by the screen."""
     screen = window.screen().availableSize() if window.screen() else px_size(size)
     window.resize(px_size(size).boundedTo(screen))
 
 
 def lay_beside(layout: QBoxLayout, beside: bool) -> None:
-    """What is inside stands side by side, or below one another."""
+    """Lays the parts out side by side, or below one another."""
     way = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
     if way == layout.direction():
         return
     layout.setDirection(way)
-    # The layouts around it still know what it needed before.
+    # the layouts around it have cached its old size
     around = layout.parent()
     while isinstance(around, QLayout):
         around.invalidate()
@@ -119,7 +118,7 @@ def lay_beside(layout: QBoxLayout, beside: bool) -> None:
 
 
 def measure_anew() -> None:
-    """The zoom has changed: all layouts and widgets there are, shown or not, take their measures again."""
+    """Applies all measures again after a change of the zoom, hidden widgets included."""
     widgets = QApplication.allWidgets()
     for widget in widgets:
         if noted := widget.property(_NOTED):
@@ -176,7 +175,7 @@ _SETTERS: dict[str, Any] = {
 
 
 def _apply_gaps(layout: QBoxLayout, lengths: list[float]) -> None:
-    """Gaps are the spacers that do not stretch, in their order; a strut has no length along the layout."""
+    """Applies the gaps: the spacers that do not stretch, in order. A strut has no length along the layout."""
     fixed, least = QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Minimum
     across = layout.direction() in (QBoxLayout.Direction.LeftToRight, QBoxLayout.Direction.RightToLeft)
     left = list(lengths)

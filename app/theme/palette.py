@@ -1,9 +1,8 @@
-"""Palette: every colour token of the visual design, once for light and once for dark.
+"""Palette: every colour token of the visual design, for light and for dark.
 
-Values are "#RRGGBB" strings, so that importing this needs no application. Green and amber
-(`accepted_*`, `bonus_*`, `series_green`, `series_amber`) mean token classes and nothing else;
-blue is action, progress, memory and reading; vermilion and `danger*` are failure.
-Does not know which of the two palettes is in use: that is `Theme`.
+Values are "#RRGGBB" strings, so that importing this needs no application. Green and amber (`accepted_*`,
+`bonus_*`, `series_green`, `series_amber`) are reserved for token classes; blue is for actions, progress,
+memory and reading; vermilion and `danger*` for failures. `Theme` selects the palette.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Palette:
-    """One complete set of colours. A field's name is the token's name."""
+    """A complete set of colours; a field's name is the token's name."""
 
     window: str
     raised: str

@@ -1,32 +1,45 @@
-"""Theme: which palette is in use, how large texts are, whether things may move, and signals of changes.
+"""Theme: the palette, the zoom and reduced motion, with signals of their changes.
 
-One Theme is made after the QApplication and handed to every widget. Widgets ask `color(name)`
-while they paint and call `update()` on `changed`; they keep no colour of their own. The zoom is
-the application's (`app/theme/zoom.py`): when it changes, layouts and widgets take their measures
-again, and whatever lays itself out does so on `zoomed`.
+One Theme is made after the QApplication and passed to every widget. Widgets call `color(name)` while they
+paint and `update()` on `changed`; they store no colours. The zoom is the application's
+(`app/theme/zoom.py`): when it changes, all measures are applied again, then `zoomed` is emitted for widgets
+that lay themselves out.
 """
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, QSettings, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication, QStyle
 
 from app.theme import zoom
 from app.theme.measures import measure_anew
-from app.theme.motion import system_reduces_motion
 from app.theme.palette import DARK, LIGHT, Palette
+
+_MAC_PREFERENCES = Path("~/Library/Preferences/com.apple.universalaccess.plist")
+
+
+def system_reduces_motion() -> bool:
+    """Returns whether animations are turned off. Not cached: it can change while the window is open."""
+    if platform.system() == "Darwin":
+        settings = QSettings(str(_MAC_PREFERENCES.expanduser()), QSettings.Format.NativeFormat)
+        return settings.value("reduceMotion") in (True, 1, "1", "true")
+    return QApplication.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) == 0
+
 
 Scheme = Literal["system", "light", "dark"]
 MotionWish = Literal["system", "reduced"]
 
 
 class Theme(QObject):
-    """The palette in use. Starts by following the system."""
+    """The palette in use; follows the system at first."""
 
     changed = Signal()
-    framed = Signal()  # just before `zoomed`: how wide texts will be is decided before they are laid out
+    framed = Signal()  # before `zoomed`: text widths are needed for the layout
     zoomed = Signal()
 
     def __init__(self, scheme: Scheme = "system", parent: QObject | None = None) -> None:
@@ -41,7 +54,7 @@ class Theme(QObject):
 
     @property
     def palette(self) -> Palette:
-        """Every colour token, as strings."""
+        """All colour tokens, as strings."""
         return self._palette
 
     @property
@@ -51,22 +64,22 @@ class Theme(QObject):
 
     @property
     def scheme(self) -> Scheme:
-        """What was asked for; `system` follows the desktop."""
+        """The selected scheme; `system` follows the desktop."""
         return self._scheme
 
     def set_scheme(self, scheme: Scheme) -> None:
-        """Use this scheme from now on. Emits `changed` only if the palette becomes another one."""
+        """Selects a scheme. Emits `changed` only if the palette changes."""
         self._scheme = scheme
         if self._resolve():
             self.changed.emit()
 
     @property
     def zoom(self) -> float:
-        """How much larger than designed everything is."""
+        """The zoom; 1 is the design size."""
         return zoom.zoom()
 
     def set_zoom(self, factor: float) -> None:
-        """Emits `zoomed` only if it is another one, with every measure already the new one."""
+        """Sets the zoom. Emits `zoomed` if it differs, after all measures were applied."""
         if factor != zoom.zoom():
             zoom.set_zoom(factor)
             measure_anew()
@@ -75,22 +88,22 @@ class Theme(QObject):
 
     @property
     def reduced_motion(self) -> bool:
-        """Whether nothing may move or blink by itself. Asked each time: the system's wish can change."""
+        """Whether nothing may move or blink. Not cached, because the system setting can change."""
         return self._motion == "reduced" or system_reduces_motion()
 
     def set_motion(self, motion: MotionWish) -> None:
-        """As the system has it, or reduced in any case."""
+        """Follows the system's setting, or always reduces motion."""
         self._motion = motion
 
     def color(self, name: str) -> QColor:
-        """The token `name` (a field of `Palette`) as a fresh QColor. An unknown name is our bug."""
+        """Returns the token `name` (a field of `Palette`) as a new QColor. An unknown name is our bug."""
         color = self._colors.get(name)
         if color is None:
             color = self._colors[name] = QColor(getattr(self._palette, name))
         return QColor(color)
 
     def qpalette(self) -> QPalette:
-        """For the QApplication, so that menus, tooltips and text cursors match what we paint."""
+        """Returns the palette of the QApplication: menus, tooltips and text cursors match our painting."""
         palette = QPalette()
         role = QPalette.ColorRole
         for target, name in (
@@ -127,7 +140,7 @@ class Theme(QObject):
             self.set_scheme("system")
 
     def _resolve(self) -> bool:
-        """Choose the palette; True if it is another one than before."""
+        """Selects the palette; returns whether it changed."""
         system_dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
         dark = self._scheme == "dark" or (self._scheme == "system" and system_dark)
         palette = DARK if dark else LIGHT

@@ -1,10 +1,9 @@
-"""Zoom: how much larger than designed everything is, and lengths and shapes at that size.
+"""Zoom: the enlargement of everything, and lengths and shapes at that size.
 
-All measures in the code are the visual design's, in design pixels. What a layout or a parent is
-told is in screen pixels: `px()`. What a widget paints is in design pixels still: `painter_on()`
-gives a painter that enlarges, and `width_of()`, `height_of()` and `area_of()` say how large the
-widget is for it. The zoom is the application's, as its font is; `Theme` sets it. At 1 nothing
-differs. Texts that are laid out piece by piece (`app/richtext`) enlarge their own measures.
+All lengths in the code are design pixels. Layouts and parents get screen pixels: `px()`. Painting uses
+design pixels: `painter_on()` returns a painter that enlarges, and `width_of()`, `height_of()` and
+`area_of()` return the widget's size for it. The zoom belongs to the application, as its font does; `Theme`
+sets it. Texts laid out piece by piece (`app/richtext`) enlarge their own lengths.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ _now = 1.0
 
 
 def zoom() -> float:
-    """How much larger than designed; 1 is as designed."""
+    """Returns the zoom; 1 is the design size."""
     return _now
 
 
 def set_zoom(factor: float) -> None:
-    """For `Theme`, which has all widgets measured anew."""
+    """Sets the zoom. For `Theme`, which applies all measures again."""
     global _now
     _now = factor
 
@@ -35,37 +34,37 @@ def px(length: int) -> int: ...
 @overload
 def px(length: float) -> float: ...
 def px(length: float) -> float:
-    """A design length in screen pixels. Whole ones stay whole."""
+    """Returns a design length in screen pixels; integers stay integers."""
     return round(length * _now) if isinstance(length, int) else length * _now
 
 
 def design_px(length: float) -> float:
-    """A screen length in design pixels."""
+    """Returns a screen length in design pixels."""
     return length / _now
 
 
 def px_size(size: QSize) -> QSize:
-    """A design size in screen pixels, rounded up: what was measured for a text holds it still."""
+    """Returns a design size in screen pixels, rounded up so that a measured text still fits."""
     return QSize(math.ceil(size.width() * _now - 0.01), math.ceil(size.height() * _now - 0.01))
 
 
 def design_size(size: QSize) -> QSizeF:
-    """A size in screen pixels in design pixels."""
+    """Returns a screen size in design pixels."""
     return QSizeF(size) / _now
 
 
 def px_rect(rect: QRectF) -> QRectF:
-    """A design rectangle in screen pixels."""
+    """Returns a design rectangle in screen pixels."""
     return QRectF(rect.x() * _now, rect.y() * _now, rect.width() * _now, rect.height() * _now)
 
 
 def design_rect(rect: QRectF) -> QRectF:
-    """A rectangle in screen pixels in design pixels."""
+    """Returns a screen rectangle in design pixels."""
     return QRectF(rect.x() / _now, rect.y() / _now, rect.width() / _now, rect.height() / _now)
 
 
 def design_point(point: QPointF) -> QPointF:
-    """Where something is that is at `point` on the screen, in design pixels."""
+    """Returns a screen point in design pixels."""
     return point / _now
 
 
@@ -80,17 +79,17 @@ def height_of(widget: QWidget) -> float:
 
 
 def area_of(widget: QWidget) -> QRectF:
-    """All of a widget, in design pixels."""
+    """Returns the rectangle of a widget in design pixels."""
     return QRectF(0, 0, widget.width() / _now, widget.height() / _now)
 
 
 def ratio_of(widget: QWidget) -> float:
-    """Screen dots in a design pixel, for pixmaps that are made for a widget."""
+    """Returns the screen dots of a design pixel, for pixmaps of a widget."""
     return widget.devicePixelRatioF() * _now
 
 
 def painter_on(widget: QWidget) -> QPainter:
-    """A painter on `widget` that takes design pixels."""
+    """Returns a painter on `widget` in design pixels."""
     painter = QPainter(widget)
     if _now != 1.0:
         painter.scale(_now, _now)
@@ -98,6 +97,6 @@ def painter_on(widget: QWidget) -> QPainter:
 
 
 def place(widget: QWidget, x: float, y: float, width: float, height: float) -> None:
-    """Put a child where it is to be, in design pixels."""
+    """Sets the geometry of a child in design pixels."""
     left, top = round(x * _now), round(y * _now)
     widget.setGeometry(left, top, round((x + width) * _now) - left, round((y + height) * _now) - top)

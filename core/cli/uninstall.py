@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from core.cli.arguments import confirmed
 from core.errors import RequestError
+from core.system.files import TEMPORARY
 from core.system.paths import cache_dir, config_dir, data_dir
 
 # File name patterns in each folder with their content. A test runs the code that writes them.
@@ -34,6 +35,7 @@ _DATA = {
     "requests.*": "requests to the local server",
     "requests-*": "requests to the local server",
     "preferences.json*": "preferences",
+    f".*-????????{TEMPORARY}": "files that a killed process did not finish",
     "server.key": "key of the local server",
     "cluster-secret": "secret of the cluster",
     "window.lock": "lock of the window",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import EncoderUnavailableError
-from core.system.files import write_atomic
+from core.system.files import TEMPORARY, write_atomic
 from core.system.paths import cache_dir
 
 if TYPE_CHECKING:  # nothing of the encoder is loaded before its first use
@@ -118,7 +118,7 @@ class VectorStore:
 
     def _files(self) -> list[Path]:
         """All files, and what a killed process left of those that it wrote."""
-        return [*self._folder.glob(f"*{_SUFFIX}"), *self._folder.glob(f".*{_SUFFIX}.*.tmp")]
+        return [*self._folder.glob(f"*{_SUFFIX}"), *self._folder.glob(f".*{_SUFFIX}-*{TEMPORARY}")]
 
     def _dated(self) -> list[tuple[int, int, Path]]:
         """The files with when they were used last (ns) and their sizes."""

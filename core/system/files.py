@@ -13,12 +13,16 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
+from uuid import uuid4
 
 import msgspec
 
 from core.system.paths import cache_dir
 
 PRIVATE = 0o600
+# The end of a temporary file's name; a process that was killed leaves such a file.
+TEMPORARY = ".tmp"
+_NAME_BYTES = 160
 
 
 @contextlib.contextmanager
@@ -32,7 +36,8 @@ def replacing(
     file is removed. Raises `OSError`, which names `path`.
     """
     target = path.resolve()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    # Unique, because another thread may replace the same file; short, for names near the limit of 255 bytes.
+    temporary = target.with_name(f"{temporary_prefix(target)}{uuid4().hex[:8]}{TEMPORARY}")
     moved = False
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -59,6 +64,12 @@ def replacing(
         raise
     if durable:
         _sync_folder(target.parent)
+
+
+def temporary_prefix(path: Path) -> str:
+    """What the names of the temporary files for `path` begin with."""
+    name = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
+    return f".{name}-"
 
 
 def write_atomic(

@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from core.errors import TableError
-from core.system.files import write_atomic
+from core.system.files import TEMPORARY, temporary_prefix, write_atomic
 from core.system.paths import shown
 from core.tables.container import InvalidFileError, read_file
 
@@ -224,7 +224,7 @@ class TableFolder:
     def _remove_unfinished(self, name: str) -> None:
         """Removes unfinished files of a process that died while saving."""
         for unfinished in self._names():
-            if unfinished.startswith(f".{name}-") and unfinished.endswith(".tmp"):
+            if unfinished.startswith(temporary_prefix(Path(name))) and unfinished.endswith(TEMPORARY):
                 with contextlib.suppress(OSError):
                     os.unlink(self.path / unfinished)
 

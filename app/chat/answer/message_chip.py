@@ -16,7 +16,7 @@ from app.chat.attachments.token_estimate import size_words
 from app.chat.reading import reading_map
 from app.chat.reading.map_paint import draw_map
 from app.chat.reading.reading_map import MapCell
-from app.controls.buttons.press import pressed_by
+from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font

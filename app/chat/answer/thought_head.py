@@ -12,7 +12,7 @@ from app.chat.answer.stats_line import SEPARATOR
 from app.chat.attachments import strings as attachments_strings
 from app.chat.tokens import strings as tokens_strings
 from app.chat.tokens.token_facts import seconds
-from app.controls.buttons.press import pressed_by
+from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_text
 from app.theme.fonts import ui_font

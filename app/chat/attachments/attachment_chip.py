@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.chat.attachments import strings
 from app.chat.attachments.token_estimate import size_words
-from app.controls.buttons.press import pressed_by
+from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.theme.fonts import ui_font

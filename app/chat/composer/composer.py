@@ -42,8 +42,8 @@ from app.chat.composer.context_pill import ContextPill
 from app.chat.composer.send_button import SendButton
 from app.chat.composer.think_switch import ThinkSwitch
 from app.controls.buttons.icon_button import IconButton
-from app.controls.first_folder import first_folder
 from app.controls.focus_ring import FocusRing
+from app.controls.folders import first_folder
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
 from app.theme.theme import Theme

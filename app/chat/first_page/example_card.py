@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from app.controls.buttons.press import pressed_by
+from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.richtext.layout.piece_layout import PieceLayout

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
-from app.controllers.chat import strings
 from app.controllers.chat.chat_presets import ChatPresets
 from app.panels.inspector.inspector import Inspector
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.overrides import apply, chosen_keys, differences
 from app.store.preferences import PreferencesFile
-from core.errors import RequestError
 from core.events import ModelInfo
 from core.settings import Settings, assign
 
@@ -24,7 +22,7 @@ from core.settings import Settings, assign
 class ChatSettings(QObject):
     """`show()` whenever another chat is open."""
 
-    failed = Signal(object)  # RequestError: the defaults hold, but only for this run
+    failed = Signal(object)  # RequestError of a preset
     defaults_changed = Signal(int)  # how many are not Draftlight's own
 
     def __init__(
@@ -39,7 +37,6 @@ class ChatSettings(QObject):
         inspector.defaults_changed.connect(self._take_defaults)
         self.presets = ChatPresets(inspector, chats, preferences, lambda: self.defaults, self)
         self.presets.failed.connect(self.failed)
-        self.presets.changed.connect(self._tell_problem)
 
     def show(self) -> None:
         """The open chat's settings. What of its own is not allowed any more is left out."""
@@ -101,9 +98,4 @@ class ChatSettings(QObject):
 
     def _set_defaults(self, defaults: Settings, chosen: frozenset[str]) -> None:
         self._preferences.set_defaults(defaults, self._base, chosen)
-        self._tell_problem()
         self.defaults_changed.emit(self.own_defaults)
-
-    def _tell_problem(self) -> None:
-        if self._preferences.problem:
-            self.failed.emit(RequestError(strings.DEFAULTS_NOT_SAVED, self._preferences.problem))

@@ -11,15 +11,14 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from app.chat.notice_bar import NoticeBar
 from app.controllers.chat import strings
 from app.controllers.chat.chat_presets import ChatPresets
-from app.controls.first_folder import first_folder
-from app.controls.show_in_folder import show_in_folder
+from app.controls.folders import first_folder, show_in_folder
 from app.panels.inspector.preset_bar import PresetBar
 from app.session.chats import presets
 from app.session.chats.presets import Preset
 from app.store import strings as store_strings
-from app.store.files.file_name import file_name
-from app.store.files.preset_file import from_json, to_json
-from app.store.recovery.faults import StoreError, TransferError
+from app.store.faults import StoreError, TransferError
+from app.store.files import file_name
+from app.store.preset_file import from_json, to_json
 from core.errors import RequestError
 from core.system.files import replacing
 

@@ -15,8 +15,8 @@ from app.controllers.chat import strings
 from app.controllers.trouble import TroubleController
 from app.session.chats.chats import Chats
 from app.session.worker.trouble import Trouble, Until
+from app.store.faults import is_damage, saving_trouble
 from app.store.home import Home
-from app.store.recovery.faults import is_damage, saving_trouble
 from core.errors import RequestError
 
 # A disk that is well takes milliseconds. An answer waits no longer than this.
@@ -39,24 +39,20 @@ class Saving(QObject):
         self._shown: Trouble | None = None
         self._heard.connect(self._take, Qt.ConnectionType.QueuedConnection)
         trouble.listen_dismissed(self._dismissed)
-        if home.library:
-            home.library.listen(self._heard.emit)
-            self._show_condition()
-            if aside := home.library.unsaved_set_aside:
-                trouble.show(
-                    Trouble(strings.UNSAVED_TITLE, strings.unsaved_damaged(aside.name), until=Until.OVER)
-                )
+        home.library.listen(self._heard.emit)
+        self._show_condition()
+        if aside := home.library.unsaved_set_aside:
+            trouble.show(
+                Trouble(strings.UNSAVED_TITLE, strings.unsaved_damaged(aside.name), until=Until.OVER)
+            )
         if problem := home.preferences.problem:
             said = strings.preferences_lost(problem)
             trouble.show(Trouble(strings.PREFERENCES_TITLE, said, until=Until.OVER))
 
     def repair(self) -> None:
         """What the banner of a damaged file offers."""
-        library = self._home.library
-        if library is None:
-            return
         try:
-            library.repair()
+            self._home.library.repair()
         except RequestError as error:
             self._trouble.show_request_error(error, "repair")
             return
@@ -67,11 +63,8 @@ class Saving(QObject):
 
     def restore(self) -> None:
         """What the banner offers where chats are missing."""
-        library = self._home.library
-        if library is None:
-            return
         try:
-            library.restore()
+            self._home.library.restore()
         except RequestError as error:
             self._trouble.show_request_error(error, "restore")
             return
@@ -81,13 +74,13 @@ class Saving(QObject):
 
     def _dismissed(self, trouble: Trouble) -> None:
         """That chats are missing is known, and nothing is to be done about it."""
-        if self._home.library and trouble == self._shown:
+        if trouble == self._shown:
             self._home.library.accept_missing()
 
     async def question_kept(self) -> None:
         """Returns once what was asked is on the disk, or when that takes too long; then it is said."""
         library = self._home.library
-        if library is None or library.writer is None:
+        if library.writer is None:
             return  # nothing is kept, or it has been said that nothing can be
         loop = asyncio.get_running_loop()
         kept: asyncio.Future[bool] = loop.create_future()
@@ -109,8 +102,6 @@ class Saving(QObject):
 
     def _take(self, error: Exception | None) -> None:
         library = self._home.library
-        if library is None:
-            return
         if error is None:
             self._clear()
         elif library.salvages or is_damage(error):
@@ -122,7 +113,6 @@ class Saving(QObject):
             self._say(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(saving_trouble(error))))
 
     def _show_condition(self) -> None:
-        assert self._home.library
         found = self._home.library.condition
         if found.state == "damaged":
             text = strings.damaged_text(found.readable, found.lost, found.copy)

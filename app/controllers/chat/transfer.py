@@ -20,16 +20,14 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.chat.notice_bar import NoticeBar
 from app.controllers.chat import strings
-from app.controls.first_folder import first_folder
-from app.controls.show_in_folder import show_in_folder
+from app.controls.folders import first_folder, show_in_folder
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.store import strings as store_strings
-from app.store.files.file_name import file_name
-from app.store.files.json_file import from_json, pieces
-from app.store.files.markdown_file import from_markdown, to_markdown
-from app.store.recovery.faults import StoreError, TransferError
+from app.store.chat_files import from_json, from_markdown, pieces, to_markdown
+from app.store.faults import StoreError, TransferError
+from app.store.files import file_name
 from core.errors import RequestError
 from core.system.files import replacing
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from PySide6.QtCore import QObject
 
 from app.controllers.views import Views
-from app.session.library.document import digest_of
+from app.session.documents import digest_of
 from app.session.turn.intents import AskTables
 from app.session.turn.link_state import Link, Phase
 from core.events import (

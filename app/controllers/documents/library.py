@@ -1,7 +1,7 @@
-"""LibraryController: documents kept for any chat: from a message into the library, and from there into one.
+"""LibraryController: keeps documents of messages in the library, and attaches kept ones to messages.
 
-The state is `session.library.Documents`; the window is made when it is first asked for. What was removed
-can be taken back as long as the window says so, and then it goes for good.
+The state is `app.session.documents`; the window is made on request. Removed documents can be restored until
+the window is closed or its undo bar expires.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from app.controllers.documents import strings
 from app.controllers.documents.embedding import EmbeddingController, digest_in_prompts
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
-from app.session.library.document import DocumentHit
-from app.session.library.documents import Documents
+from app.session.documents import DocumentHit, Documents
 from app.windows.library import strings as library_strings
 from app.windows.library.rows import rows_of
 from core.errors import RequestError
@@ -36,10 +35,10 @@ _LEAST_SIMILAR_CHARACTERS = 3
 
 
 class LibraryController(QObject):
-    """`meter` says which tokenizer counts, and is told what was counted before."""
+    """`meter` provides the tokenizer, and gets earlier counts."""
 
     window_requested = Signal()
-    chat_requested = Signal()  # the chat window is to be in front: something was put into its message
+    chat_requested = Signal()  # the chat window comes to the front: its message got an attachment
 
     def __init__(
         self,
@@ -53,7 +52,7 @@ class LibraryController(QObject):
         super().__init__(parent)
         self._views = views
         self._embedding = embedding
-        self._digests: dict[str, str] = {}  # of each document's text as prompts hold it, by document id
+        self._digests: dict[str, str] = {}  # digests of the texts as prompts contain them, by document id
         self.documents = documents
         self._meter = meter
         self._trouble = trouble
@@ -70,7 +69,7 @@ class LibraryController(QObject):
         views.composer.folder_attached.connect(self._tell_folder)
 
     def open(self, window: LibraryWindow) -> LibraryWindow:
-        """Show the library in `window` from now on."""
+        """Shows the library in `window`."""
         self._window = window
         window.undo_bar.set_time_ms(_UNDO_MS)
         window.shown.connect(self._show)
@@ -86,12 +85,12 @@ class LibraryController(QObject):
         return window
 
     def refresh(self) -> None:
-        """Where documents are kept is another place now."""
+        """Reads the archive again after a repair."""
         self.documents.refresh()
         self._show()
 
     def keep(self, attachment: Attachment) -> None:
-        """Into the library, from wherever it is shown."""
+        """Keeps a document."""
         known = self.documents.of_text(attachment.text)
         kept = self.documents.keep(attachment, self._meter.family)
         said = strings.kept_already(kept.name) if known else strings.kept(kept.name)
@@ -99,7 +98,7 @@ class LibraryController(QObject):
         self._show()
 
     def attach(self, document_id: str) -> None:
-        """Beside the message that is being written."""
+        """Attaches a document to the message in the composer."""
         composer = self._views.composer
         try:
             attachment = self.documents.attach(document_id, self._meter.family)
@@ -152,7 +151,7 @@ class LibraryController(QObject):
             self._search_similar(words)
 
     def _search_similar(self, words: str) -> None:
-        """Documents that have passages of a similar meaning, after those that have the words."""
+        """Returns documents with passages similar in meaning, after those with the words."""
         ids: dict[str, str] = {}
         for document in self.documents.listed():
             if document.id not in (self._hits or {}) and (digest := self._digest(document.id)):
@@ -161,7 +160,7 @@ class LibraryController(QObject):
         def found(event: SimilarFound) -> None:
             if self._window is None or self._window.search.text().strip() != words or self._hits is None:
                 return
-            for passage in event.passages:  # the nearest of each document comes first
+            for passage in event.passages:  # ordered by similarity within each document
                 document_id = ids[passage.digest]
                 with suppress(KeyError, RequestError):
                     text = self.documents.text(document_id).strip()
@@ -173,7 +172,7 @@ class LibraryController(QObject):
         self._embedding.find(words, texts, found)
 
     def _digest(self, document_id: str) -> str:
-        """Empty if the text cannot be read."""
+        """Returns the digest of a text as prompts contain it; empty if the text cannot be read."""
         if document_id not in self._digests:
             try:
                 self._digests[document_id] = digest_in_prompts(self.documents.text(document_id))

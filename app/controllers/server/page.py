@@ -17,7 +17,7 @@ from app.controllers.server.sharing import WorkerSharing
 from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Answer, Turn
 from app.session.turn.link_state import Link
-from app.store.requests.kept_request import KeptRequest
+from app.store.requests import KeptRequest
 from app.windows.server import strings
 from app.windows.server.facts import facts_of
 from app.windows.server.rows import rows_of
@@ -72,6 +72,7 @@ class ServerPage(QObject):
         window.delete_all_requested.connect(self._delete_all)
         window.connect_requested.connect(self._connect)
         keeping.changed.connect(self._show_kept)
+        keeping.loaded.connect(self._show_loaded)
         server.changed.connect(self._show_server)
         sharing.line_moved.connect(self._show_server)
         self._show_server()
@@ -156,7 +157,8 @@ class ServerPage(QObject):
         self._over = one is None or one.record.is_over
         refused = one is not None and one.asked is None and bool(one.record.problem)
         gone = strings.refused(one.record.problem) if one is not None and refused else strings.NOT_KEPT
-        self._window.show_kept(one is None or one.asked is not None, gone)
+        loading = self._keeping.is_loading(request)
+        self._window.show_kept(one is None or one.asked is not None or loading, gone)
         if one is None or one.asked is None:
             transcript.clear()
         else:
@@ -168,11 +170,16 @@ class ServerPage(QObject):
                 transcript.show_progress(request, progress)
         self._show_facts()
 
+    def _show_loaded(self, request: str) -> None:
+        """Shows the opened request once its content was read."""
+        if request == self._opened:
+            self._open(request)
+
     def _now(self) -> KeptRequest | None:
         """The opened one as it stands."""
         if self._over_one is None and self._opened:
             one = self._keeping.of(self._opened)
-            if one is None or not one.record.is_over:
+            if one is None or not one.record.is_over or self._keeping.is_loading(self._opened):
                 return one
             self._over_one = one
         return self._over_one

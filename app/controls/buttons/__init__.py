@@ -1,1 +1,1 @@
-"""Buttons and switches: what is pressed, checked or turned."""
+"""Buttons and switches."""

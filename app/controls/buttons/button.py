@@ -1,17 +1,13 @@
-"""Button: a labelled push button: plain, primary, as a link, or for what cannot be undone.
-
-28 high, 24 when small. Space and Return press it.
-"""
+"""Button (plain, primary, danger, link) and CopyButton; Return and Enter as a click."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QPaintEvent
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
-from app.controls.buttons.press import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
@@ -19,13 +15,26 @@ from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px_size, ratio_of
 
+
+def pressed_by(button: QAbstractButton, event: QKeyEvent) -> bool:
+    """Clicks `button` if `event` is Return or Enter; returns whether it was.
+
+    Auto-repeat does not click again.
+    """
+    if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        return False
+    if not event.isAutoRepeat():
+        button.click()
+    return True
+
+
 Kind = Literal["plain", "primary", "link", "danger"]
 _ICON_PX = 14
 _ICON_GAP_PX = 6
 
 
 class Button(QAbstractButton):
-    """`icon_name` puts a line drawing left of the text, in the text's colour."""
+    """`icon_name` adds an icon left of the text, in the text's colour."""
 
     def __init__(
         self,
@@ -52,7 +61,7 @@ class Button(QAbstractButton):
         theme.changed.connect(self.update)
 
     def set_kind(self, kind: Kind) -> None:
-        """Look like another kind from now on."""
+        """Changes the kind."""
         self._kind = kind
         self.updateGeometry()
         self.update()
@@ -91,7 +100,7 @@ class Button(QAbstractButton):
         return ui_font(12.0 if self._small else 12.5, 500)
 
     def _colors(self) -> tuple[QColor | None, QColor | None, QColor]:
-        """Fill, frame and text as the button stands."""
+        """Returns fill, frame and text colour for the current state."""
         color = self._theme.color
         pressed, hovered = self.isDown(), self.underMouse() and self.isEnabled()
         if self._kind == "primary":
@@ -101,10 +110,52 @@ class Button(QAbstractButton):
             return color(name), None, color("on_accent")
         fill = color("fill2") if pressed else color("fill1") if hovered else None
         if self._kind == "link":
-            # On the darker grey its own blue would not be read well.
+            # Its own blue has too little contrast on the darker grey.
             fill = color("accent_tint") if pressed else fill
             return fill, None, color("accent" if self.isEnabled() else "text3")
         frame = color("accent_mid" if self._ring.shown else "control_border")
         if not self.isEnabled():
             return color("control"), frame, color("text3")
         return fill or color("control"), frame, color("danger" if self._kind == "danger" else "text")
+
+
+_SAID_MS = 1500
+COPIED = "Copied"
+
+
+class CopyButton(Button):
+    """A button that copies a value; its accessible name contains `name`."""
+
+    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(theme, "", small=True, parent=parent, icon_name="copy")
+        self._name = name
+        self._shown = self._value = ""
+        self._said = QTimer(self, interval=_SAID_MS, singleShot=True)
+        self._said.timeout.connect(lambda: self._say(self._shown))
+        self.clicked.connect(self._copy)
+
+    @property
+    def value(self) -> str:
+        """The value that a click copies."""
+        return self._value
+
+    def set_value(self, shown: str, value: str) -> None:
+        """Shows `shown`; a click copies `value`."""
+        if (shown, value) == (self._shown, self._value):
+            return
+        self._shown, self._value = shown, value
+        if not self._said.isActive():
+            self._say(shown)
+        self.setToolTip(f"{self._name}: {value}")
+        self.setAccessibleName(f"{self._name} {value}")
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._value)
+        self._say(COPIED)
+        self._said.start()
+
+    def _say(self, text: str) -> None:
+        self.setText(text)
+        self.setAccessibleDescription(COPIED if text == COPIED else "")
+        self.updateGeometry()
+        self.update()

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
-from app.controls.buttons.press import pressed_by
+from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.theme.icons import icon_pixmap
@@ -17,7 +17,7 @@ _ICON_PX = 16
 
 
 class IconButton(QAbstractButton):
-    """The accessible name is also the tooltip: a drawing alone does not say what it does."""
+    """The accessible name is also the tooltip."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class IconButton(QAbstractButton):
         *,
         size: QSize | None = None,
     ) -> None:
-        """`size` is for the few that are not 28 × 28 (an answer's actions are 26 × 24)."""
+        """`size` is for buttons that are not 28 × 28 (those of an answer are 26 × 24)."""
         super().__init__(parent)
         self._theme = theme
         self._icon_name = icon_name
@@ -46,11 +46,11 @@ class IconButton(QAbstractButton):
 
     @property
     def icon_name(self) -> str:
-        """The drawing shown."""
+        """The icon's name."""
         return self._icon_name
 
     def set_icon_name(self, icon_name: str) -> None:
-        """Show another drawing (Copy becomes a check mark)."""
+        """Changes the icon (Copy becomes a check mark)."""
         self._icon_name = icon_name
         self.update()
 
@@ -70,7 +70,7 @@ class IconButton(QAbstractButton):
         color = self._theme.color
         on = self.isDown() or self.isChecked()
         if on or (self.underMouse() and self.isEnabled()):
-            # fill1 is too close to the sidebar's own grey to be seen there.
+            # fill1 is too close to the sidebar's grey.
             fill = color("fill2")
             if not on:
                 fill.setAlphaF(0.7)

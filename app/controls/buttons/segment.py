@@ -1,8 +1,7 @@
-"""Segment: one of a few options, side by side, 24 high.
+"""Segment: a choice of one of a few options, side by side, 24 high.
 
-To assistive technology it is a group of radio buttons; Tab reaches the chosen one, arrows and
-Home/End move the choice. Options share what width the segment is given beyond what it asks
-for.
+A group of radio buttons for assistive technology: Tab reaches the selected one, arrows and Home/End move the
+selection. Options share the spare width.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ _PADDING_PX = 10
 
 
 class Segment(QWidget):
-    """`options` are pairs of value and label; the first is chosen to begin with."""
+    """`options` are pairs of value and label; the first is selected."""
 
-    value_changed = Signal(str)  # the chosen option's value
+    value_changed = Signal(str)  # the selected option's value
 
     def __init__(
         self, theme: Theme, options: Sequence[tuple[str, str]], parent: QWidget | None = None
@@ -54,11 +53,11 @@ class Segment(QWidget):
 
     @property
     def value(self) -> str:
-        """The chosen option's value."""
+        """The selected option's value."""
         return self._value
 
     def set_value(self, value: str) -> None:
-        """Choose the option of that value. Raises ValueError naming the options if there is none."""
+        """Selects the option of that value. Raises ValueError naming the options if it is unknown."""
         for option in self._living():
             if option.value == value:
                 option.setChecked(True)
@@ -85,7 +84,7 @@ class Segment(QWidget):
                 painter.fillRect(QRectF(box.left(), box.top() + 4, 1, 12), color("hair2"))
 
     def _living(self) -> list[_Option]:
-        """All but those that somebody destroyed by themselves: those are no choice any more."""
+        """Returns the options that were not destroyed from outside."""
         return [option for option in self._options if isValid(option)]
 
     def _take_choice(self, checked: bool) -> None:
@@ -99,7 +98,7 @@ class Segment(QWidget):
 
 
 class _Option(QRadioButton):
-    """Paints its label; the segment paints the pill under it."""
+    """Paints its label; the segment paints the ground."""
 
     def __init__(self, theme: Theme, value: str, label: str, segment: QWidget) -> None:
         super().__init__(label, segment)
@@ -112,7 +111,7 @@ class _Option(QRadioButton):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        # Measured at the heavier weight so that nothing moves when the choice does.
+        # Measured at the heavier weight so that nothing moves with the selection.
         width = QFontMetricsF(ui_font(12, 500)).horizontalAdvance(self.text()) + 2 * _PADDING_PX
         return px_size(QSize(int(width + 0.999), _HEIGHT_PX - 2 * _INSET_PX))
 

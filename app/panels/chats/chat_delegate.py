@@ -26,9 +26,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.controls.elided import elided_at, report_elided, show_tip
 from app.controls.focus_ring import RING_PX
-from app.controls.shapes import draw_box, draw_text
+from app.controls.shapes import draw_box, draw_text, elided_at, report_elided, show_tip
 from app.panels.chats import strings
 from app.panels.chats.chat_row import ChatRow
 from app.panels.chats.chat_rows import ROW, TIME

@@ -38,8 +38,7 @@ from app.panels.document.find import NONE, Matches
 from app.panels.document.layouts import DocumentLayouts, in_units
 from app.panels.document.measures import DocumentMeasures
 from app.panels.document.paint import LEFT_PX, RIGHT_PX, TEXT_LEFT_PX, TEXT_RIGHT_PX, BlockPainter
-from app.theme.motion import system_reduces_motion
-from app.theme.theme import Theme
+from app.theme.theme import Theme, system_reduces_motion
 
 _START_PX, _END_PX = 8.0, 24
 _MEASURING_S = 0.004

@@ -19,10 +19,9 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
-from app.controls.scroll_page import ScrollPage
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
-from app.fields.field_column import FieldColumn
-from app.fields.setting_field import SettingField
+from app.fields.setting_field import FieldColumn, SettingField
 from app.panels.inspector import strings
 from app.panels.inspector.groups import DRAFTER_KEY, Group, differs, groups, merged, summary
 from app.panels.inspector.keep_bar import KeepBar

@@ -16,7 +16,7 @@ from PySide6.QtGui import (
     QTextOption,
 )
 
-from app.controls.elided import report_elided
+from app.controls.shapes import report_elided
 from app.richtext.layout.text_chunk import is_rtl
 
 _WIDEST = 1e6

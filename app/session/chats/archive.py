@@ -1,7 +1,6 @@
-"""ChatArchive: where chats are kept between openings, as the session sees it, and one that forgets.
+"""ChatArchive: the storage of chats, as the session sees it.
 
-`Chats` holds what is open and asks an archive for the rest. The lasting one is `app.store.library`;
-`MemoryArchive` serves runs that shall leave nothing behind, and a store that cannot be opened.
+`Chats` holds the open conversations and loads the others from an archive: `app.store.library.Library`.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from app.session.chats.conversation import Conversation
 
 
 class Summary(Struct, frozen=True):
-    """A chat without its turns: what the sidebar lists. `deleted` says since when it waits for its end,
-    `archived` since when it is kept out of the list. `queued` counts the messages that wait to be sent."""
+    """A chat without its turns, for the sidebar. `deleted` and `archived` are the times of these commands.
+    `queued` counts the messages that wait to be sent."""
 
     id: str
     title: str
@@ -42,12 +41,12 @@ class Hit(Struct, frozen=True):
 
 
 class ChatArchive(Protocol):
-    """All calls return at once; saving happens when it happens, `load` knows what is on its way."""
+    """All calls return at once. Saving happens later; `load` returns the newest saved state."""
 
     def summaries(self) -> Sequence[Summary]: ...
 
     def load(self, chat_id: str) -> Conversation:
-        """Raises `KeyError` if there is no such chat."""
+        """Raises `KeyError` for an unknown id."""
         ...
 
     def save(self, chat: Conversation) -> None: ...
@@ -55,12 +54,12 @@ class ChatArchive(Protocol):
     def purge(self, chat_id: str) -> None: ...
 
     def search(self, query: str) -> Sequence[Hit]:
-        """Chats that match all words of `query`, best first, each once. Deleted ones are left out."""
+        """Returns the chats that have all words of `query`, best first, each once, without deleted ones."""
         ...
 
 
 def summary_of(chat: Conversation) -> Summary:
-    """The head of a chat."""
+    """Returns the summary of a chat."""
     return Summary(
         chat.id,
         chat.title,
@@ -73,50 +72,11 @@ def summary_of(chat: Conversation) -> Summary:
     )
 
 
-class MemoryArchive:
-    """Keeps chats for this run only."""
-
-    def __init__(self) -> None:
-        self._chats: dict[str, Conversation] = {}
-
-    def summaries(self) -> Sequence[Summary]:
-        return [summary_of(chat) for chat in self._chats.values()]
-
-    def load(self, chat_id: str) -> Conversation:
-        return self._chats[chat_id]
-
-    def save(self, chat: Conversation) -> None:
-        self._chats[chat.id] = chat
-
-    def purge(self, chat_id: str) -> None:
-        self._chats.pop(chat_id, None)
-
-    def search(self, query: str) -> Sequence[Hit]:
-        words = query.split()
-        living = (chat for chat in self._chats.values() if chat.deleted is None and chat.turns)
-        hits = (find_in(chat, words) for chat in living)
-        return [hit for hit in hits if hit] if words else []
-
-
-def find_in(chat: Conversation, words: Sequence[str]) -> Hit | None:
-    """The first turn of `chat` that has all `words`, or the chat alone if its title has them."""
-    if all(word.casefold() in chat.title.casefold() for word in words):
-        return Hit(chat.id)
-    for turn in chat.turns:
-        names = " ".join(attachment.name for attachment in turn.user.attachments)
-        texts = (turn.user.content, turn.answer.text, names)
-        whole = " ".join(texts).casefold()
-        if all(word.casefold() in whole for word in words):
-            best = max(texts, key=lambda text: sum(word.casefold() in text.casefold() for word in words))
-            return Hit(chat.id, turn.id, *passage_of(best, words))
-    return None
-
-
 def passage_of(text: str, words: Sequence[str], around: int = 40) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The piece of `text` about the first match, in one line, and where all matches in it are."""
+    """Returns one line of `text` around the first match, and the spans of all matches in it."""
     line = " ".join(text.split())
     low = line.lower()
-    if len(low) != len(line):  # a letter whose small form is longer: places would not fit
+    if len(low) != len(line):  # a letter whose lower case is longer would shift the spans
         low = line
     places = [place for word in words if (place := low.find(word.lower())) >= 0]
     first = min(places, default=0)

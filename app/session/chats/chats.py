@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from app.session.chats.archive import ChatArchive, Hit, MemoryArchive, Summary, summary_of
+from app.session.chats.archive import ChatArchive, Hit, Summary, summary_of
 from app.session.chats.conversation import NOTHING_WRITTEN, Conversation, merged
 from app.session.chats.presets import Preset
 from app.session.chats.strings import UNFINISHED_NOTE
@@ -40,8 +40,8 @@ class Chats:
 
     def __init__(
         self,
+        archive: ChatArchive,
         now: Callable[[], datetime] = utc_now,
-        archive: ChatArchive | None = None,
         open_id: str = "",
         first_preset: Callable[[], Preset | None] = lambda: None,
         erased: Callable[[str], None] = lambda text: None,
@@ -49,7 +49,7 @@ class Chats:
         self.now = now
         self._first_preset = first_preset
         self._erased = erased
-        self._archive: ChatArchive = archive or MemoryArchive()
+        self._archive = archive
         self._summaries = {summary.id: summary for summary in self._archive.summaries()}
         self._held: dict[str, Conversation] = {}
         self._open_id = ""

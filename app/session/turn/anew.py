@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from app.session.cluster.editing import of_those
+from app.session.cluster import of_those
 from app.session.turn.effects import Effect, LoadStarted, Missing, OutOfBand, Send
 from app.session.turn.link_state import Link, Transition
 from app.session.worker import strings

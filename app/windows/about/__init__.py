@@ -1,1 +1,1 @@
-"""What Draftlight is made of: the licences of everything inside, and the text that shows them."""
+"""The About window: version, licences and updates."""

@@ -1,8 +1,7 @@
-"""Is there a newer version? Asked only when a person asks, at one address, with nothing about them.
+"""Updates: asks for the newest version, only on request, at one address, without data about the person.
 
-The address is the project's own metadata, `Releases` among its URLs, and answers with the newest
-release as JSON (`tag_name`, `html_url`), as GitHub's “latest release” does. A build whose
-metadata names none never asks, and shows no button for it.
+The address is `Releases` among the URLs of the project's metadata. It returns the newest release as JSON
+(`tag_name`, `html_url`), as GitHub's "latest release" does. A build without the address has no button.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ _MOST_BYTES = 1_000_000
 
 
 class Release(Struct, frozen=True):
-    """The newest one. `html_url` is the page to get it from."""
+    """The newest release; `html_url` is its download page."""
 
     tag_name: str
     html_url: str
 
     @property
     def version(self) -> str:
-        """Without the tag's `v`."""
+        """The tag without its `v`."""
         return self.tag_name.removeprefix("v")
 
 
 def releases_address() -> str:
-    """Where to ask; empty if this build does not say."""
+    """Returns the address; empty if this build has none."""
     urls = importlib.metadata.metadata("draftlight").get_all("Project-URL") or []
     pairs = [url.partition(",") for url in urls]
     return next((address.strip() for name, _, address in pairs if name.strip() == "Releases"), "")
 
 
 def newer_release(current: str, content: bytes) -> Release | None:
-    """The release in `content` if it is newer than `current`. Raises `RequestError` if it is none."""
+    """Returns the release in `content` if it is newer than `current`. Raises `RequestError` if invalid."""
     try:
         release = msgspec.json.decode(content, type=Release)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -52,7 +51,7 @@ def newer_release(current: str, content: bytes) -> Release | None:
 
 
 def _parts(version: str) -> tuple[int, ...]:
-    """`1.10.2` → (1, 10, 2), without zeros at the end. Raises `RequestError` for anything else."""
+    """Returns `1.10.2` as (1, 10, 2), without trailing zeros. Raises `RequestError` if invalid."""
     if not re.fullmatch(r"\d+(\.\d+)*", version):
         raise RequestError(f"“{version[:40]}” is not a version.")
     parts = [int(part) for part in version.split(".")]
@@ -62,7 +61,7 @@ def _parts(version: str) -> tuple[int, ...]:
 
 
 class UpdateLook(QObject):
-    """One question a time. Emits `found` with a Release or None, or `failed` with the reason."""
+    """Emits `found` with a Release or None, or `failed` with the reason. One request at a time."""
 
     found = Signal(object)  # Release | None
     failed = Signal(str)
@@ -76,7 +75,7 @@ class UpdateLook(QObject):
         self._reply: QNetworkReply | None = None
 
     def start(self) -> None:
-        """Ask, unless a question is on its way."""
+        """Sends the request, unless one is in progress."""
         if self._reply is not None:
             return
         request = QNetworkRequest(QUrl(self._address))

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-DELETED = "Recently deleted"
+DELETED = "Recently Deleted"
 DELETED_NOTE = "Deleted chats are kept here for 30 days."
 NONE_DELETED = "No chat was deleted in the last 30 days."
 RESTORE = "Restore"
-ERASE = "Delete now"
+ERASE = "Delete Now"
 
-ARCHIVED = "Archived chats"
-ARCHIVED_NOTE = "Archived chats are not listed beside the chat. Searching finds them."
+ARCHIVED = "Archived Chats"
+ARCHIVED_NOTE = "Archived chats are not in the sidebar. Search finds them."
 NONE_ARCHIVED = "No chat is archived."
 OPEN = "Open"
 UNARCHIVE = "Unarchive"
 DELETE = "Delete"
 
+CHAT = "Chat"
+LAST_USED = "Last used"
+TIME_LEFT = "Time left"
 
-def deleted_row(title: str, days_left: int) -> str:
-    return f"{title}   ·   {'1 day' if days_left == 1 else f'{days_left} days'} left"
 
-
-def archived_row(title: str, last_used: str) -> str:
-    return f"{title}   ·   {last_used}"
+def days_left(count: int) -> str:
+    return "1 day" if count == 1 else f"{count} days"

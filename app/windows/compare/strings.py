@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TITLE = "Compare versions"
+TITLE = "Compare Versions"
 VERSION = "Version {place} of {count}"
 SIDES = ("Left version", "Right version")
 SAME = "Both say the same."

@@ -1,9 +1,12 @@
-"""CompareWindow: two versions of an answer side by side, with what only one of them has marked."""
+"""CompareWindow: two versions of an answer side by side, with their differences marked."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 
+from msgspec import Struct
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QPalette, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
@@ -16,8 +19,45 @@ from app.session.chats.conversation import Version
 from app.theme.measures import set_font, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.windows.compare import strings
-from app.windows.compare.difference import Stretch, difference
 from app.windows.side_window import SideWindow
+
+# Words, whitespace runs, and single other characters.
+_PIECES = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+class Stretch(Struct, frozen=True):
+    """Characters [start, end) of a text; `common` if the other text has them, too."""
+
+    start: int
+    end: int
+    common: bool
+
+
+class Difference(Struct, frozen=True):
+    """The stretches of both texts; `alike` is the share of common words, 0 to 1."""
+
+    left: tuple[Stretch, ...]
+    right: tuple[Stretch, ...]
+    alike: float
+
+
+def difference(left: str, right: str) -> Difference:
+    """Compares by words, so that a changed word is marked as a whole."""
+    ours, theirs = _PIECES.findall(left), _PIECES.findall(right)
+    matcher = SequenceMatcher(None, ours, theirs, autojunk=len(ours) * len(theirs) > 4_000_000)
+    sides: tuple[list[Stretch], list[Stretch]] = ([], [])
+    at = [0, 0]
+    common = 0
+    for kind, a, b, c, d in matcher.get_opcodes():
+        for side, pieces in enumerate((ours[a:b], theirs[c:d])):
+            end = at[side] + sum(map(len, pieces))
+            if end > at[side]:
+                sides[side].append(Stretch(at[side], end, kind == "equal"))
+            at[side] = end
+        common += sum(not piece.isspace() for piece in ours[a:b]) if kind == "equal" else 0
+    words = max(sum(not piece.isspace() for piece in pieces) for pieces in (ours, theirs))
+    return Difference(tuple(sides[0]), tuple(sides[1]), common / words if words else 1.0)
+
 
 SIZE = QSize(1100, 720)
 _MINIMUM = QSize(640, 360)
@@ -25,7 +65,7 @@ _PAD_PX = 16
 
 
 class CompareWindow(SideWindow):
-    """`show_versions` with at least two."""
+    """`show_versions` needs at least two versions."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
@@ -44,7 +84,7 @@ class CompareWindow(SideWindow):
         theme.changed.connect(self._show)
 
     def show_versions(self, versions: Sequence[Version], place: int) -> None:
-        """The one at `place` at the right, beside the one before it (or after, if it is the first)."""
+        """Shows the version at `place` at the right, the one before (for the first: after) at the left."""
         self._versions = tuple(versions)
         for choice, chosen in zip(self.choices, sorted((place, place - 1 if place else 1)), strict=True):
             choice.blockSignals(True)
@@ -98,7 +138,7 @@ class CompareWindow(SideWindow):
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
         text.setVerticalScrollBar(ScrollBar(self._theme, Qt.Orientation.Vertical))
-        # Lines break; what would scroll is the caret's width.
+        # Lines wrap; only the caret's width would scroll.
         text.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         return text
 

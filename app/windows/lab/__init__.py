@@ -1,1 +1,1 @@
-"""The Lab: sweeps of drafters over prompts, and what they found."""
+"""The Lab window: sweeps of drafters over prompts, and their results."""

@@ -1,4 +1,4 @@
-"""Choices: the Lab's left column: what is swept, and the button that does it."""
+"""LabChoices: the Lab's left column with the plan of a sweep and the button that starts it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from PySide6.QtGui import QPaintEvent, QPalette
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
-from app.controls.buttons.check_box import CheckBox
-from app.controls.buttons.switch import Switch
+from app.controls.buttons.switch import CheckBox, Switch
 from app.controls.popup import Popup
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box
 from app.controls.spin import Spin
 from app.controls.text_label import TextLabel
-from app.session.lab.lab import Lab, LabStage, SweepPlan
-from app.store.files.lab_files import PromptClass
+from app.session.lab import Lab, LabStage, SweepPlan
+from app.store.lab_files import PromptClass
 from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing, set_strut
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
@@ -32,13 +31,10 @@ _FIRST_DRAFTERS = ("auto", "ngram-simple", "ngram-mod")
 
 
 class LabChoices(QWidget):
-    """`plan` is what is chosen; `show_about` says what that means."""
+    """`plan` is the selected plan; `show_about` explains it."""
 
     changed = Signal()
-    run_requested = Signal()
-    stop_requested = Signal()
     folder_requested = Signal()
-    prompts_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -76,16 +72,16 @@ class LabChoices(QWidget):
             self.drafters[name].setChecked(True)
         self._wire()
 
-    # ---- what is chosen
+    # ---- the plan
 
     @property
     def classes(self) -> list[PromptClass]:
-        """Every class that can be chosen."""
+        """All available prompt classes."""
         return self._classes
 
     @property
     def plan(self) -> SweepPlan:
-        """As it stands."""
+        """The selected plan."""
         kinds = [each for each in self._classes if self.kinds[each.kind].isChecked()]
         return SweepPlan(
             self.model.value,
@@ -101,7 +97,7 @@ class LabChoices(QWidget):
         )
 
     def show_models(self, models: Sequence[tuple[str, str]], chosen: str) -> None:
-        """Pairs of reference and name; the last choice is a folder of one's own."""
+        """Shows models as pairs of reference and name, and last the choice of a folder."""
         offered = [*models, ("", strings.CHOOSE_FOLDER)]
         shown = [(self.model.itemData(row), self.model.itemText(row)) for row in range(self.model.count())]
         if (shown, self.model.value) == (offered, chosen):
@@ -116,12 +112,12 @@ class LabChoices(QWidget):
         self.changed.emit()
 
     def show_draft_model(self, reference: str) -> None:
-        """The model that drafts; empty: a cut-down copy of the model itself."""
+        """Shows the draft model; empty: a cut-down copy of the model."""
         self._draft_model = reference
         self.drafters["draft-model"].setToolTip("" if reference else strings.NEEDS_DRAFT_MODEL)
 
     def add_classes(self, classes: Sequence[PromptClass]) -> None:
-        """More kinds of prompts; one of the same name gives way."""
+        """Adds prompt classes; one of the same name is replaced."""
         for each in classes:
             old = self.kinds.pop(each.kind, None)
             if old is not None:
@@ -138,17 +134,17 @@ class LabChoices(QWidget):
             self._kinds.addWidget(box)
         self.changed.emit()
 
-    # ---- what is going on
+    # ---- the sweep
 
     def show_lab(self, lab: Lab) -> None:
-        """Run becomes Stop with progress, and back."""
+        """Switches between the Run button and Stop with progress."""
         idle = lab.stage is LabStage.IDLE
         shown, hidden = (self.run_button, self.stop_button) if idle else (self.stop_button, self.run_button)
         had_focus = hidden.hasFocus()
         shown.show()
         self.stop_button.setEnabled(lab.stage is LabStage.RUNNING)
         if had_focus:
-            shown.setFocus()  # before the other one goes, which would pass it on to somebody else
+            shown.setFocus()  # before the old box is deleted, which would move its focus
         hidden.hide()
         self._bar.setVisible(not idle)
         self._bar.show_share(lab.done / lab.total if lab.total else 0.0)
@@ -166,7 +162,7 @@ class LabChoices(QWidget):
         self.show_about(said)
 
     def show_about(self, text: str, danger: bool = False) -> None:
-        """Under the button."""
+        """Sets the explanation under the button."""
         self.about.setText(text)
         self.about.setAccessibleName(text)
         self.about.set_color("danger" if danger else "text2")
@@ -191,9 +187,6 @@ class LabChoices(QWidget):
         self.keep_share.toggled.connect(lambda _: self.changed.emit())
         self.keep_tokens.setEnabled(False)
         self.model.value_changed.connect(self._take_model)
-        self.own_prompts.clicked.connect(self.prompts_requested)
-        self.run_button.clicked.connect(self.run_requested)
-        self.stop_button.clicked.connect(self.stop_requested)
         self._theme.changed.connect(self._restyle)
         self._restyle()
 
@@ -283,7 +276,7 @@ class LabChoices(QWidget):
 
 
 class _Progress(QWidget):
-    """A bar 4 high."""
+    """A progress bar, 4 high."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -293,7 +286,7 @@ class _Progress(QWidget):
         theme.changed.connect(self.update)
 
     def show_share(self, share: float) -> None:
-        """0 to 1."""
+        """Sets the progress, 0 to 1."""
         self._share = share
         self.update()
 

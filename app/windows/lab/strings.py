@@ -1,8 +1,9 @@
-"""The words of the Lab."""
+"""The Lab's texts."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from app.gauges.figures import seconds, speed
 from core.settings.declaration import find
@@ -10,10 +11,10 @@ from core.settings.declaration import find
 TITLE = "Lab"
 SUBTITLE = "Nothing is measured yet"
 MODEL = "Model"
-CHOOSE_FOLDER = "Choose a folder…"
+CHOOSE_FOLDER = "Choose Folder…"
 DRAFTERS = "Drafters"
 PROMPTS = "Prompts"
-OWN_PROMPTS = "My own…"
+OWN_PROMPTS = "Choose File…"
 PROMPTS_FILTER = "Prompts (*.jsonl)"
 RESULTS_FILTER = "Results (*.json)"
 RUNS = "Runs"
@@ -24,8 +25,8 @@ TOKENS = "tokens"
 EXACTNESS = "Exactness"
 KEEP_SHARE = "Keep share"
 LONG_PROMPT = "Long prompt"
-KEEP_SAYS = "Reads prompts of so many tokens whole and in part. Slow."
-RUN = "Run sweep"
+KEEP_SAYS = "Reads prompts of this length densely and sparsely. Slow."
+RUN = "Run Sweep"
 STOP = "Stop"
 STOPPING = "Stopping"
 PAUSED = "Paused while the chat is answered"
@@ -36,8 +37,8 @@ EXPORT = "Export…"
 PAST = "Past sweeps"
 NOW = "This sweep"
 OPENED = "Opened file"
-OPEN_TITLE = "Open results"
-EXPORT_TITLE = "Choose a folder for report, results and picture"
+OPEN_TITLE = "Open Results"
+EXPORT_TITLE = "Export Results"
 NEEDS_DRAFT_MODEL = "a cut-down copy of the model drafts"
 NOTHING_CHOSEN = "Choose at least one drafter and one kind of prompt."
 
@@ -56,9 +57,9 @@ SHARE = "Share of the prompt kept"
 ALL = "All"
 PLAIN = "Plain"
 EMPTY = "Not measured yet"
-SHOW_THEM = "Show them"
+SHOW_THEM = "Show Differences"
 
-DIFFERENCE_TITLE = "Where the texts diverge"
+DIFFERENCE_TITLE = "Differing Texts"
 PLAIN_TEXT = "Plain"
 DRAFTED_TEXT = "Drafted"
 PREVIOUS = "Previous"
@@ -107,7 +108,7 @@ def when(at_s: float) -> str:
 
 
 def head(model: str, answers: int, took_s: float, ended: bool, at_s: float, *, runs: bool = False) -> str:
-    """`runs`: it is under way, so nobody asks yet whether it ended."""
+    """`runs`: the sweep is in progress and has no end yet."""
     said = f"Sweep of {when(at_s)}. {model}"
     if answers:
         said += f", {answers:,} answers in {duration(took_s)}"
@@ -193,3 +194,10 @@ OTHER_FOLDER = "Choose another folder."
 
 def exported(name: str, files: int) -> str:
     return f"{files} files are in “{name}”."
+
+
+def folder_name(reference: str) -> str:
+    """What to call a model by its folder."""
+    if reference == "starter":
+        return STARTER
+    return Path(reference).name or reference

@@ -1,60 +1,49 @@
-"""LabWindow: choices at the left, what was found at the right. Knows no process and no file."""
+"""LabWindow: the plan of a sweep at the left, its results at the right."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.popup import Popup
-from app.controls.scroll_page import ScrollPage
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
-from app.controls.window_titles import WindowTitles
-from app.session.lab.figures import places, turns
-from app.session.lab.lab import Lab, LabStage
+from app.session.lab import Lab, LabStage, places, turns
 from app.theme.measures import (
     add_gap,
     lay_beside,
-    set_fixed_height,
     set_fixed_width,
     set_margins,
     set_spacing,
-    set_strut,
 )
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_px, painter_on, width_of
+from app.theme.zoom import area_of, painter_on, width_of
 from app.windows.lab import strings
+from app.windows.lab.board import DifferenceWindow, ParityBoard
+from app.windows.lab.charts import KeepChart, SpeedChart, places_chart, turns_chart
 from app.windows.lab.choices import WIDTH_PX, LabChoices
-from app.windows.lab.difference_window import DifferenceWindow
-from app.windows.lab.keep_chart import KeepChart
-from app.windows.lab.line_chart import places_chart, turns_chart
-from app.windows.lab.parity_board import ParityBoard
-from app.windows.lab.speed_chart import SpeedChart
-from app.windows.side_window import SideWindow
+from app.windows.side_window import Hairline, SideWindow
 from core.events.sweep import SweepResults
 
 START_SIZE = QSize(1440, 900)
 MINIMUM_SIZE = QSize(1040, 660)
-HEADER_PX = 52
-# Narrower, and the charts stand below one another and scroll.
+# In a narrower window the charts are below one another.
 _BESIDE_FROM_PX = WIDTH_PX + 1052
 
 
 class LabWindow(SideWindow):
-    """`show_lab` brings it up to date; what is wanted is told by signals."""
+    """`show_lab` after each change of the state."""
 
     past_chosen = Signal(str)  # the file of an earlier sweep
-    open_requested = Signal()
-    export_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, strings.TITLE, START_SIZE, MINIMUM_SIZE)
         self._shown: tuple[SweepResults | None, bool] = (None, False)
         self.choices = LabChoices(theme)
-        self.titles = WindowTitles(theme, strings.TITLE, strings.SUBTITLE)
         self.past = Popup(theme, [("", strings.NOW)])
         self.past.setAccessibleName(strings.PAST)
         set_fixed_width(self.past, 170)
@@ -69,15 +58,13 @@ class LabWindow(SideWindow):
         self.keeps = KeepChart(theme)
         self._lay_out()
         self.past.value_changed.connect(self.past_chosen)
-        self.open_button.clicked.connect(self.open_requested)
-        self.export_button.clicked.connect(self.export_requested)
         self.parity.mark_opened.connect(self.open_difference)
         self.show_button.clicked.connect(lambda: self.open_difference(0))
         theme.zoomed.connect(self._arrange)
         self._show_results(None, False)
 
     def show_lab(self, lab: Lab) -> None:
-        """The sweep and its results, as they stand."""
+        """Shows the sweep and its results."""
         self.choices.show_lab(lab)
         shown = (lab.results, lab.stage is not LabStage.IDLE)
         if shown != self._shown:
@@ -85,7 +72,7 @@ class LabWindow(SideWindow):
             self._show_results(*shown)
 
     def show_past(self, files: Sequence[tuple[str, str]], chosen: str) -> None:
-        """Earlier sweeps, as pairs of file and words; empty stands for what is shown now."""
+        """Shows earlier sweeps as pairs of file and title; an empty file is the current sweep."""
         self.past.blockSignals(True)
         self.past.clear()
         for file, words in files:
@@ -95,24 +82,18 @@ class LabWindow(SideWindow):
         self.past.update()
 
     def open_difference(self, number: int) -> None:
-        """Both texts of a differing answer."""
+        """Opens both texts of a differing answer."""
         places_ = self.parity.differing
         if number < len(places_):
             DifferenceWindow(self._theme, places_, number, self).show()
 
     def picture(self) -> QPixmap:
-        """The charts, without the choices."""
+        """Returns a picture of the charts."""
         return self._body.grab()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        left = design_px(self.choices.width())
-        painter.fillRect(area_of(self), self._theme.color("window"))
-        painter.fillRect(QRectF(left, HEADER_PX - 1, width_of(self) - left, 1), self._theme.color("hair"))
 
     def _show_results(self, results: SweepResults | None, runs: bool) -> None:
         if results is None:
@@ -136,18 +117,12 @@ class LabWindow(SideWindow):
 
     def _lay_out(self) -> None:
         theme = self._theme
-        header = QHBoxLayout()
-        set_margins(header, 24, 0, 12, 1)
-        set_spacing(header, 10)
-        header.addWidget(self.titles, 1)
-        header.addWidget(self.past)
-        header.addWidget(self.open_button)
-        header.addWidget(self.export_button)
-        set_strut(header, HEADER_PX)
+        commands = (self.past, self.open_button, self.export_button)
+        header = self.make_header(commands, subtitle=strings.SUBTITLE)
         board = QVBoxLayout()
         set_spacing(board, 10)
         board.addWidget(self.parity)
-        self._under_board = _Rule(theme)
+        self._under_board = Hairline(theme)
         board.addWidget(self._under_board)
         found = QHBoxLayout()
         found.addWidget(self.differ, 1, Qt.AlignmentFlag.AlignVCenter)
@@ -168,12 +143,12 @@ class LabWindow(SideWindow):
         body.setSpacing(0)
         body.addLayout(upper, 54)
         add_gap(body, 14)
-        body.addWidget(_Rule(theme))
+        body.addWidget(Hairline(theme))
         add_gap(body, 18)
         body.addLayout(lower, 46)
         right = QVBoxLayout()
         right.setSpacing(0)
-        right.addLayout(header)
+        right.addWidget(header)
         right.addWidget(ScrollPage(theme, self._body), 1)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -182,14 +157,14 @@ class LabWindow(SideWindow):
         row.addLayout(right, 1)
 
     def _arrange(self) -> None:
-        """Charts side by side where each has room for its words."""
+        """Lays the charts out side by side if they fit."""
         beside = width_of(self) >= _BESIDE_FROM_PX
         for row in (self._upper, self._lower):
             lay_beside(row, beside)
 
 
 class _Page(QWidget):
-    """The charts' ground, so that a picture of them has it, too."""
+    """The ground of the charts, so that an exported picture includes it."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -198,20 +173,6 @@ class _Page(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         painter.fillRect(area_of(self), self._theme.color("window"))
-
-
-class _Rule(QWidget):
-    """A hairline."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        set_fixed_height(self, 1)
-        theme.changed.connect(self.update)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("hair"))
 
 
 def _widget(widget: QWidget) -> QVBoxLayout:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TITLE = "Library"
 SUBTITLE = "Documents that you keep for any chat"
-ATTACH = "Attach to chat"
+ATTACH = "Attach to Chat"
 RENAME = "Rename"
 REMOVE = "Remove"
 SEARCH = "Search documents"

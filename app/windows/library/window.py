@@ -1,33 +1,82 @@
-"""LibraryWindow: the documents that are kept for any chat. Shows what it is given and says what is wanted.
-
-It knows neither store nor composer, and lies beside the chat window.
-"""
+"""LibraryWindow: the kept documents with search, commands and a preview."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
 
-from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtGui import QHideEvent, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QHideEvent, QPalette
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
+from app.controls.record_table import RecordTable
+from app.controls.scroll_bar import ScrollBar
 from app.controls.search_field import SearchField
-from app.controls.window_titles import WindowTitles
+from app.controls.text_label import TextLabel
 from app.panels.chats.undo_bar import UndoBar
-from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing
+from app.theme.measures import set_fixed_height, set_fixed_width, set_font, set_margins, set_spacing
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_px, painter_on, width_of
 from app.windows.library import strings
-from app.windows.library.document_list import DocumentList
-from app.windows.library.preview import DocumentPreview
-from app.windows.library.rows import LibraryRow
-from app.windows.side_window import SideWindow
+from app.windows.library.rows import COLUMNS, LibraryRow
+from app.windows.side_window import Hairline, SideWindow
+
+SHOWN_CHARACTERS = 20_000
+
+
+class DocumentPreview(QWidget):
+    """A name, a note and the text of a document."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.title = TextLabel(theme, "", 15, 20, "text", weight=600)
+        self.note = TextLabel(theme, "", 12, 16, tabular=True)
+        self.text_view = QPlainTextEdit(self)
+        view = self.text_view
+        view.setReadOnly(True)
+        flags = Qt.TextInteractionFlag
+        view.setTextInteractionFlags(flags.TextSelectableByMouse | flags.TextSelectableByKeyboard)
+        view.setFrameShape(QPlainTextEdit.Shape.NoFrame)
+        set_font(view, 12.5)
+        view.setTabChangesFocus(True)
+        view.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        view.setAccessibleName(strings.PREVIEW)
+        view.document().setDocumentMargin(0)
+        head = QHBoxLayout()
+        set_spacing(head, 10)
+        head.addWidget(self.title)
+        head.addWidget(self.note, 1, Qt.AlignmentFlag.AlignBottom)
+        column = QVBoxLayout(self)
+        set_margins(column, 26, 14, 10, 14)
+        set_spacing(column, 10)
+        column.addLayout(head)
+        column.addWidget(view, 1)
+        column.addStretch(0)  # space for a message without text
+        theme.changed.connect(self._recolour)
+        self._recolour()
+
+    def show_text(self, name: str, note: str, text: str) -> None:
+        """Shows a document."""
+        self.title.setText(name)
+        cut = len(text) > SHOWN_CHARACTERS
+        self.note.setText(strings.cut(note, SHOWN_CHARACTERS) if cut else note)
+        for label in (self.title, self.note):
+            label.updateGeometry()
+        self.text_view.setVisible(bool(text))
+        self.text_view.setPlainText(text[:SHOWN_CHARACTERS])
+        self.text_view.setAccessibleName(name)
+
+    def _recolour(self) -> None:
+        palette = self.text_view.palette()
+        palette.setColor(QPalette.ColorRole.Base, self._theme.color("window"))
+        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        self.text_view.setPalette(palette)
+
 
 SIZE = QSize(980, 680)
 _MINIMUM = QSize(760, 480)
-_HEADER_PX = 52
 _FOOT_PX = 290
 _SEARCH_PX = 220
 
@@ -50,7 +99,7 @@ class LibraryWindow(SideWindow):
         self.attach = Button(theme, strings.ATTACH, "primary", small=True, icon_name="plus")
         self.rename = Button(theme, strings.RENAME, small=True, icon_name="edit")
         self.remove = Button(theme, strings.REMOVE, "danger", small=True, icon_name="trash")
-        self.list = DocumentList(theme)
+        self.list = RecordTable[LibraryRow](theme, strings.LIST, COLUMNS, editable=strings.NAME)
         self.preview = DocumentPreview(theme)
         self.undo_bar = UndoBar(theme)
         self._lay_out()
@@ -59,7 +108,7 @@ class LibraryWindow(SideWindow):
         self.list.row_selected.connect(self.row_selected)
         self.list.row_selected.connect(self._show_buttons)
         self.list.renamed.connect(self.rename_requested)
-        for told in (self.attach.clicked, self.list.attach_requested):
+        for told in (self.attach.clicked, self.list.opened):
             told.connect(lambda *_: self._ask(self.attach_requested))
         for told in (self.remove.clicked, self.list.remove_requested):
             told.connect(lambda *_: self._ask(self.remove_requested))
@@ -69,7 +118,7 @@ class LibraryWindow(SideWindow):
         self._show_buttons()
 
     def show_rows(self, rows: Sequence[LibraryRow]) -> None:
-        """Show these; none of a search, or none at all, is said."""
+        """Shows rows, or a message if there are none."""
         self.list.show_rows(rows)
         self._show_buttons()
         if not rows:
@@ -84,12 +133,6 @@ class LibraryWindow(SideWindow):
         self.undo_bar.clear()
         self.hidden.emit()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
-        for top in (_HEADER_PX - 1, design_px(self.preview.y())):
-            painter.fillRect(QRectF(0, top, width_of(self), 1), self._theme.color("hair"))
-
     # ---- inside
 
     def _ask(self, wish: object) -> None:
@@ -101,28 +144,12 @@ class LibraryWindow(SideWindow):
             button.setEnabled(bool(self.list.selected))
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._make_header())
-        column.addWidget(self.list, 1)
-        column.addWidget(self.undo_bar)
         set_fixed_height(self.preview, _FOOT_PX)
-        column.addWidget(self.preview)
+        commands = (self.attach, self.rename, self.remove)
+        header = self.make_header((self.search,), commands, subtitle=strings.SUBTITLE)
+        line = Hairline(self._theme)
+        self.make_column((header, 0), (self.list, 1), (self.undo_bar, 0), (line, 0), (self.preview, 0))
         order: tuple[QWidget, ...] = (self.search, self.attach, self.rename, self.remove, self.list.view)
         order = (*order, self.undo_bar.undo_button, self.preview.text_view)
         for before, after in pairwise(order):
             self.setTabOrder(before, after)
-
-    def _make_header(self) -> QWidget:
-        header = QWidget()
-        set_fixed_height(header, _HEADER_PX)
-        row = QHBoxLayout(header)
-        set_margins(row, 26, 0, 14, 0)
-        set_spacing(row, 8)
-        row.addWidget(WindowTitles(self._theme, strings.TITLE, strings.SUBTITLE), 1)
-        row.addWidget(self.search)
-        add_gap(row, 8)
-        for button in (self.attach, self.rename, self.remove):
-            row.addWidget(button)
-        return header

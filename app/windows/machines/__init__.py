@@ -1,1 +1,1 @@
-"""The machines' window: which can run a model together, what fits over them, what is missing."""
+"""The window of several machines that run a model together."""

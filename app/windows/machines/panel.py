@@ -1,7 +1,7 @@
-"""MachinePanel: the fields of the chosen machine and of all together, the secret, and what to do elsewhere.
+"""MachinePanel: the settings of the selected machine and of the cluster, the secret, and the follow command.
 
-The fields are made from the declared settings. A field that a person types in is not written over while it
-says the same.
+The fields are made from the declared settings. A field that a person edits is not overwritten while its
+value means the same.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QRectF, Signal
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button
-from app.controls.buttons.copy_button import CopyButton
-from app.controls.scroll_page import ScrollPage
+from app.controls.buttons.button import Button, CopyButton
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
 from app.theme.measures import add_gap, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on
 from app.windows.machines import strings
 from core.errors import SettingError
 from core.settings import declared
@@ -31,14 +32,9 @@ _CONTENT_PX = WIDTH_PX - 1 - 2 * _PAD_PX
 
 
 class MachinePanel(QWidget):
-    """Shows what it is given and says what is wanted."""
+    """`show_…` methods set the content; signals report commands."""
 
     edited = Signal(str, object)  # a setting's key of ClusterForm, the new value
-    add_requested = Signal()  # the new machine is filled in
-    cancel_requested = Signal()
-    remove_requested = Signal()
-    secret_requested = Signal()
-    file_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -46,6 +42,7 @@ class MachinePanel(QWidget):
         self._fields: dict[str, SettingField] = {}
         self._said: dict[str, Any] = {}
         set_fixed_width(self, WIDTH_PX)
+        theme.changed.connect(self.update)
         self.title = TextLabel(theme, "", 13, 18, "text", weight=600)
         self.note = TextLabel(theme, strings.LEADER_NOTE, 12, 16, wrap=True, width_px=_CONTENT_PX)
         self.problem = TextLabel(theme, "", 12, 16, "danger", wrap=True, width_px=_CONTENT_PX)
@@ -60,26 +57,21 @@ class MachinePanel(QWidget):
         self.show_file = Button(theme, strings.SHOW_FILE, "link", small=True)
         self.command = CopyButton(theme, strings.FOLLOW_COMMAND)
         self._lay_out()
-        self.add.clicked.connect(self.add_requested)
-        self.cancel.clicked.connect(self.cancel_requested)
-        self.remove.clicked.connect(self.remove_requested)
-        self.make_secret.clicked.connect(self.secret_requested)
-        self.show_file.clicked.connect(self.file_requested)
 
     def field(self, key: str) -> SettingField:
-        """The field of the setting `key`. An unknown key is our bug (KeyError)."""
+        """Returns the field of the setting `key`. An unknown key is our bug (KeyError)."""
         return self._fields[key]
 
     def show_here(self, about: str, problem: str) -> None:
-        """This machine is chosen, which has no fields of its own."""
+        """Shows this machine, which has no settings."""
         self._show_title(strings.HERE, about, problem, new=False, here=True)
 
     def show_machine(self, title: str, about: str, problem: str, *, new: bool) -> None:
-        """One of the others, or a `new` one that is not in the list yet; values come by `show_values`."""
+        """Shows another machine, or a `new` one that is not in the list; `show_values` sets its values."""
         self._show_title(title, about, problem, new=new, here=False)
 
     def show_values(self, values: Mapping[str, Any]) -> None:
-        """These are in force, by key; what is typed and means the same stays."""
+        """Shows values by key; an edited text with the same meaning stays."""
         for key, value in values.items():
             field = self._fields[key]
             if key not in self._said or _plain(self._said[key]) != _plain(value):
@@ -89,11 +81,11 @@ class MachinePanel(QWidget):
             self._said[key] = value
 
     def show_error(self, key: str, error: SettingError) -> None:
-        """What was typed is not allowed."""
+        """Shows why an edited value is refused."""
         self._fields[key].show_error(error.message, error.hint)
 
     def show_secret(self, text: str, path: str, *, there: bool, error: str = "") -> None:
-        """Where the secret is, or would be."""
+        """Shows the path of the secret file, which may not exist yet."""
         self.secret.setText(text)
         self.secret_error.setText(error)
         self.secret_error.setVisible(bool(error))
@@ -103,8 +95,14 @@ class MachinePanel(QWidget):
         self.copy_path.set_value(strings.COPY_PATH, path)
 
     def show_command(self, command: str) -> None:
-        """What is to run on another machine."""
+        """Shows the command for another machine."""
         self.command.set_value(command, command)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("panel"))
+        painter.fillRect(QRectF(0, 0, 1, height_of(self)), self._theme.color("hair"))
+        painter.end()
 
     # ---- inside
 
@@ -165,7 +163,7 @@ class MachinePanel(QWidget):
 
 
 def _plain(value: Any) -> Any:
-    """Blanks around a text mean nothing."""
+    """Strips a text, since surrounding spaces have no meaning."""
     return value.strip() if isinstance(value, str) else value
 
 

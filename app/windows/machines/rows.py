@@ -1,13 +1,13 @@
-"""Rows: what the lists say of each machine and of each model, in words and figures. Pure; no Qt."""
+"""The lists of machines and of models that can run on them."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.controls.rows.level import Level
+from app.controls.record_table import Column, Level, paint_names, paint_state
 from app.gauges.figures import DASH, step_time
-from app.session.cluster.spread import Spread, limits_of, spread_of
+from app.session.cluster import Spread, limits_of, spread_of
 from app.session.worker.models import ModelsState
 from app.windows.machines import strings
 from app.windows.models.facts import precision
@@ -16,12 +16,12 @@ from app.windows.models.strings import joined, loading, size
 from core.events import MachineSeen
 from core.settings.cluster import Cluster, Machine
 
-# The row of this machine; no other is called so.
+# The id of this machine, which no name equals.
 HERE = "\0"
 
 
 class MachineRow(Struct, frozen=True):
-    """`id` is the machine's name, `HERE` for this one. `problem` is all that is wrong with it."""
+    """`id` is the machine's name, `HERE` for this one. `problem` has all its problems."""
 
     id: str
     title: str
@@ -38,7 +38,7 @@ class MachineRow(Struct, frozen=True):
 
     @property
     def spoken(self) -> str:
-        """The row as assistive technology reads it."""
+        """The text for assistive technology."""
         told = (
             (strings.CHIP, self.chip),
             (strings.MEMORY, self.memory),
@@ -51,14 +51,14 @@ class MachineRow(Struct, frozen=True):
 
 
 class ModelRow(Struct, frozen=True):
-    """`id` is the model's reference. `spread` is None where its memory is not known."""
+    """`id` is the model's reference."""
 
     id: str
     title: str
     subtitle: str
     needs: str
     each: str
-    fit: str
+    state: str
     level: Level
     tip: str = ""
 
@@ -68,21 +68,21 @@ class ModelRow(Struct, frozen=True):
         figures = [
             f"{name} {value}" for name, value in ((strings.NEEDS, self.needs), (strings.EACH, self.each))
         ]
-        return ", ".join((self.title, self.subtitle, *figures, self.fit))
+        return ", ".join((self.title, self.subtitle, *figures, self.state))
 
 
 class Finding(Struct, frozen=True):
-    """Sentences, a line each; `bad`: they say what is missing."""
+    """A message in lines; `bad` if something is missing."""
 
     lines: tuple[str, ...]
     bad: bool = False
 
 
 def machine_rows(cluster: Cluster, state: ModelsState) -> tuple[MachineRow, ...]:
-    """This machine first, then those of the list, in their order."""
+    """Returns this machine, then those of the list, in order."""
     seen = state.checked.machines if state.checked else ()
     own = _here(seen[0] if seen else None, state)
-    # A name may have been given to another address since then.
+    # The name may belong to another address since the check.
     known = {(each.name, each.address): each for each in seen[1:]}
     others = (
         _machine(machine, known.get((machine.name, machine.address)), state) for machine in cluster.machines
@@ -91,13 +91,13 @@ def machine_rows(cluster: Cluster, state: ModelsState) -> tuple[MachineRow, ...]
 
 
 def model_rows(state: ModelsState) -> tuple[ModelRow, ...]:
-    """Those on the disk, each with the fewest machines that hold it."""
+    """Returns the models on the disk, each with the least number of machines that can hold it."""
     limits = limits_of(state.limit_bytes, state.checked)
     names = names_of(state.models)
     rows = []
     for entry in state.models:
         spread = spread_of(entry, limits)
-        # That it is too large for this machine alone is no reason here.
+        # A model too large for this machine alone is not a problem here.
         unusable = bool(entry.problem) and (spread is None or spread.machines == 1)
         rows.append(
             ModelRow(
@@ -153,7 +153,7 @@ def _state(seen: MachineSeen) -> str:
 
 
 def _told(row: MachineRow, seen: MachineSeen) -> MachineRow:
-    """With what the machine said of itself."""
+    """Returns `row` with the machine's own report."""
     problem = f"{seen.problem} {seen.hint}".strip()
     if not seen.reached and not seen.chip:
         return replace(row, problem=problem, tip=problem)
@@ -170,7 +170,7 @@ def _told(row: MachineRow, seen: MachineSeen) -> MachineRow:
 
 
 def _at_work(row: MachineRow, rank: int, state: ModelsState) -> MachineRow:
-    """With its live figures, if the model runs over machines."""
+    """Returns `row` with live figures, if the model runs on several machines."""
     if rank >= len(state.machines):
         return row
     use = state.machines[rank]
@@ -184,7 +184,7 @@ def _at_work(row: MachineRow, rank: int, state: ModelsState) -> MachineRow:
 
 
 def finding_of(cluster: Cluster, state: ModelsState, model: str, name: str, *, alive: bool) -> Finding:
-    """What stands under the lists about `model` (a reference, called `name`) over these machines."""
+    """Returns the message under the lists about `model` (a reference, named `name`) on these machines."""
     if not alive:
         return Finding((strings.NO_WORKER,))
     if state.loading:
@@ -211,3 +211,20 @@ def finding_of(cluster: Cluster, state: ModelsState, model: str, name: str, *, a
 def _named(seen: MachineSeen) -> str:
     problem = f"{seen.problem} {seen.hint}".strip()
     return problem if seen.name in problem else f"{seen.name}: {problem}"
+
+
+MACHINE_COLUMNS = (
+    Column("machine", strings.MACHINE_COLUMN, 150, after_px=12, grows=True, paint=paint_names),
+    Column("state", strings.STATE, 96, after_px=12, paint=paint_state),
+    Column("chip", strings.CHIP, 140, after_px=12, ink="text2"),
+    Column("memory", strings.MEMORY, 116, right=True),
+    Column("holds", strings.HOLDS, 82, right=True),
+    Column("step", strings.STEP, 68, right=True),
+    Column("version", strings.VERSION, 68, right=True),
+)
+MODEL_COLUMNS = (
+    Column("model", strings.MODEL, 232, after_px=12, grows=True, paint=paint_names),
+    Column("needs", strings.NEEDS, 90, right=True),
+    Column("each", strings.EACH, 90, right=True),
+    Column("state", strings.FIT, 210, before_px=16, paint=paint_state),
+)

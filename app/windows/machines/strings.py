@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from app.gauges.figures import gigabytes
 from app.session.worker.strings import MACHINE
 
-TITLE = "Run on several machines"
+TITLE = "Run on Several Machines"
 WHOSE_LIST = "Your list"
 HERE = MACHINE[:1].upper() + MACHINE[1:]
-ADD = "Add machine"
+ADD = "Add Machine"
 CHECK = "Check"
 CHECK_HELP = "Look whether the chosen model runs over these machines. Nothing is loaded."
 RUN = "Run"
 RUN_HELP = "Load the chosen model over these machines."
-RUN_ALONE = "Run here alone"
+RUN_ALONE = "Run on This Machine"
 WAIT = "An answer is being written. It can be loaded when that is done."
 
 MACHINES = "Machines"
@@ -47,12 +47,12 @@ NEW_MACHINE = "New machine"
 ADD_IT = "Add"
 CANCEL = "Cancel"
 REMOVE = "Remove"
-LEADER_NOTE = f"{HERE} leads: it is asked, it answers, and it is always one of the machines."
+LEADER_NOTE = f"{HERE} leads: it receives the questions and always takes part."
 TOGETHER = "Together"
 SECRET = "Secret"
-MAKE_SECRET = "Make secret"
-COPY_PATH = "Copy path"
-SHOW_FILE = "Show file"
+MAKE_SECRET = "Create Secret"
+COPY_PATH = "Copy Path"
+SHOW_FILE = "Show File"
 FOLLOW = "On each other machine"
 FOLLOW_NOTE = (
     "Install the same Draftlight there, with the same model folder. Copy the secret’s file to it, then start"
@@ -60,7 +60,7 @@ FOLLOW_NOTE = (
 )
 FOLLOW_COMMAND = "Command"
 ITS_ADDRESS = "ADDRESS"
-SUMMARY = "What was found"
+SUMMARY = "Result"
 NOT_CHECKED = "Choose a model, then check whether it runs over these machines. Nothing is loaded for that."
 NO_MACHINES = "Add the machines that are to run a model together with this one."
 NO_WORKER = "The worker is not running, so nothing can be asked. Restart it in the chat window."
@@ -77,7 +77,7 @@ def subtitle(count: int, running: str) -> str:
 
 
 def secret_there(path: str) -> str:
-    return f"It is in {path}. All machines need the same file; nobody else should have it."
+    return f"It is in {path}. All machines need the same file. Keep it secret."
 
 
 def secret_missing(path: str) -> str:

@@ -1,50 +1,36 @@
-"""MachinesWindow: the machines that can run a model together, the models, and what would be missing.
-
-Shows what it is given and says what is wanted; knows no worker. It lies beside the chat window.
-"""
+"""MachinesWindow: the machines, the models that can run on them, and missing requirements."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
-from app.controls.scroll_page import ScrollPage
+from app.controls.record_table import RecordTable, first_row
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
-from app.controls.window_titles import WindowTitles
 from app.theme.measures import set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
 from app.windows.machines import strings
-from app.windows.machines.lists import MachineList, ModelList
-from app.windows.machines.panel import WIDTH_PX as PANEL_PX
 from app.windows.machines.panel import MachinePanel
-from app.windows.machines.rows import Finding
-from app.windows.side_window import SideWindow
+from app.windows.machines.rows import MACHINE_COLUMNS, MODEL_COLUMNS, Finding, MachineRow, ModelRow
+from app.windows.side_window import Hairline, SideWindow
 
 SIZE = QSize(1180, 732)
 _MINIMUM = QSize(900, 560)
-_HEADER_PX = 52
 _FOOT_PX = 112
 
 
 class MachinesWindow(SideWindow):
-    """`machines` and `models` are filled by whoever hears what is wanted."""
-
-    new_requested = Signal()
-    check_requested = Signal()
-    run_requested = Signal()
-    alone_requested = Signal()
+    """The controller fills `machines` and `models`."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
-        self.titles = WindowTitles(theme, strings.TITLE)
         self.new = Button(theme, strings.ADD, small=True, icon_name="plus")
-        self.machines = MachineList(theme)
-        self.models = ModelList(theme)
+        self.machines = RecordTable[MachineRow](theme, strings.MACHINES, MACHINE_COLUMNS, instead=first_row)
+        self.models = RecordTable[ModelRow](theme, strings.MODELS, MODEL_COLUMNS, instead=first_row)
         self.panel = MachinePanel(theme)
         self._finding = TextLabel(theme, "", 12, 17, wrap=True)
         self.check = Button(theme, strings.CHECK)
@@ -52,25 +38,23 @@ class MachinesWindow(SideWindow):
         self.run = Button(theme, strings.RUN, "primary")
         self.alone = Button(theme, strings.RUN_ALONE)
         self._lay_out()
-        self.new.clicked.connect(self.new_requested)
-        self.check.clicked.connect(self.check_requested)
-        self.run.clicked.connect(self.run_requested)
-        self.alone.clicked.connect(self.alone_requested)
 
     @property
     def finding(self) -> str:
-        """What is said under the lists."""
+        """The message under the lists."""
         return self._finding.text()
 
     def show_finding(self, finding: Finding) -> None:
-        """Whether it runs, and what is missing."""
+        """Shows the message under the lists."""
         self._finding.setText("\n".join(finding.lines))
         self._finding.set_color("danger" if finding.bad else "text2")
         self._finding.setAccessibleName(f"{strings.SUMMARY}: {' '.join(finding.lines)}")
 
     def show_ways(self, *, check: bool, run: bool, running: bool, why_not: str = "") -> None:
-        """What can be done now; `why_not` nothing can be loaded. `running`: the model does so over these
-        machines, so that what is left is to run it here alone."""
+        """Enables the commands. `why_not`: the reason why nothing can be loaded.
+
+        `running`: the model runs on these machines already, so the command is to run it on this one alone.
+        """
         self.check.setEnabled(check)
         self.run.setVisible(not running)
         self.run.setEnabled(run)
@@ -79,48 +63,27 @@ class MachinesWindow(SideWindow):
         self.alone.setEnabled(not why_not)
         self.alone.setToolTip(why_not)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        width, height, color = width_of(self), height_of(self), self._theme.color
-        painter.fillRect(area_of(self), color("window"))
-        painter.fillRect(QRectF(0, _HEADER_PX - 1, width, 1), color("hair"))
-        left = width - PANEL_PX
-        painter.fillRect(QRectF(left, _HEADER_PX, PANEL_PX, height - _HEADER_PX), color("panel"))
-        painter.fillRect(QRectF(left, _HEADER_PX, 1, height - _HEADER_PX), color("hair"))
-        for top in (design_px(self.models.y()), height - _FOOT_PX):
-            painter.fillRect(QRectF(0, top, left, 1), color("hair"))
-        painter.end()
-
     # ---- inside
 
     def _lay_out(self) -> None:
         lists = QVBoxLayout()
         lists.setSpacing(0)
         lists.addWidget(self.machines, 1)
+        lists.addWidget(Hairline(self._theme))
         lists.addWidget(self.models, 1)
+        lists.addWidget(Hairline(self._theme))
         lists.addWidget(self._make_foot())
-        content = QHBoxLayout()
+        parts = QWidget()
+        content = QHBoxLayout(parts)
+        content.setContentsMargins(0, 0, 0, 0)
         content.setSpacing(0)
         content.addLayout(lists, 1)
         content.addWidget(self.panel)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._make_header())
-        column.addLayout(content, 1)
+        self.make_column((self.make_header((self.new,)), 0), (parts, 1))
         order: tuple[QWidget, ...] = (self.new, self.machines.view, self.models.view, self.check)
         order = (*order, self.alone, self.run)
         for before, after in pairwise(order):
             self.setTabOrder(before, after)
-
-    def _make_header(self) -> QWidget:
-        header = QWidget()
-        set_fixed_height(header, _HEADER_PX)
-        row = QHBoxLayout(header)
-        set_margins(row, 20, 0, 14, 0)
-        row.addWidget(self.titles, 1)
-        row.addWidget(self.new)
-        return header
 
     def _make_foot(self) -> QWidget:
         page = QWidget()
@@ -137,7 +100,7 @@ class MachinesWindow(SideWindow):
         foot = QWidget()
         set_fixed_height(foot, _FOOT_PX)
         column = QVBoxLayout(foot)
-        set_margins(column, 0, 1, 0, 0)
+        column.setContentsMargins(0, 0, 0, 0)
         set_spacing(column, 4)
         column.addWidget(ScrollPage(self._theme, page), 1)
         column.addLayout(row)

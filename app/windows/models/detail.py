@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.buttons.icon_button import IconButton
-from app.controls.scroll_page import ScrollPage
+from app.controls.scroll_bar import ScrollPage
 from app.controls.slider import Slider
 from app.controls.text_label import TextLabel
 from app.session.worker.models import ModelsState

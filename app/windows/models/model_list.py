@@ -13,9 +13,8 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from app.controls.elided import PaintedRow
-from app.controls.scroll_page import ScrollPage
-from app.controls.shapes import draw_text
+from app.controls.scroll_bar import ScrollPage
+from app.controls.shapes import PaintedRow, draw_text
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins

@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.buttons.icon_button import IconButton
-from app.controls.elided import PaintedRow
 from app.controls.focus_ring import FocusRing
-from app.controls.shapes import draw_box, draw_text
+from app.controls.shapes import PaintedRow, draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme

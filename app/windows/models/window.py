@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QBoxLayout, QFileDialog, QHBoxLayout, QVBoxLayout,
 
 from app.controls.buttons.button import Button
 from app.controls.search_field import SearchField
-from app.controls.window_titles import WindowTitles
 from app.theme.measures import (
     lay_beside,
     set_fixed_height,
@@ -24,6 +23,7 @@ from app.theme.measures import (
 )
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, width_of
+from app.windows.side_window import WindowTitles
 
 if TYPE_CHECKING:
     from app.controllers.models import ModelsController

@@ -1,1 +1,1 @@
-"""Race: one prompt answered plainly and with drafting, replayed side by side."""
+"""Race: a prompt answered with and without drafting, replayed side by side."""

@@ -1,7 +1,7 @@
-"""RaceChart: tokens over time of both answers, and the moment of the replay, which can be dragged.
+"""RaceChart: the tokens over time of both answers, and the replay's position, which can be dragged.
 
-To assistive technology it is a slider over the moments, in milliseconds; the figures behind the
-lines are its description. Arrows move by a tenth of a second, Page keys by a second.
+For assistive technology a slider in milliseconds whose description has the figures. Arrows move by a tenth
+of a second, Page keys by a second.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QWidget
 
 from app.controls.focus_ring import FocusRing
+from app.controls.plot import LABEL_PX, Plot
 from app.controls.shapes import draw_box, draw_text
 from app.gauges.figures import seconds
-from app.session.race.race import Recording
-from app.session.race.replay import duration_s, written
+from app.session.race import Recording, duration_s, written
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import design_point, height_of, painter_on, px_size, width_of
@@ -30,7 +30,7 @@ _DESCRIBED_MOMENTS = 8
 
 
 def ticks(most: float, wanted: int = 6) -> list[float]:
-    """Round numbers from 0 to at least `most`."""
+    """Returns round numbers from 0 to at least `most`."""
     if most <= 0:
         return [0.0, 1.0]
     raw = most / wanted
@@ -40,7 +40,7 @@ def ticks(most: float, wanted: int = 6) -> list[float]:
 
 
 def beside(left: float, width: float, line: float) -> float:
-    """Where a label that wants to begin at `left` begins so that the upright `line` does not cross it."""
+    """Returns the left end of a label near `left` that does not cross the vertical `line`."""
     if not left - _GAP_PX < line < left + width + _GAP_PX:
         return left
     before, after = line - _GAP_PX - width, line + _GAP_PX
@@ -48,7 +48,7 @@ def beside(left: float, width: float, line: float) -> float:
 
 
 class RaceChart(QAbstractSlider):
-    """`sought` tells of a person's moves only."""
+    """`sought` reports a person's moves only."""
 
     sought = Signal(float)  # seconds
 
@@ -57,7 +57,7 @@ class RaceChart(QAbstractSlider):
         self._theme = theme
         self._plain = Recording()
         self._drafted = Recording()
-        self._told = False  # whether the change is told by the replay and not a person's
+        self._told = False  # whether the replay, not a person, changes the value
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setOrientation(Qt.Orientation.Horizontal)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -70,7 +70,7 @@ class RaceChart(QAbstractSlider):
         self.setRange(0, 0)
 
     def show_race(self, plain: Recording, drafted: Recording) -> None:
-        """The lines of these two."""
+        """Shows the lines of two answers."""
         self._plain, self._drafted = plain, drafted
         end_s = max(duration_s(plain), duration_s(drafted))
         self._told = True
@@ -88,7 +88,7 @@ class RaceChart(QAbstractSlider):
         self.update()
 
     def show_moment(self, at_s: float) -> None:
-        """Where the replay is. Does not emit `sought`."""
+        """Shows the position of the replay. Does not emit `sought`."""
         self._told = True
         self.setValue(round(at_s * 1000))
         self._told = False
@@ -113,23 +113,20 @@ class RaceChart(QAbstractSlider):
         most = max(len(self._plain.tokens), len(self._drafted.tokens))
         if not most:
             return
-        box, font = self._box(), ui_font(10.5, tabular=True)
+        box = self._box()
+        plot = Plot(painter, self._theme, box)
         for count in sorted({0, most // 2, most}):
             y = self._at(0.0, count).y()
-            painter.setPen(QPen(color("hair"), 1))
-            painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
-            label = QRectF(0, y - 8, _LEFT_PX - 10, 16)
-            draw_text(painter, label, f"{count:,}", font, color("text2"), Qt.AlignmentFlag.AlignRight)
+            plot.grid(y, f"{count:,}")
         now_s = self.value() / 1000
         now_x = self._at(now_s, 0).x()
         for at_s in ticks(self._end_s()):
             x = self._at(at_s, 0).x()
-            if abs(x - now_x) > _CLEAR_PX:  # the moment's own label stands there
-                label = QRectF(x - 30, box.bottom() + 6, 60, 16)
-                draw_text(painter, label, f"{at_s:g} s", font, color("text2"))
-        self._paint_line(painter, self._plain, color("text2"), now_s, smooth=True)
-        self._paint_line(painter, self._drafted, color("series_blue"), now_s, smooth=False)
-        self._paint_ends(painter, now_s)
+            if abs(x - now_x) > _CLEAR_PX:  # the position's label is there
+                plot.under(x, box.bottom() + 6, f"{at_s:g} s")
+        self._paint_line(plot, self._plain, color("text2"), now_s, smooth=True)
+        self._paint_line(plot, self._drafted, color("series_blue"), now_s, smooth=False)
+        self._paint_ends(plot, now_s)
         self._paint_moment(painter, now_s)
 
     # ---- inside
@@ -161,51 +158,43 @@ class RaceChart(QAbstractSlider):
         )
 
     def _paint_line(
-        self, painter: QPainter, recording: Recording, ink: QColor, now_s: float, *, smooth: bool
+        self, plot: Plot, recording: Recording, ink: QColor, now_s: float, *, smooth: bool
     ) -> None:
-        """Solid up to the moment, dotted after it."""
+        """Paints a line: solid up to the position, dotted after it."""
         tokens = recording.tokens
         if not tokens:
             return
         points = [self._at(tokens[0].time_s, 0)]
         for number, token in enumerate(tokens, 1):
             if number < len(tokens) and tokens[number].time_s == token.time_s:
-                continue  # one step gives several at once
+                continue  # a step yields several tokens at once
             place = self._at(token.time_s, number)
             if not smooth:
                 points.append(QPointF(place.x(), points[-1].y()))
             points.append(place)
         now_x = self._at(now_s, 0).x()
         for left, right, dotted in ((-1e9, now_x, False), (now_x, 1e9, True)):
-            painter.save()
-            painter.setClipRect(QRectF(QPointF(left, -10), QPointF(right, height_of(self))))
-            pen = QPen(ink, 1.6)
-            pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
-            if dotted:
-                pen.setWidthF(1.4)
-                pen.setDashPattern([1.0, 3.0])
-            painter.setPen(pen)
-            painter.drawPolyline(QPolygonF(points))
-            painter.restore()
+            plot.painter.save()
+            plot.painter.setClipRect(QRectF(QPointF(left, -10), QPointF(right, height_of(self))))
+            plot.line(points, ink, 1.4 if dotted else 1.6, (1.0, 3.0) if dotted else ())
+            plot.painter.restore()
 
-    def _paint_ends(self, painter: QPainter, now_s: float) -> None:
+    def _paint_ends(self, plot: Plot, now_s: float) -> None:
         color = self._theme.color
-        font, strong = ui_font(10.5, tabular=True), ui_font(10.5, 600, tabular=True)
+        font, strong = ui_font(LABEL_PX, tabular=True), ui_font(LABEL_PX, 600, tabular=True)
         sides = (
             (self._plain, color("text2"), font, strings.at_seconds),
             (self._drafted, color("series_blue"), strong, strings.done_at),
         )
         ends = [self._at(duration_s(side), len(side.tokens)) for side, *_ in sides]
-        # The first of the two is named above its end, the other below.
+        # The first answer is named above its end, the second below.
         first = 0 if ends[0].x() < ends[1].x() else 1
         for number, (side, ink, face, words) in enumerate(sides):
             if not side.tokens:
                 continue
             end_s, end = duration_s(side), ends[number]
             done = end_s <= now_s
-            painter.setPen(QPen(ink, 1.4))
-            painter.setBrush(ink if done else color("window"))
-            painter.drawEllipse(end, 2.8, 2.8)
+            plot.dot(end, 2.8, ink if done else color("window"), ink)
             width = QFontMetricsF(face).horizontalAdvance(words(end_s)) + 1
             left, top = (
                 (end.x() - 10 - width, end.y() - 15)
@@ -213,7 +202,7 @@ class RaceChart(QAbstractSlider):
                 else (end.x() + 12 - width / 2, end.y() + 7)
             )
             label = QRectF(beside(left, width, self._at(now_s, 0).x()), top, width, 16)
-            draw_text(painter, label, words(end_s), face, color("accent") if number == 1 else ink)
+            draw_text(plot.painter, label, words(end_s), face, color("accent") if number == 1 else ink)
 
     def _paint_moment(self, painter: QPainter, now_s: float) -> None:
         color, box = self._theme.color, self._box()
@@ -227,4 +216,4 @@ class RaceChart(QAbstractSlider):
             painter.drawEllipse(at, 2.6, 2.6)
         pill = QRectF(x - 19, box.bottom() + 1, 38, 16)
         draw_box(painter, pill, 4, color("text"))
-        draw_text(painter, pill, seconds(now_s), ui_font(10.5, 600, tabular=True), color("window"))
+        draw_text(painter, pill, seconds(now_s), ui_font(LABEL_PX, 600, tabular=True), color("window"))

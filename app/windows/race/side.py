@@ -1,28 +1,118 @@
-"""RaceSide: one of the two answers: its clock, how far it is, its text, its figures."""
+"""RaceSide: one side of a race: its drafter, text and figures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QFontMetricsF, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
+from app.chat.answer.answer_body import AnswerBody
 from app.chat.answer.stats_label import LINE_PX, StatsLabel
 from app.chat.answer.stats_line import StatsPart, finished_parts
+from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel
 from app.gauges.figures import percent, seconds, speed
-from app.session.race.race import Recording
-from app.session.race.replay import Sight
+from app.richtext.canvas.text_canvas import MARGIN_PX
+from app.session.race import Recording, Sight
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.measures import add_gap, set_fixed_height, set_fixed_size, set_spacing
+from app.theme.measures import add_gap, set_fixed_height, set_fixed_size, set_margins, set_spacing
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of
+from app.theme.zoom import area_of, height_of, painter_on, px, px_size, ratio_of
 from app.windows.race import strings
-from app.windows.race.text import RaceText
 from core.events import Token
+
+_PADDING_PX = 10
+_TOP_PX = 2
+_RADIUS_PX = 9
+# About five lines; a lower page scrolls.
+_LEAST = QSize(160, 140)
+
+
+class RaceText(QWidget):
+    """The text of a side. Playing appends; seeking back rewrites it."""
+
+    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._name = name
+        self._tokens: Sequence[Token] = ()
+        self._shown = 0
+        self._finished = False
+        self._area = QScrollArea(self)
+        self._area.setFrameShape(QFrame.Shape.NoFrame)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        OverlayScrollBar(theme, self._area)
+        self._page = QWidget()
+        self._area.setWidget(self._page)
+        self.body = self._new_body()
+        column = QVBoxLayout(self)
+        # Keeps the frame's rounded corners free.
+        set_margins(column, 4, 8, 4, 8)
+        column.addWidget(self._area)
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def minimumSizeHint(self) -> QSize:
+        return px_size(_LEAST)
+
+    def show_tokens(self, tokens: Sequence[Token], count: int, done: bool) -> None:
+        """Shows the first `count` of `tokens`; `done`: there are no more."""
+        if tokens is not self._tokens or count < self._shown or (self._finished and not done):
+            self._tokens = tokens
+            self._start_anew()
+        if count > self._shown:
+            self.body.append(tokens[self._shown : count])
+            self._shown = count
+        if done and not self._finished:
+            self._finished = True
+            self.body.finish()
+        # Before the replay begins there is no caret.
+        self.body.setVisible(bool(tokens))
+        self._arrange()
+        bar = self._area.verticalScrollBar()
+        bar.setValue(bar.maximum())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        color = self._theme.color
+        draw_box(painter, area_of(self), _RADIUS_PX, color("window"), color("hair"))
+
+    def _new_body(self) -> AnswerBody:
+        body = AnswerBody(self._theme, self._page)
+        body.setAccessibleName(self._name)
+        body.hide()
+        return body
+
+    def _start_anew(self) -> None:
+        self._shown, self._finished = 0, False
+        self.body.hide()
+        self.body.deleteLater()
+        self.body = self._new_body()
+
+    def _arrange(self) -> None:
+        width = self._area.viewport().width()
+        column = max(40, width - 2 * px(_PADDING_PX))
+        height = self.body.height_for(column)
+        self._page.resize(width, height + 2 * px(_TOP_PX))
+        self.body.setGeometry(px(_PADDING_PX) - MARGIN_PX, px(_TOP_PX), column + 2 * MARGIN_PX, height + 2)
+
+    def _restyle(self) -> None:
+        for widget in (self._area.viewport(), self._page):
+            palette = QPalette(widget.palette())
+            palette.setColor(QPalette.ColorRole.Window, self._theme.color("window"))
+            widget.setPalette(palette)
+        self._arrange()
+        self.update()
+
 
 _BAR_PX = 6
 _CLOCK_PX = 100
@@ -30,7 +120,7 @@ _ICON_PX = 14
 
 
 class RaceSide(QWidget):
-    """`lead` is the side that is raced for: its bar is blue."""
+    """`lead` marks the drafted side, whose bar is blue."""
 
     def __init__(
         self, theme: Theme, title: str, name: str, lead: bool, parent: QWidget | None = None
@@ -50,7 +140,7 @@ class RaceSide(QWidget):
         self._lay_out(TextLabel(theme, title, 13, 17, "text", weight=600))
 
     def show_waiting(self, status: str) -> None:
-        """Nothing is recorded of it yet."""
+        """Shows that recording has not begun."""
         self._recording = Recording()
         self._show(status, "", 0.0, 0.0)
         self.count.setText("")
@@ -59,7 +149,7 @@ class RaceSide(QWidget):
         self.stats.set_parts(())
 
     def show_recording(self, recording: Recording, *, done: bool = False) -> None:
-        """It is being recorded, or waits for the other: figures only."""
+        """Shows the figures while this side, or the other, is recorded."""
         tokens = recording.tokens
         reading = not tokens and recording.prompt_tokens > 0
         status = strings.RECORDED if done else strings.READING if reading else strings.RECORDING
@@ -71,7 +161,7 @@ class RaceSide(QWidget):
         self.share.setText("")
 
     def show_sight(self, recording: Recording, sight: Sight) -> None:
-        """It is replayed."""
+        """Shows a moment of the replay."""
         self._recording = recording
         finished = strings.FINISHED if sight.done else ""
         writing = strings.WRITING if sight.tokens else strings.READING
@@ -129,7 +219,7 @@ class RaceSide(QWidget):
 
 
 class _Clock(QWidget):
-    """26/30 semibold, with a small unit; both stand still while the digits change."""
+    """A clock, 26/30 semibold, with a small unit that does not move while the digits change."""
 
     def __init__(self, theme: Theme, ink: str) -> None:
         super().__init__()
@@ -140,7 +230,7 @@ class _Clock(QWidget):
         theme.changed.connect(self.update)
 
     def show_seconds(self, clock_s: float) -> None:
-        """The time on it."""
+        """Sets the time."""
         self.text = seconds(clock_s)
         self.setAccessibleName(f"{self.text} {strings.SECONDS}")
         self.update()
@@ -160,7 +250,7 @@ class _Clock(QWidget):
 
 
 class _Bar(QWidget):
-    """How much of the answer is written, 6 high."""
+    """A progress bar, 6 high."""
 
     def __init__(self, theme: Theme, ink: str) -> None:
         super().__init__()
@@ -172,7 +262,7 @@ class _Bar(QWidget):
         theme.changed.connect(self.update)
 
     def show_share(self, share: float) -> None:
-        """0 to 1."""
+        """Sets the progress, 0 to 1."""
         self._share = share
         self.update()
 
@@ -186,7 +276,7 @@ class _Bar(QWidget):
 
 
 class _Status(QWidget):
-    """What the side is at; a finished one has a flag and is blue."""
+    """The status; a finished side has a flag and is blue."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -197,7 +287,7 @@ class _Status(QWidget):
         theme.changed.connect(self.update)
 
     def show_status(self, text: str, icon: str) -> None:
-        """`icon` may be empty."""
+        """Sets the status; `icon` may be empty."""
         if (text, icon) != (self.text, self._icon):
             self.text, self._icon = text, icon
             self.setAccessibleName(text)

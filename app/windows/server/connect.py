@@ -6,8 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button
-from app.controls.buttons.copy_button import CopyButton
+from app.controls.buttons.button import Button, CopyButton
 from app.controls.popup import Popup
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_label import TextLabel

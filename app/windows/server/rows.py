@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
 
-from app.controls.rows.level import Level
+from app.controls.record_table import Column, Level, paint_names, paint_state
 from app.gauges.figures import DASH, count, percent, seconds, speed
 from app.session.worker.clients import short_name
 from app.windows.server import strings
@@ -84,3 +84,22 @@ def _came(when: datetime, today: date) -> str:
 def endpoint(path: str) -> str:
     """`chat/completions` for `/v1/chat/completions`."""
     return path.removeprefix("/v1/").lstrip("/")
+
+
+COLUMNS = (
+    Column("client", strings.CLIENT, 212, after_px=12, grows=True, paint=paint_names),
+    Column("state", strings.STATE, 132, paint=paint_state),
+    Column("tokens", strings.TOKENS, 72, right=True),
+    Column("speed", strings.SPEED, 78, right=True),
+    Column("accepted", strings.ACCEPTED, 84, right=True),
+    Column("cached", strings.CACHED, 128, right=True),
+    Column("first_token", strings.FIRST_TOKEN, 84, right=True),
+    Column("came", strings.CAME, 96, right=True, ink="text2"),
+)
+
+
+def row_instead(rows: tuple[RequestRow, ...], place: int) -> RequestRow:
+    """Returns the neighbour of a deleted row; of new rows the one in progress, or the newest."""
+    if place >= 0:
+        return rows[min(place, len(rows) - 1)]
+    return next((row for row in rows if row.level == "live"), rows[0])

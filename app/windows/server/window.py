@@ -13,9 +13,9 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.transcript.transcript import Transcript
-from app.controls.buttons.button import Button, Kind
-from app.controls.buttons.copy_button import CopyButton
+from app.controls.buttons.button import Button, CopyButton, Kind
 from app.controls.question import Question
+from app.controls.record_table import RecordTable
 from app.controls.text_label import TextLabel
 from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
@@ -24,8 +24,7 @@ from app.windows.server import strings
 from app.windows.server.connect import ConnectSheet
 from app.windows.server.facts_panel import WIDTH_PX as FACTS_PX
 from app.windows.server.facts_panel import FactsPanel
-from app.windows.server.request_list import RequestList
-from app.windows.server.rows import RequestRow
+from app.windows.server.rows import COLUMNS, RequestRow, row_instead
 from app.windows.side_window import SideWindow
 from core.serve.apps import Connection
 
@@ -59,7 +58,7 @@ class ServerWindow(SideWindow):
         self.delete.setToolTip(strings.DELETE_HELP)
         self.delete_all = Button(theme, strings.DELETE_ALL, small=True)
         self.delete_all.setToolTip(strings.DELETE_ALL_HELP)
-        self.list = RequestList(theme)
+        self.list = RecordTable[RequestRow](theme, strings.LIST, COLUMNS, instead=row_instead)
         self.transcript = Transcript(theme, watched=True)
         self.facts = FactsPanel(theme)
         self._empty = TextLabel(theme, strings.NOTHING_OFF, 13, 18, align=Qt.AlignmentFlag.AlignCenter)
@@ -71,7 +70,7 @@ class ServerWindow(SideWindow):
         self.settings.clicked.connect(self.settings_requested)
         self.delete.clicked.connect(self._ask_to_delete)
         self.delete_all.clicked.connect(self.delete_all_requested)
-        self.list.delete_requested.connect(self._ask_to_delete)
+        self.list.remove_requested.connect(self._ask_to_delete)
         self.list.row_selected.connect(self.opened)
         self.list.row_selected.connect(self._show_buttons)
         self.show_rows(())

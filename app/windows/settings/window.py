@@ -14,7 +14,7 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
-from app.controls.scroll_page import ScrollPage
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
 from app.panels.inspector.groups import groups

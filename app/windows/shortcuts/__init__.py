@@ -1,1 +1,1 @@
-"""All keys on one sheet."""
+"""The sheet of keyboard shortcuts."""

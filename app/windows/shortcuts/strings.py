@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TITLE = "Keyboard shortcuts"
+TITLE = "Keyboard Shortcuts"
 WRITING = "Writing"
 # What the fields do by themselves and no menu shows.
 WRITING_KEYS = (

@@ -1,4 +1,4 @@
-"""ShortcutsWindow: every key there is, by menu, on one sheet. Shows what it is given."""
+"""ShortcutsWindow: all keyboard shortcuts by menu, on one sheet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QVBoxLayout, QWidget
 
-from app.controls.scroll_page import ScrollPage
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.theme.measures import (
     add_gap,
@@ -28,12 +28,12 @@ _KEYS_PX = 120
 _PAD_PX = 24
 _GROUP_GAP_PX = 24
 
-# A heading, and under it pairs of what is done and its keys as people write them.
+# A heading, and pairs of a command and its keys.
 Sheet = Sequence[tuple[str, Sequence[tuple[str, str]]]]
 
 
 class ShortcutsWindow(SideWindow):
-    """`sheet` is what it lists: headings with rows of a wish and its keys."""
+    """`sheet` has headings with rows of a command and its keys."""
 
     def __init__(self, theme: Theme, sheet: Sheet, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, _SIZE, parent=parent)
@@ -46,7 +46,7 @@ class ShortcutsWindow(SideWindow):
         for side in sides:
             side.setSpacing(0)
             columns.addLayout(side, 1)
-        # The longer side is never more than one group longer.
+        # Balances the columns to within one group.
         lengths = [0, 0]
         for heading, rows in self.sheet:
             place = lengths.index(min(lengths))
@@ -61,7 +61,7 @@ class ShortcutsWindow(SideWindow):
         layout.addWidget(ScrollPage(theme, page))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Two columns, or one where two have no room."""
+        """Lays the sheet out in two columns if they fit."""
         super().resizeEvent(event)
         widest = max(side.sizeHint().width() for side in self._sides)
         beside = 2 * (widest + px(2 * _PAD_PX)) <= self.width()

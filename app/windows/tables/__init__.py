@@ -1,1 +1,1 @@
-"""The Tables window: what drafters have learned, kept where, and what can be done with it."""
+"""The Tables window: what the n-gram drafters have learned."""

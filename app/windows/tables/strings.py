@@ -6,8 +6,8 @@ from core.events import TableAction
 
 TITLE = "Tables"
 SUBTITLE = "What the n-gram drafters have learned, by tokenizer family"
-SAVE = "Save now"
-LOAD = "Load saved…"
+SAVE = "Save Now"
+LOAD = "Load Saved…"
 IMPORT = "Import…"
 EXPORT = "Export…"
 RESET = "Reset…"
@@ -55,17 +55,17 @@ LEARN = "Learn from chats"
 LEARN_HELP = "What every chat does unless its own settings, under Learning, say otherwise."
 PRIVACY = (
     "A table files single tokens under a hash of the tokens before them. It holds no text and no names"
-    " of chats, but whoever has the file and the beginning of something you wrote can read on from there."
+    " of chats, but someone with the file and the beginning of a text of yours can reconstruct what follows."
     " It stays on this computer; Reset erases it."
 )
-SHOW_FOLDER = "Show folder"
+SHOW_FOLDER = "Show Folder"
 
 # ---- rehearsal
 
 REHEARSAL = "Rehearse while idle"
 REHEARSAL_HELP = (
-    "While nothing is asked, the model answers Draftlight’s own prompts, and Auto guesses by what it tends"
-    " to say. It stands still the moment you type. Uses power."
+    "While idle, the model answers Draftlight’s own prompts, so that Auto learns its habits. It pauses when"
+    " you type. Uses power."
 )
 NO_MODEL = "No model is loaded."
 REHEARSAL_OFF = "Off"
@@ -80,13 +80,13 @@ REHEARSAL_PROGRESS = "Progress of the rehearsal"
 
 CANCEL = "Cancel"
 RESET_YES = "Reset"
-LOAD_YES = "Load saved"
-LOAD_PREVIOUS = "Load the previous save"
-EXPORT_TITLE = "Export table"
-IMPORT_TITLE = "Import table"
+LOAD_YES = "Load Saved"
+LOAD_PREVIOUS = "Load Previous Save"
+EXPORT_TITLE = "Export Table"
+IMPORT_TITLE = "Import Table"
 FILE_FILTER = "Draftlight tables (*.safetensors)"
 
-# ---- what is told
+# ---- messages
 
 WORKING: dict[TableAction, str] = {
     "save": "Saving…",
@@ -102,7 +102,7 @@ NOTHING_CHOSEN = "Choose a table first."
 OTHER_FAMILY = "Only tables of the loaded model are in memory."
 NOTHING_SAVED = "Nothing was saved yet."
 CLOSE_NOTICE = "Dismiss"
-SAVE_HELP = "Save what was learned since the last save. Saving also happens by itself."
+SAVE_HELP = "Save all entries since the last save. Tables are also saved automatically."
 LOAD_HELP = "Read the saved tables of the loaded model again, or go back to the previous save."
 IMPORT_HELP = "Import a table from a file. The one it replaces becomes the previous save."
 EXPORT_HELP = "Write a copy of the selected table to a file."

@@ -1,61 +1,54 @@
-"""TablesWindow: every table there is, what can be done with it, and how tables learn.
-
-Shows what it is given and says what is wanted; knows no worker. It lies beside the chat window.
-"""
+"""TablesWindow: all tables, the commands for the selected one, and how tables learn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtGui import QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
+from app.controls.message_bar import MessageBar
 from app.controls.question import Question
-from app.controls.scroll_page import ScrollPage
-from app.controls.window_titles import WindowTitles
+from app.controls.record_table import RecordTable, first_row
+from app.controls.scroll_bar import ScrollPage
 from app.session.worker.families import recognised
 from app.session.worker.tables import Tables
 from app.theme.measures import (
-    add_gap,
     lay_beside,
-    set_fixed_height,
-    set_margins,
     set_maximum_height,
-    set_spacing,
 )
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_px, painter_on, width_of
-from app.windows.side_window import SideWindow
+from app.theme.zoom import width_of
+from app.windows.side_window import Hairline, SideWindow
 from app.windows.tables import strings
-from app.windows.tables.abilities import Abilities, abilities_of
 from app.windows.tables.detail import TableDetail
 from app.windows.tables.learning import WIDTH_PX as LEARNING_PX
 from app.windows.tables.learning import Learning
-from app.windows.tables.notices import Notices
-from app.windows.tables.rows import learned_id, rows_of, size_text, table_id
-from app.windows.tables.table_list import TableList
+from app.windows.tables.rows import (
+    COLUMNS,
+    Abilities,
+    TableRow,
+    abilities_of,
+    learned_id,
+    rows_of,
+    size_text,
+    table_id,
+)
 from core.events import LearnedTable, TableInfo
 
 SIZE = QSize(1180, 732)
 _MINIMUM = QSize(1020, 620)
-_HEADER_PX = 52
 _FOOT_PX = 366
-# Narrower, and how tables learn goes below the charts.
+# In a narrower window the learning panel is below the charts.
 _BESIDE_FROM_PX = LEARNING_PX + 440
 _LIST_SHARE, _FOOT_SHARE = 2, 3
 
 
 class TablesWindow(SideWindow):
-    """`show_tables` after each change. The buttons' wishes are about the selected table."""
-
-    save_requested = Signal()
-    load_requested = Signal()
-    import_requested = Signal()
-    export_requested = Signal()
-    reset_requested = Signal()
+    """`show_tables` after each change. The commands refer to the selected table."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
@@ -65,23 +58,20 @@ class TablesWindow(SideWindow):
         self.import_ = Button(theme, strings.IMPORT, small=True, icon_name="import")
         self.export = Button(theme, strings.EXPORT, small=True, icon_name="export")
         self.reset = Button(theme, strings.RESET, "danger", small=True, icon_name="reset")
-        self.notices = Notices(theme)
-        self.list = TableList(theme)
+        # The outcome of the last command; families saved elsewhere; files that could not be used.
+        self.told = MessageBar(theme, strings.CLOSE_NOTICE)
+        self.read_only, self.set_aside = MessageBar(theme), MessageBar(theme)
+        self.list = RecordTable[TableRow](theme, strings.LIST, COLUMNS, instead=first_row)
         self.detail = TableDetail(theme)
         self.learning = Learning(theme)
         self._lay_out()
-        self.save.clicked.connect(self.save_requested)
-        self.load.clicked.connect(self.load_requested)
-        self.import_.clicked.connect(self.import_requested)
-        self.export.clicked.connect(self.export_requested)
-        self.reset.clicked.connect(self.reset_requested)
         self.list.row_selected.connect(lambda row_id: self._show_selected())
         theme.zoomed.connect(self._arrange)
         self.show_tables(Tables(), alive=False)
 
     @property
     def selected(self) -> TableInfo | LearnedTable | None:
-        """The table that is selected."""
+        """The selected table."""
         chosen = self.list.selected
         for info in self._tables.tables:
             if table_id(info) == chosen:
@@ -92,49 +82,35 @@ class TablesWindow(SideWindow):
         return None
 
     def show_tables(self, tables: Tables, *, alive: bool) -> None:
-        """Show what is known. `alive`: there is a worker to do something."""
+        """Shows the tables. `alive`: the worker runs."""
         self._tables, self._alive = tables, alive
         now = datetime.now()
         self.list.show_rows(rows_of(tables.tables, tables.learned, now))
         reasons = {info.family: info for info in tables.tables if info.why_not_saved}
-        self.notices.show_read_only(
-            [strings.read_only(recognised(info.family_name), info.why_not_saved) for info in reasons.values()]
-        )
-        self.notices.show_set_aside(tables.set_aside)
+        held = [
+            strings.read_only(recognised(each.family_name), each.why_not_saved) for each in reasons.values()
+        ]
+        self.read_only.show_message(" ".join(held), bad=True)
+        self._show_set_aside(tables.set_aside)
         self.learning.show_sum(len(tables.tables) + len(tables.learned), size_text(tables.disk_bytes))
         self.learning.rehearsal.show_rehearsal(tables.rehearsal)
         self._show_selected()
 
     def tell(self, text: str, *, bad: bool = False) -> None:
-        """How a command goes or went; empty for nothing."""
-        self.notices.tell(text, bad=bad)
+        """Shows the progress or outcome of a command; an empty text hides it."""
+        self.told.show_message(text, bad=bad)
 
     def ask(self, title: str, detail: str, answers: Sequence[tuple[str, str, Kind]]) -> Question:
-        """Ask before something is done."""
-        question = Question(self._theme, title, detail, strings.CANCEL, answers, self)
-        question.open()
-        return question
+        """Opens a question over the window and returns it."""
+        return self.open_question(title, detail, strings.CANCEL, answers)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
-        painter.fillRect(QRectF(0, _HEADER_PX - 1, width_of(self), 1), self._theme.color("hair"))
-        top = design_px(self._foot.y())
-        painter.fillRect(QRectF(0, top, width_of(self), 1), self._theme.color("hair"))
-
     # ---- inside
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._make_header())
-        column.addWidget(self.notices)
-        column.addWidget(self.list, _LIST_SHARE)
         page = QWidget()
         self._parts = QBoxLayout(QBoxLayout.Direction.LeftToRight, page)
         self._parts.setContentsMargins(0, 0, 0, 0)
@@ -144,28 +120,30 @@ class TablesWindow(SideWindow):
         self._foot = QWidget()
         set_maximum_height(self._foot, _FOOT_PX)
         inside = QVBoxLayout(self._foot)
-        set_margins(inside, 0, 1, 0, 0)
+        inside.setContentsMargins(0, 0, 0, 0)
+        inside.setSpacing(0)
+        inside.addWidget(Hairline(self._theme))
         inside.addWidget(ScrollPage(self._theme, page))
-        column.addWidget(self._foot, _FOOT_SHARE)
+        header = self.make_header(
+            (self.save, self.load), (self.import_, self.export), (self.reset,), subtitle=strings.SUBTITLE
+        )
+        bars = ((bar, 0) for bar in (self.told, self.read_only, self.set_aside))
+        self.make_column((header, 0), *bars, (self.list, _LIST_SHARE), (self._foot, _FOOT_SHARE))
 
     def _arrange(self) -> None:
-        """How tables learn beside the charts, or below them where they would have no room."""
+        """Lays the learning panel out beside the charts, or below them in a narrow window."""
         beside = width_of(self) >= _BESIDE_FROM_PX
         lay_beside(self._parts, beside)
         self.learning.set_beside(beside)
 
-    def _make_header(self) -> QWidget:
-        header = QWidget()
-        set_fixed_height(header, _HEADER_PX)
-        row = QHBoxLayout(header)
-        set_margins(row, 26, 0, 14, 0)
-        set_spacing(row, 8)
-        row.addWidget(WindowTitles(self._theme, strings.TITLE, strings.SUBTITLE), 1)
-        for group in ((self.save, self.load), (self.import_, self.export), (self.reset,)):
-            for button in group:
-                row.addWidget(button)
-            add_gap(row, 8)
-        return header
+    def _show_set_aside(self, files: Sequence[str]) -> None:
+        """Shows names of files that could not be used, or sentences about them."""
+        if not files:
+            self.set_aside.show_message("")
+            return
+        head = strings.set_aside(len(files))
+        first = files[0] if len(files) == 1 else f"{files[0]} {strings.more(len(files) - 1)}"
+        self.set_aside.show_message(f"{head} {first}", bad=True, full="\n".join((head, *files)))
 
     def _show_selected(self) -> None:
         chosen = self.selected

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from app.controllers.lab_process import SweepProcess
-from app.session.lab.lab import Given, Gone, ResultLost
+from app.controllers.lab import SweepProcess
+from app.session.lab import Given, Gone, ResultLost
 
 LONG_LINES = """
 import sys

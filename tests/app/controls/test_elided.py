@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, get_type_hints
 
@@ -12,22 +12,18 @@ from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.controls.record_table import Column, RecordTable
 from app.controls.search_field import SearchField
 from app.panels.chats.chat_list import ChatList
 from app.panels.chats.chat_row import ChatRow
 from app.theme.theme import Theme
 from app.theme.zoom import px
-from app.windows.library.document_list import DocumentList
-from app.windows.library.rows import LibraryRow
-from app.windows.machines.lists import MachineList, ModelList
-from app.windows.machines.rows import MachineRow
-from app.windows.machines.rows import ModelRow as FitRow
+from app.windows.library import rows as library
+from app.windows.machines import rows as machines
 from app.windows.models.facts import RowFacts
 from app.windows.models.row import ModelRow
-from app.windows.server.request_list import RequestList
-from app.windows.server.rows import RequestRow
-from app.windows.tables.rows import TableRow
-from app.windows.tables.table_list import TableList
+from app.windows.server import rows as server
+from app.windows.tables import rows as tables
 from tests.app.painted import noted_words
 
 LONG = "of the quick brown harbour pilot, who reads every tide table before the ferry leaves " * 3
@@ -40,9 +36,9 @@ def with_long_texts(kind: type) -> Any:
     return kind(**{name: known.get(name, f"{name} {LONG}") for name in hints if name != "over"})
 
 
-def rows(make: Callable[[Theme], Any], kind: type) -> Callable[[Theme], QWidget]:
+def table(columns: Sequence[Column], kind: type) -> Callable[[Theme], QWidget]:
     def made(theme: Theme) -> QWidget:
-        shown = make(theme)
+        shown = RecordTable[Any](theme, "A table", columns)
         shown.show_rows([with_long_texts(kind)])
         return shown
 
@@ -63,11 +59,11 @@ def model(theme: Theme) -> QWidget:
 
 
 LISTS = {
-    "tables": rows(TableList, TableRow),
-    "requests": rows(RequestList, RequestRow),
-    "documents": rows(DocumentList, LibraryRow),
-    "machines": rows(MachineList, MachineRow),
-    "models for machines": rows(ModelList, FitRow),
+    "tables": table(tables.COLUMNS, tables.TableRow),
+    "requests": table(server.COLUMNS, server.RequestRow),
+    "documents": table(library.COLUMNS, library.LibraryRow),
+    "machines": table(machines.MACHINE_COLUMNS, machines.MachineRow),
+    "models for machines": table(machines.MODEL_COLUMNS, machines.ModelRow),
     "chats": chats,
     "models": model,
 }
@@ -106,9 +102,9 @@ def test_each_elided_text_is_the_tooltip_there(name: str, zoom: float, qtbot: Qt
 
 
 def test_a_text_that_fits_leaves_the_rows_own_tooltip(qtbot: QtBot, theme: Theme) -> None:
-    shown = MachineList(theme)
+    shown = RecordTable[machines.MachineRow](theme, "Machines", machines.MACHINE_COLUMNS)
     qtbot.addWidget(shown)
-    shown.show_rows([MachineRow("1", "Harbour", "M4", tip="Checked a minute ago")])
+    shown.show_rows([machines.MachineRow("1", "Harbour", "M4", tip="Checked a minute ago")])
     shown.resize(1100, 200)
     with qtbot.waitExposed(shown):
         shown.show()

@@ -28,11 +28,10 @@ from app.panels.chats.chat_rows import TIME
 from app.session.chats.conversation import Conversation
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.store.files.json_file import from_json, pieces
+from app.store.chat_files import from_json, pieces
 from app.store.library import Library
-from app.store.recovery.backups import Backups
-from app.windows.chats.archived import ArchivedWindow
-from app.windows.chats.deleted import DeletedWindow
+from app.store.recovery import Backups
+from app.windows.chats.window import ArchivedWindow, DeletedWindow
 from core.events import Attachment, Message
 from core.settings import read
 from tests.app.stage import click, last, play, press, ready, shown, until
@@ -267,14 +266,13 @@ def test_deleting_and_taking_it_back(qapp: QApplication, tmp_path: Path) -> None
         window.menu_actions["deleted"].trigger()
         deleted = window.windows.find("deleted")
         assert isinstance(deleted, DeletedWindow)
-        assert deleted.list.count() == 1
-        assert deleted.list.item(0).text() == "Question 0 of chat 1   ·   30 days left"
+        assert [(row.title, row.when) for row in deleted.list.rows] == [("Question 0 of chat 1", "30 days")]
         await click(deleted.restore_button)
-        assert deleted.list.count() == 0
+        assert deleted.list.rows == ()
         assert window.controller.chats.open.id == "c1"
         window.controller.chat.listing.delete("c1")
         await click(deleted.erase_button)
-        assert deleted.list.count() == 0
+        assert deleted.list.rows == ()
 
     async def gone(window: MainWindow) -> None:
         assert window.views.sidebar.undo_bar.isHidden()
@@ -325,12 +323,12 @@ def test_an_archived_chat_is_kept_out_of_the_list_and_found(qapp: QApplication, 
         window.menu_actions["archived"].trigger()
         archived = window.windows.find("archived")
         assert isinstance(archived, ArchivedWindow)
-        assert archived.list.count() == 1
+        assert len(archived.list.rows) == 1
         await click(archived.open_button)
         assert window.controller.chats.open == chat_of(3).with_archived(window.controller.chats.open.archived)
         assert titles(window)[:2] == ["Archived", "Question 0 of chat 3"]
         await click(archived.unarchive_button)
-        assert archived.list.count() == 0
+        assert archived.list.rows == ()
         assert "Archived" not in titles(window)
         assert len(titles(window)) == 4
         window.menu_actions["archive"].trigger()

@@ -169,7 +169,7 @@ def test_a_damaged_table_is_named_set_aside_and_begun_afresh(
         shown = window.windows.find("tables")
         assert isinstance(shown, TablesWindow)
         assert banner.isHidden()
-        await until(lambda: not shown.notices.set_aside.isHidden())
+        await until(lambda: not shown.set_aside.isHidden())
         await taught(window)
 
     play(qapp, teach, command=worker_command(), model=str(toy_folder))

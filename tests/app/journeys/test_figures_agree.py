@@ -9,8 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.answer.answer import AnswerView
 from app.chat.answer.stats_line import plain_text
-from app.session.race.race import Recording
-from app.session.race.replay import Sight
+from app.session.race import Recording, Sight
 from app.shell.window import MainWindow
 from app.windows.race.side import RaceSide
 from core.events import Attachment, Message

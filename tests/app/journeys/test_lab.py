@@ -15,10 +15,10 @@ from PySide6.QtWidgets import QApplication
 
 from app.controllers.link import WorkerLink
 from app.launch.scenario import ask
-from app.session.lab.lab import LabStage
+from app.session.lab import LabStage
 from app.shell.window import MainWindow
 from app.windows.lab import strings
-from app.windows.lab.difference_window import DifferenceWindow
+from app.windows.lab.board import DifferenceWindow
 from app.windows.lab.window import LabWindow
 from core.events import Command, PositionStat, StandStill
 from core.events.sweep import SweepCell, SweepPair, SweepReading, SweepResults, SweepTurn
@@ -209,6 +209,7 @@ def test_opened_results_and_where_texts_part(qapp: QApplication, tmp_path: Path)
 
     async def scene(window: MainWindow) -> None:
         lab = await opened(window)
+        await until(lambda: lab.past.findData(str(file)) >= 0)
         lab.past.set_value(str(file))
         assert "Toy 1M" in lab.titles.says
         assert "Frequency on Code: 1.75 times plain, 1.50 to 2.00" in lab.speed.accessibleDescription()

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.launch.scenario import ask
-from app.session.race.race import Stage
+from app.session.race import Stage
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from app.windows.race import strings

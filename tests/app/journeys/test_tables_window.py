@@ -88,7 +88,7 @@ async def answer(tables: TablesWindow, value: str) -> Question:
 
 
 async def told(tables: TablesWindow, words: str) -> None:
-    await until(lambda: words in tables.notices.told.text, what=f"not told: {tables.notices.told.text}")
+    await until(lambda: words in tables.told.text, what=f"not told: {tables.told.text}")
 
 
 def test_what_is_taught_is_listed_saved_taken_along_and_reset(
@@ -188,13 +188,13 @@ def test_another_draftlight_and_files_that_cannot_be_used(on: Play, home: Path) 
 
     async def scene(window: MainWindow) -> None:
         tables = await open_tables(window)
-        assert "1 file could not be used" in tables.notices.set_aside.text
-        assert "damaged" in tables.notices.set_aside.text
-        assert tables.notices.set_aside.is_bad
+        assert "1 file could not be used" in tables.set_aside.text
+        assert "damaged" in tables.set_aside.text
+        assert tables.set_aside.is_bad
         await teach(window)
         await until(lambda: len(tables.list.rows) == 3)
         tables.list.select(tables.list.rows[0].id)
-        assert not tables.notices.read_only.text
+        assert not tables.read_only.text
         assert tables.reset.isEnabled()
         family = taught(tables).family
         window.controller.restart()
@@ -202,7 +202,7 @@ def test_another_draftlight_and_files_that_cannot_be_used(on: Play, home: Path) 
         await until(lambda: other.lock(family) == "", 30)
         await ready(window, 120)
         await teach(window)
-        await until(lambda: "another Draftlight" in tables.notices.read_only.text)
+        await until(lambda: "another Draftlight" in tables.read_only.text)
         tables.list.select(tables.list.rows[0].id)
         for button in (tables.save, tables.reset):
             assert not button.isEnabled()
@@ -222,12 +222,12 @@ def test_a_bad_file_is_refused_in_words(on: Play, tmp_path: Path, monkeypatch: p
         tables = await open_tables(window)
         await click(tables.import_)
         await told(tables, "bad.safetensors")
-        assert tables.notices.told.is_bad
+        assert tables.told.is_bad
         assert bad.exists()
-        close = tables.notices.told.close_button
+        close = tables.told.close_button
         assert close
         await click(close)
-        assert not tables.notices.told.isVisible()
+        assert not tables.told.isVisible()
 
     on(scene)
 

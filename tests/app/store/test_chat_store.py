@@ -15,8 +15,8 @@ from app.session.chats.archive import summary_of
 from app.session.chats.conversation import Conversation
 from app.store import packing, schema
 from app.store.chat_store import ChatStore
-from app.store.checksum import ChecksumError, checksum
-from app.store.recovery.faults import NewerStoreError
+from app.store.database import ChecksumError, Database, checksum, version_of
+from app.store.faults import NewerStoreError
 from app.store.rows import head_values
 from core.events import Message
 from tests.app.store import chats
@@ -143,7 +143,7 @@ def test_no_harm_to_a_row_goes_unnoticed(tmp_path: Path, harm: str) -> None:
 
 def test_chats_of_the_first_version_are_read_before_and_after_migration(tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
-    connection = schema.connect(path)
+    connection = Database(path).connection
     schema.MIGRATIONS[0](connection)
     connection.execute("PRAGMA user_version = 1")
     chat = chat_of(1, turns=3)
@@ -171,7 +171,7 @@ def test_chats_of_earlier_versions_keep_their_checksums_through_migration(
     tmp_path: Path, version: int, damaged: bool
 ) -> None:
     path = tmp_path / "chats.db"
-    connection = schema.connect(path)
+    connection = Database(path).connection
     for step in range(version):
         schema.MIGRATIONS[step](connection)
     connection.execute(f"PRAGMA user_version = {version}")
@@ -190,8 +190,8 @@ def test_chats_of_earlier_versions_keep_their_checksums_through_migration(
         else:
             assert _load(path, read_only) == chat
     if not damaged:
-        connection = schema.connect(path)
-        assert schema.version_of(connection) == schema.VERSION
+        connection = Database(path).connection
+        assert version_of(connection) == schema.VERSION
         connection.execute("UPDATE chats SET preset = 'Another'")
         connection.close()
         with pytest.raises(ChecksumError):
@@ -259,13 +259,12 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
     def whole(connection: sqlite3.Connection) -> None:
         connection.execute("ALTER TABLE facts ADD COLUMN mood TEXT")
 
-    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
-    monkeypatch.setitem(schema.MIGRATIONS, schema.VERSION - 1, half_way)
+    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, half_way])
     with pytest.raises(sqlite3.OperationalError, match="nowhere"):
         ChatStore(path)
-    monkeypatch.setitem(schema.MIGRATIONS, schema.VERSION - 1, whole)
+    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS[:-1], whole])
     store = ChatStore(path)
-    assert schema.version_of(store.connection) == schema.VERSION
+    assert version_of(store.connection) == schema.VERSION + 1
     assert store.load("c1") == chat_of(1)
     columns = [row[1] for row in store.connection.execute("PRAGMA table_info(chats)")]
     assert "mood" not in columns

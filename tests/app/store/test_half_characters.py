@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.session.chats.conversation import Answer, Conversation, Turn
+from app.store.chat_files import from_json, to_json
 from app.store.chat_store import ChatStore
-from app.store.files.json_file import from_json, to_json
 from core.events import Message, Token
 from core.events.text import well_formed_record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from app.store.files.json_file import from_json
+from app.store.chat_files import from_json
 from app.store.library import Library
 from app.store.preferences import PreferencesFile
 from tests.app.store.chats import chat_of

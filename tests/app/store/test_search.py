@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from app.session.chats.archive import MemoryArchive, passage_of
+from app.session.chats.archive import passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
-from app.store.chat_store import ChatStore
+from app.store.chat_store import ChatStore, MemoryStore
 from core.events import Attachment, Message, Token
 from tests.app.store.chats import NOON, chat_of
 
@@ -135,7 +135,7 @@ def test_an_index_of_the_other_kind_is_made_when_it_is_needed(tmp_path: Path) ->
 
 
 def test_an_archive_in_memory_finds_the_same(store: ChatStore) -> None:
-    archive = MemoryArchive()
+    archive = MemoryStore()
     deleted = CHATS[1].with_deleted(NOON)
     with store.transaction():
         store.write(deleted, CHATS[1])

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from app.session.chats.conversation import Conversation
 from app.store.chat_store import ChatStore
-from app.store.recovery.faults import saving_trouble
+from app.store.faults import saving_trouble
 from app.store.writer import Writer
 from core.events import Message, Token
 from tests.app.store import chats

@@ -14,8 +14,7 @@ from PySide6.QtGui import QFontInfo, QRawFont
 from PySide6.QtWidgets import QApplication, QLabel
 
 from app.theme.fonts import FONTS, enlarged_ui_font, mono_font, shipped_fonts, ui_font, unloaded_fonts
-from app.windows.about.licences import font_licences
-from app.windows.about.window import licence_text
+from app.windows.about.window import font_licences, licence_text
 
 APP = Path(__file__).parents[3] / "app"
 needs_shipped_fonts = pytest.mark.skipif(sys.platform == "darwin", reason="macOS uses the system font")

@@ -26,7 +26,7 @@ from app.session.chats.conversation import Answer, Conversation
 from app.store import schema
 from app.store.chat_store import ChatStore
 from app.store.library import Library
-from app.store.recovery.damage import UNREADABLE
+from app.store.salvage import UNREADABLE
 from tests.app.store.chats import chat_of, written
 from tests.attack.campaign import Campaign, Outcome, case_random
 

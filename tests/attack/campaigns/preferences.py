@@ -21,12 +21,11 @@ from msgspec.structs import replace
 from app.controllers.chat.transfer import _read
 from app.session.chats.chats import Chats
 from app.session.chats.overrides import Override
+from app.store.chat_files import to_json, to_markdown
 from app.store.chat_store import ChatStore
-from app.store.files.json_file import to_json
-from app.store.files.markdown_file import to_markdown
+from app.store.faults import TransferError
 from app.store.library import Library
 from app.store.preferences import Preferences, PreferencesFile, WindowPlace
-from app.store.recovery.faults import TransferError
 from core.events import Attachment, Message
 from core.settings import WindowSettings
 from core.settings.declaration import check
@@ -95,6 +94,7 @@ def _preferences(folder: Path, case: int, dice: random.Random) -> Outcome:
     if said and there is not None and (not kept.is_file() or kept.read_bytes() != there):
         return Outcome(case, "the damaged file is not kept")
     file.change(open_chat=f"new{case}")
+    file.flush()
     again = PreferencesFile(folder)
     if not file.problem and (again.now != file.now or again.problem):
         return Outcome(case, f"what was written comes back changed: {again.problem}")

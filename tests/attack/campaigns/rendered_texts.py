@@ -38,9 +38,8 @@ from app.richtext.layout.piece_box import PieceBox
 from app.richtext.markdown.piece import Piece
 from app.richtext.markdown.unshown import LOG as UNSHOWN
 from app.session.chats.conversation import Answer, Conversation, Turn
+from app.store.chat_files import from_json, to_json, to_markdown
 from app.store.chat_store import ChatStore
-from app.store.files.json_file import from_json, to_json
-from app.store.files.markdown_file import to_markdown
 from app.theme.theme import Theme
 from core.events import Effective, Finished, Message, Origin, Stats, Token, decode_event, encode
 from core.events.text import well_formed

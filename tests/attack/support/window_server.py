@@ -27,7 +27,7 @@ from app.launch.opening import open_window
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.chats.deleted import DeletedWindow
+from app.windows.chats.window import DeletedWindow
 from core.settings import assign
 
 _LOOK_EVERY_S = 0.015

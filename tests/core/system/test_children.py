@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app.controllers.lab_process import sweep_command
-from app.session.lab.lab import SweepPlan
+from app.controllers.lab import sweep_command
+from app.session.lab import SweepPlan
 from core.events import Finished, Hello, LoadModel, ModelList, ModelLoaded
 from core.events import ListModels as List
 from core.events.codec import WorkerExited

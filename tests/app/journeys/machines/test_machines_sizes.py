@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QScrollArea
 
 from app.shell.window import MainWindow
-from app.windows.machines.lists import MACHINE_COLUMNS
+from app.windows.machines.rows import MACHINE_COLUMNS
 from app.windows.machines.window import MachinesWindow
 from core.events import CheckMachines, MachineFigures, MachinesChecked, MachineSeen, MachineUse, ModelInfo
 from core.settings.cluster import Cluster, Machine

@@ -101,6 +101,7 @@ def test_a_machine_is_added_changed_and_removed(qapp: QApplication, away: Path, 
         QTest.keyClicks(name, "studio")
         assert panel.field("machine.name").error == ""
         panel.field("cluster.deadline_s").control.edited.emit(12.0)
+        assert window.controller.home.preferences.flush()
         kept = PreferencesFile(tmp_path / "kept").now.cluster
         assert kept == Cluster((Machine("studio", "10.0.0.2", rdma=("en2", "")),), deadline_s=12.0)
         await click(panel.remove)
@@ -143,7 +144,7 @@ def test_a_check_names_what_is_missing_and_what_fits(qapp: QApplication, away: P
     async def scene(window: MainWindow) -> None:
         beside = await opened(window, STUDIO, MINI)
         (model,) = beside.models.rows
-        assert model.fit == strings.runs_on(0, 1)
+        assert model.state == strings.runs_on(0, 1)
         away.write_text("mini")
         await click(beside.check)
         await until(lambda: "mini cannot be reached. See whether it is on." in beside.finding)
@@ -152,7 +153,7 @@ def test_a_check_names_what_is_missing_and_what_fits(qapp: QApplication, away: P
             "studio": strings.READY,
             "mini": strings.NOT_REACHED,
         }
-        assert beside.models.rows[0].fit == strings.runs_on(2, 2)
+        assert beside.models.rows[0].state == strings.runs_on(2, 2)
         away.write_text("")
         await click(beside.check)
         await until(lambda: "Large runs over these 3 machines: about 10.0 GB on each" in beside.finding)

@@ -11,9 +11,18 @@ from PySide6.QtWidgets import QApplication
 from app.controls.question import Question
 from app.shell.window import MainWindow
 from app.windows.server import strings
+from app.windows.server.window import ServerWindow
 from tests.app.journeys.server.client import Asked, switch_on
 from tests.app.journeys.server.test_page import page_of
 from tests.app.stage import click, play, ready, until
+
+
+def is_shown(page: ServerWindow, request: str) -> bool:
+    """Whether the transcript has the answer, which is read from the file first."""
+    try:
+        return page.transcript.answer(request) is not None
+    except KeyError:
+        return False
 
 
 def test_kept_requests_are_there_after_a_restart(qapp: QApplication, tmp_path: Path) -> None:
@@ -35,9 +44,10 @@ def test_kept_requests_are_there_after_a_restart(qapp: QApplication, tmp_path: P
     async def second(window: MainWindow) -> None:
         await ready(window)
         page = await page_of(window)
-        assert page.list.rows == seen["rows"]
+        await until(lambda: page.list.rows == seen["rows"])
         newest, oldest = page.list.rows
         assert page.list.selected == newest.id
+        await until(lambda: is_shown(page, newest.id))
         assert page.transcript.answer_text(newest.id) == seen["text"]
         answer = page.transcript.answer(newest.id)
         assert answer is not None
@@ -56,7 +66,7 @@ def test_kept_requests_are_there_after_a_restart(qapp: QApplication, tmp_path: P
     async def third(window: MainWindow) -> None:
         await ready(window)
         page = await page_of(window)
-        assert [row.id for row in page.list.rows] == seen["kept"]
+        await until(lambda: [row.id for row in page.list.rows] == seen["kept"])
         await click(page.delete_all)
         [question] = page.findChildren(Question)
         assert "2 requests are erased" in question.detail.text()
@@ -99,7 +109,9 @@ def test_nothing_new_is_kept_where_that_is_off(qapp: QApplication, tmp_path: Pat
     async def after(window: MainWindow) -> None:
         await ready(window)
         page = await page_of(window)
+        await until(lambda: len(page.list.rows) == 1)
         [row] = page.list.rows
+        await until(lambda: is_shown(page, row.id))
         assert page.transcript.answer_text(row.id).startswith("ECHO 1:")
 
     play(qapp, off, folder=tmp_path)
@@ -117,7 +129,7 @@ def test_one_that_is_being_answered_is_not_deleted(qapp: QApplication, tmp_path:
         await until(lambda: [row.state for row in page.list.rows] == ["Writing"])
         assert not page.delete.isEnabled()
         assert not page.delete_all.isEnabled()
-        page.list.delete_requested.emit()
+        page.list.remove_requested.emit()
         window.controller.keeping.delete(page.list.selected)
         window.controller.keeping.delete_all()
         assert len(page.list.rows) == 1

@@ -16,7 +16,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.bench.served import free_port
-from app.controls.rows.level import Level
+from app.controls.record_table import Level
 from app.shell.window import MainWindow
 from app.windows.server import strings
 from app.windows.server.connect import ConnectSheet

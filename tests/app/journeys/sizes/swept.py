@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from app.session.lab.lab import Given, Lab, LabRun, Said, SweepPlan
+from app.session.lab import Given, Lab, LabRun, Said, SweepPlan
 from core.events import PositionStat
 from core.events.sweep import (
     SweepCell,
@@ -15,7 +15,7 @@ from core.events.sweep import (
     SweepStarted,
     SweepTurn,
 )
-from tests.app.session.lab.test_lab import run
+from tests.app.session.test_lab import run
 
 KINDS = ("passage", "code", "json_rag")
 DRAFTERS = ("auto", "ngram-simple", "ngram-mod")

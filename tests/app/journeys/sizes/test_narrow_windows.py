@@ -16,7 +16,7 @@ from app.windows.compare.window import CompareWindow
 from app.windows.lab.window import LabWindow
 from app.windows.models.row import ModelRow
 from app.windows.models.window import ModelsWindow
-from app.windows.tables.row_delegate import COLUMNS
+from app.windows.tables.rows import COLUMNS
 from app.windows.tables.window import TablesWindow
 from core.events import DownloadProgress, MemoryNeed, Message, ModelEntry, ModelInfo, ModelList
 from tests.app.journeys.sizes.swept import swept

@@ -6,10 +6,10 @@ from datetime import datetime
 
 import pytest
 
-from app.session.chats.archive import MemoryArchive
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.overrides import Override
+from app.store.chat_store import MemoryStore
 from core.events import Message
 from tests.app.session.words import finished
 
@@ -23,14 +23,14 @@ def asked(chats: Chats, text: str) -> str:
 
 
 def test_starts_with_an_empty_chat_that_is_not_listed() -> None:
-    chats = Chats(lambda: NOON)
+    chats = Chats(MemoryStore(), lambda: NOON)
     assert chats.open.turns == ()
     assert chats.open.created == NOON
     assert chats.listed() == ()
 
 
 def test_newest_first_and_switching_brings_a_chat_back() -> None:
-    chats = Chats(lambda: NOON)
+    chats = Chats(MemoryStore(), lambda: NOON)
     first = asked(chats, "One")
     chats.start()
     second = asked(chats, "Two")
@@ -41,7 +41,7 @@ def test_newest_first_and_switching_brings_a_chat_back() -> None:
 
 
 def test_an_unused_chat_is_used_again() -> None:
-    chats = Chats(lambda: NOON)
+    chats = Chats(MemoryStore(), lambda: NOON)
     first = chats.open.id
     assert chats.start().id == first
     asked(chats, "One")
@@ -51,7 +51,7 @@ def test_an_unused_chat_is_used_again() -> None:
 
 
 def test_a_branch_begins_with_turns() -> None:
-    chats = Chats(lambda: NOON)
+    chats = Chats(MemoryStore(), lambda: NOON)
     asked(chats, "One")
     asked(chats, "Two")
     branch = chats.branch(chats.open.turns[0].id)
@@ -61,19 +61,19 @@ def test_a_branch_begins_with_turns() -> None:
 
 
 def test_turn_ids_are_new() -> None:
-    chats = Chats()
+    chats = Chats(MemoryStore())
     ids = [chats.new_turn_id() for _ in range(50)]
     assert len(set(ids)) == 50
 
 
 def test_an_unknown_chat_is_refused() -> None:
     with pytest.raises(KeyError):
-        Chats().select("nowhere")
+        Chats(MemoryStore()).select("nowhere")
 
 
 def test_what_waits_to_be_sent_in_a_file_becomes_a_draft() -> None:
     """A file must not ask anything of the model."""
-    chats = Chats(lambda: NOON)
+    chats = Chats(MemoryStore(), lambda: NOON)
     chat = Conversation("c", NOON).ask("t", Message("user", "One")).with_draft(Message("user", "Three"))
     added = chats.add(chat.with_queued([Message("user", "Two")]))
     assert (added.queued, added.draft.content) == ((), "Two\n\nThree")
@@ -81,7 +81,7 @@ def test_what_waits_to_be_sent_in_a_file_becomes_a_draft() -> None:
 
 
 def test_a_branch_takes_the_settings_along_and_leaves_drafts() -> None:
-    chats = Chats(lambda: NOON)
+    chats = Chats(MemoryStore(), lambda: NOON)
     asked(chats, "One")
     chats.keep(chats.open.with_overrides((Override("sampling.temperature", 0.5),)))
     chats.keep(chats.open.with_draft(Message("user", "unsent")))
@@ -95,7 +95,7 @@ def test_a_branch_takes_the_settings_along_and_leaves_drafts() -> None:
 
 def test_only_the_latest_conversations_are_held() -> None:
     archive = Counting()
-    chats = Chats(lambda: NOON, archive)
+    chats = Chats(archive, lambda: NOON)
     ids = []
     for number in range(12):
         chats.start()
@@ -112,7 +112,7 @@ def test_only_the_latest_conversations_are_held() -> None:
 
 def test_an_answer_that_is_being_written_is_not_let_go() -> None:
     archive = Counting()
-    chats = Chats(lambda: NOON, archive)
+    chats = Chats(archive, lambda: NOON)
     running = asked(chats, "Long")
     for number in range(8):
         chats.start()
@@ -122,22 +122,22 @@ def test_an_answer_that_is_being_written_is_not_let_go() -> None:
     assert archive.loaded == []
 
 
-def test_a_chat_from_the_shelf_is_settled() -> None:
-    archive = MemoryArchive()
+def test_a_chat_from_the_archive_is_settled() -> None:
+    archive = MemoryStore()
     archive.save(Conversation("c", NOON).ask("t", Message("user", "One")))
-    chats = Chats(lambda: NOON, archive, open_id="c")
+    chats = Chats(archive, lambda: NOON, open_id="c")
     assert chats.open.turns[0].answer.status == "cut_off"
 
 
 def test_the_chat_to_begin_with_is_a_new_one_if_it_is_gone_or_deleted() -> None:
-    archive = MemoryArchive()
+    archive = MemoryStore()
     archive.save(Conversation("c", NOON).ask("t", Message("user", "One")).with_deleted(NOON))
     for open_id in ("c", "nowhere", ""):
-        assert Chats(lambda: NOON, archive, open_id).open.turns == ()
+        assert Chats(archive, lambda: NOON, open_id).open.turns == ()
 
 
 def test_deleted_chats_are_not_listed_or_found_and_come_back() -> None:
-    chats = Chats(lambda: NOON)
+    chats = Chats(MemoryStore(), lambda: NOON)
     first = asked(chats, "One about fog")
     chats.start()
     chats.keep(chats.get(first).with_deleted(NOON))
@@ -152,7 +152,7 @@ def test_deleted_chats_are_not_listed_or_found_and_come_back() -> None:
 
 
 def test_a_chat_from_elsewhere_keeps_its_id_if_it_is_free() -> None:
-    chats = Chats(lambda: NOON)
+    chats = Chats(MemoryStore(), lambda: NOON)
     chat = Conversation("c", NOON).ask("t", Message("user", "One"))
     assert chats.add(chat).id == "c"
     second = chats.add(chat)
@@ -161,14 +161,14 @@ def test_a_chat_from_elsewhere_keeps_its_id_if_it_is_free() -> None:
 
 
 def test_a_blank_chat_is_not_kept() -> None:
-    archive = MemoryArchive()
-    chats = Chats(lambda: NOON, archive)
+    archive = MemoryStore()
+    chats = Chats(archive, lambda: NOON)
     assert list(archive.summaries()) == []
     chats.keep(chats.open.with_draft(Message("user", "half")))
     assert len(archive.summaries()) == 1
 
 
-class Counting(MemoryArchive):
+class Counting(MemoryStore):
     """Notes what is asked of it."""
 
     def __init__(self) -> None:

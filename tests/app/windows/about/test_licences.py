@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.windows.about.licences import collect, encoder_licences
+from app.windows.about.window import collect, encoder_licences
 
 
 def package(folder: Path, name: str, fields: str, **texts: str) -> None:

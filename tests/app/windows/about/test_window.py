@@ -9,8 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
-from app.windows.about.licences import Licence
-from app.windows.about.window import AboutWindow, licence_text
+from app.windows.about.window import AboutWindow, Licence, licence_text
 
 
 def test_it_names_the_version_and_what_is_inside(qtbot: QtBot) -> None:

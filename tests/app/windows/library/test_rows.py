@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from app.session.library.document import DocumentHit, KeptDocument
+from app.session.documents import DocumentHit, KeptDocument
 from app.windows.library.rows import rows_of
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 from pytestqt.qtbot import QtBot
 
-from app.session.race.race import Recording
+from app.session.race import Recording
 from app.theme.theme import Theme
 from app.windows.race import chart as module
 from app.windows.race.chart import RaceChart

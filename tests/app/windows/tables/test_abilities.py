@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from app.session.worker.tables import Tables
 from app.windows.tables import strings
-from app.windows.tables.abilities import abilities_of
+from app.windows.tables.rows import abilities_of
 from tests.app.windows.tables.samples import LOADED, MODEL, ON_DISK, SHIPPED
 
 HELD = "another Draftlight is using these tables and saves them"

@@ -9,11 +9,11 @@ from PySide6.QtGui import QAccessible, QColor
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.controls.record_table import ROW_PX
 from app.session.worker.tables import Tables
 from app.theme.theme import Theme
 from app.windows.tables import strings
-from app.windows.tables.rehearsal_box import state_text
-from app.windows.tables.row_delegate import ROW_PX
+from app.windows.tables.learning import state_text
 from app.windows.tables.window import SIZE, TablesWindow
 from core.events import Rehearsing
 from core.settings import Settings
@@ -106,12 +106,12 @@ def test_notices_come_and_go(window: TablesWindow) -> None:
     held = replace(LOADED, why_not_saved="another Draftlight is using these tables and saves them")
     aside = ("a.safetensors.refused-1", "b.safetensors is damaged.")
     window.show_tables(replace(KNOWN, tables=(held,), set_aside=aside), alive=True)
-    assert window.notices.read_only.text == strings.read_only("Qwen3", held.why_not_saved)
-    assert "2 files could not be used" in window.notices.set_aside.text
-    assert "b.safetensors is damaged." in window.notices.set_aside.label.toolTip()
+    assert window.read_only.text == strings.read_only("Qwen3", held.why_not_saved)
+    assert "2 files could not be used" in window.set_aside.text
+    assert "b.safetensors is damaged." in window.set_aside.label.toolTip()
     window.show_tables(KNOWN, alive=True)
-    assert not window.notices.read_only.isVisible()
-    assert not window.notices.set_aside.isVisible()
+    assert not window.read_only.isVisible()
+    assert not window.set_aside.isVisible()
 
 
 def test_a_question_changes_nothing_by_return_or_escape(qtbot: QtBot, window: TablesWindow) -> None:

@@ -1,0 +1,59 @@
+"""MessageBar: a sentence across a window, with a tinted ground if something failed."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from app.controls.buttons.icon_button import IconButton
+from app.controls.text_label import TextLabel
+from app.theme.measures import set_margins
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, width_of
+
+
+class MessageBar(QWidget):
+    """Hidden without a message. `close` is the name of the button that closes it; empty: it has none."""
+
+    closed = Signal()
+
+    def __init__(self, theme: Theme, close: str = "") -> None:
+        super().__init__()
+        self._theme = theme
+        self.is_bad = False
+        self.label = TextLabel(theme, "", 12, 17, "text", wrap=True)
+        row = QHBoxLayout(self)
+        set_margins(row, 26, 7, 14, 8)
+        row.addWidget(self.label, 1)
+        self.close_button: IconButton | None = None
+        if close:
+            self.close_button = IconButton(theme, "x", close, size=QSize(24, 20))
+            self.close_button.clicked.connect(self.closed)
+            row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
+        theme.changed.connect(self.update)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """The message; empty if the bar is hidden."""
+        return "" if self.isHidden() else self.label.text()
+
+    def show_message(self, text: str, *, bad: bool = False, full: str = "") -> None:
+        """Shows `text`, or hides the bar if it is empty. `full` is the tooltip and the spoken text."""
+        self.is_bad = bad and bool(text)
+        if text:
+            self.label.setText(text)
+            self.label.setToolTip(full or text)
+            self.label.setAccessibleName(full or text)
+            self.label.updateGeometry()
+        self.setVisible(bool(text))
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        color = self._theme.color
+        painter.fillRect(area_of(self), color("danger_tint" if self.is_bad else "fill1"))
+        line = color("danger_border" if self.is_bad else "hair")
+        painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), line)
+        painter.end()

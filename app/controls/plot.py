@@ -1,0 +1,89 @@
+"""Plot: grid, labels, lines and dots of a chart, painted into a box in design pixels (QtCharts is GPL)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+
+from app.controls.shapes import draw_text
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+
+LABEL_PX = 10.5
+
+
+class Plot:
+    """Paints into `box`, whose left margin takes the labels of the grid."""
+
+    def __init__(self, painter: QPainter, theme: Theme, box: QRectF) -> None:
+        self.painter = painter
+        self.theme = theme
+        self.box = box
+
+    def grid(self, y: float, label: str) -> None:
+        """Paints a hairline across the box at `y` with its value at the left."""
+        self.painter.setPen(QPen(self.theme.color("hair"), 1))
+        self.painter.drawLine(QPointF(self.box.left(), y), QPointF(self.box.right(), y))
+        place = QRectF(0, y - 8, self.box.left() - 8, 16)
+        font, ink = ui_font(LABEL_PX, tabular=True), self.theme.color("text2")
+        draw_text(self.painter, place, label, font, ink, Qt.AlignmentFlag.AlignRight)
+
+    def under(self, x: float, y: float, label: str, strong: bool = False) -> None:
+        """Paints a label centred under `x`."""
+        font = ui_font(LABEL_PX, 600 if strong else 400, tabular=True)
+        ink = self.theme.color("text" if strong else "text2")
+        draw_text(self.painter, QRectF(x - 45, y, 90, 16), label, font, ink)
+
+    def line(
+        self, points: Sequence[QPointF], ink: QColor, width_px: float = 1.6, dashes: Sequence[float] = ()
+    ) -> None:
+        """Paints a line through `points`; `dashes` are in line widths."""
+        pen = QPen(ink, width_px)
+        pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+        if dashes:
+            pen.setDashPattern(list(dashes))
+        self.painter.setPen(pen)
+        self.painter.setBrush(Qt.BrushStyle.NoBrush)
+        self.painter.drawPolyline(QPolygonF(points))
+
+    def area(self, points: Sequence[QPointF], ink: QColor, alpha: float) -> None:
+        """Fills the area between the line through `points` and the bottom of the box."""
+        fill = QColor(ink)
+        fill.setAlphaF(alpha)
+        bottom = self.box.bottom()
+        floor = [QPointF(points[-1].x(), bottom), QPointF(points[0].x(), bottom)]
+        self.painter.setPen(Qt.PenStyle.NoPen)
+        self.painter.setBrush(fill)
+        self.painter.drawPolygon(QPolygonF([*points, *floor]))
+
+    def dot(self, at: QPointF, radius_px: float, fill: QColor, frame: QColor) -> None:
+        """Paints a framed dot."""
+        self.painter.setPen(QPen(frame, 1.4))
+        self.painter.setBrush(fill)
+        self.painter.drawEllipse(at, radius_px, radius_px)
+
+
+def above(value: float) -> float:
+    """Returns a round number above `value` whose half is round, too."""
+    power = 10.0 ** math.floor(math.log10(max(value, 1e-9)))
+    steps = (1.0, 1.2, 1.6, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+    return next((power * step for step in steps if power * step >= value * 1.02), power * 10)
+
+
+def spread(wanted: Sequence[float], apart_px: float, low: float, high: float) -> list[float]:
+    """Returns positions near `wanted`, at least `apart_px` apart, within `low` and `high` if possible."""
+    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
+    found = list(wanted)
+    at = low - apart_px
+    for number in order:
+        at = found[number] = max(found[number], at + apart_px)
+    over = at - high
+    at = high + apart_px
+    for number in reversed(order):
+        if over <= 0:
+            break
+        at = found[number] = min(found[number], at - apart_px)
+    return found

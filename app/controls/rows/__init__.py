@@ -1,1 +1,0 @@
-"""Lists of records: rows in columns under a header, one of them selected."""

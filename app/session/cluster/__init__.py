@@ -1,1 +1,0 @@
-"""Several machines that run one model: which there are, and what fits them."""

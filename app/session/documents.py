@@ -1,0 +1,202 @@
+"""Documents: the kept documents, their names, and their lengths in tokens. Pure.
+
+A text is stored once, however often and under whatever name it is kept again. A removed document can be
+restored until it is purged. Token counts are stored by tokenizer family, so that a text is counted once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Protocol
+from uuid import uuid4
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from app.session.chats.chats import utc_now
+from core.errors import RequestError
+from core.events import Attachment
+
+
+class KeptDocument(Struct, frozen=True):
+    """A document without its text. `digest` identifies the text, `counts` has its tokens by tokenizer family.
+
+    `used` is the time of the last attachment, `removed` that of the removal.
+    """
+
+    id: str
+    name: str
+    digest: str
+    characters: int
+    added: datetime
+    used: datetime
+    counts: dict[str, int] = field(default_factory=dict)
+    removed: datetime | None = None
+
+
+class DocumentHit(Struct, frozen=True):
+    """A search result. `passage` is empty if only the name matched; `marks` as in `Hit`.
+
+    `similar`: the passage is similar in meaning but does not have the words.
+    """
+
+    id: str
+    passage: str = ""
+    marks: tuple[tuple[int, int], ...] = ()
+    similar: bool = False
+
+
+def digest_of(text: str) -> str:
+    """Returns the SHA-256 of a text as hex digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class DocumentArchive(Protocol):
+    """The storage of documents: `app.store.library.KeptDocuments`. All calls return at once; saving happens
+    later, and reads return the newest saved state."""
+
+    def documents(self) -> Sequence[KeptDocument]:
+        """Returns all documents, removed ones included, in no order."""
+        ...
+
+    def text(self, document_id: str) -> str:
+        """Raises `KeyError` for an unknown id, `RequestError` if the text cannot be read."""
+        ...
+
+    def add(self, document: KeptDocument, text: str) -> None: ...
+
+    def change(self, document: KeptDocument) -> None:
+        """Replaces the facts of a document; the text stays."""
+        ...
+
+    def purge(self, document_id: str) -> None: ...
+
+    def search(self, query: str) -> Sequence[DocumentHit]:
+        """Returns the documents that have all words of `query`, best first, without removed ones."""
+        ...
+
+
+class Documents:
+    """`now` returns the time; `erased` gets the text of each permanently deleted document.
+
+    A change has been handed to the archive when its method returns.
+    """
+
+    def __init__(
+        self,
+        archive: DocumentArchive,
+        now: Callable[[], datetime] = utc_now,
+        erased: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._archive = archive
+        self._now = now
+        self._erased = erased
+        self._known: dict[str, KeptDocument] = {}
+        self._by_digest: dict[str, str] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Reads the archive again after a repair."""
+        self._known = {each.id: each for each in self._archive.documents()}
+        self._by_digest = {each.digest: each.id for each in self._known.values()}
+
+    def listed(self) -> tuple[KeptDocument, ...]:
+        """Returns the documents that are not removed, the last used first."""
+        living = [each for each in self._known.values() if each.removed is None]
+        return tuple(sorted(living, key=lambda each: (each.used.timestamp(), each.name), reverse=True))
+
+    def get(self, document_id: str) -> KeptDocument:
+        """Raises `KeyError`."""
+        return self._known[document_id]
+
+    def of_text(self, text: str) -> KeptDocument | None:
+        """Returns the document with this text, if it is kept."""
+        found = self._known.get(self._by_digest.get(digest_of(text), ""))
+        return found if found and found.removed is None else None
+
+    def text(self, document_id: str) -> str:
+        """Raises `KeyError` for an unknown id, `RequestError` if the text cannot be read."""
+        return self._archive.text(document_id)
+
+    def search(self, query: str) -> Sequence[DocumentHit]:
+        """Returns the matching documents, best first."""
+        return [hit for hit in self._archive.search(query) if self._is_kept(hit.id)]
+
+    # ---- changes
+
+    def keep(self, attachment: Attachment, family: str = "") -> KeptDocument:
+        """Keeps `attachment` and returns it, or the document that already has its text.
+
+        `family` is the tokenizer family of `attachment.tokens`.
+        """
+        counts = {family: attachment.tokens} if family and attachment.tokens else {}
+        digest, now = digest_of(attachment.text), self._now()
+        old = self._known.get(self._by_digest.get(digest, ""))
+        if old:
+            kept = replace(old, used=now, counts={**old.counts, **counts}, removed=None)
+            if old.removed:
+                kept = replace(kept, name=attachment.name, added=now)
+            self._change(kept)
+            return kept
+        kept = KeptDocument(uuid4().hex, attachment.name, digest, len(attachment.text), now, now, counts)
+        self._known[kept.id] = kept
+        self._by_digest[digest] = kept.id
+        self._archive.add(kept, attachment.text)
+        return kept
+
+    def attach(self, document_id: str, family: str = "") -> Attachment:
+        """Returns the document as an attachment, with its token count if known. Raises as `text`."""
+        text, found = self.text(document_id), self._known[document_id]
+        self._change(replace(found, used=self._now()))
+        return Attachment(found.name, text, found.counts.get(family, 0))
+
+    def rename(self, document_id: str, name: str) -> None:
+        """Renames a document; an empty name changes nothing."""
+        found, name = self._known[document_id], " ".join(name.split())
+        if name and name != found.name:
+            self._change(replace(found, name=name))
+
+    def remove(self, document_id: str) -> None:
+        """Removes a document from the list; `purge_removed` deletes it."""
+        self._change(replace(self._known[document_id], removed=self._now()))
+
+    def restore(self, document_id: str) -> None:
+        """Restores a removed document."""
+        found = self._known.get(document_id)
+        if found and found.removed:
+            self._change(replace(found, removed=None))
+
+    def purge_removed(self) -> None:
+        """Deletes all removed documents permanently."""
+        for each in [each for each in self._known.values() if each.removed]:
+            with suppress(KeyError, RequestError):  # an unreadable document is deleted too
+                self._erased(self._archive.text(each.id))
+            del self._known[each.id]
+            del self._by_digest[each.digest]
+            self._archive.purge(each.id)
+
+    # ---- tokens
+
+    def tokens_of(self, text: str, family: str) -> int | None:
+        """Returns the token count of `text`; None if it is not kept or not counted with that tokenizer."""
+        found = self.of_text(text) if family and text else None
+        return found.counts.get(family) if found else None
+
+    def learn_tokens(self, text: str, family: str, tokens: int) -> bool:
+        """Stores the token count of `text`; returns whether it was new for a kept document."""
+        found = self.of_text(text) if family and text else None
+        if found is None or found.counts.get(family) == tokens:
+            return False
+        self._change(replace(found, counts={**found.counts, family: tokens}))
+        return True
+
+    def _change(self, document: KeptDocument) -> None:
+        self._known[document.id] = document
+        self._archive.change(document)
+
+    def _is_kept(self, document_id: str) -> bool:
+        found = self._known.get(document_id)
+        return found is not None and found.removed is None

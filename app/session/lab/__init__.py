@@ -1,1 +1,0 @@
-"""A sweep of the Lab and the figures of its charts. Pure."""

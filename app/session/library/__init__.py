@@ -1,1 +1,0 @@
-"""Documents that a person keeps for more than one chat: what is known of them, without files and Qt."""

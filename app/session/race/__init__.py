@@ -1,1 +1,0 @@
-"""A race and its replay. Pure."""

@@ -1,0 +1,302 @@
+"""Chat files: exports chats as JSON or Markdown, and imports both.
+
+JSON has everything and is imported exactly:
+`{"draftlight_chats": 1, "chats": [{"chat": …, "turns": [{"text": …, "tokens": […], …}]}]}`.
+`text` is the whole answer, for other programs; an import uses the tokens. `others` are the hidden versions
+of a turn, `place` is the index of the shown one among all.
+
+Markdown is for people, and its words are imported again:
+
+    # Title
+    <!-- draftlight: question 2026-05-04T12:00:00+00:00 -->
+    ## You
+    …
+    <!-- draftlight: attachment "name" -->
+    …
+    <!-- draftlight: answer -->
+    ## Answer
+    …
+
+The marks divide the file, so a heading inside a message does not; a line of a message that looks like a mark
+gets a backslash. Token tints, figures and settings are only in JSON. Files of other programs are divided by
+their headings (You, User, Assistant …).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.session.chats.conversation import Answer, Conversation, Turn, Version
+from app.store import strings
+from app.store.faults import TransferError
+from app.store.packing import (
+    TokenColumns,
+    columns_of,
+    forgiving,
+    pack_answer,
+    pack_message,
+    pack_messages,
+    pack_overrides,
+    pack_tokens,
+    tokens_of,
+)
+from core.events import Attachment, Message, Token
+from core.events.text import well_formed_record
+
+FORMAT = 1
+_MARK = re.compile(r"<!-- draftlight: (question|attachment|answer) ?(.*?) ?-->\s*$")
+_ESCAPED = re.compile(r"\\+<!-- draftlight: ")
+_ASKS = ("you", "user", "human", "question", "me")
+_ANSWERS = ("assistant", "answer", "ai", "model", "bot", "draftlight")
+_HEADING = re.compile(r"#{1,6}\s+\**([\w ]+?)[:*]*\s*$")
+
+
+class FileVersion(Struct, frozen=True):
+    """A question and its answer, with the tokens in columns."""
+
+    id: str
+    question: Message
+    answer: Answer
+    tokens: TokenColumns
+    text: str = ""
+    asked: datetime | None = None
+
+
+class FileTurn(FileVersion, frozen=True):
+    """The shown version of a turn, and the others."""
+
+    others: tuple[FileVersion, ...] = ()
+    place: int = 0
+
+
+class FileChat(Struct, frozen=True):
+    """A chat and its turns. Without defaults, so that an unreadable field raises."""
+
+    chat: Conversation
+    turns: tuple[FileTurn, ...]
+
+
+class ChatFile(Struct, frozen=True):
+    """The whole file."""
+
+    draftlight_chats: int
+    chats: tuple[FileChat, ...]
+
+
+def pieces(chats: Iterable[Conversation]) -> Iterator[bytes]:
+    """Yields the file of `chats` turn by turn, so that a long chat is not in memory twice."""
+    yield b'{"draftlight_chats":%d,"chats":[' % FORMAT
+    for number, chat in enumerate(chats):
+        yield (b"," if number else b"") + b'{"chat":' + _encoded(replace(chat, turns=())) + b',"turns":['
+        for place, turn in enumerate(chat.turns):
+            yield (b"," if place else b"") + _encoded(_packed(turn))
+        yield b"]}"
+    yield b"]}"
+
+
+def to_json(chats: Iterable[Conversation]) -> bytes:
+    """Returns the file of `chats`."""
+    return b"".join(pieces(chats))
+
+
+def from_json(data: bytes) -> tuple[Conversation, ...]:
+    """Returns the chats of a file. Raises `TransferError`."""
+    try:
+        raw: Any = msgspec.json.decode(data)
+    except UnicodeDecodeError:
+        raise TransferError(strings.NOT_JSON, strings.NOT_UTF_8) from None
+    except RecursionError:
+        raise TransferError(strings.NOT_JSON, strings.TOO_DEEP) from None
+    except msgspec.MsgspecError as error:
+        raise TransferError(strings.NOT_JSON, str(error)) from None
+    found = raw.get("draftlight_chats") if isinstance(raw, dict) else None
+    if not isinstance(found, int):
+        raise TransferError(strings.NOT_OURS, strings.NOT_OURS_HINT)
+    if found > FORMAT:
+        raise TransferError(strings.NEWER_FILE, strings.newer_file_hint(found, FORMAT))
+    try:
+        file: ChatFile = forgiving(raw, ChatFile)
+        chats = tuple(_unpacked(each) for each in file.chats)
+    except RecursionError:
+        raise TransferError(strings.DAMAGED_FILE, strings.TOO_DEEP) from None
+    except ValueError as error:
+        raise TransferError(strings.DAMAGED_FILE, str(error)) from None
+    for chat in chats:
+        _check_savable(chat)
+    return chats
+
+
+def _check_savable(chat: Conversation) -> None:
+    """Raises `TransferError` for numbers and times that the database or the list of chats cannot hold."""
+    try:
+        chat.context_used_tokens.to_bytes(8, "big", signed=True)
+        chat.created.timestamp(), chat.changed.timestamp()  # the list sorts by it; year 1 has none
+        pack_overrides(chat.overrides)
+        pack_message(chat.draft)
+        pack_messages(chat.queued)
+        for turn in chat.turns:
+            for version in turn.versions:
+                pack_message(version.user)
+                pack_answer(version.answer)
+                pack_tokens(version.answer.tokens)
+    except (OverflowError, ValueError, TypeError, RecursionError, OSError):
+        raise TransferError(strings.CANNOT_BE_SAVED, strings.CANNOT_BE_SAVED_HINT) from None
+
+
+def _encoded(record: Conversation | FileTurn) -> bytes:
+    try:
+        return msgspec.json.encode(record)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(well_formed_record(record))
+
+
+def _packed(turn: Turn) -> FileTurn:
+    others = tuple(FileVersion(*_fields(each)) for each in turn.others)
+    return FileTurn(*_fields(turn), others, turn.place)
+
+
+def _fields(of: Turn | Version) -> tuple[str, Message, Answer, TokenColumns, str, datetime | None]:
+    columns = columns_of(of.answer.tokens)
+    return of.id, of.user, replace(of.answer, tokens=()), columns, of.answer.text, of.asked
+
+
+def _unpacked(file: FileChat) -> Conversation:
+    turns = []
+    for turn in file.turns:
+        if not 0 <= turn.place <= len(turn.others):
+            raise ValueError(f"a turn of {len(turn.others) + 1} versions shows version {turn.place + 1}")
+        others = tuple(Version(each.id, each.question, _answer(each), each.asked) for each in turn.others)
+        turns.append(Turn(turn.id, turn.question, _answer(turn), turn.asked, others, turn.place))
+    return replace(file.chat, turns=tuple(turns))
+
+
+def _answer(file: FileVersion) -> Answer:
+    return replace(file.answer, tokens=tokens_of(file.tokens))
+
+
+# ---- Markdown
+
+
+class _Part(Struct):
+    """A part of a Markdown file: its kind, the text of its mark, its lines."""
+
+    kind: str
+    fact: str
+    lines: list[str]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines).strip("\n")
+
+
+def to_markdown(chat: Conversation) -> str:
+    """Returns the chat as Markdown."""
+    parts = [f"# {chat.title}\n"]
+    for turn in chat.turns:
+        asked = f"{turn.asked.isoformat()} " if turn.asked else ""
+        parts.append(
+            f"<!-- draftlight: question {asked}-->\n## {strings.YOU}\n\n{_guarded(turn.user.content)}\n"
+        )
+        for attachment in turn.user.attachments:
+            name = msgspec.json.encode(attachment.name).decode()
+            heading = strings.attached(" ".join(attachment.name.split()))
+            parts.append(
+                f"<!-- draftlight: attachment {name} -->\n### {heading}\n\n{_guarded(attachment.text)}\n"
+            )
+        if turn.answer.tokens:
+            parts.append(
+                f"<!-- draftlight: answer -->\n## {strings.ANSWER}\n\n{_guarded(turn.answer.text)}\n"
+            )
+    return "\n".join(parts)
+
+
+def from_markdown(text: str) -> Conversation:
+    """Returns a new chat with the words of the file. Raises `TransferError` if it has no question."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    title = next((line[2:].strip() for line in lines if line.startswith("# ")), "")
+    ours = any(_MARK.match(line) for line in lines)
+    turns = _turns(_by_marks(lines) if ours else _by_headings(lines))
+    if not turns:
+        raise TransferError(strings.NO_TURNS, strings.NO_TURNS_HINT)
+    chat = Conversation(uuid4().hex, turns[0].asked or datetime.now(UTC), turns)
+    return chat.renamed(title) if title != chat.title else chat
+
+
+def _by_marks(lines: list[str]) -> list[_Part]:
+    parts: list[_Part] = []
+    heading = False
+    for line in lines:
+        if mark := _MARK.match(line):
+            parts.append(_Part(mark.group(1), mark.group(2), []))
+            heading = True
+        elif heading and line.startswith("#"):
+            heading = False  # written by `to_markdown`
+        elif parts:
+            heading = False
+            parts[-1].lines.append(line[1:] if _ESCAPED.match(line) else line)
+    return parts
+
+
+def _by_headings(lines: list[str]) -> list[_Part]:
+    parts: list[_Part] = []
+    fenced = False
+    for line in lines:
+        fenced ^= line.lstrip().startswith("```")
+        heading = None if fenced else _HEADING.match(line)
+        name = heading.group(1).strip().lower() if heading else ""
+        if name in _ASKS or name in _ANSWERS:
+            parts.append(_Part("question" if name in _ASKS else "answer", "", []))
+        elif parts:
+            parts[-1].lines.append(line)
+    return parts
+
+
+def _turns(parts: list[_Part]) -> tuple[Turn, ...]:
+    turns: list[Turn] = []
+    for part in parts:
+        if part.kind == "question":
+            turns.append(
+                Turn(uuid4().hex, Message("user", part.text), Answer((), "imported"), _time(part.fact))
+            )
+        elif not turns:
+            continue
+        elif part.kind == "attachment":
+            user = turns[-1].user
+            attachment = Attachment(_name(part.fact), part.text)
+            user = Message("user", user.content, (*user.attachments, attachment))
+            turns[-1] = replace(turns[-1], user=user)
+        elif part.text:
+            token = Token(turns[-1].id, 0, part.text, "normal", 1, 0)
+            turns[-1] = replace(turns[-1], answer=Answer((token,), "imported"))
+    return tuple(turns)
+
+
+def _guarded(text: str) -> str:
+    """Adds a backslash to lines that look like marks."""
+    return "\n".join(
+        "\\" + line if _MARK.match(line) or _ESCAPED.match(line) else line for line in text.split("\n")
+    )
+
+
+def _time(fact: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(fact)
+        found.timestamp()  # the list sorts by it; year 1 has none
+    except (ValueError, OverflowError, OSError):
+        return None
+    return found
+
+
+def _name(fact: str) -> str:
+    try:
+        return msgspec.json.decode(fact.encode(), type=str)
+    except ValueError:
+        return fact

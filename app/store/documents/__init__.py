@@ -1,1 +1,0 @@
-"""Kept documents in the database."""

@@ -1,1 +1,0 @@
-"""Chats and results of measurements as files that people take along."""

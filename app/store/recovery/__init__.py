@@ -1,1 +1,0 @@
-"""Chats that were damaged, lost or not saved: backups, counts, repair."""

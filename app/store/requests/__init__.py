@@ -1,1 +1,0 @@
-"""What the window's local server was asked and answered, where that is kept: a database of its own."""

@@ -1,0 +1,79 @@
+"""The library's state: what is kept once, what is counted once, what can be taken back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.session.documents import Documents
+from app.store.library import Library
+from core.events import Attachment
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 2, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(minutes=1)
+        return self.now
+
+
+def test_a_text_is_kept_once_under_its_first_name() -> None:
+    documents = Documents(Library(None).documents, Clock())
+    first = documents.keep(Attachment("Tides.md", "high water", 3), "smollm")
+    documents.keep(Attachment("Fog.md", "low cloud"), "smollm")
+    again = documents.keep(Attachment("Copy of tides.md", "high water", 4), "qwen")
+    assert again.id == first.id
+    assert [(each.name, each.counts) for each in documents.listed()] == [
+        ("Tides.md", {"smollm": 3, "qwen": 4}),
+        ("Fog.md", {}),
+    ]
+
+
+def test_what_is_attached_is_used_last_and_brings_its_tokens() -> None:
+    documents = Documents(Library(None).documents, Clock())
+    tides = documents.keep(Attachment("Tides.md", "high water", 3), "smollm")
+    documents.keep(Attachment("Fog.md", "low cloud", 2), "smollm")
+    assert documents.attach(tides.id, "smollm") == Attachment("Tides.md", "high water", 3)
+    assert documents.attach(tides.id, "qwen").tokens == 0
+    assert documents.listed()[0].id == tides.id
+    assert documents.tokens_of("low cloud", "smollm") == 2
+    assert documents.tokens_of("low cloud", "qwen") is None
+    assert documents.tokens_of("elsewhere", "smollm") is None
+    assert documents.learn_tokens("low cloud", "qwen", 5)
+    assert not documents.learn_tokens("low cloud", "qwen", 5)
+    assert not documents.learn_tokens("elsewhere", "qwen", 5)
+    assert documents.tokens_of("low cloud", "qwen") == 5
+
+
+def test_removing_can_be_taken_back_until_it_is_purged() -> None:
+    documents = Documents(archive := Library(None).documents, Clock())
+    tides = documents.keep(Attachment("Tides.md", "high water"))
+    documents.remove(tides.id)
+    assert documents.listed() == ()
+    assert documents.search("water") == []
+    assert documents.tokens_of("high water", "smollm") is None
+    documents.restore(tides.id)
+    assert [hit.id for hit in documents.search("WATER")] == [tides.id]
+    documents.remove(tides.id)
+    documents.purge_removed()
+    documents.restore(tides.id)
+    assert documents.listed() == ()
+    assert archive.documents() == []
+    with pytest.raises(KeyError):
+        documents.text(tides.id)
+
+
+def test_what_was_removed_and_is_kept_again_is_there_under_its_new_name() -> None:
+    documents = Documents(Library(None).documents, Clock())
+    tides = documents.keep(Attachment("Tides.md", "high water"))
+    documents.rename(tides.id, "  The \n tides ")
+    documents.rename(tides.id, "   ")
+    assert documents.get(tides.id).name == "The tides"
+    documents.remove(tides.id)
+    documents.keep(Attachment("New.md", "high water"))
+    assert [each.name for each in documents.listed()] == ["New.md"]
+    documents.purge_removed()
+    assert len(documents.listed()) == 1

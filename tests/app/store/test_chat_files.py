@@ -1,0 +1,152 @@
+"""Chats as files: JSON exact, Markdown with every word, and other programs' files by their headings."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from app.session.chats.conversation import Answer, Conversation, Turn
+from app.store.chat_files import from_json, from_markdown, to_json, to_markdown
+from app.store.faults import TransferError
+from core.events import Attachment, Message, Token
+from tests.app.store import chats
+from tests.app.store.chats import chat_of
+
+
+@settings(max_examples=15)
+@given(st.lists(chats.chats, max_size=3))
+def test_json_comes_back_exactly(many: list[Conversation]) -> None:
+    assert from_json(to_json(many)) == tuple(many)
+
+
+def test_json_has_the_answer_in_one_piece_for_others() -> None:
+    raw = msgspec.json.decode(to_json([chat_of(1)]))
+    assert raw["chats"][0]["turns"][0]["text"].startswith(" word0 word1")
+
+
+def test_json_of_a_later_version_of_the_settings_is_read() -> None:
+    raw = msgspec.json.decode(to_json([chat_of(1)]))
+    raw["chats"][0]["turns"][0]["answer"]["finished"]["effective"]["settings"]["sampling"]["new"] = 1
+    raw["chats"][0]["mood"] = "good"
+    assert from_json(msgspec.json.encode(raw)) == (chat_of(1),)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"not json", "not JSON"),
+        (b"[1, 2]", "no chats"),
+        (b'{"photos": []}', "no chats"),
+        (b'{"draftlight_chats": 9, "chats": []}', "newer"),
+        (b'{"draftlight_chats": 1, "chats": [{"chat": 3}]}', "damaged"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_what_is_no_chat_file_is_refused_in_words(data: bytes, said: str) -> None:
+    with pytest.raises(TransferError, match=said):
+        from_json(data)
+
+
+lines = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=60)
+tricky = st.sampled_from(
+    [
+        "# Title",
+        "## You",
+        "## Answer",
+        "<!-- draftlight: answer -->",
+        "\\<!-- draftlight: question -->",
+        "```",
+        "",
+        "  indented",
+    ]
+)
+words = st.lists(lines | tricky, max_size=6).map("\n".join).map(lambda text: text.strip("\n"))
+
+
+@given(
+    st.lists(st.tuples(words, words, st.lists(st.tuples(words, words), max_size=2)), min_size=1, max_size=3)
+)
+def test_markdown_keeps_every_word(said: list[tuple[str, str, list[tuple[str, str]]]]) -> None:
+    turns = tuple(
+        Turn(
+            f"t{place}",
+            Message("user", question, tuple(Attachment(name, text) for name, text in documents)),
+            Answer((Token("t", 1, answer, "normal", 1, 0),) if answer else (), "finished"),
+            chats.NOON,
+        )
+        for place, (question, answer, documents) in enumerate(said)
+    )
+    chat = from_markdown(to_markdown(Conversation("c", chats.NOON, turns)))
+    assert [turn.user for turn in chat.turns] == [turn.user for turn in turns]
+    assert [turn.answer.text for turn in chat.turns] == [turn.answer.text for turn in turns]
+    assert [turn.asked for turn in chat.turns] == [chats.NOON] * len(turns)
+    assert {turn.answer.status for turn in chat.turns} == {"imported"}
+
+
+def test_a_given_title_comes_along() -> None:
+    assert from_markdown(to_markdown(chat_of(1).renamed("Harbour"))).name == "Harbour"
+    assert from_markdown(to_markdown(chat_of(1))).name == ""
+
+
+def test_markdown_reads_well() -> None:
+    chat = chat_of(1, 1, 4)
+    user = Message("user", "What is it about?", (Attachment("rules.txt", "Rule one."),))
+    text = to_markdown(replace(chat, turns=(replace(chat.turns[0], user=user),)))
+    shown = [line for line in text.splitlines() if line and not line.startswith("<!--")]
+    assert shown == [
+        "# What is it about?",
+        "## You",
+        "What is it about?",
+        "### Attached: rules.txt",
+        "Rule one.",
+        "## Answer",
+        " word0 word1 word2 word3",
+    ]
+
+
+def test_files_of_other_programs_are_read_by_their_headings() -> None:
+    hello, hi = "Hello\n```\n## Assistant\n```", "Hi.\n## Notes\nmore"
+    text = f"# Talk\n\n## User\n{hello}\n### **Assistant:**\n{hi}\n## Human\nBye"
+    chat = from_markdown(text)
+    assert chat.title == "Talk"
+    assert [turn.user.content for turn in chat.turns] == ["Hello\n```\n## Assistant\n```", "Bye"]
+    assert chat.turns[0].answer.text == "Hi.\n## Notes\nmore"
+
+
+def test_a_file_without_a_question_is_refused() -> None:
+    for text in ("", "Just a letter.", "## Answer\nto nothing"):
+        with pytest.raises(TransferError, match="No question"):
+            from_markdown(text)
+
+
+def test_a_file_that_is_no_utf_8_is_refused_in_words() -> None:
+    data = to_json([chat_of(1)]).replace(b"Question", b"Questi\xffn")
+    with pytest.raises(TransferError, match="not UTF-8"):
+        from_json(data)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**64), 2**200])
+def test_a_chat_that_could_not_be_saved_is_refused(number: int) -> None:
+    data = to_json([replace(chat_of(1), context_used_tokens=4711)]).replace(b"4711", str(number).encode())
+    with pytest.raises(TransferError):
+        from_json(data)
+
+
+def test_an_attachment_without_a_name_that_can_be_read_is_called_as_it_stands() -> None:
+    nested = "[" * 3_000
+    text = f"<!-- draftlight: question -->\nHello\n<!-- draftlight: attachment {nested} -->\nText"
+    attachment = from_markdown(text).turns[0].user.attachments[0]
+    assert (attachment.name, attachment.text) == (nested, "Text")
+
+
+def test_a_time_that_cannot_be_sorted_by_is_not_taken_in() -> None:
+    text = "<!-- draftlight: question 0001-01-01T00:00:00 -->\nHello"
+    assert from_markdown(text).turns[0].asked is None
+    early = replace(chat_of(1, 0), created=datetime(1, 1, 1))
+    with pytest.raises(TransferError, match="cannot be saved"):
+        from_json(to_json([early]))
