@@ -104,6 +104,7 @@ class Effective(Struct, frozen=True):
     `reading` says how the prompt was read, `reading_reason` why, and `scorer` who chose the
     passages (empty where all was read). `threads` says how many threads of OpenBLAS computed at
     the end, of how many, and why; empty where MLX does not use it. `format` is how the answer is written.
+    `unmatched`: a part of the text was skipped, and no passage matches the question.
     `exactness` says what `guarded` or `exact` promised, and on how many compared rows that rests; empty in
     `fast` and without drafts.
     """
@@ -120,6 +121,7 @@ class Effective(Struct, frozen=True):
     threads: str = ""
     format: AnswerFormat = AnswerFormat()
     exactness: str = ""
+    unmatched: bool = False
 
 
 class Likely(Struct, frozen=True):

@@ -6,6 +6,7 @@ What happens is written in the last question, as words:
     read N       N chunks of prompt before the first token
     skim         look through the attachments and read every fifth passage of them, in two seconds
                  if slowly; reads all instead when sparse prefill is off
+    unmatched    say that nothing in the attachments matches the question
     slowly       20 ms between steps
     die N        end by SIGKILL after N tokens
     refuse       fail the request before the first token
@@ -263,7 +264,7 @@ def answer(command: Generate) -> None:
         read, all_of_it = reading.read_tokens, reading.prompt_tokens
         stats = replace(stats, prompt_tokens=all_of_it, read_tokens=read, skipped_tokens=all_of_it - read)
         stats = replace(stats, prefill_s=3.0, score_s=1.0)
-        effective = replace(effective, reading="sparse", scorer="lexical")
+        effective = replace(effective, reading="sparse", scorer="lexical", unmatched="unmatched" in question)
     cited: tuple[Passage, ...] = ()
     if reading and "cite" in question:
         # The best twice, and one that was skipped.

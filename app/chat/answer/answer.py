@@ -161,13 +161,16 @@ class AnswerView(QWidget):
             self._drafter = finished.effective.drafter
             parts = stats_line.finished_parts(finished, by_you=not note, alone=alone)
             notes = [stats_line.change_text(change) for change in finished.effective.changes] + notes
+            if finished.effective.unmatched:
+                notes.insert(0, strings.UNMATCHED)
         else:
             parts = (
                 stats_line.imported_parts()
                 if self._reply.imported
                 else stats_line.cut_off_parts(self.body.table, alone)
             )
-        passages = finished.sources if finished else ()
+        # Words that an answer shares with a passage by chance support nothing.
+        passages = finished.sources if finished and not finished.effective.unmatched else ()
         self.footer.finish(
             parts, notes, sources_of(passages, self.text, self._reply.documents, self._reply.reading)
         )
