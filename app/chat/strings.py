@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 RESTART_WORKER = "Restart worker"
 START_ANEW = "Start anew"
 TRY_AGAIN = "Try again"
@@ -14,11 +16,19 @@ HIDE_DETAILS = "Hide details"
 CLOSE_BANNER = "Dismiss"
 CLOSE_NOTICE = "Dismiss"
 NEXT_TROUBLE = "Next"
+DOWNLOAD = "Download"
+NOT_NOW = "Not Now"
+_MACHINE = "Mac" if sys.platform == "darwin" else "computer"
 LOG_NAME = "Last lines of the worker’s log"
 
 
 def smaller_context(tokens: int) -> str:
     return f"Smaller context: {tokens:,} tokens"
+
+
+def offer(model: str, size_bytes: int) -> str:
+    size = f"{size_bytes / 2**30:.1f} GB"
+    return f"This starter is tiny. {model} ({size}) answers far better and fits this {_MACHINE}."
 
 
 def trouble_count(number: int, count: int) -> str:

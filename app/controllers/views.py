@@ -12,6 +12,7 @@ from app.chat.composer.editing_bar import EditingBar
 from app.chat.composer.queue_bar import QueueBar
 from app.chat.first_page.first_page import FirstPage
 from app.chat.notice_bar import NoticeBar
+from app.chat.offer_bar import OfferBar
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
 from app.controls.text_label import TextLabel
@@ -39,6 +40,7 @@ class Views:
     notice_bar: NoticeBar
     queue_bar: QueueBar
     composer: Composer
+    offer_bar: OfferBar
     legend: Legend
     hint: TextLabel
     sidebar: Sidebar

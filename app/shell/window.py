@@ -31,6 +31,7 @@ from app.chat.composer.editing_bar import EditingBar
 from app.chat.composer.queue_bar import QueueBar
 from app.chat.first_page.first_page import FirstPage
 from app.chat.notice_bar import NoticeBar
+from app.chat.offer_bar import OfferBar
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
 from app.controllers.app_settings import AppSettings
@@ -233,6 +234,7 @@ class MainWindow(QMainWindow):
             notice_bar=NoticeBar(theme),
             queue_bar=QueueBar(theme),
             composer=Composer(theme),
+            offer_bar=OfferBar(theme),
             legend=Legend(theme),
             hint=hint,
             sidebar=Sidebar(theme),
@@ -253,6 +255,7 @@ class MainWindow(QMainWindow):
         column.addLayout(_centred(views.queue_bar, 6))
         column.addLayout(_centred(views.editing_bar, 6))
         column.addLayout(_centred(views.composer, 10))
+        column.addLayout(_centred(views.offer_bar, 0))
         column.addWidget(views.legend)
         column.addWidget(views.hint)
         stack = QStackedWidget(self)
@@ -404,6 +407,7 @@ class MainWindow(QMainWindow):
         self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)
+        self.controller.models.download_accepted.connect(lambda: self.windows.show("models"))
         self.controller.library.window_requested.connect(lambda: self.windows.show("library"))
         self.controller.library.chat_requested.connect(self.activateWindow)
         self.controller.racing.shown_changed.connect(self._show_race)

@@ -20,6 +20,7 @@ Each answer is `ECHO <number of messages>: ` and then numbered words; one that h
 the numbers. Environment:
 FAKE_LOAD=fail makes loading fail (unless FAKE_LOAD_ONCE names a file, which is made then),
 FAKE_LOAD=die ends the process instead of loading, FAKE_START=exit before saying hello.
+FAKE_SUGGESTED: list the starter and suggest models for a memory of so many GB.
 FAKE_AWAY names a file with the names of machines that cannot be reached, a line each. Of the others each has
 24 GB, and a model needs 30 GB over all of them; so has this one. FAKE_ALONE=fail: it is too large for one.
 """
@@ -43,6 +44,8 @@ from core.events import (
     ClusterEnded,
     CountTokens,
     DocumentEmbedded,
+    DownloadModel,
+    DownloadProgress,
     Effective,
     EmbedDocument,
     Event,
@@ -54,13 +57,17 @@ from core.events import (
     Generate,
     Heartbeat,
     Hello,
+    ListModels,
     LoadModel,
     LoadProgress,
     MachineFigures,
     MachinesChecked,
     MachineSeen,
     MachineUse,
+    MemoryNeed,
+    ModelEntry,
     ModelInfo,
+    ModelList,
     ModelLoaded,
     Occupancy,
     Origin,
@@ -94,6 +101,7 @@ _at_work: list[str] = []
 _cancelled: set[str] = set()
 _documents: dict[str, int] = {}
 _texts: dict[str, str] = {}
+_downloads: list[DownloadProgress] = []
 _commands: queue.SimpleQueue[object] = queue.SimpleQueue()
 
 
@@ -274,6 +282,18 @@ def answer(command: Generate) -> None:
     send(Finished(request, reason, stats, effective, sources=cited))
 
 
+def list_models(command: ListModels) -> None:
+    starter = ModelEntry("starter", "Fake 1M", "starter", "fake", family="f" * 64)
+    suggested = [
+        ModelEntry(
+            f"hub/{name}", name, "download", "", parameters=size, disk_bytes=size, need=MemoryNeed(size)
+        )
+        for name, size in (("Two 2B", 2 * GB), ("Three 3B", 3 * GB), ("Nine 9B", 9 * GB))
+    ]
+    limit = int(os.environ["FAKE_SUGGESTED"]) * GB
+    send(ModelList(command.request, "", (starter,), tuple(_downloads), limit, 100 * GB, tuple(suggested)))
+
+
 def suggest_title(command: SuggestTitle) -> None:
     """`untitled` has none, `slowly` takes four seconds, and what comes meanwhile goes first."""
     question = command.messages[0].content
@@ -374,6 +394,11 @@ def main() -> None:
             load(command.model, command.cluster)
         elif isinstance(command, CheckMachines):
             check(command)
+        elif isinstance(command, ListModels) and "FAKE_SUGGESTED" in os.environ:
+            list_models(command)
+        elif isinstance(command, DownloadModel):
+            _downloads.append(DownloadProgress(command.model, "running", 0, GB))
+            send(_downloads[-1])
         elif isinstance(command, CountTokens):
             send(TokenCount(command.request, len(command.text.split())))
         elif isinstance(command, Generate):
