@@ -278,12 +278,11 @@ class MainWindow(QMainWindow):
         self._show_facts()
 
     def _make_settings(self) -> QWidget:
-        window = self.app_settings.make_window(self.controller.chat.settings, self.controller.server)
-        window.server.requests_requested.connect(lambda: self.windows.show("server"))
-        return window
+        return self.app_settings.make_window(self.controller.chat.settings)
 
     def _make_server(self) -> QWidget:
         from app.controllers.server.page import ServerPage
+        from app.controllers.server.settings_box import SettingsBox
         from app.windows.server.window import ServerWindow
 
         window = ServerWindow(self._theme)
@@ -292,7 +291,8 @@ class MainWindow(QMainWindow):
         controller.link_changed.connect(page.follow)
         window.transcript.set_tint_mode(self.app_settings.now.look.tint)
         self.app_settings.changed.connect(lambda now: window.transcript.set_tint_mode(now.look.tint))
-        window.settings_requested.connect(lambda: self.windows.show("settings"))
+        self.app_settings.connect_form(window.settings_page.form)
+        SettingsBox(controller.server, window.settings_page.box)
         return window
 
     def _make_models(self) -> QWidget:

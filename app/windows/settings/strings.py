@@ -17,9 +17,3 @@ def defaults_note(own: int) -> str:
     if not own:
         return f"{start} They start with Draftlight’s own settings now."
     return f"{start} They start with {'1 setting' if own == 1 else f'{own} settings'} of yours now."
-
-
-COPY_KEY = "Copy key"
-NEW_KEY = "New key"
-SHOW_REQUESTS = "Requests"
-KEY_NOTE = "The key is kept in a file that nobody but you can read."

@@ -153,7 +153,8 @@ class ServedRequests:
         self._tell(record)
 
     def refuse(self, record: ServedRequest) -> None:
-        """One that was over before it was asked: `record` says why."""
+        """One that was over before it was asked: `record` says why, in place of an earlier one of its id."""
+        self._kept.pop(record.id, None)
         self._kept[record.id] = _Kept(record, None)
         self._drop_old()
         self._tell(record)
