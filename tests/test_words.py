@@ -48,7 +48,7 @@ OUTDATED_LABELS = {
     "Is here": "Installed",
 }
 # What a group of settings, or one of them, is not called.
-OUTDATED_TITLES = OUTDATED_LABELS | {"Reading": "Sparse prefill", "Memory": "Learning"}
+OUTDATED_TITLES = OUTDATED_LABELS | {"Memory": "Learning"}
 
 # What begins with a capital wherever it stands: names, and what is quoted from the window by its label.
 NAMES = frozenset(

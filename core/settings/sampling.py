@@ -95,7 +95,7 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=1,
             le=131072,
-            title="Max tokens",
+            title="Length",
             description="The longest an answer may be.",
             extra={"unit": "tokens"},
         ),

@@ -42,14 +42,17 @@ MAKE_DEFAULT_NAME = "{section}: make default for all chats"
 OPEN_SECTION = "Open"
 CLOSED_SECTION = "Closed"
 
+ADVANCED = "Advanced"
+
 GROUP_TITLES = {
+    "basics": "Answers",
     "drafting": "Drafting",
     "gate": "Draft gating",
     "decoding": "Exactness",
     "sampling": "Sampling",
     "prefill": "Sparse prefill",
     "tables": "Learning",
-    "chat": "System prompt",
+    "chat": "Thinking",
     "look": "Appearance",
     "writing": "Writing",
     "allowed": "For all chats",
@@ -59,30 +62,21 @@ GROUP_TITLES = {
 
 # What a closed section says at the right: setting keys and how each is written.
 SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
+    "basics": (("sampling.temperature", "temp {}"), ("prefill.mode", "{}")),
     "drafting": (("drafting.drafter", "{}"),),
     "gate": (("gate.mode", "{}"),),
     "decoding": (("decoding.exactness", "{}"),),
     "sampling": (
-        ("sampling.temperature", "temp {}"),
         ("sampling.top_p", "top-p {}"),
         ("sampling.seed", "seed {}"),
     ),
-    "prefill": (("prefill.mode", "{}"), ("prefill.keep_pct", "keep {}%")),
+    "prefill": (("prefill.keep_pct", "keep {}%"),),
     "tables": (("tables.learn", "learning {}"),),
-    "chat": (("chat.system_prompt", "{}"),),
 }
 SUMMARY_SEPARATOR = " · "
 QUOTED = "“{}”"
 ON = "on"
 OFF = "off"
-
-
-def keep(share_pct: float) -> str:
-    return "All" if share_pct >= 100 else f"{share_pct:g}%"
-
-
-def keep_name(share_pct: float) -> str:
-    return "Keep all of the text" if share_pct >= 100 else f"Keep {share_pct:g}% of the text"
 
 
 def reads(new_tokens: int, skipped_tokens: int, dense_s: float | None) -> str:

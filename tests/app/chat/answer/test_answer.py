@@ -40,7 +40,7 @@ def test_the_footer_has_figures_changes_and_actions(transcript: Transcript, qtbo
         "t", finished(Stats(tokens=3, prompt_tokens=9, read_tokens=9), changes=(change,))
     )
     assert answer.footer.stats.text.endswith("read all 9 tokens")
-    assert answer.footer.notes == ("Max tokens 512 instead of 1,024: the context ends there.",)
+    assert answer.footer.notes == ("Length 512 instead of 1,024: the context ends there.",)
     copy, again, *_ = answer.footer.buttons
     qtbot.mouseClick(copy, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == transcript.answer_text("t")

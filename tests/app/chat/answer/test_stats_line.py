@@ -134,7 +134,7 @@ def test_the_first_token_alone_has_no_speed() -> None:
 
 def test_changes_are_plain_sentences() -> None:
     change = Change("sampling.max_tokens", "1024", "512", "the context ends there")
-    assert change_text(change) == "Max tokens 512 instead of 1,024: the context ends there."
+    assert change_text(change) == "Length 512 instead of 1,024: the context ends there."
     assert change_text(Change("new.thing", "a", "b", "why.")) == "new.thing b instead of a: why."
 
 
