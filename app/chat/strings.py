@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 
-RESTART_WORKER = "Restart worker"
-START_ANEW = "Start anew"
-TRY_AGAIN = "Try again"
-DOWNLOAD_MODEL = "Download and load"
-RESTORE_CHATS = "Restore from the backup"
-REPAIR_CHATS = "Start a new database with them"
+RESTART_WORKER = "Restart Worker"
+START_ANEW = "Restart"
+TRY_AGAIN = "Try Again"
+DOWNLOAD_MODEL = "Download and Load"
+RESTORE_CHATS = "Restore from Backup"
+REPAIR_CHATS = "Move to New Database"
 OPEN_TABLES = "Open Tables"
 DETAILS = "Details"
-HIDE_DETAILS = "Hide details"
+HIDE_DETAILS = "Hide Details"
 CLOSE_BANNER = "Dismiss"
 CLOSE_NOTICE = "Dismiss"
 NEXT_TROUBLE = "Next"

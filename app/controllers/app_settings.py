@@ -48,6 +48,8 @@ class AppSettings(QObject):
             theme.set_scheme(self.now.look.scheme)
         self._show()
         views.header.tint_changed.connect(lambda tint: self.set("look.tint", tint))
+        views.strip.set_pinned(preferences.now.gauges_pinned)
+        views.strip.pin_requested.connect(self._pin_gauges)
 
     @property
     def now(self) -> WindowSettings:
@@ -97,6 +99,10 @@ class AppSettings(QObject):
         window.defaults_reset_requested.connect(chats.reset_defaults)
         return window
 
+    def _pin_gauges(self, pinned: bool) -> None:
+        self._preferences.change(gauges_pinned=pinned)
+        self._views.strip.set_pinned(pinned)
+
     def _try(self, window: SettingsWindow | SettingsForm, key: str, value: Any) -> None:
         try:
             self.set(key, value)
@@ -123,6 +129,7 @@ class AppSettings(QObject):
         QApplication.setCursorFlashTime(0 if self._theme.reduced_motion else self._blink_ms)
         self._views.header.tint.set_value(now.look.tint)
         self._views.transcript.set_tint_mode(now.look.tint)
-        self._views.legend.setVisible(now.look.tint != "never")
+        self._views.legend.is_wanted = now.look.tint != "never"
+        self._views.show_foot()
         self._views.composer.set_send_keys(now.writing.send_keys)
         self._views.inspector.hold(dict.fromkeys(forbidden(now.allowed), strings.HELD))

@@ -265,7 +265,9 @@ class MainWindow(QMainWindow):
 
     def _make_actions(self) -> None:
         self.menu_actions.bind(self.commands.slots())
-        self.menu_actions.bind({"close": self._close_front, "quit": self.close})
+        self.menu_actions.bind(
+            {"close": self._close_front, "quit": self.close, "full_screen": self._toggle_full_screen}
+        )
         zoom = self.app_settings.zoom
         self.menu_actions.bind(
             {"zoom_in": lambda: zoom(1), "zoom_out": lambda: zoom(-1), "zoom_reset": lambda: zoom(0)}
@@ -353,6 +355,10 @@ class MainWindow(QMainWindow):
     def _close_front(self) -> None:
         if not self.windows.close_active():
             self.close()
+
+    def _toggle_full_screen(self) -> None:
+        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
+        self._show_facts()
 
     def _show_facts(self) -> None:
         self.menu_actions.show_facts(self.commands.facts())

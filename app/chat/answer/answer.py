@@ -75,7 +75,7 @@ class AnswerView(QWidget):
         self.footer.everything_requested.connect(self.everything_requested)
         self.footer.more_requested.connect(self.more_requested)
         self.footer.branch_requested.connect(self.branch_requested)
-        self.footer.copy_requested.connect(self._copy)
+        self.footer.copy_requested.connect(self.copy)
         self.footer.source_chosen.connect(self.source_chosen)
         self.footer.version_requested.connect(self.version_requested)
         self.footer.compare_requested.connect(self.compare_requested)
@@ -231,7 +231,8 @@ class AnswerView(QWidget):
             self._card = None
             self.body.show()
 
-    def _copy(self) -> None:
+    def copy(self) -> None:
+        """Copy the answer's source, without thoughts."""
         QGuiApplication.clipboard().setText(self._reply.text.answer_source)
 
     # ---- place

@@ -223,7 +223,7 @@ def test_pinned_chats_stand_first(qapp: QApplication, tmp_path: Path) -> None:
 
     async def scene(window: MainWindow) -> None:
         menu = window.views.sidebar.menu_for("c1")
-        next(action for action in menu.actions() if action.text() == "Pin to the top").trigger()
+        next(action for action in menu.actions() if action.text() == "Pin to Top").trigger()
         assert titles(window)[:2] == ["Pinned", "Question 0 of chat 1"]
         menu.deleteLater()
 

@@ -195,7 +195,7 @@ def test_a_folder_is_attached_and_what_was_skipped_is_told(
         composer, notice = window.views.composer, window.views.notice_bar
         await ready(window)
         menu = composer.attach_menu()
-        assert [action.text() for action in menu.actions()] == ["File…", "Folder…", "From library…"]
+        assert [action.text() for action in menu.actions()] == ["File…", "Folder…", "From Library…"]
         menu.actions()[1].trigger()
         menu.deleteLater()
         composer.set_text("What holds?")

@@ -143,7 +143,7 @@ def test_each_figure_can_be_copied(transcript: Transcript, qtbot: QtBot) -> None
     QApplication.sendEvent(stats, event)
     menu = stats.findChild(QMenu)
     assert menu is not None
-    assert [action.text() for action in menu.actions()] == ["Copy “50.0 tok/s”", "Copy all figures"]
+    assert [action.text() for action in menu.actions()] == ["Copy “50.0 tok/s”", "Copy All Figures"]
     menu.actions()[0].trigger()
     assert QGuiApplication.clipboard().text() == "50.0 tok/s"
     menu.actions()[1].trigger()

@@ -503,13 +503,13 @@ def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Compos
     assert composer._notice.isVisible()
     assert composer._notice.text == "This is 1,419 tokens more than fit: the model takes 8,192."
     assert list(buttons(composer)) == [
-        "Continue in a new chat",
+        "Continue in New Chat",
         "Keep about the first 6,500 tokens of handbook.txt",
         "Remove handbook.txt (9,000 tokens)",
     ]
     moves = []
     composer.new_chat_requested.connect(lambda: moves.append(True))
-    qtbot.mouseClick(buttons(composer)["Continue in a new chat"], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(buttons(composer)["Continue in New Chat"], Qt.MouseButton.LeftButton)
     assert moves == [True]
     shorten = buttons(composer)["Keep about the first 6,500 tokens of handbook.txt"]
     qtbot.mouseClick(shorten, Qt.MouseButton.LeftButton)

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog
 
-from app.controls import Slider
+from app.controls import Button, Slider
 from app.launch.scenario import ask
 from app.session.chats.presets import BUILT_IN, chosen, name_of
 from app.shell.window import MainWindow
@@ -245,8 +245,10 @@ def test_the_estimate_of_what_is_read_is_under_reading(qapp: QApplication) -> No
         await ready(window)
         inspector = window.views.inspector
         inspector.change_settings(assign(inspector.settings, "prefill.mode", "on"))
-        keep = inspector.open_section("prefill").findChildren(Slider)
-        assert keep == [inspector.field("prefill.keep_pct").control.editor]
+        section = inspector.open_section("prefill")
+        assert not [button for button in section.findChildren(Button) if "%" in button.text()]
+        keep = inspector.field("prefill.keep_pct").control.editor
+        assert isinstance(keep, Slider)
         estimate = inspector.estimate
         assert inspector.section("basics").isAncestorOf(estimate)
         assert estimate.isHidden()
@@ -254,9 +256,9 @@ def test_the_estimate_of_what_is_read_is_under_reading(qapp: QApplication) -> No
         await until(lambda: estimate.isVisible())
         assert estimate.text().startswith("Reads about ")
         said = estimate.text()
-        keep[0].set_value(50.0)
+        keep.set_value(50.0)
         assert estimate.text() != said
-        keep[0].set_value(100.0)
+        keep.set_value(100.0)
         assert estimate.text().startswith("Reads all ")
         window.views.composer.clear()
         await until(lambda: estimate.isHidden())
