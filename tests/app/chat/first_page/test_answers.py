@@ -6,6 +6,7 @@ each time it was tried.
 
 from __future__ import annotations
 
+import calendar
 import re
 
 import pytest
@@ -15,7 +16,7 @@ from core.engine.engine import Engine
 from core.events import Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
 
-MONTHS = ("January February March April May June July August September October November December").split()
+MONTHS = list(calendar.month_name)[1:]
 # As the model card of SmolLM2 recommends.
 SAMPLED = {"sampling.temperature": 0.2, "sampling.top_p": 0.9}
 FEW, TEN = (1, 2), range(1, 11)
