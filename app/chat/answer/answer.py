@@ -205,6 +205,7 @@ class AnswerView(QWidget):
 
     def _reveal(self) -> None:
         self.footer.set_revealed(self._is_newest or self._hovered)
+        self.footer.stats.set_revealed(self._hovered)
 
     def _make_card(self) -> None:
         card = self._card = ReadingCard(self._theme, self)
