@@ -54,7 +54,7 @@ OUTDATED_TITLES = OUTDATED_LABELS | {"Memory": "Learning"}
 # What begins with a capital wherever it stands: names, and what is quoted from the window by its label.
 NAMES = frozenset(
     # names
-    {"Draftlight", "Mac", "Markdown", "Apache", "Office", "Word", "Debian", "Ubuntu", "Qt", "Inter"}
+    {"Draftlight", "Python", "Mac", "Markdown", "Apache", "Office", "Word", "Debian", "Ubuntu", "Qt", "Inter"}
     | {"Finder", "JetBrains", "Mono", "Anthropic", "Prometheus", "Return", "Right", "Ctrl", "Shift"}
     | {
         "Thunderbolt",
@@ -97,6 +97,7 @@ _ALSO_COMMANDS = frozenset(
         "SAVE_PRESET_TITLE",
     }
     | {"SHOW_IN_FOLDER", "SHOW_LIBRARY", "SHOW_SKIPPED", "WAY_NEW_CHAT"}
+    | {"FEWER_CHIPS", "HIDE_ATTACHMENTS", "MORE_CHIPS", "SHOW_ATTACHMENTS"}
     | {"DOWNLOAD_MODEL", "HIDE_DETAILS", "REPAIR_CHATS", "RESTORE_CHATS", "TRY_AGAIN"}
 )
 # Lower case in a title unless first or last: articles, conjunctions, prepositions of up to four letters.
@@ -159,7 +160,7 @@ def not_in_sentence_case(text: str) -> list[str]:
 
 def not_in_title_case(text: str) -> list[str]:
     """The words in it that should begin with a capital and do not, or the other way round."""
-    words = re.findall(r"[^\W\d_][\w’'-]*", text.replace("&", "").partition("{")[0])
+    words = re.findall(r"[^\W\d_][\w’'-]*", re.sub("{[^}]*}", "", text.replace("&", "")))
     ends = {0, len(words) - 1}
     return [
         word

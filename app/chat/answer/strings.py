@@ -31,6 +31,8 @@ VERSION_KEYS = "← and → show the others"
 COMPARE = "Compare"
 IMPORTED = "imported, without figures"
 READ_PERCENT = "{size} · read {percent}%"
+SHOW_ATTACHMENTS = "Show {count} Attachments"
+HIDE_ATTACHMENTS = "Hide {count} Attachments"
 OPEN_DOCUMENT = "Show {name} in the Document tab"
 
 # ---- messages

@@ -24,6 +24,8 @@ def indexing(fraction: float) -> str:
 
 
 CLOSE_PREVIEW = "Close preview"
+MORE_CHIPS = "{count} More"
+FEWER_CHIPS = "Show Fewer"
 KEEP = "Keep in Library"
 
 

@@ -169,10 +169,20 @@ def test_chips_say_about_how_many_tokens_until_they_are_counted(composer: Compos
     assert chip.size_text == "300 tokens"
 
 
-def test_many_chips_wrap_and_the_composer_grows(qtbot: QtBot, composer: Composer) -> None:
+def test_many_chips_are_one_row_that_unfolds(qtbot: QtBot, composer: Composer) -> None:
     low = composer.sizeHint().height()
+    row = composer._chips
     for index in range(9):
         composer.attach(Attachment(f"document number {index}.txt", "x"))
+    qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 40, timeout=1000)
+    shown = [chip for chip in row.chips if not chip.isHidden()]
+    assert {chip.y() for chip in shown} == {0}
+    assert row.fold_button.text() == f"{9 - len(shown)} More"
+    assert shown[-1].geometry().right() < row.fold_button.x()
+    assert row.fold_button.geometry().right() <= row.width()
+    row.fold_button.click()
+    assert not any(chip.isHidden() for chip in row.chips)
+    assert row.fold_button.text() == "Show Fewer"
     qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 80, timeout=1000)
     tops = {chip.y() for chip in composer._chips.chips}
     assert len(tops) == 3
