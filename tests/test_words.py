@@ -1,6 +1,7 @@
-"""The window's words: the field's own, one for a thing, in sentence case, in every `strings.py` and setting.
+"""The window's words: the field's own, one for a thing, in every `strings.py` and setting.
 
-What a person reads stands in the `strings.py` of its folder, and in the declarations of the settings.
+Menu items, menus and buttons have Title Case by Apple's style guide, all else has sentence case. Packages
+that are not in `TITLE_CASE` yet have sentence case throughout.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ OUTDATED_LABELS = {
     "Is here": "Installed",
 }
 # What a group of settings, or one of them, is not called.
-OUTDATED_TITLES = OUTDATED_LABELS | {"Reading": "Sparse prefill", "Memory": "Learning"}
+OUTDATED_TITLES = OUTDATED_LABELS | {"Memory": "Learning"}
 
 # What begins with a capital wherever it stands: names, and what is quoted from the window by its label.
 NAMES = frozenset(
     # names
-    {"Draftlight", "Mac", "Markdown", "Apache", "Office", "Word", "Debian", "Ubuntu", "Qt", "Inter"}
+    {"Draftlight", "Python", "Mac", "Markdown", "Apache", "Office", "Word", "Debian", "Ubuntu", "Qt", "Inter"}
     | {"Finder", "JetBrains", "Mono", "Anthropic", "Prometheus", "Return", "Right", "Ctrl", "Shift"}
     | {
         "Thunderbolt",
@@ -71,16 +72,38 @@ NAMES = frozenset(
     # windows, sections and values of settings, by their labels
     | {"Race", "Tables", "Lab", "Settings", "Document", "Auto", "Cacheback", "Reset", "Learning", "Exactness"}
 )
-# Menu items and buttons, which have Title Case.
-COMMANDS = frozenset(
-    {"Send Now"}
-    # side windows
-    | {"Save Now", "Load Saved…", "Load Saved", "Load Previous Save", "Show Folder", "Export Table"}
-    | {"Import Table", "Choose Folder…", "Choose File…", "Run Sweep", "Open Results", "Export Results"}
-    | {"Show Differences", "Differing Texts", "Run Again", "Run on Several Machines", "Add Machine"}
-    | {"Run on This Machine", "Create Secret", "Copy Path", "Show File", "Attach to Chat"}
-    | {"Check for Updates", "Recently Deleted", "Delete Now", "Archived Chats", "Keyboard Shortcuts"}
-    | {"Compare Versions", "About Draftlight"}
+# Packages whose menu items, menus and buttons have Title Case.
+TITLE_CASE = (
+    "app/chat",
+    "app/controllers",
+    "app/gauges",
+    "app/launch",
+    "app/panels",
+    "app/shell",
+    "app/windows/models",
+    "app/windows/settings",
+)
+# What shows a text as a menu item, a menu or a button, and which of its arguments that is.
+_SHOWN_AS_COMMAND = {"ActionSpec": 1, "Button": 1, "MenuSpec": 0, "QMenu": 0, "addAction": 0, "addMenu": 0}
+# Texts that reach a menu or a button in another way.
+_ALSO_COMMANDS = frozenset(
+    {"COPY_SOURCE", "EXPORT_ALL_JSON", "EXPORT_ALL_MARKDOWN", "EXPORT_OWN_PRESETS", "FROM_LIBRARY"}
+    | {
+        "IMPORT_PRESETS",
+        "KEEP_IN_LIBRARY",
+        "PIN",
+        "RENAME_PRESET_TITLE",
+        "SAVE_PRESET_AS",
+        "SAVE_PRESET_TITLE",
+    }
+    | {"SHOW_IN_FOLDER", "SHOW_LIBRARY", "SHOW_SKIPPED", "WAY_NEW_CHAT"}
+    | {"FEWER_CHIPS", "HIDE_ATTACHMENTS", "MORE_CHIPS", "SHOW_ATTACHMENTS"}
+    | {"DOWNLOAD_MODEL", "HIDE_DETAILS", "REPAIR_CHATS", "RESTORE_CHATS", "TRY_AGAIN"}
+)
+# Lower case in a title unless first or last: articles, conjunctions, prepositions of up to four letters.
+_SMALL = frozenset(
+    {"a", "an", "and", "as", "at", "but", "by", "for", "from", "in", "into", "nor", "of", "off", "on", "or"}
+    | {"per", "the", "to", "up", "via", "with"}
 )
 # A sentence begins after one of these, and so does what is quoted.
 _BEGINS = re.compile(r"(^|[.!?:…]\s+|[“(&]|## |\n|[·|] +)(\{[^}]*\} |\s)*$")
@@ -127,13 +150,68 @@ TEXTS = [*texts_of_files(), *texts_of_settings()]
 
 def not_in_sentence_case(text: str) -> list[str]:
     """The words in it that begin with a capital and should not."""
-    if text in COMMANDS:
-        return []
+    text = re.sub("“[^“”]*”", "“”", text)  # a label that is quoted
     return [
         found.group()
         for found in _CAPITAL.finditer(text)
         if found.group() not in NAMES and not _BEGINS.search(text[: found.start()])
     ]
+
+
+def not_in_title_case(text: str) -> list[str]:
+    """The words in it that should begin with a capital and do not, or the other way round."""
+    words = re.findall(r"[^\W\d_][\w’'-]*", re.sub("{[^}]*}", "", text.replace("&", "")))
+    ends = {0, len(words) - 1}
+    return [
+        word
+        for at, word in enumerate(words)
+        if word[0].islower() != (word.lower() in _SMALL and at not in ends) and word not in NAMES
+    ]
+
+
+def commands() -> dict[str, str]:
+    """The texts of `TITLE_CASE` that are shown as menu items, menus or buttons, by file and line."""
+    found: dict[str, str] = {}
+    declared_in: dict[str, dict[str, tuple[str, str]]] = {}
+    for path in sorted(ROOT.glob("app/**/strings.py")):
+        where = str(path.relative_to(ROOT))
+        declared_in[where.removesuffix(".py").replace("/", ".")] = {
+            target.id: (f"{where}:{node.lineno}", node.value.value)
+            for node in ast.parse(path.read_text("utf-8")).body
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+    for texts in declared_in.values():
+        also = (texts[name] for name in _ALSO_COMMANDS & texts.keys())
+        found |= {where: text for where, text in also if where.startswith(TITLE_CASE)}
+    for path in sorted(ROOT.glob("app/**/*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        modules = {
+            alias.asname or alias.name: f"{node.module}.{alias.name}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if alias.name == "strings"
+        }
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            at = _SHOWN_AS_COMMAND.get(name)
+            given = node.args[at] if at is not None and at < len(node.args) else None
+            if isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name):
+                texts = declared_in.get(modules.get(given.value.id, ""), {})
+                if given.attr in texts:
+                    where, text = texts[given.attr]
+                    if where.startswith(TITLE_CASE):
+                        found[where] = text
+    return found
+
+
+COMMANDS = commands()
 
 
 def outdated(text: str) -> list[str]:
@@ -157,8 +235,17 @@ def test_no_setting_and_no_group_has_an_outdated_title() -> None:
 
 
 def test_all_is_in_sentence_case() -> None:
-    found = {where: (text, wrong) for where, text in TEXTS if (wrong := not_in_sentence_case(text))}
+    found = {
+        where: (text, wrong)
+        for where, text in TEXTS
+        if where not in COMMANDS and (wrong := not_in_sentence_case(text))
+    }
     assert found == {}
+
+
+def test_menu_items_and_buttons_have_title_case() -> None:
+    assert len(COMMANDS) > 100
+    assert {w: (text, wrong) for w, text in COMMANDS.items() if (wrong := not_in_title_case(text))} == {}
 
 
 @pytest.mark.parametrize(
@@ -172,6 +259,21 @@ def test_all_is_in_sentence_case() -> None:
 )
 def test_sentence_case_is_seen(text: str, wrong: list[str]) -> None:
     assert not_in_sentence_case(text) == wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Zoom in", ["in"]),
+        ("Paste As Plain Text", ["As"]),
+        ("Branch into New Chat", []),
+        ("Export as Markdown…", []),
+        ("&View", []),
+        ("Stop answering", ["answering"]),
+    ],
+)
+def test_title_case_is_seen(text: str, wrong: list[str]) -> None:
+    assert not_in_title_case(text) == wrong
 
 
 @pytest.mark.parametrize("text", ["Answer again", "3 rest remembered", "It pays", "Look", "Getting it ready"])

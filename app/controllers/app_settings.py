@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QApplication
 
 from app.controllers import strings
 from app.controllers.chat.chat_settings import ChatSettings
-from app.controllers.server.server import ServerController
 from app.controllers.views import Views
 from app.store.preferences import PreferencesFile
 from app.theme.theme import Theme
@@ -23,6 +22,7 @@ from core.settings import WindowSettings, assign
 from core.settings.window import forbidden, next_zoom
 
 if TYPE_CHECKING:
+    from app.windows.settings.form import SettingsForm
     from app.windows.settings.window import SettingsWindow
 
 
@@ -51,6 +51,8 @@ class AppSettings(QObject):
             theme.set_scheme(self.now.look.scheme)
         self._show()
         views.header.tint_changed.connect(lambda tint: self.set("look.tint", tint))
+        views.strip.set_pinned(preferences.now.gauges_pinned)
+        views.strip.pin_requested.connect(self._pin_gauges)
 
     @property
     def now(self) -> WindowSettings:
@@ -62,8 +64,8 @@ class AppSettings(QObject):
         self._take(assign(self.now, key, value))
 
     def reset(self) -> None:
-        """All of them as Draftlight comes."""
-        self._take(WindowSettings())
+        """All but the local server's, which have a window of their own, back to Draftlight's defaults."""
+        self._take(WindowSettings(server=self.now.server))
 
     def zoom(self, steps: int) -> None:
         """Larger text by so many steps, smaller if negative; 0 for the size of the design."""
@@ -78,9 +80,15 @@ class AppSettings(QObject):
         """The window closes."""
         QApplication.setCursorFlashTime(self._blink_ms)
 
-    def make_window(self, chats: ChatSettings, server: ServerController) -> SettingsWindow:
+    def connect_form(self, form: SettingsForm) -> None:
+        """Keep a form of the server window up to date, and take over what is edited there."""
+        form.hold(self._held())
+        form.show_settings(self.now)
+        self.changed.connect(form.show_settings)
+        form.changed.connect(lambda key, value: self._try(form, key, value))
+
+    def make_window(self, chats: ChatSettings) -> SettingsWindow:
         """Where a person sees and changes them; `chats` has what new chats start with."""
-        from app.controllers.server.settings_box import SettingsBox
         from app.windows.settings.window import SettingsWindow
 
         window = SettingsWindow(self._theme)
@@ -89,13 +97,16 @@ class AppSettings(QObject):
         window.show_defaults(chats.own_defaults)
         self.changed.connect(window.show_settings)
         chats.defaults_changed.connect(window.show_defaults)
-        SettingsBox(server, window.server)
         window.changed.connect(lambda key, value: self._try(window, key, value))
         window.reset_requested.connect(self.reset)
         window.defaults_reset_requested.connect(chats.reset_defaults)
         return window
 
-    def _try(self, window: SettingsWindow, key: str, value: Any) -> None:
+    def _pin_gauges(self, pinned: bool) -> None:
+        self._preferences.change(gauges_pinned=pinned)
+        self._views.strip.set_pinned(pinned)
+
+    def _try(self, window: SettingsWindow | SettingsForm, key: str, value: Any) -> None:
         try:
             self.set(key, value)
         except SettingError as error:
@@ -122,6 +133,7 @@ class AppSettings(QObject):
         QApplication.setCursorFlashTime(0 if self._theme.reduced_motion else self._blink_ms)
         self._views.header.tint.set_value(now.look.tint)
         self._views.transcript.set_tint_mode(now.look.tint)
-        self._views.legend.setVisible(now.look.tint != "never")
+        self._views.legend.is_wanted = now.look.tint != "never"
+        self._views.show_foot()
         self._views.composer.set_send_keys(now.writing.send_keys)
         self._views.inspector.hold(dict.fromkeys(forbidden(now.allowed), strings.HELD))

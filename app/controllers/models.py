@@ -13,6 +13,8 @@ from itertools import count
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Signal
 
+from app.chat.offer_bar import OfferBar
+from app.chat.strings import offer
 from app.panels.inspector.inspector import Inspector
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskModels, Intent, Load, Unload
@@ -49,25 +51,30 @@ class ModelsController(QObject):
 
     changed = Signal()  # the state, the draft model or the default are others
     imported = Signal(str)  # the reference of a model that was just imported
+    download_accepted = Signal()  # the offered model is on its way
 
     def __init__(
         self,
         inspector: Inspector,
         preferences: PreferencesFile,
         take: Callable[[Intent], None],
+        offer_bar: OfferBar,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._inspector = inspector
+        self._offer_bar = offer_bar
         self._preferences = preferences
         self._take = take
         self._numbers = count(1)
         self._alive = False
         self._watched = False
+        self._offered = ""  # the reference of the model in the offer bar
         self._fetched = ""  # the download that is to be loaded when it is here
         self.state = ModelsState()
         self.last_stats: tuple[str, Stats] | None = None
         inspector.settings_changed.connect(lambda settings: self.changed.emit())
+        offer_bar.answered.connect(self._answer_offer)
 
     @property
     def can_load(self) -> bool:
@@ -216,7 +223,8 @@ class ModelsController(QObject):
         info = link.info if self._alive else None
         machines = state.machines if info is not None and info.machines else ()
         self._set(replace(state, info=info, loading=loading, busy=link.busy, machines=machines))
-        if came and self._watched:
+        loaded = state.info is None and info is not None
+        if came if self._watched else loaded and not self._preferences.now.model_offered:
             self.refresh()
 
     # ---- inside
@@ -233,7 +241,23 @@ class ModelsController(QObject):
 
     def _set(self, state: ModelsState) -> None:
         self.state = state
+        self._show_offer()
         self.changed.emit()
+
+    def _show_offer(self) -> None:
+        entry = None
+        if self.state.info is not None and not self._preferences.now.model_offered:
+            entry = models.model_to_offer(self.state)
+        self._offered = entry.reference if entry else ""
+        self._offer_bar.show_offer(offer(entry.name, entry.disk_bytes) if entry else "")
+
+    def _answer_offer(self, accepted: bool) -> None:
+        reference = self._offered
+        self._preferences.change(model_offered=True)
+        self._show_offer()
+        if accepted:
+            self.fetch(reference)
+            self.download_accepted.emit()
 
     def _ask(self, make: Callable[[str], object]) -> None:
         if self._alive:

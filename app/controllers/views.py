@@ -12,6 +12,7 @@ from app.chat.composer.editing_bar import EditingBar
 from app.chat.composer.queue_bar import QueueBar
 from app.chat.first_page.first_page import FirstPage
 from app.chat.notice_bar import NoticeBar
+from app.chat.offer_bar import OfferBar
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
 from app.controls.text_label import TextLabel
@@ -39,6 +40,7 @@ class Views:
     notice_bar: NoticeBar
     queue_bar: QueueBar
     composer: Composer
+    offer_bar: OfferBar
     legend: Legend
     hint: TextLabel
     sidebar: Sidebar
@@ -60,15 +62,16 @@ class Views:
         page: QWidget = self.first_page if shown else self.transcript
         self.pages.setCurrentWidget(page)
         self.strip.setVisible(not shown)
-        self._show_foot()
+        self.show_foot()
 
     def show_hint(self, text: str) -> None:
         """Under the composer, instead of the legend; empty brings the legend back."""
         self.hint.setText(text)
-        self._show_foot()
+        self.show_foot()
 
-    def _show_foot(self) -> None:
+    def show_foot(self) -> None:
+        """The hint or the legend, which Never hides."""
         hinting = bool(self.hint.text())
         on_first_page = self.pages.currentWidget() is self.first_page
-        self.legend.setVisible(not hinting and not on_first_page)
+        self.legend.setVisible(self.legend.is_wanted and not hinting and not on_first_page)
         self.hint.setVisible(hinting or on_first_page)

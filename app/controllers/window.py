@@ -111,7 +111,9 @@ class WindowController(QObject):
             self,
         )
         self.racing = RaceController(views, self.chats, self.handle, self)
-        self.models = ModelsController(views.inspector, self.home.preferences, self.handle, self)
+        self.models = ModelsController(
+            views.inspector, self.home.preferences, self.handle, views.offer_bar, self
+        )
         self.machines = MachinesController(self.models, self.home.preferences, self)
         self.sharing = WorkerSharing(
             self.handle, lambda: self._link, lambda: self._server_settings.learn, self

@@ -10,8 +10,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.controls.buttons.icon_button import IconButton
@@ -22,12 +21,11 @@ from app.controls.spin import Spin
 from app.controls.text_area import TextArea
 from app.controls.text_label import TextLabel
 from app.fields import strings
-from app.theme.fonts import ui_font
-from app.theme.measures import set_fixed_height, set_fixed_width, set_spacing
+from app.theme.measures import set_fixed_height, set_spacing
 from app.theme.theme import Theme
 from core.settings import Setting
 
-_NUMBER_PX = 32
+_DECIMALS = 4
 _STEPS_IF_UNDECLARED = 100
 
 
@@ -92,29 +90,35 @@ class _Number(SettingControl):
     def __init__(self, theme: Theme, setting: Setting) -> None:
         low, high = _bounds(setting)
         step = setting.step or (high - low) / _STEPS_IF_UNDECLARED
-        self._slider = Slider(theme, low + step if setting.minimum_open else low, high, step)
+        low = low + step if setting.minimum_open else low
+        self._slider = Slider(theme, low, high, step)
         super().__init__(setting, self._slider)
-        self._label = TextLabel(theme, "", 12, 16, "text", tabular=True, align=Qt.AlignmentFlag.AlignRight)
-        widest = max(
-            QFontMetricsF(ui_font(12, tabular=True)).horizontalAdvance(f"{end:g}") for end in (low, high)
-        )
-        set_fixed_width(self._label, max(_NUMBER_PX, int(widest + 1)))
-        self.row.addWidget(self._label)
+        self._spin = _Typed(theme, low, high, step)
+        self._spin.setAccessibleName(setting.title)
+        self._spin.setAccessibleDescription(setting.help)
+        self.row.addWidget(self._spin)
         self._slider.value_changed.connect(self._take)
+        self._spin.value_changed.connect(self._take)
 
     def show_value(self, value: Any) -> None:
-        self._slider.blockSignals(True)
-        self._slider.set_value(value)
-        self._slider.blockSignals(False)
-        self._write(value)
+        for part in (self._slider, self._spin):
+            part.blockSignals(True)
+            part.set_value(value)
+            part.blockSignals(False)
 
     def _take(self, value: float) -> None:
-        self._write(value)
+        self.show_value(value)
         self.edited.emit(value)
 
-    def _write(self, value: float) -> None:
-        self._label.setText(f"{value:g}")
-        self._label.setAccessibleName(f"{self.setting.title} {value:g}")
+
+class _Typed(Spin):
+    """Any number within the slider's bounds, also between its steps, without trailing zeros."""
+
+    def __init__(self, theme: Theme, low: float, high: float, step: float) -> None:
+        super().__init__(theme, low, high, step, _DECIMALS)
+
+    def textFromValue(self, value: float) -> str:
+        return f"{value:g}"
 
 
 class _Choice(SettingControl):

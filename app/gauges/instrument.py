@@ -39,6 +39,7 @@ class Instrument(QLabel):
         self._theme = theme
         self._title = title
         self._stale = False
+        self._known = False
         self.width_px = width_px
         theme.changed.connect(self.update)
         self.refresh()
@@ -47,6 +48,11 @@ class Instrument(QLabel):
     def title(self) -> str:
         """What the instrument shows, in words."""
         return self._title
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a figure and not only a dash."""
+        return self._known
 
     def set_title(self, title: str) -> None:
         """Show another title."""
@@ -66,7 +72,7 @@ class Instrument(QLabel):
     def refresh(self) -> None:
         """Repaint, and tell assistive technology what is painted."""
         described = "" if self._stale else self._described()
-        known = any(letter.isdigit() for letter in described)
+        known = self._known = any(letter.isdigit() for letter in described)
         if not known:
             described = strings.NO_FIGURE
         self.setAccessibleName(self._title)
@@ -106,6 +112,13 @@ class Instrument(QLabel):
             painter.setFont(ui_font(11, tabular=True))
             painter.setPen(self._theme.color("text2"))
             painter.drawText(QPointF(x, baseline.y()), figure.unit)
+
+    def _figure_px(self, figure: Figure) -> float:
+        """Width of a figure on its own, with its unit, in design pixels."""
+        figure = Figure() if self._stale else figure
+        value = QFontMetricsF(ui_font(_BIG[0], 600, tabular=True)).horizontalAdvance(figure.value)
+        unit = QFontMetricsF(ui_font(11, tabular=True)).horizontalAdvance(figure.unit)
+        return value + (_UNIT_GAP_PX + unit if figure.unit else 0)
 
     def _paint_bar(self, painter: QPainter, share: float, name: str = "series_blue") -> None:
         """A 4 px bar under a small figure, filled to `share` (0 to 1); empty when stale."""

@@ -17,6 +17,8 @@ from app.theme.theme import Theme
 
 _WIDTH_PX = 216
 _TEXT_PX = 86
+_LINE_GAP_PX = 8
+_LEAST_LINE_PX = 24
 _LINE_BOX = QRectF(PADDING_PX + _TEXT_PX + 1, TOP_PX + 1.5, 95, 36)
 
 
@@ -74,7 +76,13 @@ class SpeedInstrument(Instrument):
         dashes = self._theme.color("text3")
         dashes.setAlphaF(0.8)
         plain = None if self._reading else self._plain_tokens_per_s
-        self._line.paint(painter, _LINE_BOX, ink, self._theme.color("window"), plain, dashes)
+        # A long figure ("12,345 tok/s read") pushes the line to the right.
+        text_px = self._figure_px(self._figure) + _LINE_GAP_PX
+        box = QRectF(_LINE_BOX)
+        box.setLeft(max(box.left(), PADDING_PX + text_px))
+        if box.width() < _LEAST_LINE_PX:
+            return
+        self._line.paint(painter, box, ink, self._theme.color("window"), plain, dashes)
 
     def _described(self) -> str:
         if not self._figure.is_known:

@@ -1,9 +1,10 @@
 """InstrumentStrip: the row of gauges under the header, 60 high.
 
-Speed, first token, drafts accepted, index, memory, from the left. If the model runs over several machines,
-theirs stand in place of the memory's, before the index, which is the first to go for them. Whole
-instruments drop from the right when there is no room. Shows what it is given and keeps no timer: figures
-come about four times a second, with the time as an argument or taken from the steady clock at the call.
+Speed and first token are always shown; drafts accepted, index and memory while an answer is written, or
+always if pinned, and only with a figure. If the model runs over several machines, theirs are in place of the
+memory's, before the index, which is the first to go for them. Whole instruments drop from the right when
+there is no room. Keeps no timer: figures come about four times a second, with the time as an argument or
+taken from the steady clock at the call.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, QSize
+from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.controls.buttons.icon_button import IconButton
 from app.gauges import strings
 from app.gauges.acceptance import AcceptanceInstrument
 from app.gauges.first_token import FirstTokenInstrument
@@ -30,11 +32,16 @@ from app.theme.zoom import area_of, design_px, painter_on, place, px_size, width
 from core.events import Gauges, MachineUse, Occupancy, PrefillProgress, Stats, TableUse
 
 _SIDE_PX = 4
+_PIN_PX = 28
+_PIN_GAP_PX = 8
 _SEPARATOR_INSET_PX = 14
 
 
 class InstrumentStrip(QWidget):
     """One answer's figures at a time: live, then final."""
+
+    pinned_changed = Signal()
+    pin_requested = Signal(bool)  # whether all instruments are to be shown always
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,6 +55,9 @@ class InstrumentStrip(QWidget):
         self.memory = MemoryInstrument(theme, self)
         self.machines = MachinesInstrument(theme, self)
         self.machines.hide()
+        self._live = False
+        self.pin_button = IconButton(theme, "eye", strings.SHOW_ALWAYS, True, self)
+        self.pin_button.clicked.connect(self.pin_requested)
         self.setAccessibleName(strings.STRIP)
         set_fixed_height(self, HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -63,8 +73,25 @@ class InstrumentStrip(QWidget):
             return (*first, self.machines, self.index)
         return (*first, self.index, self.memory)
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether all instruments are shown, also between answers."""
+        return self.pin_button.isChecked()
+
+    def set_pinned(self, pinned: bool) -> None:
+        """Show all instruments always, or only while an answer is written."""
+        self.pin_button.setChecked(pinned)
+        self._arrange()
+        self.pinned_changed.emit()
+
+    def show_end(self) -> None:
+        """The answer ended, whatever ended it."""
+        self._live = False
+        self._arrange()
+
     def show_gauges(self, gauges: Gauges, now_s: float | None = None) -> None:
         """Live figures while an answer is written."""
+        self._live = True
         self._reading_speed.clear()
         self.speed.show_writing(gauges.tokens_per_s, time.monotonic() if now_s is None else now_s)
         self.first_token.show_time(gauges.ttft_s)
@@ -75,6 +102,7 @@ class InstrumentStrip(QWidget):
 
     def show_stats(self, stats: Stats) -> None:
         """The final figures of an answer."""
+        self._live = False
         self._reading_speed.clear()
         self.speed.show_final(stats.tokens_per_s)
         self.first_token.show_time(stats.ttft_s)
@@ -85,6 +113,7 @@ class InstrumentStrip(QWidget):
 
     def show_prefill(self, progress: PrefillProgress, now_s: float | None = None) -> None:
         """The prompt is being read: its progress stands where the first token's time will."""
+        self._live = True
         now_s = time.monotonic() if now_s is None else now_s
         done_tokens, total_tokens = progress.scored_tokens, progress.total_tokens
         if progress.phase == "reading":
@@ -98,6 +127,7 @@ class InstrumentStrip(QWidget):
 
     def reset(self) -> None:
         """No answer yet: no figures but the memory's, which belong to the worker."""
+        self._live = False
         self._reading_speed.clear()
         self.speed.reset()
         self.first_token.reset()
@@ -109,6 +139,8 @@ class InstrumentStrip(QWidget):
         """The worker is gone (figures become a dash, what is drawn grey) or is back."""
         for instrument in {*self.instruments, self.memory, self.machines}:
             instrument.set_stale(stale)
+        self._live = self._live and not stale
+        self._arrange()
 
     def set_plain_speed(self, tokens_per_s: float | None) -> None:
         """What the model does without drafts: the dashed line. None if it was never measured."""
@@ -116,8 +148,11 @@ class InstrumentStrip(QWidget):
 
     def set_memory(self, used_bytes: int, limit_bytes: int) -> None:
         """The worker's memory and the most the machine allows (0: unknown)."""
+        known = self.memory.is_known
         self.memory.show_limit(limit_bytes)
         self.memory.show_used(used_bytes)
+        if self.memory.is_known != known:
+            self._arrange()
 
     def set_machines(self, machines: Sequence[MachineUse]) -> None:
         """Those that run the model; none if it runs on one."""
@@ -130,7 +165,8 @@ class InstrumentStrip(QWidget):
         self._family = family
 
     def sizeHint(self) -> QSize:
-        return px_size(QSize(2 * _SIDE_PX + sum(each.width_px for each in self.instruments), HEIGHT_PX))
+        instruments_px = sum(each.width_px for each in self.instruments)
+        return px_size(QSize(_SIDE_PX + instruments_px + _PIN_PX + 2 * _PIN_GAP_PX, HEIGHT_PX))
 
     def minimumSizeHint(self) -> QSize:
         return px_size(QSize(2 * _SIDE_PX + self.speed.width_px, HEIGHT_PX))
@@ -155,13 +191,23 @@ class InstrumentStrip(QWidget):
         else:
             self.index.show_occupancy(occupancy)
 
+    def _is_wanted(self, instrument: Instrument) -> bool:
+        if instrument in (self.speed, self.first_token):
+            return True
+        return (self._live or self.is_pinned) and instrument.is_known
+
     def _arrange(self) -> None:
         """Place the instruments from the left; hide the first that does not fit and all after it."""
+        right = width_of(self) - _PIN_PX - 2 * _PIN_GAP_PX
+        place(self.pin_button, right + _PIN_GAP_PX, (HEIGHT_PX - _PIN_PX) // 2, _PIN_PX, _PIN_PX)
         left, room = _SIDE_PX, True
         for instrument in self.instruments:
+            if not self._is_wanted(instrument):
+                instrument.hide()
+                continue
             if instrument is self.machines:
-                self.machines.fit(width_of(self) - _SIDE_PX - left)
-            room = room and left + instrument.width_px <= width_of(self) - _SIDE_PX
+                self.machines.fit(right - left)
+            room = room and left + instrument.width_px <= right
             instrument.setVisible(room)
             if room:
                 place(instrument, left, 0, instrument.width_px, HEIGHT_PX - 1)

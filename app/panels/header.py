@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLa
 
 from app.controls.buttons.button import CopyButton
 from app.controls.buttons.icon_button import IconButton
-from app.controls.buttons.segment import Segment
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
@@ -22,7 +21,6 @@ from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
 
 HEIGHT_PX = 52
 # Below these the title needs the room; what the buttons open is in the menus, too.
-_TINT_LABEL_FROM_PX = 740
 _ADDRESS_FROM_PX = 760
 _BUTTON_PAD_PX = 8
 _BUTTON_RADIUS_PX = 7
@@ -76,6 +74,40 @@ class ModelButton(QAbstractButton):
             draw_box(painter_on(self), area_of(self), _BUTTON_RADIUS_PX, self._theme.color(fill))
 
 
+class TintButton(IconButton):
+    """When answers show where each token came from; a click chooses the next of the three values."""
+
+    value_changed = Signal(str)  # "always", "hover" or "never"
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, "tint", strings.TOKEN_TINT)
+        self._value = strings.TINT_OPTIONS[0][0]
+        self.clicked.connect(self.cycle)
+        self._describe()
+
+    @property
+    def value(self) -> str:
+        """The value in force."""
+        return self._value
+
+    def set_value(self, value: str) -> None:
+        """Choose `value`."""
+        if value != self._value:
+            self._value = value
+            self._describe()
+            self.value_changed.emit(value)
+
+    def cycle(self) -> None:
+        """Choose the next value."""
+        values = [value for value, _ in strings.TINT_OPTIONS]
+        self.set_value(values[(values.index(self._value) + 1) % len(values)])
+
+    def _describe(self) -> None:
+        label = dict(strings.TINT_OPTIONS)[self._value]
+        self.setAccessibleDescription(label)
+        self.setToolTip(f"{strings.TOKEN_TINT}: {label}")
+
+
 class Header(QWidget):
     """52 high with a hairline below. The sidebar's switch shows only while the sidebar is hidden."""
 
@@ -95,9 +127,7 @@ class Header(QWidget):
 
         self.sidebar_button = IconButton(theme, "sidebar", strings.SHOW_SIDEBAR)
         self.new_chat_button = IconButton(theme, "compose", strings.NEW_CHAT)
-        self._tint_label = TextLabel(theme, strings.TOKEN_TINT, 12, 16, "text2")
-        self.tint = Segment(theme, strings.TINT_OPTIONS)
-        self.tint.setAccessibleName(strings.TOKEN_TINT)
+        self.tint = TintButton(theme)
         self.model_button = ModelButton(theme)
         self._title, self._subtitle = self.model_button.title, self.model_button.subtitle
         self.server_button = CopyButton(theme, strings.SERVER)
@@ -142,8 +172,7 @@ class Header(QWidget):
 
     def cycle_tint(self) -> None:
         """Always, on hover, never, and round again."""
-        values = [value for value, _ in strings.TINT_OPTIONS]
-        self.tint.set_value(values[(values.index(self.tint.value) + 1) % len(values)])
+        self.tint.cycle()
 
     def set_inspector_shown(self, shown: bool) -> None:
         """Show the switch as it stands."""
@@ -160,7 +189,6 @@ class Header(QWidget):
 
     def _fit(self) -> None:
         """Show what there is room for."""
-        self._tint_label.setVisible(width_of(self) >= _TINT_LABEL_FROM_PX)
         if self._address:
             host = urlsplit(self._address).netloc
             short = f":{host.rpartition(':')[2]}"
@@ -197,9 +225,6 @@ class Header(QWidget):
         row.addWidget(self.new_chat_button)
         row.addWidget(self.model_button, 1)
         add_gap(row, 8)
-        row.addWidget(self._tint_label)
-        add_gap(row, 4)
-        row.addWidget(self.tint)
-        add_gap(row, 10)
         row.addWidget(self.server_button)
+        row.addWidget(self.tint)
         row.addWidget(self.inspector_button)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.chat.first_page.handbook import handbook
 from app.chat.transcript.finder import Finder
 from app.controllers.views import Views
 from app.controllers.window import WindowController
@@ -15,7 +16,7 @@ from app.panels.document.finder import DocumentFinder
 from app.session.chats.reading import documents
 from app.session.turn.link_state import Link, Phase
 from app.shell.columns import Arrangement, WindowColumns
-from app.shell.menus import focused
+from app.shell.menus import focused, strings
 from app.shell.menus.facts import MenuFacts
 
 
@@ -45,6 +46,8 @@ class Commands(QObject):
             told.connect(self.facts_changed)
         controller.link_changed.connect(self._follow)
         views.side.tab_changed.connect(self.facts_changed)
+        views.header.tint.value_changed.connect(self.facts_changed)
+        views.strip.pinned_changed.connect(self.facts_changed)
         controller.chat.document_requested.connect(self.show_document)
         views.transcript.quote_requested.connect(views.composer.quote)
 
@@ -77,10 +80,19 @@ class Commands(QObject):
             "next_passage": lambda: self._jump(1),
             "previous_passage": lambda: self._jump(-1),
             "tint": views.header.cycle_tint,
+            "tint_always": lambda: views.header.tint.set_value("always"),
+            "tint_hover": lambda: views.header.tint.set_value("hover"),
+            "tint_never": lambda: views.header.tint.set_value("never"),
+            "gauges": lambda: views.strip.pin_requested.emit(not views.strip.is_pinned),
+            "help": lambda: views.composer.show_text(strings.HELP_TEXT, "", handbook().text),
             "race": controller.racing.toggle,
             "stop": self.escape,
             "regenerate": controller.asking.regenerate,
             "edit_last": controller.asking.edit,
+            "continue": lambda: controller.asking.go_on(controller.asking.unended()),
+            "copy_answer": self._copy_answer,
+            "branch": lambda: views.transcript.branch_requested.emit(controller.chats.open.turns[-1].id),
+            "compare": lambda: views.transcript.compare_requested.emit(controller.chats.open.turns[-1].id),
             "restart": controller.restart,
         }
 
@@ -91,7 +103,11 @@ class Commands(QObject):
             "sidebar": plan.sidebar_px > 0,
             "inspector": plan.inspector_px > 0,
             "document": self._document_is_shown(plan),
+            f"tint_{self._views.header.tint.value}": True,
+            "gauges": self._views.strip.is_pinned,
+            "full_screen": self._views.header.window().isFullScreen(),
         }
+        turns = controller.chats.open.turns
         return MenuFacts(
             ready=controller.link.phase is Phase.READY,
             busy=controller.link.busy,
@@ -99,6 +115,8 @@ class Commands(QObject):
             asked=bool(controller.chats.open.turns),
             deleted=bool(controller.chats.deleted()),
             document=bool(documents(controller.chats.open)),
+            unended=bool(controller.asking.unended()),
+            versions=bool(turns) and len(turns[-1].versions) > 1,
             checked=frozenset(action_id for action_id, is_on in on.items() if is_on),
         )
 
@@ -134,6 +152,15 @@ class Commands(QObject):
         if link.phase is not self._phase:
             self._phase = link.phase
             self.facts_changed.emit()
+
+    def _copy_answer(self) -> None:
+        """Copy the source of the last answer."""
+        turn = self._controller.chats.open.turns[-1]
+        shown = self._views.transcript.answer(turn.id)
+        if shown is not None:
+            shown.copy()
+        else:
+            QGuiApplication.clipboard().setText(turn.answer.text)
 
     def _search(self) -> None:
         self._columns.show_sidebar(True)

@@ -37,6 +37,7 @@ def _ring(window: QWidget, views: Views) -> list[QWidget]:
         views.queue_bar,
         views.editing_bar,
         views.composer,
+        views.offer_bar,
         views.race,
         views.side,
     )

@@ -31,6 +31,7 @@ from app.chat.composer.editing_bar import EditingBar
 from app.chat.composer.queue_bar import QueueBar
 from app.chat.first_page.first_page import FirstPage
 from app.chat.notice_bar import NoticeBar
+from app.chat.offer_bar import OfferBar
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
 from app.controllers.app_settings import AppSettings
@@ -233,6 +234,7 @@ class MainWindow(QMainWindow):
             notice_bar=NoticeBar(theme),
             queue_bar=QueueBar(theme),
             composer=Composer(theme),
+            offer_bar=OfferBar(theme),
             legend=Legend(theme),
             hint=hint,
             sidebar=Sidebar(theme),
@@ -253,6 +255,7 @@ class MainWindow(QMainWindow):
         column.addLayout(_centred(views.queue_bar, 6))
         column.addLayout(_centred(views.editing_bar, 6))
         column.addLayout(_centred(views.composer, 10))
+        column.addLayout(_centred(views.offer_bar, 0))
         column.addWidget(views.legend)
         column.addWidget(views.hint)
         stack = QStackedWidget(self)
@@ -262,7 +265,9 @@ class MainWindow(QMainWindow):
 
     def _make_actions(self) -> None:
         self.menu_actions.bind(self.commands.slots())
-        self.menu_actions.bind({"close": self._close_front, "quit": self.close})
+        self.menu_actions.bind(
+            {"close": self._close_front, "quit": self.close, "full_screen": self._toggle_full_screen}
+        )
         zoom = self.app_settings.zoom
         self.menu_actions.bind(
             {"zoom_in": lambda: zoom(1), "zoom_out": lambda: zoom(-1), "zoom_reset": lambda: zoom(0)}
@@ -275,12 +280,11 @@ class MainWindow(QMainWindow):
         self._show_facts()
 
     def _make_settings(self) -> QWidget:
-        window = self.app_settings.make_window(self.controller.chat.settings, self.controller.server)
-        window.server.requests_requested.connect(lambda: self.windows.show("server"))
-        return window
+        return self.app_settings.make_window(self.controller.chat.settings)
 
     def _make_server(self) -> QWidget:
         from app.controllers.server.page import ServerPage
+        from app.controllers.server.settings_box import SettingsBox
         from app.windows.server.window import ServerWindow
 
         window = ServerWindow(self._theme)
@@ -289,7 +293,8 @@ class MainWindow(QMainWindow):
         controller.link_changed.connect(page.follow)
         window.transcript.set_tint_mode(self.app_settings.now.look.tint)
         self.app_settings.changed.connect(lambda now: window.transcript.set_tint_mode(now.look.tint))
-        window.settings_requested.connect(lambda: self.windows.show("settings"))
+        self.app_settings.connect_form(window.settings_page.form)
+        SettingsBox(controller.server, window.settings_page.box)
         return window
 
     def _make_models(self) -> QWidget:
@@ -351,6 +356,10 @@ class MainWindow(QMainWindow):
         if not self.windows.close_active():
             self.close()
 
+    def _toggle_full_screen(self) -> None:
+        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
+        self._show_facts()
+
     def _show_facts(self) -> None:
         self.menu_actions.show_facts(self.commands.facts())
 
@@ -404,6 +413,7 @@ class MainWindow(QMainWindow):
         self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)
+        self.controller.models.download_accepted.connect(lambda: self.windows.show("models"))
         self.controller.library.window_requested.connect(lambda: self.windows.show("library"))
         self.controller.library.chat_requested.connect(self.activateWindow)
         self.controller.racing.shown_changed.connect(self._show_race)

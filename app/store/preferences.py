@@ -52,6 +52,8 @@ class Preferences(Struct, frozen=True):
     `settings` are the app's own, for all chats. `rehearse` names the models that do so while idle.
     `model` is loaded at the start, empty for the starter model; over the machines of `cluster` if `together`.
     `presets` are the person's own, `preset` is the one that new chats start with, empty for none.
+    `gauges_pinned`: all gauges are shown, also between answers.
+    `model_offered`: the offer to download a larger model was answered.
     `cluster` are the machines that can run a model together with this one.
     """
 
@@ -67,6 +69,8 @@ class Preferences(Struct, frozen=True):
     presets: tuple[Preset, ...] = ()
     preset: str = ""
     cluster: Cluster = Cluster()
+    model_offered: bool = False
+    gauges_pinned: bool = False
 
 
 class PreferencesFile:

@@ -398,6 +398,7 @@ class Generation:
             reading.scorer,
             self._threads.words,
             exactness=plan.exactness.summary,
+            unmatched=reading.unmatched,
         )
 
     def _drop_unshown(self) -> None:

@@ -100,6 +100,7 @@ class Effective(Struct, frozen=True):
     - `gate`: the gate's last decision and its reason; empty without drafts.
     - `reading`, `reading_reason`: dense or sparse prefill, and why. `scorer`: empty if dense.
     - `threads`: OpenBLAS threads at the end, their maximum, and the reason; empty without OpenBLAS.
+    - `unmatched`: a part of the text was skipped, and no passage matches the question.
     - `format`: the syntax of the answer.
     - `exactness`: the guarantee of `guarded` or `exact` and the number of compared rows; empty in `fast` and
       without drafts.
@@ -117,6 +118,7 @@ class Effective(Struct, frozen=True):
     threads: str = ""
     format: AnswerFormat = AnswerFormat()
     exactness: str = ""
+    unmatched: bool = False
 
 
 class Likely(Struct, frozen=True):

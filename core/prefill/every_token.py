@@ -1,7 +1,7 @@
 """Whether a question asks for something that is spread over the whole text. Pure.
 
 Such questions fail at any share below all of it (the SpecPrefill paper, RULER: common words 96.6 → 11.8%). A
-false alarm costs time; a miss is what “Read everything” is for. Known by words that count and include
+false alarm costs time; a miss is what “Read Everything” is for. Known by words that count and include
 everything, in the languages below. Requests for the whole that name nothing in it (sum up, translate,
 proofread) need no words here: nothing stands out for them, which is measured
 (`core.prefill.scorers.lexical.clearness`).

@@ -34,7 +34,7 @@ from core.prefill.plan import NOTHING_STANDS_OUT, Decision, beyond, decide, refu
 from core.prefill.read import Positions, ReadProgress, read_kept, read_prompt, read_skipped
 from core.prefill.reading_map import passages
 from core.prefill.reading_on import SkippedText, excerpt, skipped_text
-from core.prefill.scorers.lexical import Words, words_of
+from core.prefill.scorers.lexical import Words, stands_out, words_of
 from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
 from core.prefill.select import LATEST, Selection, must_keep, select
@@ -98,7 +98,10 @@ class ReadingInputs(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What became of it. Token counts as in `Stats`, without the prompt's last token."""
+    """Result of a reading. Token counts as in `Stats`, without the prompt's last token.
+
+    `unmatched`: a part of the text stays skipped, and no passage matches the question.
+    """
 
     sparse: bool = False
     reason: str = ""
@@ -110,6 +113,7 @@ class Outcome(Struct, frozen=True):
     score_s: float = 0.0
     read_on_tokens: int = 0
     changes: tuple[Change, ...] = ()
+    unmatched: bool = False
 
 
 class Reading:
@@ -139,6 +143,7 @@ class Reading:
         self._inserted: Positions = np.empty(0, np.int32)
         self._quoted: Positions = np.empty(0, np.int32)
         self._ranked: list[Positions] = []
+        self._matches: bool | None = None  # None: the question was not compared with the text
         self.outcome = Outcome()
 
     @property
@@ -232,6 +237,7 @@ class Reading:
             reason=f"{decision.reason}{earlier}",
             scorer=outcome.scorer if decision.sparse else "",
             changes=(*((decision.change,) if decision.change else ()), *outcome.changes),
+            unmatched=self._matches is False and (decision.sparse or self._sequence.skipped > 0),
         )
 
     def _plan_skipping(
@@ -254,6 +260,7 @@ class Reading:
             self._uses_instead(scored)
         # Where a text just goes on, nothing has to stand out.
         clear = scored.stands_out or self.layout.goes_on
+        self._matches = bool(self._matches) or clear
         if settings.mode == "auto" and not is_beyond and not clear:
             return Decision(False, NOTHING_STANDS_OUT, refused(settings, NOTHING_STANDS_OUT))
         return decision
@@ -311,6 +318,7 @@ class Reading:
         passages = layout.passages(int(gaps[0]), int(gaps[-1]) + 1, settings)
         scorer = _BEST if settings.scorer in ("auto", "draft-model") else settings.scorer
         scored = yield from self._score(scorer, passages)
+        self._matches = scored.stands_out or self._stands_out_by_words()
         text = skipped_text(self._sequence.columns, passages, scored, settings, room_tokens)
         self._skipped = text
         self._skipped_scorer = scored.used or scorer
@@ -333,6 +341,16 @@ class Reading:
             changes += (Change("prefill.read_on", settings.read_on, "quote", why_quoted),)
         self.outcome = replace(self.outcome, changes=changes, read_on_tokens=count)
         return self._stays_skipped(how)
+
+    def _stands_out_by_words(self) -> bool:
+        """Whether the question matches some passage of the documents, read or skipped, by its words."""
+        layout = self.layout
+        places = np.flatnonzero(layout.source >= 0)
+        if not len(places):
+            return False
+        passages = layout.passages(int(places[0]), int(places[-1]) + 1, self._settings)
+        rank = self._loaded.word_rank
+        return stands_out(self._all_words(), layout.question, passages, rank)
 
     def _why_no_insertion(self) -> str:
         if self._sequence.closed_up:

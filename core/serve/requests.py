@@ -144,7 +144,11 @@ class ServedRequests:
         self._tell(record)
 
     def refuse(self, record: ServedRequest) -> None:
-        """Add a request that was refused before it reached the worker; `record` has the reason."""
+        """Add a request that was refused before it reached the worker; `record` has the reason.
+
+        It replaces an earlier one with its id.
+        """
+        self._kept.pop(record.id, None)
         self._kept[record.id] = _Kept(record, None)
         self._drop_old()
         self._tell(record)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import re
+from collections.abc import Callable
 
 from msgspec import Struct
 from starlette.datastructures import Headers, MutableHeaders
@@ -102,10 +103,11 @@ def allowed_origin(given: str) -> str:
 
 
 class Guard:
-    """ASGI middleware around everything else."""
+    """ASGI middleware around everything else. `refused` is called for each request that it refuses."""
 
-    def __init__(self, app: ASGIApp, doors: AccessPolicy) -> None:
+    def __init__(self, app: ASGIApp, doors: AccessPolicy, refused: Callable[[Scope, ApiError], None]) -> None:
         self._app = app
+        self._refused = refused
         self._doors = doors
         self._origins = {origin.lower() for origin in doors.origins}
 
@@ -127,6 +129,7 @@ class Guard:
                 self._check_type(headers)
             self._check_size(headers)
         except ApiError as error:
+            self._refused(scope, error)
             await refuse(error, send, scope["path"])
             return
         await self._app(scope, receive, self._named(origin, send) if origin is not None else send)

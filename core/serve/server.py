@@ -205,7 +205,12 @@ def application(answers: Answers, serving: Serving, metrics: Metrics | None = No
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _our_error})
     app.state.requests = answers.requests
     app.router.redirect_slashes = False
-    return _tidy_paths(Guard(app, serving.doors))
+
+    def note(scope: Scope, error: ApiError) -> None:
+        # One record for each reason: a client without a key cannot push others off the list.
+        answers.requests.refuse(_refusal(scope, error, f"refused-{error.code}"))
+
+    return _tidy_paths(Guard(app, serving.doors, note))
 
 
 def _tidy_paths(app: ASGIApp) -> ASGIApp:
@@ -242,17 +247,20 @@ class _Endpoint:
 def _note_refusal(scope: Scope, error: ApiError) -> None:
     """Record a request that was refused before it reached the worker, for the server's window."""
     if scope["method"] == "POST" and "draftlight.begun" not in scope:
-        record = ServedRequest(
-            id=new_id("refused-"),
-            path=scope["path"],
-            client=client_name(scope),
-            model="",
-            came_s=time.time(),
-            streams=False,
-            state="failed",
-            problem=error.message,
-        )
-        scope["app"].state.requests.refuse(record)
+        scope["app"].state.requests.refuse(_refusal(scope, error, new_id("refused-")))
+
+
+def _refusal(scope: Scope, error: ApiError, name: str) -> ServedRequest:
+    return ServedRequest(
+        id=name,
+        path=scope["path"][:_MOST_PATH],
+        client=client_name(scope),
+        model="",
+        came_s=time.time(),
+        streams=False,
+        state="failed",
+        problem=error.message,
+    )
 
 
 def _route(path: str, method: str, endpoint: Endpoint) -> Route:

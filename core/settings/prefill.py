@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct
 
-PrefillMode = Literal["auto", "on", "off"]
+PrefillMode = Literal["auto", "off", "on"]
 ReadOnChoice = Literal["auto", "insert", "quote", "off"]
 PositionsChoice = Literal["auto", "closed-up", "true"]
 PassagesChoice = Literal["sentences", "fixed"]
@@ -26,14 +26,14 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
     mode: Annotated[
         PrefillMode,
         Meta(
-            title="Sparse prefill",
-            description="Reads only the passages of a long text that matter for the question.",
+            title="Reading",
+            description="How much of a long text is read before the answer.",
             extra={
-                "labels": {"auto": "Automatic", "on": "Always", "off": "Never"},
+                "labels": {"auto": "Automatic", "off": "Whole", "on": "Quick"},
                 "notes": {
-                    "auto": "Skips in long texts, unless the question needs every word.",
-                    "on": "Skips in every text, however short.",
-                    "off": "Reads everything.",
+                    "auto": "Skips passages of long texts, unless the question needs every word.",
+                    "off": "Reads every word.",
+                    "on": "Skips passages in every text, however short.",
                 },
             },
         ),

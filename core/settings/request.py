@@ -84,9 +84,9 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
             step=0.05,
         ),
     ] = 0.0
-    max_tokens: Annotated[
-        int, number(1, 131072, "Max tokens", "Maximum length of an answer.", unit="tokens")
-    ] = 1024
+    max_tokens: Annotated[int, number(1, 131072, "Length", "Maximum length of an answer.", unit="tokens")] = (
+        1024
+    )
     seed: Annotated[
         int,
         number(0, SEEDS - 1, "Seed", "The same seed, prompt and settings give the same answer.", random=True),

@@ -6,6 +6,7 @@ What happens is written in the last question, as words:
     read N       N chunks of prompt before the first token
     skim         look through the attachments and read every fifth passage of them, in two seconds
                  if slowly; reads all instead when sparse prefill is off
+    unmatched    say that nothing in the attachments matches the question
     slowly       20 ms between steps
     die N        end by SIGKILL after N tokens
     refuse       fail the request before the first token
@@ -19,6 +20,7 @@ Each answer is `ECHO <number of messages>: ` and then numbered words; one that h
 the numbers. Environment:
 FAKE_LOAD=fail makes loading fail (unless FAKE_LOAD_ONCE names a file, which is made then),
 FAKE_LOAD=die ends the process instead of loading, FAKE_START=exit before saying hello.
+FAKE_SUGGESTED: list the starter and suggest models for a memory of so many GB.
 FAKE_AWAY names a file with the names of machines that cannot be reached, a line each. Of the others each has
 24 GB, and a model needs 30 GB over all of them; so has this one. FAKE_ALONE=fail: it is too large for one.
 """
@@ -42,6 +44,8 @@ from core.events import (
     ClusterEnded,
     CountTokens,
     DocumentEmbedded,
+    DownloadModel,
+    DownloadProgress,
     Effective,
     EmbedDocument,
     Event,
@@ -53,13 +57,17 @@ from core.events import (
     Generate,
     Heartbeat,
     Hello,
+    ListModels,
     LoadModel,
     LoadProgress,
     MachineFigures,
     MachinesChecked,
     MachineSeen,
     MachineUse,
+    MemoryNeed,
+    ModelEntry,
     ModelInfo,
+    ModelList,
     ModelLoaded,
     Occupancy,
     Origin,
@@ -93,6 +101,7 @@ _at_work: list[str] = []
 _cancelled: set[str] = set()
 _documents: dict[str, int] = {}
 _texts: dict[str, str] = {}
+_downloads: list[DownloadProgress] = []
 _commands: queue.SimpleQueue[object] = queue.SimpleQueue()
 
 
@@ -263,7 +272,7 @@ def answer(command: Generate) -> None:
         read, all_of_it = reading.read_tokens, reading.prompt_tokens
         stats = replace(stats, prompt_tokens=all_of_it, read_tokens=read, skipped_tokens=all_of_it - read)
         stats = replace(stats, prefill_s=3.0, score_s=1.0)
-        effective = replace(effective, reading="sparse", scorer="lexical")
+        effective = replace(effective, reading="sparse", scorer="lexical", unmatched="unmatched" in question)
     cited: tuple[Passage, ...] = ()
     if reading and "cite" in question:
         # The best twice, and one that was skipped.
@@ -271,6 +280,18 @@ def answer(command: Generate) -> None:
         skipped = next(each for each in reading.passages if not each.kept and each.source >= 0)
         cited = (kept[-1], kept[-1], skipped, kept[1])
     send(Finished(request, reason, stats, effective, sources=cited))
+
+
+def list_models(command: ListModels) -> None:
+    starter = ModelEntry("starter", "Fake 1M", "starter", "fake", family="f" * 64)
+    suggested = [
+        ModelEntry(
+            f"hub/{name}", name, "download", "", parameters=size, disk_bytes=size, need=MemoryNeed(size)
+        )
+        for name, size in (("Two 2B", 2 * GB), ("Three 3B", 3 * GB), ("Nine 9B", 9 * GB))
+    ]
+    limit = int(os.environ["FAKE_SUGGESTED"]) * GB
+    send(ModelList(command.request, "", (starter,), tuple(_downloads), limit, 100 * GB, tuple(suggested)))
 
 
 def suggest_title(command: SuggestTitle) -> None:
@@ -373,6 +394,11 @@ def main() -> None:
             load(command.model, command.cluster)
         elif isinstance(command, CheckMachines):
             check(command)
+        elif isinstance(command, ListModels) and "FAKE_SUGGESTED" in os.environ:
+            list_models(command)
+        elif isinstance(command, DownloadModel):
+            _downloads.append(DownloadProgress(command.model, "running", 0, GB))
+            send(_downloads[-1])
         elif isinstance(command, CountTokens):
             send(TokenCount(command.request, len(command.text.split())))
         elif isinstance(command, Generate):

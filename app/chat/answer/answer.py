@@ -75,7 +75,7 @@ class AnswerView(QWidget):
         self.footer.everything_requested.connect(self.everything_requested)
         self.footer.more_requested.connect(self.more_requested)
         self.footer.branch_requested.connect(self.branch_requested)
-        self.footer.copy_requested.connect(self._copy)
+        self.footer.copy_requested.connect(self.copy)
         self.footer.source_chosen.connect(self.source_chosen)
         self.footer.version_requested.connect(self.version_requested)
         self.footer.compare_requested.connect(self.compare_requested)
@@ -161,13 +161,16 @@ class AnswerView(QWidget):
             self._drafter = finished.effective.drafter
             parts = stats_line.finished_parts(finished, by_you=not note, alone=alone)
             notes = [stats_line.change_text(change) for change in finished.effective.changes] + notes
+            if finished.effective.unmatched:
+                notes.insert(0, strings.UNMATCHED)
         else:
             parts = (
                 stats_line.imported_parts()
                 if self._reply.imported
                 else stats_line.cut_off_parts(self.body.table, alone)
             )
-        passages = finished.sources if finished else ()
+        # Words that an answer shares with a passage by chance support nothing.
+        passages = finished.sources if finished and not finished.effective.unmatched else ()
         self.footer.finish(
             parts, notes, sources_of(passages, self.text, self._reply.documents, self._reply.reading)
         )
@@ -202,6 +205,7 @@ class AnswerView(QWidget):
 
     def _reveal(self) -> None:
         self.footer.set_revealed(self._is_newest or self._hovered)
+        self.footer.stats.set_revealed(self._hovered)
 
     def _make_card(self) -> None:
         card = self._card = ReadingCard(self._theme, self)
@@ -228,7 +232,8 @@ class AnswerView(QWidget):
             self._card = None
             self.body.show()
 
-    def _copy(self) -> None:
+    def copy(self) -> None:
+        """Copy the answer's source, without thoughts."""
         QGuiApplication.clipboard().setText(self._reply.text.answer_source)
 
     # ---- place

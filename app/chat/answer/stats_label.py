@@ -1,5 +1,5 @@
-"""StatsLabel: the footer's line of figures. It breaks only between figures, each can be copied,
-and some say why they are so when pointed at."""
+"""StatsLabel: the footer's line of figures. It breaks only between figures, each can be copied, some have a
+tooltip. Minor figures are shown while the answer is hovered; their space is kept."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class StatsLabel(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._parts: tuple[StatsPart, ...] = ()
+        self._revealed = False
         theme.changed.connect(self.update)
 
     @property
@@ -50,6 +51,21 @@ class StatsLabel(QWidget):
         self.setAccessibleDescription(details_text(self._parts))
         self.update()
 
+    def set_revealed(self, revealed: bool) -> None:
+        """Whether minor figures are shown."""
+        if revealed != self._revealed:
+            self._revealed = revealed
+            self.update()
+
+    @property
+    def shown_text(self) -> str:
+        """The figures that are shown."""
+        return plain_text(self._shown)
+
+    @property
+    def _shown(self) -> tuple[StatsPart, ...]:
+        return tuple(part for part in self._parts if self._revealed or not part.minor)
+
     def height_for(self, width: int) -> int:
         """How high the line is when broken to that width; one line if there are no figures yet."""
         return px(LINE_PX * max(1, len(break_parts(self._parts, design_px(width), _width))))
@@ -58,7 +74,7 @@ class StatsLabel(QWidget):
         painter = painter_on(self)
         metrics = QFontMetricsF(_font("plain"))
         baseline = round((LINE_PX - metrics.height()) / 2 + metrics.ascent())
-        lines = break_parts(self._parts, width_of(self), _width)
+        lines = break_parts(self._shown, width_of(self), _width)
         for number, line in enumerate(lines):
             x = 0.0
             for place, part in enumerate(line):
@@ -72,7 +88,7 @@ class StatsLabel(QWidget):
     def part_at(self, point: QPointF) -> StatsPart | None:
         """The figure at `point`."""
         point = design_point(point)
-        lines = break_parts(self._parts, width_of(self), _width)
+        lines = break_parts(self._shown, width_of(self), _width)
         number = int(point.y() // LINE_PX)
         x = 0.0
         for part in lines[number] if 0 <= number < len(lines) else ():

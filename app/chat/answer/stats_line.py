@@ -21,11 +21,12 @@ SEPARATOR = " · "
 
 
 class StatsPart(Struct, frozen=True):
-    """One figure; `detail` says why it is so, to who points at it."""
+    """One figure; `detail` explains it in a tooltip. A `minor` one is shown while the answer is hovered."""
 
     text: str
     emphasis: Emphasis = "plain"
     detail: str = ""
+    minor: bool = False
 
 
 def finished_parts(
@@ -38,12 +39,15 @@ def finished_parts(
     stats = finished.stats
     parts = [
         StatsPart(_speed(stats.tokens_per_s), "strong", _drawn(finished.effective)),
-        StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(stats.ttft_s))),
+        StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(stats.ttft_s)), minor=True),
         *_counted(stats.tokens, alone),
     ]
     if finished.effective.drafter != "off":
-        parts.append(StatsPart(_drafts(stats)))
-    parts += [StatsPart(strings.MEAN.format(value=stats.mean_per_step)), _drafter(finished.effective)]
+        parts.append(StatsPart(_drafts(stats), minor=True))
+    parts += [
+        StatsPart(strings.MEAN.format(value=stats.mean_per_step), minor=True),
+        _drafter(finished.effective),
+    ]
     parts.append(StatsPart(_read(stats), detail=_why_read(finished.effective)))
     if finished.reason == "cancelled":
         parts.append(StatsPart(strings.STOPPED_BY_YOU if by_you else strings.STOPPED))
@@ -58,9 +62,9 @@ def live_parts(table: TokenTable, alone: PartFigures | None = None) -> tuple[Sta
     if not len(table):
         return ()
     return (
-        StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(table[0].time_s))),
+        StatsPart(strings.FIRST_TOKEN.format(seconds=seconds(table[0].time_s)), minor=True),
         *_counted(len(table), alone),
-        StatsPart(strings.MEAN.format(value=len(table) / table.steps)),
+        StatsPart(strings.MEAN.format(value=len(table) / table.steps), minor=True),
     )
 
 
@@ -136,7 +140,7 @@ def _counted(tokens: int, alone: PartFigures | None) -> tuple[StatsPart, ...]:
     if alone.percent is not None:
         told += ", " + strings.ACCEPTED_SHARE.format(accepted=alone.accepted, percent=alone.percent)
     whole = strings.WITH_THOUGHT.format(tokens=_count(tokens))
-    return (StatsPart(told), StatsPart(whole, detail=strings.WITH_THOUGHT_DETAIL))
+    return (StatsPart(told), StatsPart(whole, detail=strings.WITH_THOUGHT_DETAIL, minor=True))
 
 
 def _drafts(stats: Stats) -> str:
@@ -158,7 +162,7 @@ def _read(stats: Stats) -> str:
 
 
 def _drafter(effective: Effective) -> StatsPart:
-    return StatsPart(effective.drafter, detail=_sentence(effective.gate))
+    return StatsPart(effective.drafter, detail=_sentence(effective.gate), minor=True)
 
 
 def _why_read(effective: Effective) -> str:

@@ -1,5 +1,7 @@
 """UserMessage: what the person wrote, as a bubble at the right, with its attachments above.
 
+More than three attachments are one row, which unfolds.
+
 The copy button appears left of the bubble when the mouse is there or the keyboard reaches it.
 """
 
@@ -14,6 +16,7 @@ from PySide6.QtWidgets import QWidget
 from app.chat.answer import action_button, message_chip, strings
 from app.chat.answer.action_button import ActionButton
 from app.chat.answer.message_chip import MessageChip
+from app.controls.buttons.button import Button
 from app.controls.shapes import draw_box
 from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.markdown.user_text import pieces_of
@@ -28,6 +31,8 @@ _RADIUS_PX = 14
 _GAP_PX = 6
 _COPY_GAP_PX = 8
 _CHIP_PX = message_chip.HEIGHT_PX
+_MOST_UNFOLDED = 3
+_FOLD_PX = 24
 
 
 class UserMessage(QWidget):
@@ -36,6 +41,7 @@ class UserMessage(QWidget):
     OUTDENT_PX = MARGIN_PX
     attachment_opened = Signal(int)  # its number in the message
     edit_requested = Signal()
+    height_changed = Signal()
 
     def __init__(self, theme: Theme, message: Message, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -45,6 +51,11 @@ class UserMessage(QWidget):
         self._chips = [MessageChip(theme, attachment, self) for attachment in message.attachments]
         for number, chip in enumerate(self._chips):
             chip.clicked.connect(lambda checked=False, number=number: self.attachment_opened.emit(number))
+        self._folded = len(self._chips) > _MOST_UNFOLDED
+        self.fold_button = Button(theme, "", "link", True, self)
+        self.fold_button.setVisible(self._folded)
+        self.fold_button.clicked.connect(self._turn_fold)
+        self._show_fold()
         self.body = TextCanvas(theme, (14.5, 21), self)
         self.body.setAccessibleName(strings.MESSAGE_NAME)
         self.body.setAccessibleDescription(message.content)
@@ -95,7 +106,7 @@ class UserMessage(QWidget):
 
     def height_for(self, width: int) -> int:
         """The height when the reading column is `width` wide."""
-        height = len(self._message.attachments) * (px(_CHIP_PX) + px(_GAP_PX))
+        height = self._chips_height
         if not self._message.content:
             return height - px(_GAP_PX)
         return height + self._text_size(width)[1] + 2 * px(_PAD_Y_PX)
@@ -150,14 +161,41 @@ class UserMessage(QWidget):
         """As wide as the longest line."""
         text_width, text_height = self._text_size(self._column)
         width, height = text_width + 2 * px(_PAD_X_PX), text_height + 2 * px(_PAD_Y_PX)
-        top = len(self._message.attachments) * (px(_CHIP_PX) + px(_GAP_PX))
+        top = self._chips_height
         return QRectF(self.OUTDENT_PX + self._column - width, top, width, height)
 
+    @property
+    def _fold_height(self) -> int:
+        return px(_FOLD_PX) + px(_GAP_PX) if len(self._chips) > _MOST_UNFOLDED else 0
+
+    @property
+    def _chips_height(self) -> int:
+        """With the gap below."""
+        unfolded = 0 if self._folded else len(self._chips)
+        return self._fold_height + unfolded * (px(_CHIP_PX) + px(_GAP_PX))
+
     def _place_chips(self) -> None:
+        size = self.fold_button.sizeHint()
+        right = self.OUTDENT_PX + self._column
+        self.fold_button.setGeometry(right - size.width(), 0, size.width(), px(_FOLD_PX))
         for number, chip in enumerate(self._chips):
             width = min(self._column, chip.sizeHint().width())
-            left = self.OUTDENT_PX + self._column - width
-            chip.setGeometry(left, number * (px(_CHIP_PX) + px(_GAP_PX)), width, px(_CHIP_PX))
+            top = self._fold_height + number * (px(_CHIP_PX) + px(_GAP_PX))
+            chip.setGeometry(right - width, top, width, px(_CHIP_PX))
+
+    def _turn_fold(self) -> None:
+        self._folded = not self._folded
+        self._show_fold()
+        self.height_changed.emit()
+        self.resizeEvent(QResizeEvent(self.size(), self.size()))
+        self.update()
+
+    def _show_fold(self) -> None:
+        form = strings.SHOW_ATTACHMENTS if self._folded else strings.HIDE_ATTACHMENTS
+        self.fold_button.setText(form.format(count=len(self._chips)))
+        self.fold_button.setAccessibleName(self.fold_button.text())
+        for chip in self._chips:
+            chip.setVisible(not self._folded)
 
     def _copy_text(self) -> None:
         QGuiApplication.clipboard().setText(self._message.content)

@@ -1,4 +1,7 @@
-"""ChipRow: the documents of the message being written and the files on their way, in rows that wrap."""
+"""ChipRow: the documents of the message being written and the files on their way.
+
+One row; if they do not fit it, the last place in it has a button that unfolds the others.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from PySide6.QtCore import QEvent, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.chat.attachments import strings
 from app.chat.attachments.attach_reader import Reading
 from app.chat.attachments.attachment_chip import AttachmentChip, Chip, FileChip
+from app.controls.buttons.button import Button
 from app.theme.theme import Theme
 from app.theme.zoom import px
 from core.events import Attachment
@@ -33,6 +38,10 @@ class ChipRow(QWidget):
         self._theme = theme
         self._all: list[Chip] = []
         self._files: dict[Reading, FileChip] = {}
+        self._folded = True
+        self.fold_button = Button(theme, "", "link", True, self)
+        self.fold_button.hide()
+        self.fold_button.clicked.connect(self._turn_fold)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
 
@@ -114,6 +123,7 @@ class ChipRow(QWidget):
             _discard(chip)
         self._all.clear()
         self._files.clear()
+        self._folded = True
         self._changed()
 
     def show_tokens(self, count: Callable[[str], int | None]) -> None:
@@ -171,17 +181,51 @@ class ChipRow(QWidget):
         self._arrange()
         self.changed.emit()
 
+    def _turn_fold(self) -> None:
+        self._folded = not self._folded
+        self._arrange()
+
     def _arrange(self) -> None:
+        gap, widths = px(_GAP_PX), [chip.sizeHint().width() for chip in self._all]
+        fits = sum(widths) + gap * (len(widths) - 1) <= self.width()
+        shown = len(self._all)
+        if not fits and self._folded:
+            room = self.width() - self._fold_size(shown).width() - gap
+            shown = 0
+            while sum(widths[: shown + 1]) + gap * shown <= room:
+                shown += 1
+            shown = max(1, shown)
         x = y = row_height = 0
-        for chip in self._all:
+        for number, chip in enumerate(self._all):
+            chip.setVisible(number < shown)
+            if number >= shown:
+                continue
             size = chip.sizeHint()
             if x and x + size.width() > self.width():
-                x, y = 0, y + row_height + px(_GAP_PX)
+                x, y = 0, y + row_height + gap
             chip.setGeometry(x, y, size.width(), size.height())
-            x += size.width() + px(_GAP_PX)
+            x += size.width() + gap
             row_height = size.height()
+        self.fold_button.setVisible(not fits and len(self._all) > 1)
+        if not fits:
+            size = self._fold_size(len(self._all) - shown)
+            if not self._folded and x + size.width() > self.width():
+                x, y = 0, y + row_height + gap
+            self.fold_button.setGeometry(
+                min(x, self.width() - size.width()),
+                y + (row_height - size.height()) // 2,
+                size.width(),
+                size.height(),
+            )
         if y + row_height != self.height():
             self.setFixedHeight(y + row_height)
+
+    def _fold_size(self, hidden: int) -> QSize:
+        text = strings.MORE_CHIPS.format(count=hidden) if self._folded else strings.FEWER_CHIPS
+        if text != self.fold_button.text():
+            self.fold_button.setText(text)
+            self.fold_button.setAccessibleName(text)
+        return self.fold_button.sizeHint()
 
 
 def _discard(chip: Chip) -> None:

@@ -24,7 +24,9 @@ def indexing(fraction: float) -> str:
 
 
 CLOSE_PREVIEW = "Close preview"
-KEEP = "Keep in library"
+MORE_CHIPS = "{count} More"
+FEWER_CHIPS = "Show Fewer"
+KEEP = "Keep in Library"
 
 
 def preview_cut(size: str, characters: int) -> str:
@@ -96,7 +98,7 @@ def folder_attached(name: str, files: int, skipped: int) -> str:
     return f"Attached {what} of “{name}”{left_out}"
 
 
-SHOW_SKIPPED = "What was skipped"
+SHOW_SKIPPED = "Show Skipped Files"
 
 
 def skipped_title(name: str) -> str:

@@ -12,7 +12,7 @@ ATTACH_FILE = "Attach file"
 ATTACH_FOLDER = "Attach folder"
 FROM_FILES = "File…"
 FROM_FOLDER = "Folder…"
-FROM_LIBRARY = "From library…"
+FROM_LIBRARY = "From Library…"
 DROP_TO_ATTACH = "Drop to attach"
 SEND = "Send message"
 STOP = "Stop answering"
@@ -31,7 +31,7 @@ def numbered(name: str, number: int) -> str:
 
 
 BEGINNING = " (beginning)"
-WAY_NEW_CHAT = "Continue in a new chat"
+WAY_NEW_CHAT = "Continue in New Chat"
 
 
 def beginning_of(name: str) -> str:

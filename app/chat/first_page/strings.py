@@ -9,29 +9,16 @@ A_MODEL = "the model"
 RUNS_HERE_MAC = "It runs on this Mac. Nothing you write leaves it."
 RUNS_HERE = "It runs on this computer. Nothing you write leaves it."
 HOW_WRITTEN = "How an answer is written"
-EXAMPLE_DOCUMENT = "Ask about a long document"
+EXAMPLE_DOCUMENT = "Read a long document"
 EXAMPLE_DOCUMENT_SAYS = (
-    "Draftlight’s handbook comes along. See which passages are read, and which are skipped."
+    "Draftlight’s handbook comes along. See which passages are read, which are skipped, and how fast. The"
+    " starter is too small to answer well from it."
 )
 EXAMPLE_DOCUMENT_TEXT = "Does a table hold any texts, names or times, and what can be drawn out of it?"
 HANDBOOK = "handbook.md"
-EXAMPLE_CODE = "Change some code"
+EXAMPLE_CODE = "Write some code"
 EXAMPLE_CODE_SAYS = "Code repeats itself, so most of the draft tends to be accepted."
-EXAMPLE_CODE_TEXT = """Rename `total` to `sum_of_prices` in this function and give all of it back:
-
-def bill(prices):
-    total = 0
-    for price in prices:
-        total = total + price
-    return total
-"""
-EXAMPLE_LIST = "Tidy up a list"
-EXAMPLE_LIST_SAYS = "Copying with small changes is where drafting helps most."
-EXAMPLE_LIST_TEXT = """Give this list back in alphabetical order, one a line:
-
-lanterns
-ropes
-anchors
-signal flags
-charts
-"""
+EXAMPLE_CODE_TEXT = "Write a Python function that adds two numbers. Reply with the code only."
+EXAMPLE_LIST = "Write a list"
+EXAMPLE_LIST_SAYS = "In a regular format, the next tokens are easy to guess."
+EXAMPLE_LIST_TEXT = "List the twelve months of the year."

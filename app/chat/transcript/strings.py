@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-COPY_SOURCE = "Copy as it was written"
+COPY_SOURCE = "Copy Source"
 NEWEST = "Newest"
 TRANSCRIPT_NAME = "Conversation"
 SELECTED_MESSAGES = "Selected in {count} messages"

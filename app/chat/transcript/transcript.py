@@ -300,6 +300,7 @@ class Transcript(QScrollArea):
             if self._watched:
                 item.keep_to_copying()
             item.edit_requested.connect(lambda: self.edit_requested.emit(entry.turn_id))
+            item.height_changed.connect(lambda: self._column.height_changed(entry))
         else:
             if entry.over:
                 entry.documents = self._documents()

@@ -71,7 +71,7 @@ class AskController(QObject):
 
     def offer_to_go_on(self) -> None:
         """Below the last answer, if the model could write on there."""
-        self._views.transcript.offer_to_go_on(self._unended())
+        self._views.transcript.offer_to_go_on(self.unended())
 
     def submit(self, message: Message) -> None:
         """Ask `message` in the open chat, or instead of the message that is being edited."""
@@ -130,7 +130,7 @@ class AskController(QObject):
 
         Its settings are those of the answer, so that it is what it would have been.
         """
-        if not self._ready or turn_id != self._unended():
+        if not self._ready or turn_id != self.unended():
             return
         chat = self._chats.open
         going = chat.go_on(turn_id)
@@ -239,7 +239,7 @@ class AskController(QObject):
         asked = chat.ask_again(new_id, message, self._chats.now())
         self._ask(asked, Running(chat.id, new_id, chat.turns), settings)
 
-    def _unended(self) -> str:
+    def unended(self) -> str:
         """The turn of the open chat whose answer the model could write on; empty if there is none."""
         last, info = self._chats.open.turns[-1:], self._link().info
         return last[0].id if last and info and last[0].answer.can_go_on(info.name) else ""

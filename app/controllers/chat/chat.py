@@ -58,7 +58,7 @@ class ChatController(QObject):
             room.failed.connect(lambda error: trouble.show_request_error(error, "chats"))
         for told in (page.chat_shown, page.turn_added, self.listing.listed):
             told.connect(self.changed)
-        meter.estimated.connect(views.inspector.keep_bar.show_estimate)
+        meter.estimated.connect(views.inspector.show_estimate)
         self._wire()
 
     def show(self) -> None:

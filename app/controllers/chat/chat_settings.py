@@ -1,7 +1,7 @@
 """ChatSettings: which settings the inspector shows.
 
 Draftlight's own, over them the loaded model's sampling, over that what a person chose for all chats, and
-over all what the open chat wants otherwise. A change in the inspector is the chat's own. “Make default”
+over all what the open chat wants otherwise. A change in the inspector is the chat's own. “Make Default”
 turns what a section shows into what every chat starts with.
 """
 

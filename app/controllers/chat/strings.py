@@ -12,7 +12,7 @@ EXPORT_TITLE = "Export"
 IMPORT_TITLE = "Import chats"
 IMPORT_FILTER = "Chats (*.json *.md *.markdown *.txt)"
 ALL_CHATS_FILE = "Draftlight chats"
-SHOW_IN_FOLDER = "Show in folder"
+SHOW_IN_FOLDER = "Show in Folder"
 CHECK_FOLDER = "Look for it with your file manager."
 
 

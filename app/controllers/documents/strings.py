@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SHOW_LIBRARY = "Show library"
+SHOW_LIBRARY = "Show Library"
 GONE = "It is not in the library any more."
 
 

@@ -7,7 +7,7 @@ from PySide6.QtGui import QGuiApplication
 
 from app.controllers.server import strings
 from app.controllers.server.server import ServerController, ServerState
-from app.windows.settings.server_box import ServerBox
+from app.windows.server.settings_page import ServerBox
 from core.errors import RequestError
 
 

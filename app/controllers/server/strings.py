@@ -5,7 +5,7 @@ from __future__ import annotations
 CHANGED = "Another model is being loaded in Draftlight."
 CHANGED_HINT = "Ask again in a moment."
 BROKEN = "The local server ended by itself."
-BROKEN_HINT = "Switch it off and on again, in Settings."
+BROKEN_HINT = "Turn it off and on again in the window “Local Server”, under Settings."
 COPIED_KEY = "The key was copied."
 
 

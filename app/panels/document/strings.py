@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-KEEP_IN_LIBRARY = "Keep in library"
+KEEP_IN_LIBRARY = "Keep in Library"
 # ---- document
 DOCUMENT_TEXT = "Document text"
 DOCUMENT_MAP = "Map of the document"

@@ -14,6 +14,9 @@ from app.panels.inspector import strings
 from core.settings import Setting, Settings, assign_all, declared, read, unused
 
 DRAFTER_KEY = "drafting.drafter"
+BASICS = "basics"
+# Everything else is under Advanced.
+_BASIC_KEYS = ("chat.system_prompt", "sampling.temperature", "sampling.max_tokens", "prefill.mode")
 _QUOTE_CHARACTERS = 24
 
 
@@ -33,11 +36,16 @@ class Group:
 
 
 def groups(settings: Sequence[Setting] | None = None) -> tuple[Group, ...]:
-    """The sections, in the order of declaration (of all settings unless some are given)."""
+    """The sections: the basics, then the others in the order of declaration (default: all settings)."""
     settings = declared() if settings is None else settings
+    by_key = {setting.key: setting for setting in settings}
     by_name: dict[str, list[Setting]] = {}
+    basics = [by_key[key] for key in _BASIC_KEYS if key in by_key]
+    if basics:
+        by_name[BASICS] = basics
     for setting in settings:
-        by_name.setdefault(setting.group, []).append(setting)
+        if setting not in basics:
+            by_name.setdefault(setting.group, []).append(setting)
     drafter = next((setting for setting in settings if setting.key == DRAFTER_KEY), None)
     drafter_groups = {name.replace("-", "_"): name for name in (drafter.choices if drafter else ())}
     parameters = {

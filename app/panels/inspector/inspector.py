@@ -21,10 +21,9 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 from app.controls.buttons.button import Button
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
-from app.fields.setting_field import FieldColumn, SettingField
+from app.fields.setting_field import CONTENT_PX, FieldColumn, SettingField
 from app.panels.inspector import strings
-from app.panels.inspector.groups import DRAFTER_KEY, Group, differs, groups, merged, summary
-from app.panels.inspector.keep_bar import KeepBar
+from app.panels.inspector.groups import BASICS, DRAFTER_KEY, Group, differs, groups, merged, summary
 from app.panels.inspector.model_card import ModelCard
 from app.panels.inspector.own_settings import OwnSettings
 from app.panels.inspector.preset_bar import PresetBar
@@ -38,10 +37,10 @@ from core.settings import FROM_MODEL, Setting, Settings, assign_all, read, unuse
 
 WIDTH_PX = 304
 _FOOTER_PX = 34
-KEEP_KEY = "prefill.keep_pct"
+READING_KEY = "prefill.mode"
 SEED_KEY, NEW_SEED_KEY = "sampling.seed", "sampling.new_seed"
 THINKING_KEY = "chat.thinking"
-_OPEN_AT_FIRST = ("drafting",)
+_OPEN_AT_FIRST = (BASICS, "drafting")
 # A column takes up to 50 ms: in between the window is to do what it has to.
 _REST_MS = 50
 
@@ -78,10 +77,12 @@ class Inspector(QWidget):
         self._card.models_requested.connect(self.models_requested)
         self._model_section = Section(theme, strings.MODEL)
         self._model_section.body.addWidget(self._card)
-        self.keep_bar = KeepBar(theme)
-        self.keep_bar.keep_chosen.connect(lambda share: self._take_edit(KEEP_KEY, share))
+        self._advanced = Section(theme, strings.ADVANCED, False, flush=True)
+        self.estimate = TextLabel(theme, "", 11, 15, "text2", wrap=True, tabular=True, width_px=CONTENT_PX)
+        self.estimate.hide()
         self._groups = groups()
         self._sections = {group.name: self._build_section(group) for group in self._groups}
+        self._advanced.header.toggled.connect(self._fill_shown)
         self._footer = TextLabel(theme, strings.FOOTER)
         self._build_frame()
         theme.changed.connect(self.update)
@@ -164,6 +165,28 @@ class Inspector(QWidget):
         """The section of the group `name`; `model` is the model's."""
         return self._model_section if name == "model" else self._sections[name]
 
+    def open_section(self, name: str) -> Section:
+        """Open the section of the group `name`, and Advanced if it is there."""
+        section = self.section(name)
+        if self._advanced.isAncestorOf(section):
+            self._advanced.set_open(True)
+        section.set_open(True)
+        return section
+
+    @property
+    def advanced(self) -> Section:
+        """Contains all sections but the model's and the basics."""
+        return self._advanced
+
+    def show_estimate(self, new_tokens: int, skipped_tokens: int, dense_s: float | None) -> None:
+        """Show how much of the message being written is read: `new_tokens`, less `skipped_tokens`.
+
+        `dense_s`: seconds that reading all of them takes; None if unknown. 0 tokens hide the line.
+        """
+        words = strings.reads(new_tokens, skipped_tokens, dense_s) if new_tokens else ""
+        self.estimate.setText(words)
+        self.estimate.setVisible(bool(words))
+
     def own_settings(self, name: str) -> OwnSettings:
         """The foot of the section of the group `name`."""
         return self._own[name]
@@ -187,8 +210,10 @@ class Inspector(QWidget):
         sections.setContentsMargins(0, 0, 0, 0)
         sections.setSpacing(0)
         sections.addWidget(self.presets)
-        for section in (self._model_section, *self._sections.values()):
-            sections.addWidget(section)
+        sections.addWidget(self._model_section)
+        for name, section in self._sections.items():
+            (sections if name == BASICS else self._advanced.body).addWidget(section)
+        sections.addWidget(self._advanced)
         sections.addStretch(1)
         layout = QVBoxLayout(self)
         set_margins(layout, 1, 0, 0, 0)
@@ -198,10 +223,10 @@ class Inspector(QWidget):
 
     def _build_section(self, group: Group) -> Section:
         section = Section(self._theme, group.title, group.name in _OPEN_AT_FIRST)
-        if any(setting.key == KEEP_KEY for setting in group.settings):
-            section.body.addWidget(self.keep_bar)
         if group.settings:
             self._add_column(section, group.settings, group.title)
+        if any(setting.key == READING_KEY for setting in group.settings):
+            section.body.addWidget(self.estimate)
         for drafter, parameters in group.drafters.items():
             self._drafter_columns[drafter] = self._add_column(section, parameters)
         section.header.toggled.connect(self._fill_shown)
@@ -238,7 +263,8 @@ class Inspector(QWidget):
         chosen = read(self._settings, DRAFTER_KEY)
         unseen = {column for drafter, column in self._drafter_columns.items() if drafter != chosen}
         for group in self._groups:
-            if self._sections[group.name].is_open:
+            section = self._sections[group.name]
+            if section.is_open and (self._advanced.is_open or not self._advanced.isAncestorOf(section)):
                 for column in {self._columns[setting.key] for setting in group.all_settings} - unseen:
                     self._fill(column)
 
@@ -265,8 +291,6 @@ class Inspector(QWidget):
             self._keep_seed()
         self._refused.pop(key, None)
         self.field(key).clear_error()
-        if key == KEEP_KEY:
-            self.field(key).show_value(value)
         if key == DRAFTER_KEY:
             self._show_drafter()
         self._retry_refused()
@@ -327,14 +351,13 @@ class Inspector(QWidget):
         self._unused = unused(self._settings)
         for key, field in self._fields.items():
             field.set_unused(self._unused.get(key, ""))
-        self.keep_bar.set_unused(self._unused.get(KEEP_KEY, ""))
-        self.keep_bar.show_keep(read(self._settings, KEEP_KEY))
         for group in self._groups:
             section = self._sections[group.name]
             own = differs(group, self._settings, self._defaults, self._chosen)
             section.set_summary(summary(group, self._settings))
             section.set_own(own)
             self._own[group.name].setVisible(own)
+        self._advanced.set_own(any(s.is_own for name, s in self._sections.items() if name != BASICS))
         self._show_sources()
 
     def _hold_fields(self) -> None:

@@ -30,16 +30,28 @@ _DOT_PX = 6
 
 
 class Section(QWidget):
-    """Add the contents to `body`. A hairline lies below."""
+    """Add the contents to `body`. A hairline lies below. `flush`: the contents are sections themselves."""
 
-    def __init__(self, theme: Theme, title: str, opened: bool = True, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        title: str,
+        opened: bool = True,
+        parent: QWidget | None = None,
+        *,
+        flush: bool = False,
+    ) -> None:
         super().__init__(parent)
         self._theme = theme
         self.header = _Header(theme, title)
         self._holder = QWidget()
         self.body = QVBoxLayout(self._holder)
-        set_margins(self.body, PADDING_PX, 0, PADDING_PX, 14)
-        set_spacing(self.body, 8)
+        if flush:
+            self.body.setContentsMargins(0, 0, 0, 0)
+            self.body.setSpacing(0)
+        else:
+            set_margins(self.body, PADDING_PX, 0, PADDING_PX, 14)
+            set_spacing(self.body, 8)
         layout = QVBoxLayout(self)
         set_margins(layout, 0, 0, 0, 1)
         layout.setSpacing(0)

@@ -8,7 +8,7 @@ SETTINGS = "Settings"
 FOOTER = "Changes apply to the next answer."
 MODEL = "Model"
 NO_MODEL = "No model is loaded."
-CHOOSE_MODEL = "Choose another…"
+CHOOSE_MODEL = "Choose Another…"
 MODEL_NAME = "Name"
 MODEL_FAMILY = "Family"
 MODEL_CONTEXT = "Context"
@@ -20,36 +20,39 @@ SPECULATES_NOT = "Drafts are not used: {why}"
 PRESET = "Preset"
 NO_PRESET = "Default"
 CUSTOM_PRESET = "Custom"
-SAVE_PRESET_AS = "Save as preset…"
-SAVE_PRESET_TITLE = "Save as preset"
+SAVE_PRESET_AS = "Save as Preset…"
+SAVE_PRESET_TITLE = "Save as Preset"
 PRESET_NAME = "Name of the preset"
 PRESET_ACTIONS = "Save, import and export presets"
 RENAME_PRESET = "Rename…"
-RENAME_PRESET_TITLE = "Rename preset"
+RENAME_PRESET_TITLE = "Rename Preset"
 DELETE_PRESET = "Delete"
-IMPORT_PRESETS = "Import presets…"
-EXPORT_OWN_PRESETS = "Export all of your presets…"
+IMPORT_PRESETS = "Import Presets…"
+EXPORT_OWN_PRESETS = "Export All Presets…"
 MODEL_DEFAULT = "Model default."
 MODEL_DEFAULT_MOVED = "Model default; its {given:,g} is not allowed."
 CHOSEN_HERE = "Set for this chat. Model default: {value:g}."
 CHOSEN_FOR_ALL = "Your default. Model default: {value:g}."
 NO_THINKING_SWITCH = "This model has no switch for it."
 OWN_SETTINGS = "Set for this chat only"
-RESET_SECTION = "Reset to defaults"
-MAKE_DEFAULT = "Make default"
+RESET_SECTION = "Reset to Defaults"
+MAKE_DEFAULT = "Make Default"
 RESET_NAME = "{section}: reset to defaults"
 MAKE_DEFAULT_NAME = "{section}: make default for all chats"
 OPEN_SECTION = "Open"
 CLOSED_SECTION = "Closed"
 
+ADVANCED = "Advanced"
+
 GROUP_TITLES = {
+    "basics": "Answers",
     "drafting": "Drafting",
     "gate": "Draft gating",
     "decoding": "Exactness",
     "sampling": "Sampling",
     "prefill": "Sparse prefill",
     "tables": "Learning",
-    "chat": "System prompt",
+    "chat": "Thinking",
     "look": "Appearance",
     "writing": "Writing",
     "allowed": "For all chats",
@@ -59,30 +62,21 @@ GROUP_TITLES = {
 
 # What a closed section says at the right: setting keys and how each is written.
 SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
+    "basics": (("sampling.temperature", "temp {}"), ("prefill.mode", "{}")),
     "drafting": (("drafting.drafter", "{}"),),
     "gate": (("gate.mode", "{}"),),
     "decoding": (("decoding.exactness", "{}"),),
     "sampling": (
-        ("sampling.temperature", "temp {}"),
         ("sampling.top_p", "top-p {}"),
         ("sampling.seed", "seed {}"),
     ),
-    "prefill": (("prefill.mode", "{}"), ("prefill.keep_pct", "keep {}%")),
+    "prefill": (("prefill.keep_pct", "keep {}%"),),
     "tables": (("tables.learn", "learning {}"),),
-    "chat": (("chat.system_prompt", "{}"),),
 }
 SUMMARY_SEPARATOR = " · "
 QUOTED = "“{}”"
 ON = "on"
 OFF = "off"
-
-
-def keep(share_pct: float) -> str:
-    return "All" if share_pct >= 100 else f"{share_pct:g}%"
-
-
-def keep_name(share_pct: float) -> str:
-    return "Keep all of the text" if share_pct >= 100 else f"Keep {share_pct:g}% of the text"
 
 
 def reads(new_tokens: int, skipped_tokens: int, dense_s: float | None) -> str:

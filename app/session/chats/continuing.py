@@ -101,6 +101,7 @@ def joined(first: Finished, then: Finished) -> Finished:
         reading=read.reading,
         reading_reason=read.reading_reason,
         scorer=read.scorer,
+        unmatched=read.unmatched,
     )
     return Finished(first.request, then.reason, _stats(first.stats, then.stats), effective)
 

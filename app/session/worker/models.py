@@ -22,9 +22,14 @@ from core.events import (
     ModelInfo,
     ModelList,
     ModelsFound,
+    fit_of,
 )
 from core.events.cluster import ClusterEvent
 from core.events.models import CatalogueEvent
+
+_OFFER_CONTEXT_TOKENS = 8192
+# A first download should take minutes: larger models are in the Models window.
+_OFFER_MOST_BYTES = 3 * 2**30
 
 
 class ModelsState(Struct, frozen=True):
@@ -110,6 +115,22 @@ def handle(state: ModelsState, event: CatalogueEvent | ClusterEvent) -> ModelsSt
             return replace(state, machines=machines)
         case _:
             return replace(state, problem="", hint="")
+
+
+def model_to_offer(state: ModelsState) -> ModelEntry | None:
+    """The best suggested model for this machine's memory; None unless the starter is the only model."""
+    if state.downloads or [entry.source for entry in state.models] != ["starter"]:
+        return None
+    return max(
+        (
+            entry
+            for entry in state.suggested
+            if entry.disk_bytes <= _OFFER_MOST_BYTES
+            and fit_of(entry.need.total_at(_OFFER_CONTEXT_TOKENS), state.limit_bytes) == "fits"
+        ),
+        key=lambda entry: entry.parameters,
+        default=None,
+    )
 
 
 def fail(state: ModelsState, failed: Failed) -> ModelsState:

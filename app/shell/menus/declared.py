@@ -19,8 +19,7 @@ Reach = Literal["window", "app"]
 
 # The Mac's own keys (⌃⌘S) have no likeness elsewhere, where ⌘ is Ctrl.
 SIDEBAR_KEYS = "Ctrl+Meta+S" if sys.platform == "darwin" else "Ctrl+Alt+S"
-# A Mac has no key for it; elsewhere it is the key for help.
-_ABOUT_KEYS = () if sys.platform == "darwin" else ("F1",)
+_FULL_SCREEN_KEYS = ("Ctrl+Meta+F",) if sys.platform == "darwin" else ("F11",)
 
 
 @dataclass(frozen=True)
@@ -111,13 +110,20 @@ MENUS = (
                 ActionSpec("next_passage", strings.NEXT_PASSAGE, ("Ctrl+Alt+Down",), "document"),
                 ActionSpec("previous_passage", strings.PREVIOUS_PASSAGE, ("Ctrl+Alt+Up",), "document"),
             ),
-            (ActionSpec("tint", strings.TINT, ("Ctrl+T",)),),
+            (
+                ActionSpec("tint_always", strings.TINT_ALWAYS, checkable=True),
+                ActionSpec("tint_hover", strings.TINT_HOVER, checkable=True),
+                ActionSpec("tint_never", strings.TINT_NEVER, checkable=True),
+                ActionSpec("tint", strings.TINT, ("Ctrl+T",)),
+            ),
+            (ActionSpec("gauges", strings.GAUGES, checkable=True),),
             (
                 # The plus is a shifted equals sign on many keyboards.
                 ActionSpec("zoom_in", strings.ZOOM_IN, ("Ctrl++", "Ctrl+="), reach="app"),
                 ActionSpec("zoom_out", strings.ZOOM_OUT, ("Ctrl+-",), reach="app"),
                 ActionSpec("zoom_reset", strings.ZOOM_RESET, ("Ctrl+0",), reach="app"),
             ),
+            (ActionSpec("full_screen", strings.FULL_SCREEN, _FULL_SCREEN_KEYS, checkable=True),),
         ),
     ),
     MenuSpec(
@@ -128,6 +134,12 @@ MENUS = (
                 ActionSpec("regenerate", strings.REGENERATE, ("Ctrl+R",), "answerable"),
                 # By key: Up in an empty composer, which is the composer's own.
                 ActionSpec("edit_last", strings.EDIT_LAST, when="editable"),
+                ActionSpec("continue", strings.CONTINUE, when="unended"),
+            ),
+            (
+                ActionSpec("copy_answer", strings.COPY_ANSWER, ("Ctrl+Shift+C",), "asked"),
+                ActionSpec("branch", strings.BRANCH, when="asked"),
+                ActionSpec("compare", strings.COMPARE, when="versions"),
             ),
             (ActionSpec("restart", strings.RESTART),),
         ),
@@ -158,8 +170,11 @@ MENUS = (
         (
             # Bound once there is one.
             (ActionSpec("update", strings.UPDATE),),
-            (ActionSpec("shortcuts", strings.SHORTCUTS, ("Ctrl+/",), reach="app"),),
-            (ActionSpec("about", strings.ABOUT, _ABOUT_KEYS, role="about", reach="app"),),
+            (
+                ActionSpec("help", strings.HELP_TEXT, ("F1",)),
+                ActionSpec("shortcuts", strings.SHORTCUTS, ("Ctrl+/",), reach="app"),
+            ),
+            (ActionSpec("about", strings.ABOUT, role="about", reach="app"),),
         ),
     ),
 )

@@ -6,14 +6,17 @@ from typing import Literal
 
 from msgspec import Struct
 
-When = Literal["always", "busy", "answerable", "editable", "asked", "deleted", "document"]
+When = Literal[
+    "always", "busy", "answerable", "editable", "asked", "deleted", "document", "unended", "versions"
+]
 
 
 class MenuFacts(Struct, frozen=True):
     """`ready`: a question can be asked. `busy`: an answer is being given; `busy_here`: in the open chat.
 
     `asked`: the open chat has a question. `deleted`: a deleted chat can be taken back. `document`: the
-    open chat has one. `checked` are the ids of the actions that stand for something that is on.
+    open chat has one. `unended`: the model could continue its last answer. `versions`: the last answer has
+    several. `checked` are the ids of the actions that stand for something that is on.
     """
 
     ready: bool = False
@@ -22,6 +25,8 @@ class MenuFacts(Struct, frozen=True):
     asked: bool = False
     deleted: bool = False
     document: bool = False
+    unended: bool = False
+    versions: bool = False
     checked: frozenset[str] = frozenset()
 
 
@@ -42,3 +47,7 @@ def holds(when: When, facts: MenuFacts) -> bool:
             return facts.deleted
         case "document":
             return facts.document
+        case "unended":
+            return facts.ready and facts.unended
+        case "versions":
+            return facts.versions

@@ -25,6 +25,7 @@ from app.windows.server.connect import ConnectSheet
 from app.windows.server.facts_panel import WIDTH_PX as FACTS_PX
 from app.windows.server.facts_panel import FactsPanel
 from app.windows.server.rows import COLUMNS, RequestRow, row_instead
+from app.windows.server.settings_page import ServerSettingsPage
 from app.windows.side_window import SideWindow
 from core.serve.apps import Connection
 
@@ -37,7 +38,6 @@ _LIST_PX = 268
 class ServerWindow(SideWindow):
     """`opened` says which request is to be shown below the list; whoever hears it fills `transcript`."""
 
-    settings_requested = Signal()
     connect_requested = Signal()
     delete_requested = Signal(str)  # the request's id
     delete_all_requested = Signal()
@@ -61,13 +61,15 @@ class ServerWindow(SideWindow):
         self.list = RecordTable[RequestRow](theme, strings.LIST, COLUMNS, instead=row_instead)
         self.transcript = Transcript(theme, watched=True)
         self.facts = FactsPanel(theme)
+        self.settings_page = ServerSettingsPage(theme)
+        self._has_rows = False
         self._empty = TextLabel(theme, strings.NOTHING_OFF, 13, 18, align=Qt.AlignmentFlag.AlignCenter)
         self._gone = TextLabel(theme, "", 13, 18, wrap=True, align=Qt.AlignmentFlag.AlignCenter)
         self._pages = QStackedWidget()
         self._below = QStackedWidget()
         self._lay_out()
         self.connect_app.clicked.connect(self.connect_requested)
-        self.settings.clicked.connect(self.settings_requested)
+        self.settings.clicked.connect(lambda: self.show_settings(not self.settings_shown))
         self.delete.clicked.connect(self._ask_to_delete)
         self.delete_all.clicked.connect(self.delete_all_requested)
         self.list.remove_requested.connect(self._ask_to_delete)
@@ -83,7 +85,19 @@ class ServerWindow(SideWindow):
     @property
     def empty_text(self) -> str:
         """What stands there instead of requests; empty if there are some."""
-        return self._empty.text() if self._pages.currentIndex() else ""
+        return "" if self._has_rows else self._empty.text()
+
+    @property
+    def settings_shown(self) -> bool:
+        """Whether the settings are shown in place of the requests."""
+        return self._pages.currentWidget() is self.settings_page
+
+    def show_settings(self, shown: bool) -> None:
+        """Show the server's settings, or the requests again."""
+        self._pages.setCurrentIndex(2 if shown else 0 if self._has_rows else 1)
+        self.settings.setText(strings.REQUESTS if shown else strings.SETTINGS)
+        self.settings.setAccessibleName(self.settings.text())
+        self.update()
 
     @property
     def gone_text(self) -> str:
@@ -106,7 +120,9 @@ class ServerWindow(SideWindow):
     def show_rows(self, rows: Sequence[RequestRow]) -> None:
         """The requests that there are, the newest first."""
         self.list.show_rows(rows)
-        self._pages.setCurrentIndex(0 if rows else 1)
+        self._has_rows = bool(rows)
+        if not self.settings_shown:
+            self._pages.setCurrentIndex(0 if rows else 1)
         self.delete_all.setEnabled(any(row.over for row in rows))
         self._show_buttons()
 
@@ -118,7 +134,7 @@ class ServerWindow(SideWindow):
     def show_connect(self, to: Connection, strict: bool) -> ConnectSheet:
         """Show the configurations of applications that are to use the server."""
         sheet = ConnectSheet(self._theme, to, strict, self)
-        sheet.settings_requested.connect(self.settings_requested)
+        sheet.settings_requested.connect(lambda: self.show_settings(True))
         sheet.open()
         return sheet
 
@@ -174,6 +190,7 @@ class ServerWindow(SideWindow):
         parts.addLayout(below, 1)
         self._pages.addWidget(there)
         self._pages.addWidget(self._empty)
+        self._pages.addWidget(self.settings_page)
         column.addWidget(self._pages, 1)
 
     def _make_header(self) -> QWidget:

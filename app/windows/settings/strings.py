@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 APP_SETTINGS = "Settings"
-RESET_APP_SETTINGS = "Reset these settings"
+RESET_APP_SETTINGS = "Reset These Settings"
 AT_ONCE = "Changes apply at once, in all chats."
 NEW_CHATS = "New chats"
-RESET_DEFAULTS = "Reset the defaults for new chats"
+RESET_DEFAULTS = "Reset Defaults for New Chats"
 
 
 def defaults_note(own: int) -> str:
     start = (
         "How answers are drafted, read and sampled is set in the panel beside each chat."
-        " “Make default” there is what new chats start with."
+        " “Make Default” there is what new chats start with."
     )
     if not own:
         return f"{start} They start with Draftlight’s own settings now."
     return f"{start} They start with {'1 setting' if own == 1 else f'{own} settings'} of yours now."
-
-
-COPY_KEY = "Copy key"
-NEW_KEY = "New key"
-SHOW_REQUESTS = "Requests"
-KEY_NOTE = "The key is kept in a file that nobody but you can read."

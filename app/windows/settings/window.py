@@ -7,8 +7,8 @@ chat; the last section says so, and takes back what was made the default there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from msgspec.structs import replace
 from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
@@ -19,7 +19,6 @@ from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
 from app.panels.inspector.groups import groups
 from app.theme.measures import (
-    add_gap,
     set_fixed_height,
     set_margins,
     set_minimum_width,
@@ -28,14 +27,13 @@ from app.theme.measures import (
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 from app.windows.settings import strings
-from app.windows.settings.server_box import ServerBox
+from app.windows.settings.form import SettingsForm
 from app.windows.side_window import SideWindow
 from core.errors import SettingError
-from core.settings import WindowSettings, declared, read
+from core.settings import WindowSettings, declared
 
 _SIZE_PX = (520, 752)
 _PAD_PX = 24
-_LABEL_PX = 148
 _CONTENT_PX = _SIZE_PX[0] - 2 * _PAD_PX
 _GAP_PX = 10
 _FOOTER_PX = 52
@@ -50,13 +48,14 @@ class SettingsWindow(SideWindow):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
-        self._fields: dict[str, SettingField] = {}
-        self._held: Mapping[str, str] = {}
         set_minimum_width(self, _SIZE_PX[0])
         self.reset_button = Button(theme, strings.RESET_APP_SETTINGS)
         self.defaults_button = Button(theme, strings.RESET_DEFAULTS)
         self._defaults_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
-        self.server = ServerBox(theme, _CONTENT_PX)
+        # The local server's are in its own window.
+        shown = [group for group in groups(declared(WindowSettings)) if group.name != "server"]
+        self._form = SettingsForm(theme, shown, _CONTENT_PX)
+        self._form.changed.connect(self.changed)
         self._build()
         self.reset_button.clicked.connect(self.reset_requested)
         self.defaults_button.clicked.connect(self.defaults_reset_requested)
@@ -65,24 +64,21 @@ class SettingsWindow(SideWindow):
 
     def field(self, key: str) -> SettingField:
         """The field of the setting `key`. An unknown key is our bug (KeyError)."""
-        return self._fields[key]
+        return self._form.fields[key]
 
     def show_settings(self, settings: WindowSettings) -> None:
         """These are in force."""
-        for key, field in self._fields.items():
-            field.show_value(read(settings, key))
-            field.hold(self._held.get(key, ""))
-        self.reset_button.setEnabled(settings != WindowSettings())
+        self._form.show_settings(settings)
+        own = replace(settings, server=WindowSettings().server)
+        self.reset_button.setEnabled(own != WindowSettings())
 
     def hold(self, reasons: Mapping[str, str]) -> None:
         """These cannot be changed in this build, and why."""
-        self._held = reasons
-        for key, field in self._fields.items():
-            field.hold(reasons.get(key, ""))
+        self._form.hold(reasons)
 
     def show_error(self, key: str, error: SettingError) -> None:
         """What was wished for is not allowed."""
-        self._fields[key].show_error(error.message, error.hint)
+        self._form.show_error(key, error)
 
     def show_defaults(self, own: int) -> None:
         """`own` settings of answers start otherwise than Draftlight's own in new chats."""
@@ -104,17 +100,10 @@ class SettingsWindow(SideWindow):
         column = QVBoxLayout(page)
         set_margins(column, _PAD_PX, 20, _PAD_PX, 20)
         set_spacing(column, _GAP_PX)
-        for group in groups(declared(WindowSettings)):
-            self._add_title(column, group.title)
-            for setting in group.settings:
-                field = SettingField(self._theme, setting, label_px=_LABEL_PX, content_px=_CONTENT_PX)
-                field.edited.connect(self._tell)
-                self._fields[setting.key] = field
-                column.addWidget(field)
-            if group.name == "server":
-                column.addWidget(self.server)
-        self._add_title(column, strings.NEW_CHATS)
-        column.addWidget(self._defaults_note)
+        form = self._form
+        form.add_title(strings.NEW_CHATS)
+        form.add(self._defaults_note)
+        column.addWidget(form)
         row = QHBoxLayout()
         row.addWidget(self.defaults_button)
         row.addStretch(1)
@@ -133,11 +122,3 @@ class SettingsWindow(SideWindow):
         whole.setSpacing(0)
         whole.addWidget(area, 1)
         whole.addWidget(bar)
-
-    def _add_title(self, column: QVBoxLayout, title: str) -> None:
-        if column.count():
-            add_gap(column, 14)
-        column.addWidget(TextLabel(self._theme, title, 13, 18, "text", weight=600))
-
-    def _tell(self, key: str, value: Any) -> None:
-        self.changed.emit(key, value)

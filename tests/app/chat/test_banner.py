@@ -38,8 +38,8 @@ def test_restart_is_asked_for(qtbot: QtBot, banner: Banner) -> None:
 
 def test_the_remedy_of_a_failed_load_is_another_try(qtbot: QtBot, banner: Banner) -> None:
     banner.show_trouble(Trouble("No model.", "", "load"))
-    assert banner.remedy_button.text() == "Try again"
-    assert banner.remedy_button.accessibleName() == "Try again"
+    assert banner.remedy_button.text() == "Try Again"
+    assert banner.remedy_button.accessibleName() == "Try Again"
     with qtbot.waitSignal(banner.remedy_requested, timeout=500) as asked:
         qtbot.keyClick(banner.remedy_button, Qt.Key.Key_Space)
     assert asked.args == ["load"]
@@ -61,7 +61,7 @@ def test_details_reveal_the_log_and_hide_it_again(qtbot: QtBot, banner: Banner) 
     assert banner.log_view.toPlainText() == "one\ntwo\nthree"
     assert banner.log_view.font().fixedPitch()
     assert banner.sizeHint().height() > low
-    assert banner.details_button.text() == "Hide details"
+    assert banner.details_button.text() == "Hide Details"
     qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
     assert banner.log_view.isHidden()
 

@@ -74,10 +74,14 @@ async def answered(hands: Hands) -> Answer:
 
 
 async def open_section(hands: Hands, name: str) -> None:
-    section, columns = hands.window.views.inspector.section(name), hands.window.columns
+    inspector, columns = hands.window.views.inspector, hands.window.columns
+    section, advanced = inspector.section(name), inspector.advanced
     if columns.arrangement.inspector_px == 0:  # as at the first start
         await hands.click(hands.window.views.header.inspector_button)
         await hands.until(lambda: columns.arrangement.inspector_px > 0, "the settings panel is open")
+    if advanced.isAncestorOf(section) and not advanced.is_open:
+        await hands.click(advanced.header)
+        await hands.until(lambda: advanced.is_open, "the advanced settings are open")
     if not section.is_open:
         await hands.click(section.header)
         await hands.until(lambda: section.is_open, f"the section {name} is open")
@@ -111,7 +115,7 @@ async def first(window: MainWindow) -> int:
     assert views.pages.currentWidget() is views.first_page
     hands.step("the model is ready, the first page is shown")
 
-    await open_section(hands, "sampling")
+    await open_section(hands, "basics")
     await set_number(hands, "sampling.max_tokens", 16)
     await ask(hands, GREETING)
     answer = await answered(hands)
@@ -130,7 +134,7 @@ async def first(window: MainWindow) -> int:
     hands.step(f"a document of {composer.pill.used_tokens:,} tokens is pasted")
     notice = composer.notice
     assert not notice.isVisible()  # of a text that is too long the passages that fit are read
-    await open_section(hands, "prefill")
+    await open_section(hands, "basics")
     await choose(hands, "prefill.mode", "off")
     await hands.until(lambda: notice.isVisible() and len(notice.buttons) == 2, "it says that it is too long")
     assert "more than fit" in notice.text
@@ -255,7 +259,7 @@ async def document_card(hands: Hands) -> None:
     assert views.composer.edit.hasFocus()
     assert views.composer.text
     hands.step("the document card")
-    await open_section(hands, "sampling")
+    await open_section(hands, "basics")
     await set_number(hands, "sampling.max_tokens", 16)
     await hands.click(views.composer.edit)
     await hands.press("Return")

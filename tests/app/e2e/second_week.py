@@ -100,7 +100,7 @@ async def first(window: MainWindow) -> int:
     await hands.until(lambda: bar.popup.value == "Free chat", "the preset is taken")
     assert views.inspector.settings.sampling.temperature == 0.7
     hands.step("a preset is taken")
-    await open_section(hands, "sampling")
+    await open_section(hands, "basics")
     await set_number(hands, "sampling.max_tokens", LONG_TOKENS)
     assert bar.popup.currentText() == "Free chat (modified)"
     hands.step("and changed in this chat")
@@ -160,7 +160,7 @@ async def first(window: MainWindow) -> int:
     await hands.click(views.header.inspector_button)
     await hands.until(lambda: window.columns.arrangement.inspector_over, "and again")
     hands.step("the panel over the chat in a small window")
-    await open_section(hands, "sampling")
+    await open_section(hands, "basics")
     await set_number(hands, "sampling.max_tokens", LONG_TOKENS)
     await hands.click(window.columns, QPoint(200, 400))
     await hands.until(lambda: window.columns.arrangement.inspector_px == 0, "so does a click beside it")

@@ -56,9 +56,24 @@ def test_numbers_slide_and_show_their_value(theme: Theme, qtbot: QtBot) -> None:
     assert isinstance(slider, Slider)
     qtbot.keyClick(slider, Qt.Key.Key_Left)
     assert told == [("g.number", pytest.approx(0.94))]
-    assert "0.94" in {label.text() for label in field.findChildren(TextLabel)}
+    assert field.findChild(Spin).text() == "0.94"
     qtbot.keyClick(slider, Qt.Key.Key_Home)
     assert slider.value == pytest.approx(0.01)  # 0 itself is not allowed
+
+
+def test_the_number_beside_a_slider_can_be_typed(theme: Theme, qtbot: QtBot) -> None:
+    """Also one between two steps of the slider; one out of bounds is not taken."""
+    field, told = _field(NUMBER, theme, qtbot, 0.5)
+    spin = field.findChild(Spin)
+    assert spin.accessibleName() == "Top-p"
+    for text, value in (("0.333", 0.333), ("1", 1.0)):
+        spin.setFocus()
+        spin.selectAll()
+        qtbot.keyClicks(spin.lineEdit(), text)
+        qtbot.keyClick(spin, Qt.Key.Key_Return)
+        assert told[-1] == ("g.number", pytest.approx(value))
+        assert field.control.editor.value == pytest.approx(value)  # type: ignore[attr-defined]
+        assert spin.text() == text
 
 
 def test_choices_pop_up_with_their_note(theme: Theme, qtbot: QtBot) -> None:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QAccessible
 from pytestqt.qtbot import QtBot
 
 from app.gauges import strings
-from app.gauges.instrument import Instrument
+from app.gauges.instrument import PADDING_PX, Instrument
 from app.gauges.strip import InstrumentStrip
 from app.theme.theme import Theme
 from core.events import Gauges, Occupancy, PositionStat, PrefillProgress, Stats, TableUse
@@ -42,7 +42,8 @@ def _gauges(**changes: Any) -> Gauges:
 def strip(theme: Theme, qtbot: QtBot) -> InstrumentStrip:
     strip = InstrumentStrip(theme)
     qtbot.addWidget(strip)
-    strip.resize(896, 60)
+    strip.resize(940, 60)
+    strip.set_pinned(True)
     strip.show()
     strip.set_memory(int(11.2 * GB), 27 * GB)
     return strip
@@ -182,13 +183,57 @@ def test_a_shared_table_is_named_with_what_it_gave(strip: InstrumentStrip) -> No
 def test_whole_instruments_drop_from_the_right(strip: InstrumentStrip) -> None:
     strip.show_gauges(_gauges())
     kept = []
-    for width in (896, 895, 700, 540, 300, 120):
+    for width in (936, 935, 740, 580, 340, 160):
         strip.resize(width, 60)
         kept.append([not each.isHidden() for each in strip.instruments].count(True))
         assert all(each.geometry().right() < width for each in strip.instruments if not each.isHidden())
     assert kept == [5, 4, 3, 2, 1, 0]
     strip.resize(1200, 60)
     assert not strip.memory.isHidden()
+
+
+def test_between_answers_only_speed_and_first_token_are_shown(strip: InstrumentStrip) -> None:
+    """The others while an answer is written, or always once they are pinned."""
+
+    def titles() -> list[str]:
+        return [each.title for each in strip.instruments if not each.isHidden()]
+
+    basics, whole = ["Speed", "First token"], ["Speed", "First token", "Drafts accepted", "Table"]
+    strip.set_pinned(False)
+    strip.reset()
+    assert titles() == basics
+    strip.show_gauges(_gauges())
+    assert titles() == [*whole, strings.MEMORY]
+    strip.show_stats(Stats(tested=9, acceptance=0.5, occupancy=Occupancy(1, 9), memory_bytes=GB))
+    assert titles() == basics
+    asked = []
+    strip.pin_requested.connect(asked.append)
+    strip.pin_button.click()
+    assert asked == [True]
+    strip.set_pinned(True)
+    assert titles() == [*whole, strings.MEMORY]
+    strip.set_pinned(False)
+    strip.show_gauges(_gauges())
+    strip.show_end()
+    assert titles() == basics
+
+
+def test_a_gauge_without_a_figure_is_not_shown(strip: InstrumentStrip) -> None:
+    strip.show_gauges(_gauges(tested=0, accepted=0, acceptance=0.0, positions=(), occupancy=Occupancy()))
+    shown = [each.title for each in strip.instruments if not each.isHidden()]
+    assert shown == ["Speed", "First token", strings.MEMORY]
+
+
+def test_the_line_of_the_reading_speed_begins_after_its_words(strip: InstrumentStrip, theme: Theme) -> None:
+    for second in range(19):
+        done = 12_345 * second
+        strip.show_prefill(PrefillProgress("r", done, 999_999, 0, time_s=second + 0.1), now_s=float(second))
+    assert _said(strip.speed) == "12,345 tok/s read"
+    words_px = PADDING_PX + strip.speed._figure_px(strip.speed._figure)
+    image, ink = strip.speed.grab().toImage(), theme.color("accent").rgb()
+    columns = {x for x in range(image.width()) for y in range(image.height()) if image.pixel(x, y) == ink}
+    assert columns
+    assert min(columns) > words_px
 
 
 def test_nothing_changes_its_name_or_place_while_figures_change(strip: InstrumentStrip) -> None:
@@ -204,7 +249,8 @@ def test_nothing_changes_its_name_or_place_while_figures_change(strip: Instrumen
         lambda: strip.show_stats(Stats(table=TableUse(50, 4096, 0, 0, 0))),
     ):
         show()
-        stood.append([(each.title, each.geometry()) for each in strip.instruments])
+        always = (strip.speed, strip.first_token)
+        stood.append([(each.title, each.geometry()) for each in always])
     assert all(each == stood[0] for each in stood)
 
 
@@ -218,8 +264,9 @@ def test_instruments_stand_side_by_side(strip: InstrumentStrip) -> None:
     lefts = [each.x() for each in strip.instruments]
     assert lefts == [4, 220, 324, 550, 732]
     strip.show_prefill(PrefillProgress("r2", 28_020, 128_020, 0), now_s=1.0)
-    rights = [each.geometry().right() + 1 for each in strip.instruments]
-    assert [each.x() for each in strip.instruments[1:]] == rights[:-1]
+    shown = [each for each in strip.instruments if not each.isHidden()]
+    rights = [each.geometry().right() + 1 for each in shown]
+    assert [each.x() for each in shown[1:]] == rights[:-1]
     assert rights[-1] <= strip.width()
 
 

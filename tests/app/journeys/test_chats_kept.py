@@ -222,7 +222,7 @@ def test_pinned_chats_stand_first(qapp: QApplication, tmp_path: Path) -> None:
 
     async def scene(window: MainWindow) -> None:
         menu = window.views.sidebar.menu_for("c1")
-        next(action for action in menu.actions() if action.text() == "Pin to the top").trigger()
+        next(action for action in menu.actions() if action.text() == "Pin to Top").trigger()
         assert titles(window)[:2] == ["Pinned", "Question 0 of chat 1"]
         menu.deleteLater()
 
@@ -520,11 +520,11 @@ def test_a_chat_holds_its_own_settings(qapp: QApplication, tmp_path: Path) -> No
         await asked(window, "write 3")
         own = window.controller.chats.open.id
         inspector.field(key).edited.emit(key, 1.5)
-        assert inspector.section("sampling").is_own
+        assert inspector.section("basics").is_own
         assert not inspector.section("drafting").is_own
         window.controller.chat.start()
         assert read(inspector.settings, key) == 0.0
-        assert not inspector.section("sampling").is_own
+        assert not inspector.section("basics").is_own
         await asked(window, "write 2")
         window.controller.chat.select(own)
         assert read(inspector.settings, key) == 1.5
@@ -532,9 +532,8 @@ def test_a_chat_holds_its_own_settings(qapp: QApplication, tmp_path: Path) -> No
     async def again(window: MainWindow) -> None:
         inspector = window.views.inspector
         assert read(inspector.settings, key) == 1.5
-        section = inspector.section("sampling")
-        section.set_open(True)
-        foot = inspector.own_settings("sampling")
+        section = inspector.open_section("basics")
+        foot = inspector.own_settings("basics")
         assert foot.isVisible()
         await click(foot.default_button)
         assert foot.isHidden()
@@ -549,7 +548,7 @@ def test_a_chat_holds_its_own_settings(qapp: QApplication, tmp_path: Path) -> No
 
     async def at_last(window: MainWindow) -> None:
         assert read(window.views.inspector.settings, key) == 1.5
-        assert not window.views.inspector.section("sampling").is_own
+        assert not window.views.inspector.section("basics").is_own
 
     play(qapp, scene, folder=tmp_path)
     play(qapp, again, folder=tmp_path)

@@ -195,7 +195,7 @@ def test_a_folder_is_attached_and_what_was_skipped_is_told(
         composer, notice = window.views.composer, window.views.notice_bar
         await ready(window)
         menu = composer.attach_menu()
-        assert [action.text() for action in menu.actions()] == ["File…", "Folder…", "From library…"]
+        assert [action.text() for action in menu.actions()] == ["File…", "Folder…", "From Library…"]
         menu.actions()[1].trigger()
         menu.deleteLater()
         composer.set_text("What holds?")
@@ -260,6 +260,7 @@ def test_many_chips_scroll_and_the_keyboard_reaches_the_last(qapp: QApplication)
         await ready(window)
         for number in range(30):
             composer.attach(Attachment(f"Rule {number}", f"Rule {number} holds."))
+        await click(composer._chips.fold_button)
         await until(lambda: composer._shelf.height() < composer._chips.height())
         assert composer.height() < 330
         end = composer._chips.chips[-1]
@@ -270,7 +271,7 @@ def test_many_chips_scroll_and_the_keyboard_reaches_the_last(qapp: QApplication)
         window.resize(1024, 700)
         window.app_settings.set("look.zoom_pct", 150)
         await until(lambda: composer._shelf.geometry().bottom() < composer.edit.geometry().top())
-        assert composer.edit.geometry().bottom() < composer.send_button.geometry().top()
+        await until(lambda: composer.edit.geometry().bottom() < composer.send_button.geometry().top())
         assert composer.rect().contains(composer.send_button.geometry())
         window.app_settings.set("look.zoom_pct", 100)
         composer.clear()

@@ -109,6 +109,24 @@ def test_a_source_leads_to_its_sentence_wherever_one_is(qapp: QApplication, begi
     play(qapp, scene)
 
 
+def test_an_answer_to_a_question_that_matches_nothing_says_so(qapp: QApplication) -> None:
+    """One line and Read Everything in place of sources that support nothing."""
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        for words, unmatched in (("skim cite write 9", False), ("skim cite unmatched write 9", True)):
+            turn_id = submit(window, words, Attachment("handbook.md", CITED))
+            await ready(window)
+            answer = window.views.transcript.answer(turn_id)
+            assert answer
+            assert ("Nothing in the text matches this question." in answer.footer.notes) is unmatched
+            assert bool(answer.footer.sources.buttons) is not unmatched
+            assert answer.footer.everything_button.isVisible()
+            assert answer.footer.everything_button.text() == "Read Everything"
+
+    play(qapp, scene)
+
+
 def _without_place(view: DocumentView) -> QImage:
     place, view._place = view._place, None
     image = view.grab().toImage()

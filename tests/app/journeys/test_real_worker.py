@@ -88,7 +88,7 @@ def test_a_model_that_is_not_there(qapp: QApplication, tmp_path: Path) -> None:
         await until(lambda: window.controller.link.phase is Phase.NO_MODEL, timeout_s=60)
         assert window.views.banner.trouble
         assert window.views.banner.trouble.title == "The model could not be loaded."
-        assert window.views.banner.remedy_button.text() == "Try again"
+        assert window.views.banner.remedy_button.text() == "Try Again"
         assert window.views.composer.state == "blocked"
 
     play(qapp, scene, command=worker_command(), model=str(tmp_path / "nothing-here"))

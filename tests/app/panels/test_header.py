@@ -25,7 +25,7 @@ def test_a_long_title_is_cut_where_there_is_no_room(header: Header) -> None:
     header.set_title(title)
     assert header._title.text() == title
     assert header.model_button.toolTip() == strings.CHOOSE_MODEL
-    header.resize(520, HEIGHT_PX)
+    header.resize(360, HEIGHT_PX)
     assert header.title == title
     assert header._title.text().endswith("…")
     assert title in header.model_button.toolTip()
@@ -40,6 +40,16 @@ def test_tint_goes_round(qtbot: QtBot, header: Header) -> None:
     for _ in range(3):
         header.cycle_tint()
     assert values == ["hover", "never", "always"]
+
+
+def test_a_small_button_chooses_the_next_tint(qtbot: QtBot, header: Header) -> None:
+    header.tint.set_value("hover")
+    assert header.tint.width() == 28
+    assert header.tint.toolTip() == "Token tint: On hover"
+    with qtbot.waitSignal(header.tint_changed, timeout=500) as heard:
+        qtbot.mouseClick(header.tint, Qt.MouseButton.LeftButton)
+    assert heard.args == ["never"]
+    assert header.tint.accessibleDescription() == "Never"
 
 
 def test_the_sidebars_buttons_are_here_only_while_it_is_hidden(qtbot: QtBot, header: Header) -> None:

@@ -209,6 +209,24 @@ def test_a_question_about_nothing_in_it_reads_nothing_on(engine: Engine) -> None
     chat.ask(FIRST)
     _, finished, events = chat.ask("Hm?")
     assert (finished.stats.read_on_tokens, maps(events)) == (0, [])
+    assert finished.effective.unmatched
+
+
+def test_a_question_that_matches_the_text_is_not_reported_as_unmatched(engine: Engine) -> None:
+    """Also if all passages that match were read by an earlier turn."""
+    chat = Chat(engine)
+    for words in (FIRST, SECOND, SECOND, FIRST):
+        _, finished, _ = chat.ask(words)
+        assert finished.stats.skipped_tokens
+        assert not finished.effective.unmatched
+
+
+def test_a_forced_sparse_reading_without_a_match_says_so(engine: Engine) -> None:
+    _, finished, _ = Chat(engine).ask("Hm?")
+    assert finished.effective.reading == "sparse"
+    assert finished.effective.unmatched
+    _, finished, _ = Chat(engine).ask("Hm?", **{"prefill.mode": "off"})
+    assert not finished.effective.unmatched
 
 
 @pytest.mark.parametrize("looks", range(1, 6))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QHelpEvent
+from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QMenu, QToolTip
 from pytestqt.qtbot import QtBot
 
@@ -40,7 +40,7 @@ def test_the_footer_has_figures_changes_and_actions(transcript: Transcript, qtbo
         "t", finished(Stats(tokens=3, prompt_tokens=9, read_tokens=9), changes=(change,))
     )
     assert answer.footer.stats.text.endswith("read all 9 tokens")
-    assert answer.footer.notes == ("Max tokens 512 instead of 1,024: the context ends there.",)
+    assert answer.footer.notes == ("Length 512 instead of 1,024: the context ends there.",)
     copy, again, *_ = answer.footer.buttons
     qtbot.mouseClick(copy, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == transcript.answer_text("t")
@@ -134,6 +134,9 @@ def test_each_figure_can_be_copied(transcript: Transcript, qtbot: QtBot) -> None
         "t", finished(Stats(tokens=2, prompt_tokens=9, read_tokens=9, tokens_per_s=50.0))
     )
     stats = answer.footer.stats
+    assert stats.shown_text == "50.0 tok/s · 2 tokens · read all 9 tokens"
+    QApplication.sendEvent(answer, QEnterEvent(QPointF(), QPointF(), QPointF()))
+    assert stats.shown_text == stats.text
     found = [stats.part_at(QPointF(x, 8)) for x in range(0, 700, 4)]
     texts = [part.text for part in dict.fromkeys(found) if part]
     assert texts[:3] == ["50.0 tok/s", "TTFT 0.00 s", "2 tokens"]
@@ -143,7 +146,7 @@ def test_each_figure_can_be_copied(transcript: Transcript, qtbot: QtBot) -> None
     QApplication.sendEvent(stats, event)
     menu = stats.findChild(QMenu)
     assert menu is not None
-    assert [action.text() for action in menu.actions()] == ["Copy “50.0 tok/s”", "Copy all figures"]
+    assert [action.text() for action in menu.actions()] == ["Copy “50.0 tok/s”", "Copy All Figures"]
     menu.actions()[0].trigger()
     assert QGuiApplication.clipboard().text() == "50.0 tok/s"
     menu.actions()[1].trigger()

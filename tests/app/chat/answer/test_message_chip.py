@@ -50,3 +50,20 @@ def test_it_opens_by_mouse_and_key(qtbot: QtBot, transcript: Transcript) -> None
     transcript.show_passages("t1", 1, PASSAGES)
     assert second.note == "28,020 tokens · read 20%"
     assert second.geometry().right() == first.geometry().right()
+
+
+def test_many_attachments_are_one_row_that_unfolds(qtbot: QtBot, transcript: Transcript) -> None:
+    many = tuple(Attachment(f"rule {number}.txt", "A") for number in range(7))
+    transcript.add_user("t1", Message("user", "Which?", many))
+    (message,) = transcript.findChildren(UserMessage)
+    column = message.width() - 2 * message.OUTDENT_PX
+    folded_px = message.height_for(column)
+    assert message.fold_button.text() == "Show 7 Attachments"
+    assert all(chip.isHidden() for chip in message.chips)
+    message.fold_button.click()
+    assert message.fold_button.text() == "Hide 7 Attachments"
+    assert message.height_for(column) == message.height() == folded_px + 7 * (48 + 6)
+    assert all(chip.isVisible() for chip in message.chips)
+    assert message.chips[-1].geometry().bottom() < message.body.y()
+    message.fold_button.click()
+    assert message.height() == folded_px

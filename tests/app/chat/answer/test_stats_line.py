@@ -134,7 +134,7 @@ def test_the_first_token_alone_has_no_speed() -> None:
 
 def test_changes_are_plain_sentences() -> None:
     change = Change("sampling.max_tokens", "1024", "512", "the context ends there")
-    assert change_text(change) == "Max tokens 512 instead of 1,024: the context ends there."
+    assert change_text(change) == "Length 512 instead of 1,024: the context ends there."
     assert change_text(Change("new.thing", "a", "b", "why.")) == "new.thing b instead of a: why."
 
 
@@ -150,3 +150,11 @@ def test_lines_break_only_between_figures_and_fit(sizes: list[int], width: int) 
         assert len(line) == 1 or len(plain_text(line)) <= width
     for line, following in itertools.pairwise(lines):
         assert len(plain_text([*line, following[0]])) > width
+
+
+def test_speed_tokens_and_share_read_are_always_shown() -> None:
+    done = finished(Stats(prompt_tokens=28020, read_tokens=5620, tokens=214, tokens_per_s=58.4, tested=9))
+    shown = [part.text for part in finished_parts(done) if not part.minor]
+    assert shown == ["58.4 tok/s", "214 tokens", "read 5,620 of 28,020 tokens"]
+    stopped = finished_parts(finished(reason="length"))
+    assert not stopped[-1].minor

@@ -169,10 +169,20 @@ def test_chips_say_about_how_many_tokens_until_they_are_counted(composer: Compos
     assert chip.size_text == "300 tokens"
 
 
-def test_many_chips_wrap_and_the_composer_grows(qtbot: QtBot, composer: Composer) -> None:
+def test_many_chips_are_one_row_that_unfolds(qtbot: QtBot, composer: Composer) -> None:
     low = composer.sizeHint().height()
+    row = composer._chips
     for index in range(9):
         composer.attach(Attachment(f"document number {index}.txt", "x"))
+    qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 40, timeout=1000)
+    shown = [chip for chip in row.chips if not chip.isHidden()]
+    assert {chip.y() for chip in shown} == {0}
+    assert row.fold_button.text() == f"{9 - len(shown)} More"
+    assert shown[-1].geometry().right() < row.fold_button.x()
+    assert row.fold_button.geometry().right() <= row.width()
+    row.fold_button.click()
+    assert not any(chip.isHidden() for chip in row.chips)
+    assert row.fold_button.text() == "Show Fewer"
     qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 80, timeout=1000)
     tops = {chip.y() for chip in composer._chips.chips}
     assert len(tops) == 3
@@ -503,13 +513,13 @@ def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Compos
     assert composer._notice.isVisible()
     assert composer._notice.text == "This is 1,419 tokens more than fit: the model takes 8,192."
     assert list(buttons(composer)) == [
-        "Continue in a new chat",
+        "Continue in New Chat",
         "Keep about the first 6,500 tokens of handbook.txt",
         "Remove handbook.txt (9,000 tokens)",
     ]
     moves = []
     composer.new_chat_requested.connect(lambda: moves.append(True))
-    qtbot.mouseClick(buttons(composer)["Continue in a new chat"], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(buttons(composer)["Continue in New Chat"], Qt.MouseButton.LeftButton)
     assert moves == [True]
     shorten = buttons(composer)["Keep about the first 6,500 tokens of handbook.txt"]
     qtbot.mouseClick(shorten, Qt.MouseButton.LeftButton)

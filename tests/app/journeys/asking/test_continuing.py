@@ -51,7 +51,7 @@ def test_a_stopped_answer_goes_on(qapp: QApplication, tmp_path: Path) -> None:
         assert first.finished
         button = footer(window).more_button
         assert button.isVisible()
-        assert button.text() == "Continue writing"
+        assert button.text() == "Continue"
         await keep_writing(window, 8)
         turn = window.controller.chats.open.turns[-1]
         assert turn.answer.tokens[: len(first.tokens)] == first.tokens

@@ -56,7 +56,7 @@ def test_what_the_model_asks_for_is_used_and_said_until_a_person_chooses(
         inspector, chats = window.views.inspector, window.controller.chats
         assert sampling(window) == (0.6, 0.95, 0)
         assert chats.open.overrides == ()
-        assert not inspector.section("sampling").is_own
+        assert not inspector.section("basics").is_own
         assert note(window, TEMPERATURE) == "Model default."
         assert note(window, TOP_K) == ""
 
@@ -76,8 +76,7 @@ def test_what_the_model_asks_for_is_used_and_said_until_a_person_chooses(
         assert sampling(window) == (0.6, 1.0, 20)
         assert note(window, TEMPERATURE) == "Set for this chat. Model default: 2."
 
-        section, foot = inspector.section("sampling"), inspector.own_settings("sampling")
-        section.set_open(True)
+        section, foot = inspector.open_section("basics"), inspector.own_settings("basics")
         await click(foot.reset_button)
         assert sampling(window) == (2.0, 1.0, 20)
         assert note(window, TEMPERATURE) == "Model default; its 5 is not allowed."
@@ -108,8 +107,8 @@ def test_a_default_for_all_chats_and_a_presets_value_go_before_the_models(
         assert sampling(window) == (0.6, 0.95, 0)
 
         inspector.field(TEMPERATURE).edited.emit(TEMPERATURE, 0.0)
-        inspector.section("sampling").set_open(True)
-        await click(inspector.own_settings("sampling").default_button)
+        inspector.open_section("basics")
+        await click(inspector.own_settings("basics").default_button)
         kept = controller.home.preferences.now.defaults
         assert kept == (Override(TEMPERATURE, 0.0),)  # and not the model's top-p
         assert note(window, TEMPERATURE) == "Your default. Model default: 0.6."

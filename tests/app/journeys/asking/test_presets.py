@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog
 
+from app.controls import Button, Slider
 from app.launch.scenario import ask
 from app.session.chats.presets import BUILT_IN, chosen, name_of
 from app.shell.window import MainWindow
@@ -237,26 +238,29 @@ def test_presets_go_into_a_file_and_come_in_again(
     play(qapp, back)
 
 
-def test_usual_shares_to_keep_are_a_click_and_say_what_they_mean(qapp: QApplication) -> None:
+def test_the_estimate_of_what_is_read_is_under_reading(qapp: QApplication) -> None:
+    """Keep has one control, its slider under Advanced."""
+
     async def scene(window: MainWindow) -> None:
         await ready(window)
         inspector = window.views.inspector
-        inspector.section("prefill").set_open(True)
         inspector.change_settings(assign(inspector.settings, "prefill.mode", "on"))
-        bar = inspector.keep_bar
-        assert bar.estimate.isHidden()
-        await click(bar.buttons[30.0])
-        assert inspector.settings.prefill.keep_pct == 30
-        assert inspector.field("prefill.keep_pct").control.editor.value == 30  # type: ignore[attr-defined]
+        section = inspector.open_section("prefill")
+        assert not [button for button in section.findChildren(Button) if "%" in button.text()]
+        keep = inspector.field("prefill.keep_pct").control.editor
+        assert isinstance(keep, Slider)
+        estimate = inspector.estimate
+        assert inspector.section("basics").isAncestorOf(estimate)
+        assert estimate.isHidden()
         window.views.composer.attach(Attachment("long.txt", "word " * 4000))
-        await until(lambda: bar.estimate.isVisible())
-        assert bar.estimate.text().startswith("Reads about ")
-        said = bar.estimate.text()
-        await click(bar.buttons[50.0])
-        assert bar.estimate.text() != said
-        await click(bar.buttons[100.0])
-        assert bar.estimate.text().startswith("Reads all ")
+        await until(lambda: estimate.isVisible())
+        assert estimate.text().startswith("Reads about ")
+        said = estimate.text()
+        keep.set_value(50.0)
+        assert estimate.text() != said
+        keep.set_value(100.0)
+        assert estimate.text().startswith("Reads all ")
         window.views.composer.clear()
-        await until(lambda: bar.estimate.isHidden())
+        await until(lambda: estimate.isHidden())
 
     play(qapp, scene)

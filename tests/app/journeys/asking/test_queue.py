@@ -195,7 +195,7 @@ def test_all_keys_on_one_sheet(qapp: QApplication) -> None:
         found = window.windows.find("shortcuts")
         assert isinstance(found, ShortcutsWindow)
         rows = {title: keys for _, group in found.sheet for title, keys in group}
-        assert rows["New chat"] == "Ctrl+N"
+        assert rows["New Chat"] == "Ctrl+N"
         assert rows["Race"] == "Ctrl+Shift+R"
         assert rows["Keyboard shortcuts"] == "Ctrl+/"
         await press(found, Qt.Key.Key_Escape)

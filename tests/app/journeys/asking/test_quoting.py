@@ -92,6 +92,6 @@ def test_the_marked_passage_of_a_document_is_quoted_and_the_key_is_on_the_sheet(
         assert views.composer.text.startswith(f"> {first}\n")
         assert views.composer.edit.hasFocus()
         keys = dict(row for _, rows in sheet(window.menu_actions) for row in rows)
-        assert keys["Quote selection in message"] in ("Ctrl+Shift+B", "⇧⌘B")
+        assert keys["Quote Selection"] in ("Ctrl+Shift+B", "⇧⌘B")
 
     play(qapp, scene)

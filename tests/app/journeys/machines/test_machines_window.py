@@ -258,7 +258,7 @@ async def lost(window: MainWindow) -> None:
     assert "30 tokens written so far" in trouble.text
     assert last(window).status == "cut_off"
     assert shown(window) == last(window).text
-    assert window.views.banner.remedy_button.text() == "Start anew"
+    assert window.views.banner.remedy_button.text() == "Restart"
 
 
 async def anew(window: MainWindow) -> str:

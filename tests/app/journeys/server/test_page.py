@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
@@ -21,6 +22,7 @@ from app.shell.window import MainWindow
 from app.windows.server import strings
 from app.windows.server.connect import ConnectSheet
 from app.windows.server.rows import RequestRow
+from app.windows.server.settings_page import ServerBox
 from app.windows.server.window import ServerWindow
 from app.windows.settings.window import SettingsWindow
 from core.serve.apps import APPS
@@ -39,10 +41,12 @@ async def page_of(window: MainWindow) -> ServerWindow:
     return found
 
 
-def settings_of(window: MainWindow) -> SettingsWindow:
-    found = window.windows.show("settings")
-    assert isinstance(found, SettingsWindow)
-    return found
+def settings_of(window: MainWindow) -> ServerBox:
+    """Below the server's settings, in the server's window."""
+    found = window.windows.show("server")
+    assert isinstance(found, ServerWindow)
+    found.show_settings(True)
+    return found.settings_page.box
 
 
 def test_a_request_that_was_refused_is_seen_with_the_reason(qapp: QApplication) -> None:
@@ -187,7 +191,7 @@ def test_a_port_that_is_taken_is_told_with_what_to_do(qapp: QApplication) -> Non
             await until(lambda: server.state.status == "failed")
             assert window.views.banner.trouble
             assert "port" in window.views.banner.trouble.title
-            assert "Choose another port" in settings_of(window).server.text
+            assert "Choose another port" in settings_of(window).text
             assert window.views.header.server_button.isHidden()
         finally:
             taken.close()
@@ -198,10 +202,60 @@ def test_a_port_that_is_taken_is_told_with_what_to_do(qapp: QApplication) -> Non
     play(qapp, scene)
 
 
+def test_requests_without_the_key_are_in_the_list(qapp: QApplication, tmp_path: Path) -> None:
+    """The newest of each reason, with the endpoint and the reason; a page of another origin, too."""
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        page = await page_of(window)
+        base = await switch_on(window, ask_key=True)
+        for _ in range(2):
+            assert (await Asked(base, "write 4").whole()).error == "invalid_api_key"
+        await until(lambda: len(page.list.rows) == 1, what="nothing is seen of it")
+        (row,) = page.list.rows
+        assert (row.title, row.subtitle, row.level) == ("editor", "chat/completions", "bad")
+        assert "key" in row.tip
+        key = f"authorization: Bearer {window.controller.server.key.get()}\r\n"
+        foreign = await Asked(base, "write 4", headers=f"{key}origin: http://other.example\r\n").whole()
+        assert foreign.error == "origin_not_allowed"
+        await until(lambda: len(page.list.rows) == 2, what="the foreign page is not seen")
+        assert (await Asked(base, "write 4", headers=key).whole()).is_whole
+        await until(lambda: [row.state for row in page.list.rows] == ["Finished", "Failed", "Failed"])
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_the_servers_settings_are_in_its_window(qapp: QApplication) -> None:
+    """Turned on there, and seen there; the app's own settings have no server."""
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        page = await page_of(window)
+        await click(page.settings)
+        assert page.settings_page.isVisible()
+        window.app_settings.set("server.port", await free_port())
+        field = page.settings_page.form.fields["server.on"]
+        await click(field.control.editor)
+        server = window.controller.server
+        await until(lambda: server.state.status == "on", what="the switch did nothing")
+        assert server.state.address in page.settings_page.box.text
+        await click(page.settings)
+        assert not page.settings_page.isVisible()
+        assert page.empty_text == strings.NOTHING_ON
+        settings = window.windows.show("settings")
+        assert isinstance(settings, SettingsWindow)
+        with pytest.raises(KeyError):
+            settings.field("server.on")
+        window.app_settings.reset()
+        assert window.app_settings.now.server.on
+
+    play(qapp, scene)
+
+
 def test_another_address_needs_a_key(qapp: QApplication, tmp_path: Path) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
-        server, box = window.controller.server, settings_of(window).server
+        server, box = window.controller.server, settings_of(window)
         window.app_settings.set("server.port", await free_port())
         window.app_settings.set("server.address", "0.0.0.0")
         window.app_settings.set("server.on", True)

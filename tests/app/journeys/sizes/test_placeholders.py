@@ -64,7 +64,7 @@ async def everything(window: MainWindow) -> set[str]:
     window.columns.show_sidebar(True)
     window.columns.show_inspector(True)
     for name in ("drafting", "gate", "sampling", "prefill", "tables", "chat"):
-        inspector.section(name).set_open(True)
+        inspector.open_section(name)
     found: set[str] = set()
     for drafter in ("cacheback", "draft-model"):
         inspector.set_settings(assign(inspector.settings, "drafting.drafter", drafter))

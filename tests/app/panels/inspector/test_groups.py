@@ -26,15 +26,13 @@ def test_drafters_parameters_stand_with_the_choice_of_drafter() -> None:
 def test_summaries_are_the_telling_values() -> None:
     settings = assign(Settings(), "sampling.temperature", 0.7)
     settings = assign(settings, "sampling.top_p", 0.95)
-    settings = assign(settings, "chat.system_prompt", "You are a careful\n assistant. Quote the source.")
     settings = assign(settings, "prefill.keep_pct", 30.0)
     settings = assign(settings, "drafting.drafter", "off")
     named = _by_name()
-    assert summary(named["sampling"], settings) == "temp 0.7 · top-p 0.95 · seed 42"
-    assert summary(named["chat"], settings) == "“You are a careful assis…”"
+    assert summary(named["basics"], settings) == "temp 0.7 · Automatic"
+    assert summary(named["sampling"], settings) == "top-p 0.95 · seed 42"
     assert "keep 30%" in summary(named["prefill"], settings)
     assert summary(named["drafting"], settings).startswith("Off")
-    assert summary(named["chat"], Settings()) == "The model’s own"
 
 
 def test_a_group_without_a_phrase_of_its_own_names_its_first_settings() -> None:
@@ -48,3 +46,18 @@ def test_groups_are_titled_even_if_nobody_named_them() -> None:
     setting = Setting("cache_reuse.on", "switch", "Reuse", "Keeps what was read.", True)
     [group] = groups([setting])
     assert (group.name, group.title, group.drafters) == ("cache_reuse", "Cache reuse", {})
+
+
+def test_the_basics_are_five_controls_and_come_first() -> None:
+    """With the model above them: system prompt, temperature, length, reading."""
+    first = groups()[0]
+    keys = ["chat.system_prompt", "sampling.temperature", "sampling.max_tokens", "prefill.mode"]
+    assert (first.name, [setting.key for setting in first.settings]) == ("basics", keys)
+    assert [setting.title for setting in first.settings] == [
+        "System prompt",
+        "Temperature",
+        "Length",
+        "Reading",
+    ]
+    reading = first.settings[-1]
+    assert [reading.labels[choice] for choice in reading.choices] == ["Automatic", "Whole", "Quick"]

@@ -126,7 +126,7 @@ def test_the_context_menu(transcript: Transcript, qtbot: QtBot, browser: Browser
     body.add_to_menu(menu)
     actions = {action.text(): action for action in menu.actions()}
     assert list(actions) == [
-        *("Copy", "Quote in message", "Open link", "Copy link", "Select all", "Copy answer as Markdown")
+        *("Copy", "Quote in message", "Open link", "Copy link", "Select all", "Copy Answer as Markdown")
     ]
     assert not actions["Copy"].isEnabled()
     assert not actions["Quote in message"].isEnabled()

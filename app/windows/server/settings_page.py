@@ -1,4 +1,4 @@
-"""ServerBox: under the local server's settings, how it stands, and its key. Knows no file and no server."""
+"""ServerSettingsPage: the local server's settings, its state and its key, in the server window."""
 
 from __future__ import annotations
 
@@ -6,10 +6,37 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
-from app.theme.measures import set_spacing
+from app.panels.inspector.groups import groups
+from app.theme.measures import set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
-from app.windows.settings import strings
+from app.windows.server import strings
+from app.windows.settings.form import SettingsForm
+from core.settings import WindowSettings, declared
+
+_CONTENT_PX = 472
+_PAD_PX = 24
+
+
+class ServerSettingsPage(QWidget):
+    """Scrolls. `form` has the fields, `box` the state and the key."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        shown = [group for group in groups(declared(WindowSettings)) if group.name == "server"]
+        self.form = SettingsForm(theme, shown, _CONTENT_PX)
+        self.box = ServerBox(theme, _CONTENT_PX)
+        self.form.add(self.box)
+        set_fixed_width(self.form, _CONTENT_PX)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        set_margins(column, _PAD_PX, 20, _PAD_PX, 20)
+        column.addWidget(self.form)
+        column.addStretch(1)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(ScrollPage(theme, page))
 
 
 class ServerBox(QWidget):
@@ -17,7 +44,6 @@ class ServerBox(QWidget):
 
     key_copy_requested = Signal()
     key_renewal_requested = Signal()
-    requests_requested = Signal()
 
     def __init__(self, theme: Theme, width_px: int) -> None:
         super().__init__()
@@ -27,14 +53,12 @@ class ServerBox(QWidget):
         self._key_note = TextLabel(theme, strings.KEY_NOTE, 11, 15, "text2", wrap=True, width_px=width_px)
         self.copy_key = Button(theme, strings.COPY_KEY, small=True)
         self.new_key = Button(theme, strings.NEW_KEY, small=True)
-        self.requests = Button(theme, strings.SHOW_REQUESTS, "link", small=True)
         self.copy_key.clicked.connect(self.key_copy_requested)
         self.new_key.clicked.connect(self.key_renewal_requested)
-        self.requests.clicked.connect(self.requests_requested)
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
         set_spacing(row, 8)
-        for button in (self.copy_key, self.new_key, self.requests):
+        for button in (self.copy_key, self.new_key):
             row.addWidget(button)
         row.addStretch(1)
         column = QVBoxLayout(self)
