@@ -1,7 +1,7 @@
 """The window's words: the field's own, one for a thing, in every `strings.py` and setting.
 
-Menu items, menus and buttons have Title Case by Apple's style guide, all else has sentence case. Packages
-that are not in `TITLE_CASE` yet have sentence case throughout.
+Menu items, menus, buttons and titles of windows have Title Case by Apple's style guide; all else has sentence
+case.
 """
 
 from __future__ import annotations
@@ -72,20 +72,9 @@ NAMES = frozenset(
     # windows, sections and values of settings, by their labels
     | {"Race", "Tables", "Lab", "Settings", "Document", "Auto", "Cacheback", "Reset", "Learning", "Exactness"}
 )
-# Packages whose menu items, menus and buttons have Title Case.
-TITLE_CASE = (
-    "app/chat",
-    "app/controllers",
-    "app/gauges",
-    "app/launch",
-    "app/panels",
-    "app/shell",
-    "app/windows/models",
-    "app/windows/settings",
-)
 # What shows a text as a menu item, a menu or a button, and which of its arguments that is.
 _SHOWN_AS_COMMAND = {"ActionSpec": 1, "Button": 1, "MenuSpec": 0, "QMenu": 0, "addAction": 0, "addMenu": 0}
-# Texts that reach a menu or a button in another way.
+# Titles of windows, and texts that reach a menu or a button in another way.
 _ALSO_COMMANDS = frozenset(
     {"COPY_SOURCE", "EXPORT_ALL_JSON", "EXPORT_ALL_MARKDOWN", "EXPORT_OWN_PRESETS", "FROM_LIBRARY"}
     | {
@@ -99,6 +88,8 @@ _ALSO_COMMANDS = frozenset(
     | {"SHOW_IN_FOLDER", "SHOW_LIBRARY", "SHOW_SKIPPED", "WAY_NEW_CHAT"}
     | {"FEWER_CHIPS", "HIDE_ATTACHMENTS", "MORE_CHIPS", "SHOW_ATTACHMENTS"}
     | {"DOWNLOAD_MODEL", "HIDE_DETAILS", "REPAIR_CHATS", "RESTORE_CHATS", "TRY_AGAIN"}
+    | {"ARCHIVED", "CHOOSE_FOLDER", "CONNECT_TITLE", "COPY_PATH", "DELETED", "DIFFERENCE_TITLE", "ERASE"}
+    | {"EXPORT_TITLE", "IMPORT_TITLE", "LOAD_PREVIOUS", "LOAD_YES", "OPEN_TITLE", "TITLE"}
 )
 # Lower case in a title unless first or last: articles, conjunctions, prepositions of up to four letters.
 _SMALL = frozenset(
@@ -170,7 +161,7 @@ def not_in_title_case(text: str) -> list[str]:
 
 
 def commands() -> dict[str, str]:
-    """The texts of `TITLE_CASE` that are shown as menu items, menus or buttons, by file and line."""
+    """The texts that are shown as menu items, menus or buttons, by file and line."""
     found: dict[str, str] = {}
     declared_in: dict[str, dict[str, tuple[str, str]]] = {}
     for path in sorted(ROOT.glob("app/**/strings.py")):
@@ -186,7 +177,7 @@ def commands() -> dict[str, str]:
         }
     for texts in declared_in.values():
         also = (texts[name] for name in _ALSO_COMMANDS & texts.keys())
-        found |= {where: text for where, text in also if where.startswith(TITLE_CASE)}
+        found |= dict(also)
     for path in sorted(ROOT.glob("app/**/*.py")):
         tree = ast.parse(path.read_text("utf-8"))
         modules = {
@@ -206,8 +197,7 @@ def commands() -> dict[str, str]:
                 texts = declared_in.get(modules.get(given.value.id, ""), {})
                 if given.attr in texts:
                     where, text = texts[given.attr]
-                    if where.startswith(TITLE_CASE):
-                        found[where] = text
+                    found[where] = text
     return found
 
 

@@ -9,7 +9,7 @@ REPEATING_NOTE = "Stopped: the answer had begun to repeat itself."
 STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
 
 EXPORT_TITLE = "Export"
-IMPORT_TITLE = "Import chats"
+IMPORT_TITLE = "Import Chats"
 IMPORT_FILTER = "Chats (*.json *.md *.markdown *.txt)"
 ALL_CHATS_FILE = "Draftlight chats"
 SHOW_IN_FOLDER = "Show in Folder"

@@ -137,7 +137,7 @@ def test_the_header_s_menu_tells_models_of_one_name_apart(qapp: QApplication, ho
         await ready(window, 60)
         menu = await header_menu(window)
         rows = labels(menu)
-        drafting = rows["Draft model"].menu()
+        drafting = rows["Draft Model"].menu()
         assert isinstance(drafting, QMenu)
         alike = {f"small ({home.name})   ·   fits", "small (archive)   ·   fits"}
         assert alike < set(rows)
@@ -167,7 +167,7 @@ def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(qapp: QApp
         assert not broken.isEnabled()
         assert "names no model_type" in broken.toolTip()
         assert menu.toolTipsVisible()
-        drafting = rows["Draft model"].menu()
+        drafting = rows["Draft Model"].menu()
         assert isinstance(drafting, QMenu)
         drafts = labels(drafting)
         assert set(drafts) == {"None", "small   ·   fits"}
@@ -176,7 +176,7 @@ def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(qapp: QApp
         assert read(inspector.settings, "draft_model.model") == str(home / "small")
         assert read(inspector.settings, "drafting.drafter") == "draft-model"
         menu.close()
-        again = labels(await header_menu(window))["Draft model"].menu()
+        again = labels(await header_menu(window))["Draft Model"].menu()
         assert isinstance(again, QMenu)
         assert labels(again)["small   ·   fits"].isChecked()
         labels(again)["None"].trigger()

@@ -8,12 +8,12 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
+from app.chat.attachments.attachment_preview import AttachmentPreview
 from app.launch.application import Application
 from app.launch.host import Host
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
-from app.windows.about.window import AboutWindow
 from tests.app.launch.macos.test_awake import Recorder
 from tests.app.stage import gone, last, play, press, ready, until
 
@@ -92,16 +92,11 @@ def test_after_the_window_quitting_is_qts_own_again(qapp: Application) -> None:
     play(qapp, scene)
 
 
-def test_the_key_for_help_opens_about(qapp: Application) -> None:
+def test_the_key_for_help_opens_the_handbook(qapp: Application) -> None:
     async def scene(window: MainWindow) -> None:
-        host = Host(qapp, window, Theme("light"))
         await ready(window)
         await press(window, Qt.Key.Key_F1)
-        await until(lambda: window.findChild(AboutWindow) is not None)
-        about = window.findChild(AboutWindow)
-        assert about is not None
-        assert about.isVisible()
-        about.close()
-        host.stop()
+        await until(lambda: window.findChild(AttachmentPreview) is not None)
+        assert window.findChild(AttachmentPreview).isVisible()
 
     play(qapp, scene)

@@ -31,7 +31,7 @@ def test_they_come_back(tmp_path: Path) -> None:
 def test_a_change_does_not_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An fsync on the UI thread stopped the window at each change of a setting."""
     release = threading.Event()
-    monkeypatch.setattr("app.store.files.os.fsync", lambda number: release.wait(10))
+    monkeypatch.setattr("core.system.files.os.fsync", lambda number: release.wait(10))
     file = PreferencesFile(tmp_path)
     begun_s = time.perf_counter()
     for number in range(20):

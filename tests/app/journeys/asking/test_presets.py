@@ -177,7 +177,7 @@ def test_ones_own_is_changed_and_renamed(qapp: QApplication, monkeypatch: pytest
         inspector, popup = window.views.inspector, window.views.inspector.presets.popup
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
         answer_dialog(monkeypatch, "My tone")
-        act(window, "Save as preset…")
+        act(window, "Save as Preset…")
         act(window, "Start new chats with “My tone”")
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be kind."))
         assert popup.currentText() == "My tone (modified)"
@@ -185,7 +185,7 @@ def test_ones_own_is_changed_and_renamed(qapp: QApplication, monkeypatch: pytest
         assert popup.currentText() == "My tone"
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be long."))
         # A name that is taken is said, and what has it stays.
-        act(window, "Save as preset…")
+        act(window, "Save as Preset…")
         assert window.views.banner.trouble
         assert "“My tone” already" in window.views.banner.trouble.title
         choose(window, "My tone (modified)")
@@ -214,20 +214,20 @@ def test_presets_go_into_a_file_and_come_in_again(
         inspector = window.views.inspector
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
         answer_dialog(monkeypatch, "My tone")
-        act(window, "Save as preset…")
+        act(window, "Save as Preset…")
         act(window, "Export “My tone”…")
         assert window.views.notice_bar.text == "Exported 1 preset as “mine.json”"
 
     async def back(window: MainWindow) -> None:
         await ready(window)
-        act(window, "Import presets…")
+        act(window, "Import Presets…")
         assert window.views.notice_bar.text == "Imported the preset “My tone”"
         choose(window, "My tone")
         assert window.views.inspector.settings.chat.system_prompt == "Be brief."
         path.write_text(
             '{"draftlight_presets": 1, "presets": [{"name": "Hot", "settings": {"sampling.temperature": 9}}]}'
         )
-        act(window, "Import presets…")
+        act(window, "Import Presets…")
         trouble = window.views.banner.trouble
         assert trouble
         assert "mine.json: Preset “Hot”" in trouble.title

@@ -197,7 +197,7 @@ def test_all_keys_on_one_sheet(qapp: QApplication) -> None:
         rows = {title: keys for _, group in found.sheet for title, keys in group}
         assert rows["New Chat"] == "Ctrl+N"
         assert rows["Race"] == "Ctrl+Shift+R"
-        assert rows["Keyboard shortcuts"] == "Ctrl+/"
+        assert rows["Keyboard Shortcuts"] == "Ctrl+/"
         await press(found, Qt.Key.Key_Escape)
         assert found.isHidden()
 

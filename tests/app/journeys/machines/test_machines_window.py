@@ -169,6 +169,7 @@ def test_a_run_over_machines_is_seen_everywhere_and_ended_alone(qapp: QApplicati
         beside = await running(window, STUDIO)
         assert "on 2 machines" in window.views.header.subtitle
         strip = window.views.strip
+        strip.set_pinned(True)
         ask(window, "write 10")
         await ready(window)
         assert strip.memory.isHidden()
@@ -298,6 +299,7 @@ def test_started_anew_with_the_machines_that_are_left(qapp: QApplication, away: 
 
 def test_started_anew_here_alone_if_none_is_left(qapp: QApplication, away: Path) -> None:
     async def scene(window: MainWindow) -> None:
+        window.views.strip.set_pinned(True)
         await running(window, STUDIO, MINI)
         await lost(window)
         away.write_text("mini\nstudio")

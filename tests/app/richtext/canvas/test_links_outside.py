@@ -132,7 +132,7 @@ def test_the_context_menu(transcript: Transcript, qtbot: QtBot, browser: Browser
     assert not actions["Quote in message"].isEnabled()
     actions["Copy link"].trigger()
     assert QGuiApplication.clipboard().text() == "https://example.org/"
-    actions["Copy answer as Markdown"].trigger()
+    actions["Copy Answer as Markdown"].trigger()
     assert QGuiApplication.clipboard().text().startswith("Read [this](https://example.org/) **first**.")
     actions["Select all"].trigger()
     assert transcript.selected_text().startswith("Read this first.")

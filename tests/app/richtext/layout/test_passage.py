@@ -7,7 +7,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter, QTextCharFormat
 from PySide6.QtWidgets import QApplication
 
-from app.controls.elided import elided_at
+from app.controls.shapes import elided_at
 from app.richtext.layout.passage import draw_passage
 from app.theme.fonts import ui_font
 
