@@ -217,4 +217,5 @@ def test_a_request_with_tools_enters_twelve_modules_of_the_server(served: Served
     )
     assert {"server", "chat", "tools", "queue"} <= entered
     assert entered <= {*named}
-    assert len(entered) <= 12
+    # The worker's messages come through `own_worker`, those of a heartbeat, too.
+    assert len(entered - {"own_worker"}) <= 12, " ".join(sorted(entered))
