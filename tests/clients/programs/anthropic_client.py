@@ -88,6 +88,27 @@ def case_a_long_prompt_keeps_the_stream_alive():
     assert final.usage.input_tokens > 500
 
 
+def case_a_second_turn_is_cached():
+    asked = {"model": MODEL, "max_tokens": 6, "temperature": 0}
+    messages = [{"role": "user", "content": long_text("cached message")}]
+    first = client.messages.create(messages=messages, **asked)
+    said = {"role": "assistant", "content": first.content[0].text}
+    second = client.messages.create(
+        messages=[*messages, said, {"role": "user", "content": "Again."}], **asked
+    )
+    assert second.usage.cache_read_input_tokens > first.usage.input_tokens - 32
+
+
+def case_a_prompt_that_is_too_long():
+    """Claude Code compacts the conversation by these words."""
+    messages = [{"role": "user", "content": "word " * 20_000}]
+    error = refused(
+        anthropic.BadRequestError,
+        lambda: client.messages.create(model=MODEL, max_tokens=4, messages=messages),
+    )
+    assert error.body["error"]["message"].startswith("prompt is too long: ")
+
+
 def case_errors():
     def asking(who=client, **fields):
         return lambda: who.messages.create(**{"model": MODEL, "max_tokens": 4, "messages": HELLO} | fields)

@@ -1,9 +1,10 @@
 """LangChain's ChatOpenAI: chat, streams, tools, structured output, responses."""
 
-from cases import BASE, KEY, MODEL, QUESTION, SLOW_READING, Weather, long_text, run
+import openai
+from cases import BASE, KEY, MODEL, QUESTION, SLOW_READING, Weather, long_text, refused, run
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
-from langchain_openai import ChatOpenAI
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 
 TOLD = {"model": MODEL, "base_url": BASE, "api_key": KEY, "max_retries": 0, "timeout": 120}
 HELLO = [SystemMessage("Be brief."), HumanMessage("Say hello.")]
@@ -38,6 +39,27 @@ def case_tools():
     for chunk in chat.stream(asked):
         total = chunk if total is None else total + chunk
     assert set(total.tool_calls[0]["args"]) == {"sky", "windy"}
+
+
+def case_a_second_turn_is_cached():
+    chat = ChatOpenAI(**TOLD, max_tokens=6, temperature=0)
+    asked = [HumanMessage(long_text("cached chain"))]
+    first = chat.invoke(asked)
+    second = chat.invoke([*asked, first, HumanMessage("Again.")])
+    read = first.usage_metadata["input_tokens"]
+    assert second.usage_metadata["input_token_details"]["cache_read"] > read - 32
+
+
+def case_embeddings():
+    """By default the client sends token ids of another tokenizer, which are refused in words."""
+    told = {"base_url": BASE, "api_key": KEY, "model": "all-MiniLM-L6-v2"}
+    [one] = OpenAIEmbeddings(**told, check_embedding_ctx_length=False).embed_documents(["low water"])
+    assert len(one) == 384
+
+
+def case_a_prompt_that_is_too_long():
+    error = refused(openai.BadRequestError, lambda: ChatOpenAI(**TOLD).invoke("word " * 20_000))
+    assert error.code == "context_length_exceeded"
 
 
 def case_structured_output():

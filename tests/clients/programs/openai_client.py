@@ -1,6 +1,7 @@
 """OpenAI's own client: chat completions, completions, responses."""
 
 import json
+import time
 
 import openai
 from cases import BASE, KEY, MODEL, QUESTION, SCHEMA, SLOW_READING, Weather, long_text, refused, run
@@ -195,6 +196,27 @@ def case_responses_a_long_prompt():
         kinds = [event.type for event in stream]
     assert kinds[0] == "response.created"
     assert kinds[-1] in ("response.completed", "response.incomplete")
+
+
+def case_a_second_turn_is_cached():
+    asked = {"model": MODEL, "max_tokens": 6, "temperature": 0}
+    messages = [{"role": "user", "content": long_text("cached chat")}]
+    first = client.chat.completions.create(messages=messages, **asked)
+    said = {"role": "assistant", "content": first.choices[0].message.content}
+    second = client.chat.completions.create(
+        messages=[*messages, said, {"role": "user", "content": "Again."}], **asked
+    )
+    assert second.usage.prompt_tokens_details.cached_tokens > first.usage.prompt_tokens - 32
+
+
+def case_a_closed_stream_ends_its_answer():
+    """The server answers one request at a time, so the next one waits for the end of this one."""
+    asked = {"model": MODEL, "messages": HELLO, "extra_body": {"logit_bias": {"2": -100, "0": -100}}}
+    with client.chat.completions.create(**asked, stream=True, max_tokens=4000) as stream:
+        next(iter(stream))
+    begun_s = time.monotonic()
+    client.chat.completions.create(model=MODEL, messages=HELLO, max_tokens=1)
+    assert time.monotonic() - begun_s < 20
 
 
 def case_errors():

@@ -212,9 +212,8 @@ def test_a_request_with_tools_enters_twelve_modules_of_the_server(served: Served
     finally:
         served.on_loop(lambda: watch(None))
     assert reply.status == 200
-    named = re.findall(
-        r"`core/serve/(\w+)\.py`", (Path(__file__).parents[3] / "docs/architecture.md").read_text("utf-8")
-    )
+    described = (Path(__file__).parents[3] / "docs" / "architecture.md").read_text("utf-8")
+    named = re.findall(r"`core/serve/(\w+)\.py`", described)
     assert {"server", "chat", "tools", "queue"} <= entered
     assert entered <= {*named}
     # The worker's messages come through `own_worker`, those of a heartbeat, too.
