@@ -1,9 +1,9 @@
-"""Vectors of texts on the disk, and the Embedder that finds them there or computes them.
+"""Vectors of texts on the disk, and the Embedder that reads or computes them.
 
-The cache folder's `vectors` (mode 0700) holds one safetensors file (0600) per text and passage boundaries,
-at most 64 MB in all; what was used least recently goes first. A file's name is made of hashes, so the text
-is not in it, and `erase` needs nothing but the text's hash. Files are replaced in one rename: the workers of
-the window and of a server may share the folder.
+The cache folder's `vectors` (mode 0700) holds one safetensors file (0600) per text and passage boundaries, at
+most 64 MB in total; the least recently used files are removed first. File names are hashes, so they don't
+contain the text, and `erase` needs only its hash. Files are replaced in one rename: the workers of the window
+and of a server may share the folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from core.errors import EncoderUnavailableError
 from core.system.files import write_atomic
 from core.system.paths import cache_dir
 
-if TYPE_CHECKING:  # nothing of the encoder is loaded before its first use
+if TYPE_CHECKING:  # the encoder is not loaded before its first use
     from core.encoder.encoder import Encoder
     from core.encoder.vectors import TextVectors
 
@@ -47,7 +47,7 @@ class VectorStore:
         return found[1] if found else None
 
     def of_digest(self, digest: str) -> tuple[Array, TextVectors] | None:
-        """Passages and vectors of the text that `text_key` names so, the newest if there are several."""
+        """Passages and vectors of the text with this `text_key`, the newest if there are several."""
         dated = sorted(self._dated(), reverse=True)
         paths = [path for _, _, path in dated if path.name.startswith(f"{digest}-")]
         return next((found for path in paths if (found := self._read(path))), None)
@@ -76,7 +76,7 @@ class VectorStore:
         return passages, vectors
 
     def write(self, text: str, passages: Array, vectors: TextVectors) -> None:
-        """Keep `vectors`; files used least recently go where the limit is passed. Raises `OSError`."""
+        """Write `vectors`, removing the least recently used files above the limit. Raises `OSError`."""
         from safetensors.numpy import save
 
         from core.encoder.encoder import MODEL_ID
@@ -100,7 +100,7 @@ class VectorStore:
         self._evict()
 
     def erase(self, digest: str) -> None:
-        """Remove all vectors of the text that `text_key` names so."""
+        """Remove all vectors of the text with this `text_key`."""
         for path in self._files():
             if path.name.lstrip(".").startswith(f"{digest}-"):
                 _remove(path)
@@ -117,11 +117,11 @@ class VectorStore:
         return self._folder / f"{text_key(text)}-{hashlib.sha256(made_of).hexdigest()[:16]}{_SUFFIX}"
 
     def _files(self) -> list[Path]:
-        """All files, and what a killed process left of those that it wrote."""
+        """All files, including temporary ones of a killed process."""
         return [*self._folder.glob(f"*{_SUFFIX}"), *self._folder.glob(f".*{_SUFFIX}.*.tmp")]
 
     def _dated(self) -> list[tuple[int, int, Path]]:
-        """The files with when they were used last (ns) and their sizes."""
+        """Last use (ns), size in bytes and path of each file."""
         found = []
         for path in self._files():
             with contextlib.suppress(FileNotFoundError):  # another process removed it
@@ -142,8 +142,8 @@ class VectorStore:
 class Embedder:
     """The encoder, opened at first use, and its vectors on the disk. Belongs to the thread that owns MLX.
 
-    `failure`: why vectors cannot be computed or kept, empty if they can. An embedding that was abandoned
-    continues where it stopped when the same text is asked for again.
+    `failure`: why vectors cannot be computed or stored, empty if they can. An abandoned embedding continues
+    where it stopped at the next request for the same text.
     """
 
     def __init__(self, store: VectorStore | None = None, opener: Callable[[], Encoder] | None = None) -> None:
@@ -160,20 +160,20 @@ class Embedder:
         return self._encoder is not None
 
     def stored(self, text: str, passages: Array) -> TextVectors | None:
-        """Vectors that are on the disk; the encoder is not opened."""
+        """Vectors on the disk; does not open the encoder."""
         return self._store.read(text, passages)
 
     def vectors(self, text: str, passages: Array) -> Embedding:
-        """The vectors of `passages` (int32 [n, 2]) of `text`, from the disk or computed and kept there.
+        """The vectors of `passages` (int32 [n, 2]) of `text`, from the disk or computed and stored there.
 
-        Yields the number of pieces encoded so far. Raises `EncoderUnavailableError`. A disk that cannot be
-        written to is noted in `failure`; the vectors are returned all the same.
+        Yields the number of pieces encoded so far. Raises `EncoderUnavailableError`. If the disk cannot be
+        written, `failure` gives the reason, and the vectors are returned.
         """
         if (found := self._store.read(text, passages)) is not None:
             return found
         key = _key(text, passages)
         while True:
-            begun = self._begin(key, text, passages)  # anew after `unload` or `erase`
+            begun = self._begin(key, text, passages)  # from the start after `unload` or `erase`
             try:
                 begun.done = next(begun.work)
             except StopIteration as end:
@@ -188,16 +188,16 @@ class Embedder:
             self._store.write(text, passages, vectors)
             self.failure = ""
         except OSError as error:
-            self.failure = f"Passage vectors cannot be kept on the disk: {error}."
+            self.failure = f"Passage vectors cannot be written to the disk: {error}."
         return vectors
 
     def fraction(self, text: str, passages: Array) -> float:
-        """The share of a begun embedding that is done, 0 to 1."""
+        """The completed share of an unfinished embedding, 0 to 1."""
         begun = self._begun.get(_key(text, passages))
         return begun.done / begun.pieces if begun and begun.pieces else 0.0
 
     def of_digest(self, digest: str) -> tuple[Array, TextVectors] | None:
-        """Passages and vectors on the disk of the text that `text_key` names so."""
+        """Passages and vectors on the disk of the text with this `text_key`."""
         return self._store.of_digest(digest)
 
     def query(self, text: str) -> Array:
@@ -207,12 +207,12 @@ class Embedder:
         return query_vector(self._open(), text)
 
     def forget(self, digest: str) -> None:
-        """Drop what was begun of the text that `text_key` names so."""
+        """Drop unfinished embeddings of the text with this `text_key`."""
         for key in [key for key in self._begun if key.startswith(digest)]:
             del self._begun[key]
 
     def erase(self, digest: str) -> None:
-        """Remove the vectors of the text that `text_key` names so, begun ones too."""
+        """Remove the vectors of the text with this `text_key`, and unfinished embeddings."""
         self.forget(digest)
         self._store.erase(digest)
 
@@ -222,7 +222,7 @@ class Embedder:
         self._store.erase_all()
 
     def unload(self) -> None:
-        """Free the encoder's memory and what was begun. The next use opens it again."""
+        """Free the encoder's memory and unfinished embeddings. The next use opens it again."""
         self._begun.clear()
         if self._encoder is not None:
             import mlx.core as mx
@@ -238,7 +238,7 @@ class Embedder:
         return begun
 
     def _open(self) -> Encoder:
-        if self._unavailable is not None:  # 23 MB are not read again for each question
+        if self._unavailable is not None:  # don't read 23 MB again for each question
             raise self._unavailable
         if self._encoder is None:
             from core.encoder.encoder import open_encoder
@@ -253,7 +253,7 @@ class Embedder:
 
 
 class _Begun:
-    """An embedding under way: `done` of `pieces` are encoded; 0 pieces while the text is being cut."""
+    """An unfinished embedding: `done` of `pieces` are encoded; `pieces` is 0 until the text is cut."""
 
     def __init__(self, encoder: Encoder, text: str, passages: Array) -> None:
         self.done = self.pieces = 0
@@ -268,7 +268,7 @@ class _Begun:
 
 
 def text_key(text: str) -> str:
-    """The SHA-256 of a text, which names its vectors."""
+    """The SHA-256 of a text, which identifies its vectors."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

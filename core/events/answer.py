@@ -103,6 +103,7 @@ class Effective(Struct, frozen=True):
     - `format`: the syntax of the answer.
     - `exactness`: the guarantee of `guarded` or `exact` and the number of compared rows; empty in `fast` and
       without drafts.
+    - `unmatched`: text that earlier turns skipped stays skipped, and none of it matches this question.
     """
 
     model: str
@@ -117,6 +118,7 @@ class Effective(Struct, frozen=True):
     threads: str = ""
     format: AnswerFormat = AnswerFormat()
     exactness: str = ""
+    unmatched: bool = False
 
 
 class Likely(Struct, frozen=True):
