@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from core.bench.quality.reader_names import DENSE, SCORELESS, at_true_positions, hindsight
+from core.bench.quality.reader_names import DENSE, SCORELESS, hindsight
 from core.bench.retrieval.names import MEASURED
 from core.bench.serve import WORKLOADS
 from core.cli.arguments import (
@@ -340,7 +340,7 @@ def _quality(parser: argparse.ArgumentParser) -> None:
         type=listed(_reader),
         default=(*SCORERS, *SCORELESS),
         help="scorers, and the baselines random, head-and-tail and end (default all these); hindsight-N"
-        " scores with the N tokens that follow; the suffix “-true” keeps true positions",
+        " scores with the N tokens that follow",
     )
     special = ("all", "none")
     parser.add_argument(
@@ -427,10 +427,9 @@ def _prefill_setting(text: str) -> str:
 
 def _reader(text: str) -> str:
     known = (*SCORERS, *SCORELESS, DENSE)
-    if at_true_positions(text)[0] not in known and not hindsight(text):
+    if text not in known and not hindsight(text):
         raise argparse.ArgumentTypeError(
-            f"unknown reader “{text}”; choose from {', '.join(known)}, hindsight-N,"
-            " each optionally with “-true” for true positions"
+            f"unknown reader “{text}”; choose from {', '.join(known)}, hindsight-N"
         )
     return text
 

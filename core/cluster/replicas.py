@@ -12,7 +12,6 @@ from copy import deepcopy
 from typing import Any
 
 import mlx.core as mx
-import numpy as np
 
 from core.cluster.shard import RAISED, Shard, standing
 from core.cluster.wire import Action, Begin, Changed, Drop, Forward
@@ -22,7 +21,6 @@ from core.kv import mirrored
 from core.kv.cached_sequence import CachedSequence
 from core.kv.verify_block import VerifyBlock
 from core.machine.trials import fill, stand_at
-from core.prefill.read import placed
 
 # A forward this wide is part of a prompt: its buffers are given back, as the leader does.
 _CHUNK_TOKENS = 32
@@ -89,12 +87,6 @@ class Replicas:
                 sequence.append([0] * tokens)
             case mirrored.Skip(tokens):
                 sequence.skip([0] * tokens)
-            case mirrored.Stand():
-                sequence.stand()
-            case mirrored.CloseUp(closed):
-                sequence.close_up(closed)
-            case mirrored.Insert(positions):
-                sequence.insert(np.array(positions, np.int32))
             case mirrored.Truncate(length):
                 sequence.truncate(length)
             case mirrored.TakeSnapshot():
@@ -114,9 +106,6 @@ class Replicas:
                 replica.block = None
             case mirrored.Tree(parents, lead):
                 replica.hooks = lambda: tree_pass(shard.model, sequence.cache, parents, lead, shard.rotations)
-            case mirrored.Placed(positions):
-                at = np.array(positions, np.int32)
-                replica.hooks = lambda: placed(sequence, at, shard.rotations)
             case _:
                 raise InternalError(f"{change} is not done to a cache that is there.")
 

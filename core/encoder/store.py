@@ -117,7 +117,7 @@ class VectorStore:
         return self._folder / f"{text_key(text)}-{hashlib.sha256(made_of).hexdigest()[:16]}{_SUFFIX}"
 
     def _files(self) -> list[Path]:
-        """All files, and what a killed process left of those that it wrote."""
+        """All files, including temporary ones of a killed process."""
         return [*self._folder.glob(f"*{_SUFFIX}"), *self._folder.glob(f".*{_SUFFIX}-*{TEMPORARY}")]
 
     def _dated(self) -> list[tuple[int, int, Path]]:

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 _LENGTH = WINDOW - 2
 _HOP = _LENGTH // 2
-# Windows between two yields: on the CPU larger batches are no faster, and a caller waits for one.
+# Windows between two yields. Larger batches are not faster on the CPU, and a caller waits for one.
 _BATCH_GPU, _BATCH_CPU = 16, 4
 # Characters that are cut into word pieces at a time, so that a caller can cancel within milliseconds.
 _SEGMENT_CHARACTERS = 32_768
@@ -67,7 +67,7 @@ def embed(encoder: Encoder, text: str, passages: Array) -> Generator[int, None, 
 
 
 def embed_pieces(encoder: Encoder, pieces: Pieces, passages: int) -> Generator[int, None, TextVectors]:
-    """The second part of `embed`: the vectors of so many passages."""
+    """The second part of `embed`: the vectors of passages 0 to `passages` - 1."""
     count = len(pieces.ids)
     starts = range(0, max(count - _LENGTH + _HOP, 1), _HOP)
     weights = np.zeros(count, np.float32)
@@ -137,7 +137,7 @@ def _first_pieces(encoder: Encoder, text: str) -> Array:
 
 
 def similarity(vectors: TextVectors, query: Array) -> Array:
-    """float32 [passages]: how near each passage is to `query`, -3 to 3.
+    """float32 [passages]: the similarity of each passage with `query`, -3 to 3.
 
     The sum of three cosines: of the passage; of the passage with its two neighbours; the best of the windows
     of four passages that hold it. Means over several passages weigh them by their pieces.

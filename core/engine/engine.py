@@ -55,10 +55,9 @@ from core.models.runtime.blas import BlasThreads
 from core.models.runtime.memory import is_exhausted
 from core.models.runtime.runtime import check_prepared
 from core.prefill import passages
-from core.prefill.deferred import insert_rest, read_rest
 from core.prefill.layout import Layout, layout, unknown_layout
-from core.prefill.plan import why_whole
-from core.prefill.read import Positions
+from core.prefill.plan import dense_reason
+from core.prefill.read import read_rest
 from core.prefill.reading import PromptText, ReadingInputs
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings
@@ -463,7 +462,7 @@ class Engine:
             plan = planning.plan(held_tokens, settings, isolated, options, begun)
             unsaved = () if isolated else self._memory.changes(settings)
             plan = replace(plan, changes=(*changes, *refused, *plan.changes, *unsaved))
-            whole = bool(why_whole(settings.prefill, text.asked))
+            whole = bool(dense_reason(settings.prefill, text.asked))
             sequence = (
                 CachedSequence(here.model.new_cache)
                 if isolated
@@ -471,9 +470,7 @@ class Engine:
             )
             plan = planning.without_reuse(plan, sequence, text)
             inputs = ReadingInputs(
-                here.profile.why_no_gaps,
                 lambda: planning.scoring(plan),
-                here.profile.why_no_insertion,
                 here.profile.dense_s,
                 here.profile.timed,
                 self._clock,
@@ -504,7 +501,8 @@ class Engine:
                     self._memory.answer_finished(plan.settings)
                     here.prefix_cache.fit(settings.prefill.memory_mib << 20)
             if not isolated and sequence.skipped and settings.prefill.finish_reading:
-                here.rest = self._rest(sequence, answer.unread, settings.prefill.chunk_tokens)
+                chunk = settings.prefill.chunk_tokens
+                here.rest = read_rest(here.model.model, here.prefix_cache, sequence, chunk_tokens=chunk)
         except (MemoryError, RuntimeError) as error:
             if is_exhausted(error):
                 self.forget()
@@ -514,15 +512,6 @@ class Engine:
                     "Use a shorter prompt or a smaller model.",
                 ) from error
             raise
-
-    def _rest(
-        self, sequence: CachedSequence, ranked: Sequence[Positions], chunk_tokens: int
-    ) -> Generator[None, None, None]:
-        """Reading what was skipped while nothing is asked."""
-        here = self._here
-        if sequence.closed_up or here.profile.why_no_insertion(len(sequence.tokens)):
-            return read_rest(here.model.model, here.prefix_cache, sequence, chunk_tokens=chunk_tokens)
-        return insert_rest(here.model.model, sequence, ranked, chunk_tokens=chunk_tokens)
 
 
 def _with_format(events: Iterator[Event], format: AnswerFormat | None) -> Iterator[Event]:

@@ -47,7 +47,7 @@ from core.machine.width_cost import LiveCost
 from core.models.loader import LoadedModel
 from core.models.runtime import memory
 from core.models.runtime.blas import BlasThreads
-from core.prefill.read import Positions, read_prompt
+from core.prefill.read import read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
 from core.prefill.sources import sources
 from core.settings import Settings, assign
@@ -156,9 +156,8 @@ class Generation:
         )
 
     def _context_used_tokens(self) -> int:
-        """What is skipped takes a place in the context only where positions are true."""
-        skipped = self._sequence.skipped if self._sequence.closed_up else 0
-        return len(self._prompt) + len(self._shown) - skipped
+        """Skipped tokens take no place in the context."""
+        return len(self._prompt) + len(self._shown) - self._sequence.skipped
 
     def _sources(self) -> tuple[Passage, ...]:
         """None while an answer is at its first words: they could be from anywhere."""
@@ -166,11 +165,6 @@ class Generation:
             return ()
         reading, settings = self._reading, self._plan.settings.prefill
         return sources(self._loaded, reading.layout, reading.words, reading.seen, self._shown, settings)
-
-    @property
-    def unread(self) -> list[Positions]:
-        """What of the prompt is skipped, in passages, those likeliest to be asked for first."""
-        return self._reading.unread
 
     def _plan_reading(self) -> Generator[Event, None, bool]:
         """Decide how the prompt is read, which may take scoring. Returns whether it was cancelled."""

@@ -1,12 +1,9 @@
 """CachedSequence: the KV cache of one conversation together with its token ids.
 
-Invariant: the cache equals a cold prefill of the tokens named by `columns`, each at its own position. Usually
-these are all of `tokens`. After a sparse prefill some tokens were skipped: they count for positions and for
-prefix comparison, and a sequence with gaps never serves a request that requires every token beyond the first
-gap. Skipped tokens can be inserted later; tokens after them are not computed again.
-
-A closed-up sequence has contiguous positions in spite of its gaps: its cache equals a prefill of the kept
-tokens alone. Nothing can be inserted into it.
+Invariant: the cache equals a cold prefill of those of `tokens` that `columns` names, without the others.
+Usually these are all. After a sparse prefill some tokens were skipped: they count for positions in `tokens`
+and for prefix comparison, but not for the model, which reads the kept tokens as if they were the whole text.
+A sequence with gaps never serves a request that requires every token beyond the first gap.
 
 All changes to the cache go through this class, or through a `VerifyBlock` whose outcome is recorded here.
 Worker's main thread.
@@ -20,40 +17,31 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_map
-from mlx_lm.models.cache import CacheList
 
 from core.errors import InternalError
 from core.kv.mirrored import (
     Append,
-    CloseUp,
     Fork,
-    Insert,
     KeepSnapshots,
     MirroredCache,
     Skip,
-    Stand,
     TakeSnapshot,
     Truncate,
     mirror,
 )
 from core.kv.mlx_lm_caches import (
     Cache,
-    CacheEntry,
     KeysAndValues,
     Snapshot,
     columns_of,
-    end_window_at,
     is_appending,
-    is_window,
     keeps_all,
     leaves,
-    parts,
     restore,
-    stock_entry,
     take_snapshot,
     why_no_rollback,
 )
-from core.kv.positions import Columns, Positioned
+from core.kv.positions import Columns
 
 # Limits of a sequence's snapshots; the newest one is always kept. A turn takes up to five.
 SNAPSHOTS = 8
@@ -70,7 +58,6 @@ class CachedSequence:
         self.cache = new_cache()
         self.tokens: list[int] = []
         self.columns = Columns()
-        self.closed_up = False
         self._snapshots: list[Snapshot] = []
         self.why_no_rollback = why_no_rollback(self.cache)
         self.keeps_all = keeps_all(self.cache)
@@ -131,44 +118,14 @@ class CachedSequence:
         for run in np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1):
             self.skip(prompt[len(self.tokens) : int(run[0])])
             self.append(prompt[int(run[0]) : int(run[-1]) + 1])
-        mirror(self.cache, Stand())
-        self.stand()
-
-    def close_up(self, closed: bool) -> None:
-        """Sets whether later gaps leave positions contiguous. Only before the first gap."""
-        if self.columns.whole is not None and closed != self.closed_up:
-            raise InternalError("Cannot change the positions of a sequence with gaps.")
-        mirror(self.cache, CloseUp(closed))
-        self.closed_up = closed
-        if closed:
-            self.cache[:] = [stock_entry(entry) for entry in self.cache]
 
     def skip(self, tokens: Sequence[int]) -> None:
         """Appends `tokens` to the context without reading them."""
         if not tokens:
             return
         mirror(self.cache, Skip(len(tokens)))
-        if self.columns.whole is None and not self.closed_up:
-            self.cache[:] = [self._positioned(entry) for entry in self.cache]
         self.tokens.extend(tokens)
         self.columns.jump(len(self.tokens))
-        self.stand()
-
-    def insert(self, positions: np.ndarray[Any, Any]) -> None:
-        """Records that a forward pass wrote the skipped tokens at `positions` after all others.
-
-        Moves their columns into order. `positions` (int32) ascend. Requires `keeps_all`.
-        """
-        mirror(self.cache, Insert(tuple(positions.tolist())))
-        order = self.columns.insert(positions)
-        first = int(np.argmax(order != np.arange(len(order))))
-        moved = mx.array(order[first:])
-        for entry in leaves(self.cache):
-            if not is_appending(entry) or not columns_of(entry):
-                continue
-            for part in parts(entry.keys) + parts(entry.values):
-                part[..., first : len(order), :] = mx.take(part, moved, axis=-2)
-        self.settle()
 
     def truncate(self, length: int) -> None:
         """Removes everything from position `length` on. Requires `keeps_all` or a snapshot at `length`."""
@@ -244,9 +201,6 @@ class CachedSequence:
         for new, entry in zip(leaves(other.cache), leaves(self.cache), strict=True):
             if is_appending(new) and is_appending(entry):
                 _copy_head(new, entry, other.columns.count)
-        other.closed_up = self.closed_up
-        if other.columns.whole is not None and not other.closed_up:
-            other.cache[:] = [other._positioned(entry) for entry in other.cache]
         return other
 
     def settle(self) -> None:
@@ -258,22 +212,8 @@ class CachedSequence:
         self.cache = self._new_cache()
         self.tokens = []
         self.columns = Columns()
-        self.closed_up = False
         self._snapshots = []
         mx.clear_cache()
-
-    def stand(self) -> None:
-        """Sets the position of every window's next token to the sequence's end."""
-        if self.closed_up:
-            return
-        for entry in leaves(self.cache):
-            if is_window(entry):
-                end_window_at(entry, len(self.tokens))
-
-    def _positioned(self, entry: CacheEntry) -> Any:
-        if isinstance(entry, CacheList):
-            return CacheList(*(self._positioned(child) for child in entry.caches))
-        return Positioned(entry, self.columns) if is_appending(entry) else entry
 
 
 def shared_prefix(one: Sequence[int], other: Sequence[int], limit: int | None = None) -> int:

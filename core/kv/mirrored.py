@@ -32,22 +32,6 @@ class Skip(Struct, frozen=True, tag=True, array_like=True):
     tokens: int
 
 
-class Stand(Struct, frozen=True, tag=True, array_like=True):
-    """`CachedSequence.stand`."""
-
-
-class CloseUp(Struct, frozen=True, tag=True, array_like=True):
-    """`CachedSequence.close_up`."""
-
-    closed: bool
-
-
-class Insert(Struct, frozen=True, tag=True, array_like=True):
-    """`CachedSequence.insert` at these positions, ascending."""
-
-    positions: tuple[int, ...]
-
-
 class Truncate(Struct, frozen=True, tag=True, array_like=True):
     """`CachedSequence.truncate`."""
 
@@ -109,18 +93,9 @@ class Tree(Struct, frozen=True, tag=True, array_like=True):
     lead: int
 
 
-class Placed(Struct, frozen=True, tag=True, array_like=True):
-    """The rows of the next forward pass have these positions (`core.prefill.read.placed`)."""
-
-    positions: tuple[int, ...]
-
-
 Change = (
     Append
     | Skip
-    | Stand
-    | CloseUp
-    | Insert
     | Truncate
     | TakeSnapshot
     | KeepSnapshots
@@ -131,7 +106,6 @@ Change = (
     | Block
     | Keep
     | Tree
-    | Placed
 )
 
 

@@ -12,8 +12,8 @@ Read in mlx-lm 0.32.2, `mlx_lm/models/cache.py`. Check `RotatingKVCache._idx`, `
 - unknown: never speculated on. Includes windows that also keep the first tokens (`keep`), because mlx-lm's
   mask for several tokens differs there from the columns that single tokens see.
 
-`offset` is the position of the next token. After a sparse prefill it exceeds the number of columns
-(`Positioned`; a window's own offset is raised, see `end_window_at`). Worker's main thread.
+`offset` is the position of the next token. In a cache that a trial moves to a later position it exceeds the
+number of columns (`Positioned`). Worker's main thread.
 """
 
 from __future__ import annotations
@@ -129,13 +129,6 @@ def parts(held: Any) -> list[mx.array]:
     return list(held) if isinstance(held, tuple | list) else [held]
 
 
-def stock_entry(entry: Any) -> Any:
-    """`entry` without `Positioned` wrappers."""
-    if isinstance(entry, CacheList):
-        return CacheList(*map(stock_entry, entry.caches))
-    return entry.entry if isinstance(entry, Positioned) else entry
-
-
 def largest_window(cache: Sequence[Any]) -> int:
     """Size in tokens of the largest sliding window of `cache`; 0 if there is none."""
     return max((int(entry.max_size) for entry in leaves(cache) if is_window(entry)), default=0)
@@ -171,18 +164,6 @@ def window_columns(entry: Window) -> int:
 def window_in_order(entry: Window) -> list[mx.array]:
     """Keys and values of a window, columns in temporal order."""
     return [entry._temporal_order(held) for held in (entry.keys, entry.values)]
-
-
-def end_window_at(entry: Window, position: int) -> None:
-    """Sets the position of a window's next token, at or past its number of columns.
-
-    mlx-lm takes the number of columns for the position, which matters before the window is full: the buffer
-    is cut to the written columns, so that it is not mistaken for one that has wrapped.
-    """
-    if entry.keys is not None and entry._idx != entry.keys.shape[2]:
-        entry.keys, entry.values = window_in_order(entry)
-        entry._idx = entry.keys.shape[2]
-    entry.offset = position
 
 
 class WindowState(Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Positions of cache columns, with gaps after a sparse prefill.
 
 After a dense prefill a column's position is its number. A sparse prefill leaves gaps: columns stay
-contiguous, positions jump. `Columns` keeps the positions; `Positioned` gives them to a model through a cache
-entry.
+contiguous, positions in the sequence's tokens jump. `Columns` keeps them. `Positioned` gives them to a model
+through a cache entry, for trials at late positions of a context (`core.machine.trials`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import numpy as np
 class Columns:
     """Positions of a sequence's columns; shared by its cache entries. Pure bookkeeping.
 
-    Positions increase with columns; in a run both increase by one. Skipped positions may be inserted later;
-    the tokens after them were read without them.
+    Positions increase with columns; in a run both increase by one.
     """
 
     def __init__(self) -> None:
@@ -32,7 +31,7 @@ class Columns:
     def whole(self) -> int | None:
         """Number of positions from 0 that equal a dense prefill; None: all.
 
-        They end at the first position that was skipped, even if it was inserted since.
+        They end at the first position that was skipped.
         """
         return self._whole
 
@@ -70,22 +69,6 @@ class Columns:
         if not self._firsts or self.next != position:
             self._firsts.append(self.count)
             self._places.append(position)
-
-    def insert(self, positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Adds columns for skipped `positions`, ascending.
-
-        Returns int32, the new order of the columns: column i was number `order[i]` when the inserted ones
-        are counted after all others.
-        """
-        end = self.next
-        places = np.append(self.places(0, self.count), positions)
-        order = np.argsort(places, kind="stable").astype(np.int32)
-        places = places[order]
-        firsts = np.append(0, np.flatnonzero(np.diff(places) != 1) + 1)
-        self._firsts, self._places = firsts.tolist(), places[firsts].tolist()
-        self.count = len(places)
-        self.jump(end)
-        return order
 
     def extend(self, columns: int) -> None:
         """Adds `columns` columns at the positions that follow."""

@@ -1,9 +1,9 @@
 """MachineProfile: trials and measurements of the loaded model on this machine.
 
-Exact block widths (`widths`), T(w), the pace of prefill, and whether trees, splits and sparse prompts are
-exact. Most results are saved (`core.machine`); the others last as long as the model. Trees, T(w) and the pace
-are measured only by `some`, `try_out` and `costs_anew`, so no answer waits for them. A measurement that
-failed or was unreliable is discarded and repeated later (`Retry`). Engine's thread.
+Exact block widths (`widths`), T(w), the pace of prefill, and whether trees and splits are exact. Most results
+are saved (`core.machine`); the others last as long as the model. Trees, T(w) and the pace are measured only
+by `some`, `try_out` and `costs_anew`, so no answer waits for them. A measurement that failed or was
+unreliable is discarded and repeated later (`Retry`). Engine's thread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from core.machine.width_cost import (
     save_costs,
 )
 from core.models.loader import LoadedModel
-from core.prefill.gap_probe import why_no_gaps, why_no_insertion
 
 MOST_TRIES = 3
 _FIRST_WAIT_S = 60.0
@@ -83,8 +82,6 @@ class MachineProfile:
         self._verdict: Verdict | None = None
         self._asked_disk = False
         self._trying: Generator[None, None, Verdict] | None = None
-        self._why_no_gaps: dict[int, str] = {}
-        self._why_no_insertion: dict[int, str] = {}
         self._pace: Pace | None = None
         self._timed = False  # whether the pace holds more than the disk
         self._pacing: Generator[None, None, Pace] | None = None
@@ -216,22 +213,6 @@ class MachineProfile:
         if verdict is None:
             return "" if is_tried(self._loaded.info) else NOT_TRIED
         return verdict.why_not_split(tokens)
-
-    def why_no_gaps(self, tokens: int) -> str:
-        """Why a prompt of that length cannot be read with gaps; tried once for each doubling of it."""
-        size = tokens.bit_length()
-        if size not in self._why_no_gaps:
-            loaded = self._loaded
-            self._why_no_gaps[size] = why_no_gaps(loaded.model, loaded.new_cache, tokens)
-        return self._why_no_gaps[size]
-
-    def why_no_insertion(self, tokens: int) -> str:
-        """Why what was skipped of a prompt cannot be inserted later; tried once for each doubling of it."""
-        size = tokens.bit_length()
-        if size not in self._why_no_insertion:
-            loaded = self._loaded
-            self._why_no_insertion[size] = why_no_insertion(loaded.model, loaded.new_cache, tokens)
-        return self._why_no_insertion[size]
 
     def _measure(self, contexts: Sequence[int] = CONTEXTS) -> Generator[None, None, CostProfile]:
         return measure(self._loaded.model, self._loaded.new_cache, self._loaded.info, contexts)

@@ -1,9 +1,8 @@
-"""Layout: what each token of a prompt is, as far as a sparse prefill must know.
+"""Layout of a prompt: which tokens are protected, which ask, and which belong to which document.
 
-Protected tokens are the template's own and the system prompt's; the question is what the last
-user message says in its own words; documents are the attachments' texts, whose characters are
-mapped for the reading map. A prompt that is known only as ids (no messages behind it) has
-neither parts nor documents: its last tokens are taken for the question, and it is text that goes on.
+Protected tokens are the template's and the system prompt's; the question is the user's own text in the last
+user message; documents are the texts of attachments, with character positions for the reading map. A prompt
+of token IDs without messages has no documents: its last tokens count as the question, and it is continued.
 """
 
 from __future__ import annotations
@@ -18,17 +17,16 @@ from msgspec.structs import replace
 
 from core.models.conversation import Region
 from core.models.prompt import Prompt
-from core.prefill.goes_on import asks_to_go_on
 from core.prefill.passages import cut
-from core.settings.prefill import Prefill
+from core.prefill.requests import continues
+from core.settings.prefill import PASSAGE_TOKENS, Prefill
 
 Array = np.ndarray[Any, Any]
-# A question longer than this is read as its beginning and its end: people ask before a pasted
-# text or after it.
+# Of a longer question its beginning and its end count: people ask before a pasted text or after it.
 _QUESTION_TOKENS = 256
 _QUESTION_HEAD_TOKENS = 48
 _UNKNOWN_QUESTION_TOKENS = 64
-# A message longer than this has pasted text in it: a question is at most as long.
+# A longer message contains pasted text: no question is longer.
 _ASKED_CHARACTERS = 400
 
 
@@ -68,9 +66,9 @@ class Passages(Struct, frozen=True):
 
 class Layout(Struct, frozen=True):
     """Arrays over the prompt's tokens: bool `protected` and `question`; `source` is the ordinal of
-    the attachment or −1, `first_char` and `last_char` (end-exclusive) the place in its text.
-    `texts` are in the prompt's order; `asked` is the question's own words. `goes_on`: the request is for what
-    comes next and looks for nothing in the text.
+    the attachment or −1, `first_char` and `last_char` (end-exclusive) the range in its text.
+    `texts` are in the prompt's order; `asked` is the question without pasted text. `goes_on`: the request is
+    for a continuation of the text.
     """
 
     protected: Array
@@ -86,10 +84,10 @@ class Layout(Struct, frozen=True):
         """The passages of the tokens `start` to `end`.
 
         They end where the texts' passages and the texts end; if `settings` say so or no text is known, after
-        `passage_tokens` each.
+        `PASSAGE_TOKENS` each.
         """
         if settings.passages == "fixed" or not self.texts:
-            firsts = np.arange(start, end, settings.passage_tokens, dtype=np.int32)
+            firsts = np.arange(start, end, PASSAGE_TOKENS, dtype=np.int32)
         else:
             ends = [each.end for each in self.texts]
             firsts = np.unique(
@@ -102,7 +100,7 @@ class Layout(Struct, frozen=True):
         return Passages(firsts, end, of)
 
     def followed_by(self, tokens: int) -> Layout:
-        """With `tokens` of a begun answer behind it. They are always read."""
+        """Followed by `tokens` of a begun answer, which are always read."""
         if not tokens:
             return self
         return self.quoting(len(self.protected), tokens)
@@ -135,13 +133,13 @@ class Layout(Struct, frozen=True):
 def _shifted(text: Text, at: int, tokens: int) -> Text:
     if text.end <= at:
         return text
-    # What is inserted at a text's first token is before the text.
+    # Tokens inserted at a text's first token come before the text.
     firsts = np.where(text.firsts >= at, text.firsts + tokens, text.firsts)
     return replace(text, start=text.start + tokens * (text.start >= at), end=text.end + tokens, firsts=firsts)
 
 
 def unknown_layout(tokens: int, *, goes_on: bool = True) -> Layout:
-    """Of a prompt that is known only as ids."""
+    """The layout of a prompt of token IDs."""
     none = np.zeros(tokens, dtype=np.int32)
     question = np.zeros(tokens, dtype=np.bool_)
     question[-_UNKNOWN_QUESTION_TOKENS:] = True
@@ -149,8 +147,8 @@ def unknown_layout(tokens: int, *, goes_on: bool = True) -> Layout:
 
 
 def layout(prompt: Prompt, offsets: Sequence[tuple[int, int]] | Array | None) -> Layout:
-    """`offsets` are the tokens' character ranges in `prompt.text`; None if nobody knows them."""
-    goes_on = asks_to_go_on(prompt.asked)
+    """`offsets` are the tokens' character ranges in `prompt.text`; None if unknown."""
+    goes_on = continues(prompt.asked)
     if offsets is None or not len(offsets):
         return replace(unknown_layout(len(prompt.ids), goes_on=goes_on), asked=_question_of(prompt))
     starts, ends = np.asarray(offsets, dtype=np.int64).reshape(-1, 2).T
@@ -204,7 +202,7 @@ def _text(prompt: Prompt, parts: Sequence[Region], ends: Array) -> Text:
 
 
 def _question_of(prompt: Prompt) -> str:
-    """The question's own words: the last user message without the text that was pasted into it.
+    """The last user message without pasted text.
 
     Of a long message its first and its last line if they are short: people ask before a text or after it.
     """

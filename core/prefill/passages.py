@@ -56,7 +56,7 @@ _WRAPPED_CHARS, _WRAPPED_SHARE, _WRAPPED_LOWER = 45, 0.7, 0.25
 _ENDS = re.compile(r"([.!?…؟۔।]+)[\"'”’»“)\]*_]*\s+")
 _IDEOGRAPHIC_ENDS = re.compile(r"[。！？．…]+[」』”’）】》]*")
 _CLAUSES = re.compile(r"([,;:،؛]|\s[—–-])[\"'”’»)\]]*\s+|[—]|([，、；：])")
-# What stands before a full stop that ends no sentence: an initial, a short number (an ordinal, a section), an
+# Text before a full stop that does not end a sentence: an initial, a short number (an ordinal, a section), an
 # abbreviation.
 _NO_END = re.compile(
     r"(?:(?:^|[^\w])(?:[^\W\d_]|\d{1,2}|[§#]\s*[\d.]+"
@@ -91,7 +91,7 @@ def cut(text: str) -> Array:
 
 @cache
 def _classes() -> Array:
-    """uint8: the class of each character of the basic plane; the last one stands for all others."""
+    """uint8: the class of each character of the basic plane; the last one is that of all others."""
     kinds = np.full(1 << 16, _MARK, np.uint8)
     for code in range(len(kinds)):
         letter = chr(code)
@@ -164,7 +164,7 @@ def _add_lines(costs: Array, codes: Array, kinds: Array, white: Array, counts: A
     starts, ends = np.append(0, breaks + 1), np.append(breaks, len(codes))
     inked = np.flatnonzero(~white)
     following = np.searchsorted(inked, starts)
-    words = np.append(inked, len(codes))[following]  # where a line's first character that is not white stands
+    words = np.append(inked, len(codes))[following]  # a line's first character that is not white space
     full = words < ends
     before_blank = np.append(True, ~full[:-1])[full]
     starts, ends, words = starts[full], ends[full], words[full]
@@ -179,7 +179,7 @@ def _add_lines(costs: Array, codes: Array, kinds: Array, white: Array, counts: A
     rows |= maybe_rows & ~wrapped
     plain = ~goes_on | rows
     costs[starts[plain]] = line_costs[plain]
-    # A wrapped line goes on: its start costs what the end before it costs anywhere.
+    # A wrapped line continues: a boundary at its start costs as much as within a line.
     for place, word in zip(starts[~plain], words[~plain]):
         costs[place] = costs[word]
     costs[words[words > starts]] = _ANYWHERE  # indentation stays with its line
@@ -250,7 +250,7 @@ def _like_neighbour(values: Array) -> Array:
 def _best(costs: Array) -> Array:
     """The cheapest cuts: ascending indices of the tokens at which passages begin, 0 first.
 
-    As passages have at least `LEAST` tokens, so many ends depend only on earlier ones and are found at once.
+    Passages have at least `LEAST` tokens, so that `LEAST` ends at a time depend only on earlier ones.
     """
     count = len(costs)
     sizes = np.arange(MOST, LEAST - 1, -1)

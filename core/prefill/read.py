@@ -1,21 +1,15 @@
-"""Read: a prompt, all of it or chosen positions, through the model in chunks that can be cancelled.
+"""Reads a prompt, all of it or chosen positions, through the model in chunks.
 
-All but the last token are read here; the last one belongs to the first decode step, whose
-logits give the first token (as in mlx-lm). Between two chunks the caller may stop listening:
-the sequence then holds exactly the chunks that were read.
-
-A chunk with gaps stands at its true positions by two hooks that are taken off again: rotary
-modules turn each row to its own position, and windows count positions, not columns. Attention
-over the whole past needs no mask of its own, since columns are in order of position, unless
-skipped tokens are inserted between others; recurrent state simply advances on what is read. That a model
-goes by position and nothing else is for `core.prefill.gap_probe` to find out. Worker's main thread.
+All but the last token are read here; the last one belongs to the first decode step, whose logits give the
+first token (as in mlx-lm). A caller may stop between two chunks: the sequence then holds exactly the chunks
+that were read. Kept tokens are read as if they were the whole text, by stock forwards, so that every
+architecture supports it. Worker's main thread.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -23,12 +17,8 @@ import mlx.core as mx
 import numpy as np
 from msgspec import Struct
 
-from core.errors import InternalError
 from core.kv.cached_sequence import CachedSequence
-from core.kv.mirrored import MirroredCache, Placed
-from core.kv.mlx_lm_caches import columns_of, kind_of, leaves, masked, window_columns
-from core.kv.positions import window_mask
-from core.models.rope import Rotation, Steps, standing
+from core.kv.prefix_cache import PrefixCache
 
 Positions = np.ndarray[Any, Any]
 
@@ -63,7 +53,7 @@ def read_prompt(
         at = len(sequence.tokens)
         ends = [length for length in snapshots if at < length] + [len(prompt) - 1]
         chunk = list(prompt[at : min(at + chunk_tokens, *ends)])
-        # Nobody asks for these logits, so MLX never computes the output projection.
+        # The logits are not evaluated, so MLX never computes the output projection.
         model(mx.array(chunk)[None], cache=sequence.cache)
         sequence.settle()
         sequence.append(chunk)
@@ -78,30 +68,20 @@ def read_kept(
     sequence: CachedSequence,
     prompt: Sequence[int],
     kept: Positions,
-    found: Sequence[Rotation],
     *,
     chunk_tokens: int,
     snapshots: Sequence[int] = (),
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[ReadProgress]:
-    """Like `read_prompt`, but only the positions `kept` are read; the others are known and skipped.
+    """Like `read_prompt`, but reads only the positions `kept`; the sequence knows the others as skipped.
 
-    Where the sequence is closed up, the kept tokens are read as if they were the whole text. Snapshots are
-    taken at those of the lengths `snapshots` that follow a kept position.
-
-    `kept` (ascending int32) begins at or after the sequence's end and has the next-to-last position
-    of `prompt` as its last. `found` is what `rotations(model)` gave.
+    `kept` (ascending int32) begins at or after the sequence's end and ends with the next-to-last position of
+    `prompt`. Snapshots are taken at those of the lengths `snapshots` that follow a kept position.
     """
     estimate = _Estimate(sequence.columns.count + len(kept), sequence.columns.count, clock)
     yield estimate.progress(sequence.columns.count)
     for chunk in _chunks(kept, chunk_tokens, snapshots):
-        ids = mx.array([prompt[i] for i in chunk])[None]
-        if sequence.closed_up:
-            model(ids, cache=sequence.cache)
-        else:
-            sequence.skip(prompt[len(sequence.tokens) : int(chunk[0])])
-            with placed(sequence, chunk, found):
-                model(ids, cache=sequence.cache)
+        model(mx.array([prompt[i] for i in chunk])[None], cache=sequence.cache)
         sequence.settle()
         sequence.append_at(prompt, chunk)
         if len(sequence.tokens) in snapshots:
@@ -110,49 +90,20 @@ def read_kept(
         yield estimate.progress(sequence.columns.count)
 
 
-def read_skipped(
-    model: Callable[..., Any],
-    sequence: CachedSequence,
-    skipped: Positions,
-    found: Sequence[Rotation],
-    *,
-    chunk_tokens: int,
-    clock: Callable[[], float] = time.perf_counter,
-) -> Iterator[ReadProgress]:
-    """Insert tokens that `sequence` skipped, at the positions `skipped` (ascending int32).
+def read_rest(
+    model: Callable[..., Any], prefix_cache: PrefixCache, sequence: CachedSequence, *, chunk_tokens: int
+) -> Generator[None, None, None]:
+    """Read what an answer skipped while the app is idle, one chunk a `next()`.
 
-    Each sees what is before it and has been read by then. Only where `sequence.keeps_all`, and where
-    `core.prefill.gap_probe.why_no_insertion` says nothing against it.
+    A dense twin of `sequence`, which has gaps and is on `prefix_cache`, grows and takes its place when it is
+    complete. Closed before that, it is dropped and nothing has changed.
     """
-    estimate = _Estimate(sequence.columns.count + len(skipped), sequence.columns.count, clock)
-    yield estimate.progress(sequence.columns.count)
-    for chunk in _chunks(skipped, chunk_tokens):
-        try:
-            with placed(sequence, chunk, found):
-                model(mx.array([sequence.tokens[i] for i in chunk])[None], cache=sequence.cache)
-            sequence.settle()
-        except BaseException:
-            sequence.truncate(len(sequence.tokens))  # some layers hold the chunk, and others do not
-            raise
-        sequence.insert(chunk)
-        mx.clear_cache()
-        yield estimate.progress(sequence.columns.count)
-
-
-@contextmanager
-def placed(sequence: CachedSequence, chunk: Positions, found: Sequence[Rotation]) -> Iterator[None]:
-    """While open, the rows of a forward over `sequence` stand at `chunk`, and see what is before them.
-
-    Its first position is where the sequence ends, or all are of skipped tokens. `found` is what
-    `rotations(model)` gave. Raises `InternalError` if the model rotates and did not do so here.
-    """
-    if isinstance(sequence.cache, MirroredCache):
-        sequence.cache.mirror(Placed(tuple(chunk.tolist())))
-    steps = Steps(chunk - sequence.columns.next)  # entries say that the next token stands at the end
-    with standing(found, steps), masked(_masks(sequence, chunk)):
+    # `read_prompt` leaves out the last token, whose logits nothing needs here.
+    ids = [*sequence.tokens, -1]
+    twin = sequence.fork(sequence.shared(ids, whole=True))
+    for _ in read_prompt(model, twin, ids, chunk_tokens=chunk_tokens):
         yield
-        if found and not steps.rotated:
-            raise InternalError("The model has rotary modules and called none of them.")
+    prefix_cache.replace(sequence, twin)
 
 
 def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> list[Positions]:
@@ -171,30 +122,8 @@ def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> lis
     return found
 
 
-def _masks(sequence: CachedSequence, chunk: Positions) -> list[tuple[Any, Callable[..., Any]]]:
-    """Masks by position for all entries that could have a window."""
-    return [
-        (e, _by_position(e, sequence, chunk)) for e in leaves(sequence.cache) if kind_of(e) != "recurrent"
-    ]
-
-
-def _by_position(entry: Any, sequence: CachedSequence, chunk: Positions) -> Callable[..., Any]:
-    own = entry.make_mask
-
-    def make_mask(width: int, window_size: int | None = None, return_array: bool = False) -> Any:
-        is_window = kind_of(entry) == "window"
-        if window_size is None and not is_window and chunk[0] >= sequence.columns.next:
-            return own(width, window_size=None, return_array=return_array)
-        past = window_columns(entry) if is_window else columns_of(entry)
-        held = sequence.columns.count
-        columns = np.append(sequence.columns.places(held - past, held), chunk)
-        return window_mask(chunk, columns, window_size or (entry.max_size if is_window else None))
-
-    return make_mask
-
-
 class _Estimate:
-    """Progress and how long the rest takes, at the pace so far."""
+    """Progress and the time left, at the pace so far."""
 
     def __init__(self, total_tokens: int, started_at: int, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -1,12 +1,12 @@
-"""Select: which passages of a scored prompt are read. Pure.
+"""Selects the passages of a scored prompt that are read. Pure.
 
-Kept whatever their score: the first passage, those that reach into the last `TAIL_TOKENS` (a window's whole
-length if that is more), and every passage with a protected token. Of the others the best, until they have
-keep · M tokens (the SpecPrefill paper has ⌈keep · M ÷ passage⌉ passages of one length). Where a request is
-for what comes next in a text, `LATEST` of these tokens are the last ones, whatever their score.
+Always kept: the first passage, passages that reach into the last `TAIL_TOKENS` (or a sliding window's length,
+if that is larger), and passages with a protected token. Of the others the best, until they have keep · M
+tokens (the SpecPrefill paper has ⌈keep · M ÷ passage⌉ passages of one length). For a continuation, `LATEST`
+of these tokens are the last ones, whatever their score.
 
-What must be kept does not count as part of the share: a third of 20% of 8,000 tokens would be spent before a
-score was looked at, and text that just goes on was predicted 1.15 times worse instead of 1.07
+Passages that are always kept don't count towards the share: they would use up a third of 20% of 8,000 tokens,
+and perplexity of text that continues was 1.15 times that of a dense reading instead of 1.07
 (notes/prefill.md).
 """
 
@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from core.prefill.layout import Passages
+from core.events import Passage
+from core.prefill.layout import Layout, Passages
 from core.settings.prefill import TAIL_TOKENS
 
 Array = np.ndarray[Any, Any]
 
-# For text that goes on: a longer end tells more than passages from all over it, and a quarter is left
-# for what it comes back to (notes/prefill.md).
+# A longer end predicts a continuation better than passages from everywhere; a quarter remains for the
+# passages that it refers to (notes/prefill.md).
 LATEST = 0.75
 
 
@@ -44,13 +45,6 @@ class Selection(Struct, frozen=True):
         ]
         return np.concatenate(chosen)[:-1]
 
-    @property
-    def skipped(self) -> list[Array]:
-        """int32, ascending each: the positions of the passages that are not read, the best first."""
-        left = np.flatnonzero(~self.kept)
-        best = left[np.argsort(-self.scores[left], kind="stable")]
-        return [np.arange(self.starts[at], self.ends[at], dtype=np.int32) for at in best]
-
 
 def select(
     scores: Array,
@@ -61,9 +55,9 @@ def select(
     window_tokens: int = 0,
     latest: float = 0.0,
 ) -> Selection:
-    """`scores` are one a passage, on any scale; `protected` (bool) one a token of the prompt.
+    """`scores` has one value a passage, on any scale; `protected` (bool) one a token of the prompt.
 
-    `passages` end where the prompt ends. `latest`, 0 to 1: the part of the share that is what was said last.
+    `passages` end where the prompt ends. `latest`, 0 to 1: the part of the share that the last tokens get.
     """
     firsts, lengths = passages.firsts, passages.lengths
     must = must_keep(protected, passages, window_tokens)
@@ -78,7 +72,7 @@ def select(
 
 
 def must_keep(protected: Array, passages: Passages, window_tokens: int = 0) -> Array:
-    """Which passages are read whatever their score: bool, one a passage."""
+    """bool, one a passage: whether it is read whatever its score."""
     firsts, end = passages.firsts, passages.end
     must = np.add.reduceat(protected[:end].astype(np.int32), firsts) > 0
     must[0] = True
@@ -87,14 +81,33 @@ def must_keep(protected: Array, passages: Passages, window_tokens: int = 0) -> A
 
 
 def _filling(order: Array, lengths: Array, tokens: float) -> Array:
-    """The first of the passages `order` that together have at least `tokens`."""
+    """The first of the passages `order` that together have at least `tokens` tokens."""
     before = np.cumsum(lengths[order]) - lengths[order]
     return np.asarray(order[before < tokens - 1e-6])
 
 
 def _shown(scores: Array, must: Array) -> Array:
-    """float32, 0 to 1; 1 is the best of those that had to earn it."""
+    """float32, 0 to 1; 1 is the best passage among those that are not always kept."""
     earned = scores[~must] if not must.all() else scores
     low, high = float(earned.min(initial=0.0)), float(earned.max(initial=0.0))
     shown = np.clip((scores - low) / (high - low), 0.0, 1.0) if high > low else np.zeros_like(scores)
     return np.asarray(shown, np.float32)
+
+
+def passage_map(selection: Selection, layout: Layout) -> tuple[Passage, ...]:
+    """The passages of `selection`, each in the document that most of its tokens belong to."""
+    return tuple(
+        _passage(int(start), int(end), bool(kept), float(score), layout)
+        for start, end, kept, score in zip(selection.starts, selection.ends, selection.kept, selection.scores)
+    )
+
+
+def _passage(start: int, end: int, kept: bool, score: float, layout: Layout) -> Passage:
+    sources = layout.source[start:end]
+    documents = sources[sources >= 0]
+    if not len(documents):
+        return Passage(start, end, kept, round(score, 4))
+    source = int(np.bincount(documents).argmax())
+    inside = start + np.flatnonzero(sources == source)
+    first, last = int(layout.first_char[inside].min()), int(layout.last_char[inside].max())
+    return Passage(start, end, kept, round(score, 4), source, first, last)

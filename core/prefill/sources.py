@@ -1,9 +1,9 @@
-"""Sources: the passages of attached documents that an answer stands on.
+"""Finds the passages of attached documents that support an answer.
 
-Those that share most with what the answer says, in words and in runs of characters, the rare ones counting
-most: the measure by which passages are chosen to be read (`core.prefill.scorers.lexical`), with the answer
-in the question's place. Only what the model had before it can be a source. Neighbours are one source. An
-answer that says nothing of the documents has none. Worker's main thread; no forward pass.
+These are the passages that match the answer best by words and runs of characters, with the measure of
+`core.prefill.scorers.lexical` and the answer in place of the question. Only text that the model has read can
+be a source. Neighbours are one source. An answer that matches no passage clearly has none. Worker's main
+thread; no forward pass.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from core.prefill.scorers.lexical import Words, asked_by, clearness, matching, w
 from core.settings.prefill import Prefill
 
 _MOST_SOURCES = 3
-# What an answer says may begin in one passage and end in the next.
+# A statement may begin in one passage and end in the next.
 _MOST_PASSAGES = 3
-# Of the best one's score: the least of another source, and of a neighbour that belongs to one.
+# Relative to the best score: the least of another source, and of a neighbour that belongs to one.
 _LEAST = 0.5
 _BELONGS = 0.7
-# By `clearness`. `bench sources` counts quotations that have less, and those of other texts that have more.
+# The least `clearness`. `python -m tests.tuning sources` counts quotations below it, and those of other texts
+# above it.
 _CLEAR = 7.0
 
 
@@ -38,7 +39,7 @@ def sources(
     answer: Sequence[int],
     settings: Prefill,
 ) -> tuple[Passage, ...]:
-    """The best first. `layout` and `words` are the prompt's; `seen` (int32): positions that were read."""
+    """Sources, the best first. `layout`, `words`: the prompt's; `seen` (int32): positions that were read."""
     in_documents = layout.source >= 0
     if not in_documents.any() or not answer:
         return ()
@@ -50,7 +51,7 @@ def sources(
     if clearness(words, asked, passages) < _CLEAR:
         return ()
     was_seen = np.zeros(len(in_documents), dtype=np.bool_)
-    was_seen[seen[seen < len(was_seen)]] = True  # by now the answer is in the cache, too
+    was_seen[seen[seen < len(was_seen)]] = True  # the answer is in the cache as well
     held = np.add.reduceat((was_seen & in_documents)[: end + 1].astype(np.int32), passages.firsts)
     scores = matching(words, asked, passages) * (held > 0)
     best, found, taken = float(scores.max(initial=0.0)), list[Passage](), np.zeros(len(scores), np.bool_)
@@ -66,16 +67,16 @@ def sources(
             if side == at or scores[side] < _BELONGS * scores[at]:
                 break
             first, last = min(first, side), max(last, side)
-        taken[max(0, first - 1) : last + 2] = True  # what touches it adds nothing
+        taken[max(0, first - 1) : last + 2] = True  # neighbours add nothing
         own = np.arange(passages.firsts[first], passages.firsts[last] + passages.lengths[last])
         own = own[in_documents[own]]
-        most = np.bincount(layout.source[own]).argmax()  # a fixed passage can reach over a document's end
+        most = np.bincount(layout.source[own]).argmax()  # one of fixed length can exceed a document's end
         found.append(_passage(layout, own[layout.source[own] == most], scores[at]))
     return tuple(found)
 
 
 def _passage(layout: Layout, places: Positions, score: float) -> Passage:
-    """Tokens of one document."""
+    """The passage of the tokens at `places`, all in one document."""
     return Passage(
         *(int(places[0]), int(places[-1]) + 1, True, float(score), int(layout.source[places[0]])),
         *(int(layout.first_char[places].min()), int(layout.last_char[places].max())),

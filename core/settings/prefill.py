@@ -7,8 +7,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, Struct
 
 PrefillMode = Literal["auto", "off", "on"]
-ReadOnChoice = Literal["auto", "insert", "quote", "off"]
-PositionsChoice = Literal["auto", "closed-up", "true"]
+ReadOnChoice = Literal["quote", "off"]
 PassagesChoice = Literal["sentences", "fixed"]
 ScorerChoice = Literal["auto", "lexical", "embedding", "fusion", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
@@ -16,6 +15,9 @@ SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name
 
 # The end of a text is read whatever is chosen of it.
 TAIL_TOKENS = 512
+# The length of passages where a text is cut at fixed lengths, and of prompts given as token IDs (the
+# SpecPrefill paper).
+PASSAGE_TOKENS = 32
 # While it is not known how long reading takes here: the SpecPrefill paper's threshold.
 _UNKNOWN_PACE_TOKENS = 8192
 
@@ -92,16 +94,6 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             },
         ),
     ] = "auto"
-    lookahead_tokens: Annotated[
-        int,
-        Meta(
-            ge=0,
-            le=64,
-            title="Look-ahead",
-            description="Tokens a draft model answers on trial, to see what it pays attention to.",
-            extra={"unit": "tokens"},
-        ),
-    ] = 8
     passages: Annotated[
         PassagesChoice,
         Meta(
@@ -111,21 +103,11 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
                 "labels": {"sentences": "Sentences", "fixed": "Fixed length"},
                 "notes": {
                     "sentences": "At the ends of paragraphs, lines and sentences, about every 32 tokens.",
-                    "fixed": "After a fixed number of tokens.",
+                    "fixed": f"Every {PASSAGE_TOKENS} tokens, as in the SpecPrefill paper.",
                 },
             },
         ),
     ] = "sentences"
-    passage_tokens: Annotated[
-        int,
-        Meta(
-            ge=8,
-            le=512,
-            title="Passage",
-            description="The length of passages of fixed length, and of texts given as token IDs.",
-            extra={"unit": "tokens"},
-        ),
-    ] = 32
     chunk_tokens: Annotated[
         int,
         Meta(
@@ -156,42 +138,20 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"unit": "MiB"},
         ),
     ] = 2048
-    positions: Annotated[
-        PositionsChoice,
-        Meta(
-            title="Positions",
-            description="Where the model takes passages to stand that it reads with gaps between them.",
-            extra={
-                "labels": {"auto": "Automatic", "closed-up": "Closed up", "true": "True"},
-                "notes": {
-                    "auto": "Closed up: right answers were likelier so wherever it was measured.",
-                    "closed-up": "As if nothing lay between them. Works with every model.",
-                    "true": "Where they stand in the text, as in the SpecPrefill paper.",
-                },
-            },
-        ),
-    ] = "auto"
     read_on: Annotated[
         ReadOnChoice,
         Meta(
             title="Later questions",
             description="What becomes of skipped passages that a later question makes relevant.",
             extra={
-                "labels": {
-                    "auto": "Automatic",
-                    "insert": "Insert",
-                    "quote": "Quote",
-                    "off": "Leave out",
-                },
+                "labels": {"quote": "Quote", "off": "Leave out"},
                 "notes": {
-                    "auto": "Quoted where passages are closed up, inserted at true positions.",
-                    "insert": "Read at their own positions; what was read behind them stays as it is.",
                     "quote": "Repeated before the question.",
                     "off": "Nothing more is read of a text that was read sparsely.",
                 },
             },
         ),
-    ] = "auto"
+    ] = "quote"
     finish_reading: Annotated[
         bool,
         Meta(
@@ -214,7 +174,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def reads_beyond(self) -> bool:
         """Whether of a text longer than the context the passages that fit are read."""
-        return self.mode != "off" and self.positions != "true" and self.keep_pct < 100
+        return self.mode != "off" and self.keep_pct < 100
 
     def context_of(self, model_tokens: int) -> int:
         """The context's length, in tokens, with a model that takes `model_tokens`."""

@@ -9,7 +9,6 @@ from core.settings.request import Settings
 _READS_EVERYTHING = "Not used while sparse prefill is off."
 _KEEPS_EVERYTHING = "Not used while all of the text is kept."
 _ALWAYS_SPARSE = "Not used while sparse prefill is always on."
-_OTHER_SCORER = "Not used by this scorer."
 _GREEDY = "Not used at temperature 0, which always takes the most likely token."
 _OWN_SEEDS = "Not used while each answer draws a new seed."
 _NO_DRAFTER = "Not used while the drafter is off."
@@ -24,10 +23,7 @@ _SPARSE = (
     "threshold_tokens",
     "patience_s",
     "scorer",
-    "lookahead_tokens",
     "passages",
-    "passage_tokens",
-    "positions",
     "read_on",
     "finish_reading",
 )
@@ -52,8 +48,6 @@ def _all(settings: Settings) -> Iterator[tuple[str, str]]:
         yield from ((f"prefill.{name}", _KEEPS_EVERYTHING) for name in _SPARSE if name != "keep_pct")
     if prefill.mode == "on":
         yield from ((f"prefill.{name}", _ALWAYS_SPARSE) for name in ("threshold_tokens", "patience_s"))
-    if prefill.scorer != "draft-model":
-        yield "prefill.lookahead_tokens", _OTHER_SCORER
     if settings.sampling.temperature == 0:
         yield from ((f"sampling.{name}", _GREEDY) for name in _DRAWS)
     elif settings.sampling.new_seed == "always":

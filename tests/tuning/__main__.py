@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from core.bench.retrieval.names import LIKELIHOOD_PARTS
 from core.cli.arguments import (
     Parser,
     add_command,
@@ -18,7 +17,6 @@ from core.cli.arguments import (
     add_quiet,
     name,
     names,
-    number,
     readable_file,
     whole,
 )
@@ -46,12 +44,6 @@ def parser() -> argparse.ArgumentParser:
     command("neighbours", "adaptive BLAS threads next to a busy program", _neighbours)
     command("ttft", "time to first token of a fresh installation, drafts on and off", _ttft)
     command("warm-tables", "a conversation with cold and warm tables", _warm_tables)
-    command(
-        "likelihood",
-        "likelihood of right answers: positions, second turns",
-        _likelihood,
-        "core.bench.retrieval.likelihood",
-    )
     command(
         "sources",
         "precision of the sources of an answer",
@@ -130,25 +122,6 @@ def _warm_tables(parser: argparse.ArgumentParser) -> None:
         "--without-layer", type=whole(0), metavar="N", help="layer to remove (default: the middle one)"
     )
     parser.add_argument("--bits", type=whole(2, 8), default=8, help="bits of the rounded copy (default 8)")
-
-
-def _likelihood(parser: argparse.ArgumentParser) -> None:
-    add_model(parser)
-    parser.add_argument(
-        "--parts",
-        type=names("part", LIKELIHOOD_PARTS),
-        default=LIKELIHOOD_PARTS,
-        help=f"comma-separated names (default {','.join(LIKELIHOOD_PARTS)})",
-    )
-    parser.add_argument("--keep", type=number(1, 100), default=20.0, help="percentage kept (default 20)")
-    parser.add_argument(
-        "--positions",
-        choices=("true", "closed-up"),
-        default="true",
-        help="positions in second turns (default true, so that passages can be inserted)",
-    )
-    parser.add_argument("--questions", type=whole(), default=112, help="for positions (default 112)")
-    parser.add_argument("--conversations", type=whole(), default=40, help="for turns (default 40)")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from core.bench.documents import KINDS
 from core.bench.harness import Journal, describe, write_results
-from core.bench.quality.reader_names import at_true_positions, hindsight
+from core.bench.quality.reader_names import hindsight
 from core.bench.quality.results import QualityResults
 from core.bench.quality.tasks import TASKS, task
 from core.bench.quality.trial import Trial
@@ -106,7 +106,7 @@ def _check(options: argparse.Namespace, loaded: LoadedModel) -> None:
 def _conditions(options: argparse.Namespace, loaded: LoadedModel, draft: str) -> str:
     return (
         f"{loaded.info.name}, keep {options.keep:g}% beside what must be (its end where it goes on),"
-        f" carried, closed up unless “-true”, context {options.context},"
+        f" carried, context {options.context},"
         f" document {options.document_context} + {options.continuation},"
         f" draft {draft or 'none'}"
     )
@@ -120,7 +120,7 @@ def _readers(options: argparse.Namespace, loaded: LoadedModel, scratch: Path) ->
 
     settings = assign(Settings(), "prefill.keep_pct", options.keep).prefill
     names = list(options.readers)
-    if not any(at_true_positions(name)[0] == "draft-model" for name in names):
+    if "draft-model" not in names:
         return readers(names, loaded, settings, None), ""
     if options.draft_model:
         draft = load(options.draft_model)

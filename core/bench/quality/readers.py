@@ -6,7 +6,7 @@ it is shown the next N tokens of the text that follows, and keeps what all of th
 for while they are read behind the whole prompt. These go through the product's own selection and
 reading with scores that know nothing or too much; the product itself has no such scorers. Scorers
 run as in an answer, through `core.prefill.reading`; one that did not skip is an error here, never a
-quiet dense run. What is kept is read closed up, or at true positions where the name ends in “-true”.
+quiet dense run.
 """
 
 from __future__ import annotations
@@ -20,19 +20,16 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.bench.quality.reader_names import DENSE, SCORELESS, at_true_positions, hindsight
+from core.bench.quality.reader_names import DENSE, SCORELESS, hindsight
 from core.bench.quality.session import Session
 from core.errors import RequestError
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.models.prompt import Prompt, offsets
-from core.models.rope import rotations
-from core.prefill.gap_probe import why_no_gaps
 from core.prefill.layout import Layout, Passages, layout, unknown_layout
 from core.prefill.read import read_kept, read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
-from core.prefill.scorers.score_propagation import carried, means_of
-from core.prefill.scorers.scorer import ScoringDraft
+from core.prefill.scorers.scorer import ScoringDraft, carried, means_of
 from core.prefill.select import select
 from core.settings.prefill import SCORERS, Prefill
 
@@ -97,7 +94,7 @@ class _Scored(Reader):
         self._draft = draft
 
     def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
-        inputs = ReadingInputs(lambda tokens: "", self._scoring_draft)
+        inputs = ReadingInputs(self._scoring_draft)
         text = PromptText(prompt.ids, prompt.asked, lambda: self._layout(prompt))
         reading = Reading("bench", self._loaded, sequence, text, self._settings, inputs)
         for _ in chain(reading.plan(), reading.events()):
@@ -123,7 +120,6 @@ class _Chosen(Reader):
 
     def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
         known = self._layout(prompt)
-        sequence.close_up(self._settings.positions != "true")
         passages = known.passages(0, len(prompt.ids), self._settings)
         chosen = select(
             self._scores(prompt.ids, passages, ahead),
@@ -131,9 +127,8 @@ class _Chosen(Reader):
             passages,
             keep_pct=self._settings.keep_pct,
         )
-        model, found = self._loaded.model, rotations(self._loaded.model)
-        chunk = self._settings.chunk_tokens
-        for _ in read_kept(model, sequence, prompt.ids, chosen.positions, found, chunk_tokens=chunk):
+        model, chunk = self._loaded.model, self._settings.chunk_tokens
+        for _ in read_kept(model, sequence, prompt.ids, chosen.positions, chunk_tokens=chunk):
             pass
 
 
@@ -142,10 +137,9 @@ class _Scoreless(_Chosen):
 
     def _scores(self, ids: Sequence[int], passages: Passages, ahead: Ahead | None) -> Scores:
         middles = (passages.firsts + passages.lengths / 2).astype(np.float32)
-        way, _ = at_true_positions(self.name)
-        if way == "head-and-tail":
+        if self.name == "head-and-tail":
             return np.asarray(np.abs(middles - len(ids) / 2))
-        if way == "end":
+        if self.name == "end":
             return middles
         return np.random.default_rng(list(ids)).random(len(passages), dtype=np.float32)
 
@@ -164,23 +158,18 @@ def readers(
     names: Sequence[str], loaded: LoadedModel, settings: Prefill, draft: LoadedModel | None
 ) -> list[Reader]:
     """Dense first, then those named, each at the keep of `settings`. Raises `RequestError`."""
-    if why_not := why_no_gaps(loaded.model, loaded.new_cache, loaded.info.context_tokens // 2):
-        raise RequestError(f"{loaded.info.name} cannot skip: {why_not}.", "Choose another model.")
     made: list[Reader] = [_Dense(DENSE, loaded, settings)]
     for name in names:
-        way, true = at_true_positions(name)
-        own = replace(settings, positions="true" if true else "closed-up")
-        if way in SCORELESS:
-            made.append(_Scoreless(name, loaded, own))
+        if name in SCORELESS:
+            made.append(_Scoreless(name, loaded, settings))
         elif hindsight(name):
-            made.append(_Hindsight(name, loaded, own))
-        elif way in SCORERS:
-            own = replace(own, mode="on", scorer=way)
-            made.append(_Scored(name, loaded, own, draft if way == "draft-model" else None))
+            made.append(_Hindsight(name, loaded, settings))
+        elif name in SCORERS:
+            own = replace(settings, mode="on", scorer=name)
+            made.append(_Scored(name, loaded, own, draft if name == "draft-model" else None))
         else:
             raise RequestError(
                 f"There is no reader called “{name}”.",
-                f"Choose from {', '.join((*SCORERS, *SCORELESS))} and hindsight-N, N tokens, each also with"
-                " “-true” for true positions.",
+                f"Choose from {', '.join((*SCORERS, *SCORELESS))} and hindsight-N, N tokens.",
             )
     return made

@@ -16,7 +16,7 @@ from core.bench.quality.likelihood import log_probabilities
 from core.errors import InternalError
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
-from core.prefill.scorers.attention import Attended, watched
+from core.prefill.scorers.draft_model import Attended, watched
 
 
 class Session:
@@ -43,7 +43,7 @@ class Session:
     def attended_by(self, tokens: Sequence[int]) -> np.ndarray[Any, Any]:
         """float32, one for each token of the prompt: what its last and `tokens` behind it attend to.
 
-        Scores as in `core.prefill.scorers.attention`, over all layers that see the whole prompt.
+        Scores as in `core.prefill.scorers.draft_model`, over all layers that see the whole prompt.
         """
         block = [self._prompt[-1], *tokens]
         attended = Attended(list(range(len(block))), len(self._prompt) + len(tokens), len(self._prompt))

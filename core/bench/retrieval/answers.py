@@ -155,7 +155,7 @@ def read(
     def no_draft() -> Any:
         raise RequestError("This bench has no draft model.", "Choose another scorer.")
 
-    inputs = ReadingInputs(lambda tokens: "", no_draft, embedder=embedder)
+    inputs = ReadingInputs(no_draft, embedder=embedder)
     reading = Reading("", loaded, sequence, text, settings, inputs)
     for _ in chain(reading.plan(), reading.events()):
         pass

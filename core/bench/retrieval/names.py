@@ -1,4 +1,4 @@
-"""Names in the command lines of `bench retrieval` and `bench likelihood`, which load the benches later."""
+"""Names in the command line of `bench retrieval`, which loads the bench later."""
 
 from __future__ import annotations
 
@@ -8,5 +8,3 @@ from core.settings.prefill import SCORERS
 BASELINES = ("random", "head-and-tail")
 # `bench quality` measures the scorer by a draft model, which it has.
 MEASURED = (*BASELINES, *(name for name in SCORERS if name != "draft-model"))
-# Positions of kept passages, and later turns.
-LIKELIHOOD_PARTS = ("positions", "turns")

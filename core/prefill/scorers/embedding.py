@@ -1,13 +1,16 @@
-"""embedding and fusion: scores passages by what they mean, alone and together with their words.
+"""embedding and fusion: score passages by their meaning, alone and together with their words.
 
 A passage's meaning is the similarity of its vector with the question's (`core.encoder`); vectors of a text
 are computed once and kept on the disk. The question is the user's own words, without pasted text. `fusion`
 adds reciprocal ranks, as the two have no common scale: 1 ÷ (20 + rank) by words and by meaning (Cormack,
 Clarke and Buettcher, “Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods”,
-2009).
+2009). The encoder learned English: in texts whose words it cuts into many pieces meaning counts a fifth as
+much as words.
 
-Texts in a language that the encoder does not know, and texts too short for a vector of their own, are scored
-by words alone; so is everything where the encoder is unavailable, and the answer says so.
+Texts in a script that the encoder does not know, and texts too short for vectors of their own, are scored
+by words alone; so is everything where the encoder is unavailable, and the answer gives the reason.
+
+All thresholds were chosen on the tuning half of `bench retrieval` (resources/notes/retrieval.md).
 """
 
 from __future__ import annotations
@@ -19,7 +22,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.encoder.vectors import similarity
 from core.errors import EncoderUnavailableError
 from core.prefill.layout import Text
 from core.prefill.scorers.lexical import score_by_words
@@ -32,18 +34,34 @@ _RANK_OFFSET = 20
 _LEAST_CHARACTERS = 200
 # The largest share of a text's letters that the encoder may not know.
 _UNKNOWN_SHARE = 0.3
-# The least similarity, -3 to 3, of a passage that answers. On ten documents for tuning, of 160 requests for
-# the whole 3% have 0.85 and 28% have 0.5; of 61 questions about a place 88% and 97%.
-_NEAR, _NEAR_WITH_WORDS = 0.85, 0.5
+# Word pieces of a word above which the encoder knows a text's language badly, and the share of meaning in the
+# fused scores there and elsewhere. 0.17 is the largest share with which German, French and Spanish are found
+# no worse than by words at any keep.
+_FRAGMENTED = 1.55
+_MEANING, _MEANING_FRAGMENTED = 1 / 2, 1 / 6
+# The least similarity, -3 to 3, of a passage that answers a question: alone, where words match as well, and
+# for a request that seems to be about all of the text.
+_NEAR, _NEAR_WITH_WORDS, _NEAR_FOR_ALL = 0.9, 0.65, 1.0
+# The least `clearness` of words that does so where similarities say little: passages in one language are all
+# similar to a question in it.
+_CLEAR_WORDS = 2.5
 _NO_TEXT = "the prompt is given as token IDs, so its passages have no vectors"
 _NO_LANGUAGE = "the text is in a language that the encoder does not know"
 
 
 class Meaning(Struct, frozen=True):
-    """`similarity` (float32, one a passage) with the question; NaN where it is not known, and `why`."""
+    """Similarity of passages with the question.
+
+    `similarity`: float32, one a passage; NaN where unknown, for the reason `why`. `share`: float32, the share
+    of meaning in a passage's fused score. `fragmented`: whether all known passages are in a language that the
+    encoder knows badly; `foreign`: whether no passage is in one that it knows.
+    """
 
     similarity: Array
+    share: Array
     why: str = ""
+    fragmented: bool = False
+    foreign: bool = False
 
 
 def score_by_meaning(inputs: ScorerInputs) -> Scoring:
@@ -52,10 +70,10 @@ def score_by_meaning(inputs: ScorerInputs) -> Scoring:
     meaning = yield from meaning_of(inputs)
     known = ~np.isnan(meaning.similarity)
     if not known.any():
-        return replace(words, without=meaning.why, used="lexical")
+        return _by_words(words, meaning, inputs.about_all)
     lowest = float(meaning.similarity[known].min())
     scores = np.where(known, meaning.similarity, lowest).astype(np.float32)
-    return Scored(scores, stands_out(meaning.similarity, words.stands_out))
+    return Scored(scores, matches(meaning, words, inputs.about_all), words.clearness)
 
 
 def score_by_words_and_meaning(inputs: ScorerInputs) -> Scoring:
@@ -63,32 +81,53 @@ def score_by_words_and_meaning(inputs: ScorerInputs) -> Scoring:
     words = yield from score_by_words(inputs)
     meaning = yield from meaning_of(inputs)
     if np.isnan(meaning.similarity).all():
-        return replace(words, without=meaning.why, used="lexical")
-    scores = fused(words.scores, meaning.similarity)
-    return Scored(scores, stands_out(meaning.similarity, words.stands_out))
+        return _by_words(words, meaning, inputs.about_all)
+    scores = fused(words.scores, meaning.similarity, meaning.share)
+    return Scored(scores, matches(meaning, words, inputs.about_all), words.clearness)
 
 
-def fused(words: Array, similarity: Array) -> Array:
-    """float32, one a passage: reciprocal ranks added; by words alone where `similarity` is NaN."""
+def fused(words: Array, similarity: Array, share: Array | float = _MEANING) -> Array:
+    """float32, one a passage: the mean of reciprocal ranks, with the weight `share` of those by meaning.
+
+    By words alone where `similarity` is NaN.
+    """
     by_words = 1.0 / (_RANK_OFFSET + _ranks(words))
     by_meaning = 1.0 / (_RANK_OFFSET + _ranks(np.nan_to_num(similarity, nan=-np.inf)))
-    return np.asarray(by_words + np.where(np.isnan(similarity), by_words, by_meaning), np.float32)
+    of_meaning = np.where(np.isnan(similarity), 0.0, share)
+    return np.asarray((1 - of_meaning) * by_words + of_meaning * by_meaning, np.float32)
 
 
-def stands_out(similarity: Array, by_words: bool) -> bool:
-    """Whether some passage answers the question: it is near it, or less near and shares its rare words.
+def matches(meaning: Meaning, words: Scored, about_all: bool) -> bool:
+    """Whether a passage answers the question.
 
     The best passage's similarity tells requests about a whole text from questions about a place better than
-    its distance from the other passages', which is as large for both.
+    its distance from the other passages', which is as large for both. Requests that seem to be about all of
+    the text (`core.prefill.requests`) need a passage that is very similar: “how many of the paddles are
+    rotten?”.
     """
-    best = float(similarity[~np.isnan(similarity)].max())
-    return best >= (_NEAR_WITH_WORDS if by_words else _NEAR)
+    if meaning.fragmented:
+        return not about_all and words.clearness >= _CLEAR_WORDS
+    best = float(meaning.similarity[~np.isnan(meaning.similarity)].max())
+    if about_all:
+        return best >= _NEAR_FOR_ALL
+    return best >= (_NEAR_WITH_WORDS if words.stands_out else _NEAR)
+
+
+def _by_words(words: Scored, meaning: Meaning, about_all: bool) -> Scored:
+    """`words` where no passage has a vector."""
+    clear = words.stands_out
+    if meaning.foreign:
+        clear = not about_all and words.clearness >= _CLEAR_WORDS
+    return replace(words, stands_out=clear, without=meaning.why, used="lexical")
 
 
 def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
     """The passages' similarity with the question; yields how many tokens were scored so far."""
+    from core.encoder.vectors import similarity  # not loaded before its first use
+
     layout, passages = inputs.layout, inputs.passages
     nothing = np.full(len(passages), np.nan, np.float32)
+    halves = np.full(len(passages), _MEANING, np.float32)
     first, end = int(passages.firsts[0]), passages.end
     texts = [
         text
@@ -99,11 +138,12 @@ def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
         and (passages.of[text.start : text.end] >= 0).any()
     ]
     if not layout.texts or not layout.asked:
-        return Meaning(nothing, "" if inputs.settings.scorer == "auto" else _NO_TEXT)
+        return Meaning(nothing, halves, "" if inputs.settings.scorer == "auto" else _NO_TEXT)
     if inputs.embedder is None or not texts:
-        return Meaning(nothing)
+        return Meaning(nothing, halves)
     of_tokens = np.full(end, np.nan, np.float32)
-    done, why = 0, ""
+    shares = np.full(end, _MEANING, np.float32)
+    done, why, fragmented = 0, "", list[bool]()
     try:
         for text in texts:
             embedding = inputs.embedder.vectors(text.text, text.passages)
@@ -118,12 +158,17 @@ def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
             else:
                 query = inputs.embedder.query(layout.asked)
                 _put(of_tokens, text, similarity(vectors, query))
+                fragmented.append(vectors.pieces_per_word > _FRAGMENTED)
+                if fragmented[-1]:
+                    shares[text.start : text.end] = _MEANING_FRAGMENTED
     except EncoderUnavailableError as error:
-        return Meaning(nothing, str(error))
+        return Meaning(nothing, halves, str(error))
     # A passage of fixed length has the best that its tokens have.
     lowered = np.where(np.isnan(of_tokens), -np.inf, of_tokens)
     found = np.maximum.reduceat(lowered, passages.firsts)
-    return Meaning(np.where(np.isinf(found), np.nan, found).astype(np.float32), why)
+    similar = np.where(np.isinf(found), np.nan, found).astype(np.float32)
+    share = np.minimum.reduceat(shares, passages.firsts)
+    return Meaning(similar, share, why, bool(fragmented) and all(fragmented), not fragmented)
 
 
 def _put(of_tokens: Array, text: Text, similar: Array) -> None:

@@ -1,18 +1,17 @@
-"""lexical: scores passages by what of the question's words they hold, without any model.
+"""lexical: scores passages by the question's words and parts of words that they contain, without a model.
 
-Retrieval as search engines do it: BM25 with passages for documents, once over word stems and pairs of stems,
-once over runs of `_GRAM` characters, and the two added. Runs find what words miss (compounds, other endings,
-parts of identifiers), words are the surer sign; together they find more than either (notes/retrieval.md has
-the figures). A sentence does not end where a passage does: each passage counts alone and with its
-neighbour. What is said about a thing mostly stands behind its name, so scores are carried on
-(`core.prefill.scorers.score_propagation`). Little is left for anchors, spread evenly at every scale, and for
-recent passages: they order what the question's words leave even.
+BM25 with passages as documents, once over word stems and pairs of stems, once over runs of `_GRAM`
+characters, and the two added. Runs find what words miss (compounds, inflections, parts of identifiers), words
+are the surer sign; together they find more than either (notes/retrieval.md). A sentence may continue in the
+next passage, so each passage counts alone and with its neighbour. Scores are carried on (`carried`), as text
+about a thing follows its name. Small terms for evenly spread and for late passages order passages with equal
+scores.
 
-No word list and no language: a stem is a word's first `_STEM` characters, and whatever all passages hold
-weighs next to nothing. All of it is arithmetic on arrays of character codes: 100,000 tokens take
-about 30 ms. Sources: Robertson and Zaragoza, “The Probabilistic Relevance Framework: BM25 and Beyond”
-(2009); character runs: McNamee and Mayfield, “Character N-Gram Tokenization for European Language Text
-Retrieval” (2004). Deviation: rarity is squared, as question and passage both weigh a term.
+There is no word list and no language: a stem is a word's first `_STEM` characters, and terms that all
+passages contain have almost no weight. Everything is array arithmetic on character codes: 100,000 tokens take
+about 30 ms. Sources: Robertson and Zaragoza, “The Probabilistic Relevance Framework: BM25 and Beyond” (2009);
+character runs: McNamee and Mayfield, “Character N-Gram Tokenization for European Language Text Retrieval”
+(2004). Deviation: rarity is squared, as question and passage both weigh a term.
 """
 
 from __future__ import annotations
@@ -25,26 +24,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.prefill.layout import Passages
-from core.prefill.scorers.score_propagation import carried
-from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring
+from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, carried
 
 Array = np.ndarray[Any, Any]
 
 _STEM = 6
 _GRAM = 4
 _SATURATION = 1.2
-# Of the best word score against the best run score.
+# The weight of the best word score relative to the best run score.
 _WORDS_WEIGH = 0.5
-# Of all passages.
+# The share of all passages above which a word is common.
 _COMMON = 0.25
-# Least signs that a question is about a place, by `clearness` and by `rarest_shared_word`.
+# Thresholds of `clearness` and `rarest_shared_word` for a question that a passage answers.
 CLEAR = 3.5
 _RARE = 1 / 6
-# Small beside any match.
+# Small compared with any match.
 _ANCHOR = 0.02
 _RECENT = 0.01
-# What tokenizers write for white space: of byte-level pieces the space, tab, line feed and return, and the
-# space of SentencePiece.
+# White space in tokens: space, tab, line feed and return of byte-level pieces, and SentencePiece's space.
 _SPACES = (0x120, 0x109, 0x10A, 0x10D, 0x2581)
 _PRIME = np.uint64(1_099_511_628_211)
 _SIEVE_BITS = np.uint64(16)
@@ -60,8 +57,8 @@ class _Terms(Struct, frozen=True):
 class Words(Struct, frozen=True):
     """The terms of a prompt's tokens: stems and pairs of stems, and runs of characters.
 
-    `words_of` computes them once a prompt, for scoring, reading on and sources. `codes` are the characters,
-    `owners` (int32) the token each belongs to.
+    `words_of` computes them once a prompt, for scoring, quotations and sources. `codes` are the characters,
+    `owners` (int32) the token of each.
     """
 
     codes: Array
@@ -70,12 +67,12 @@ class Words(Struct, frozen=True):
     runs: _Terms
 
     def shifted(self, at: int, tokens: int) -> Words:
-        """With `tokens` more tokens before the token `at`, which have no terms."""
+        """With `tokens` additional tokens before the token `at`, which have no terms."""
         return replace(self, owners=np.where(self.owners >= at, self.owners + tokens, self.owners))
 
 
 class Asked(Struct, frozen=True):
-    """What is looked for: hashes (uint64, ascending) of stems and of runs."""
+    """The question's terms: hashes (uint64, ascending) of stems and of runs."""
 
     stems: Array
     runs: Array
@@ -88,7 +85,7 @@ def words_of(pieces: Sequence[str]) -> Words:
 
 
 def asked_by(words: Words, tokens: Array) -> Asked:
-    """The terms of the tokens that `tokens` (bool) names."""
+    """The terms of the tokens that `tokens` (bool) marks."""
     stems, runs = (np.unique(of.hashes[tokens[words.owners[of.starts]]]) for of in (words.stems, words.runs))
     return Asked(stems, runs)
 
@@ -97,12 +94,13 @@ def score_by_words(inputs: ScorerInputs) -> Scoring:
     """A `Score`."""
     yield 0
     words, layout = inputs.words(), inputs.layout
-    clear = stands_out(words, layout.question, inputs.passages, inputs.loaded.word_rank)
-    return Scored(lexical_scores(words, layout.question, inputs.passages), clear)
+    clear, stands = stands_out(words, layout.question, inputs.passages, inputs.loaded.word_rank)
+    scores = lexical_scores(words, layout.question, inputs.passages)
+    return Scored(scores, stands and not inputs.about_all, clear)
 
 
 def lexical_scores(words: Words, question: Array, passages: Passages) -> Array:
-    """float32, one a passage. `question` (bool) says which tokens ask."""
+    """float32, one a passage. `question` (bool) marks the question's tokens."""
     scores = carried(matching(words, asked_by(words, question), passages))
     count = len(scores)
     even = _ANCHOR * _spread(count) + _RECENT * np.arange(count) / max(1, count)
@@ -110,28 +108,29 @@ def lexical_scores(words: Words, question: Array, passages: Passages) -> Array:
 
 
 def matching(words: Words, asked: Asked, passages: Passages) -> Array:
-    """float64, one a passage: how much of what is looked for each holds, with a neighbour."""
+    """float64, one a passage: how well it and a neighbour match the terms `asked`."""
     scores = _WORDS_WEIGH * _best_is_one(_relevance(words.stems, words.owners, asked.stems, passages))
     scores += _best_is_one(_relevance(words.runs, words.owners, asked.runs, passages))
     return np.asarray(scores)
 
 
-def stands_out(words: Words, question: Array, passages: Passages, rank: Callable[[str], float]) -> bool:
-    """Whether something in the passages stands out for the question, by its words.
+def stands_out(
+    words: Words, question: Array, passages: Passages, rank: Callable[[str], float]
+) -> tuple[float, bool]:
+    """The `clearness`, and whether a passage answers the question, by its words.
 
-    Either of two signs is enough: the question's rarest character runs stand together somewhere; or it shares
-    a word with the text that the tokenizer learned late, or not at all. Of questions about a place 96% have
-    one of them, of requests that name none 7% (notes/retrieval.md).
+    Either of two signs is enough: a passage contains several of the question's rarest character runs; or
+    question and text share a word that the tokenizer learned late or not at all. 96% of the questions about a
+    place have one of them, and 7% of the requests about a whole text (notes/retrieval.md).
     """
-    if clearness(words, asked_by(words, question), passages) >= CLEAR:
-        return True
-    return rarest_shared_word(words, question, passages, rank) >= _RARE
+    clear = clearness(words, asked_by(words, question), passages)
+    return clear, clear >= CLEAR or rarest_shared_word(words, question, passages, rank) >= _RARE
 
 
 def clearness(words: Words, asked: Asked, passages: Passages) -> float:
-    """How much stands out for the question: the best place's BM25 over character runs, in the rarest runs.
+    """How clearly words point at a passage: the best BM25 over character runs, in units of the rarest run.
 
-    0 where nothing of the question is in the text. Requests about a text as a whole (“sum this up”) share
+    0 where the text contains no run of the question. Requests about a text as a whole (“sum this up”) share
     only common runs with it, or none where they are in another language.
     """
     times = _times(words.runs, words.owners, asked.runs, passages)
@@ -143,7 +142,7 @@ def clearness(words: Words, asked: Asked, passages: Passages) -> float:
 def rarest_shared_word(
     words: Words, question: Array, passages: Passages, rank: Callable[[str], float]
 ) -> float:
-    """The highest `rank` of a word that question and text share; 0 where they share none.
+    """The highest `rank` of a word that question and text share, 0 if there is none.
 
     A word of which more than `_COMMON` of the passages have one counts for nothing: so do the small words of
     a language that the tokenizer knows little of.
@@ -220,10 +219,10 @@ def _relevance(terms: _Terms, owners: Array, asked: Array, passages: Passages) -
 
 
 def _times(terms: _Terms, owners: Array, asked: Array, passages: Passages) -> Array | None:
-    """How often each passage holds each term looked for: float64 [terms, passages]; None if none is."""
+    """float64 [terms, passages]: occurrences of each of the terms `asked`; None if there are none."""
     if not len(asked):
         return None
-    # Most terms are not looked for: a small table tells them before the exact search.
+    # A small table excludes most terms before the exact search.
     shift = np.uint64(64) - _SIEVE_BITS
     sieve = np.zeros(1 << int(_SIEVE_BITS), dtype=np.bool_)
     sieve[asked >> shift] = True
@@ -245,7 +244,7 @@ def _with_next(times: Array) -> Array:
 
 
 def _bm25(times: Array) -> Array:
-    """`times` [terms, passages]: how often each holds each. float64 [passages]."""
+    """float64 [passages], from the occurrences `times` [terms, passages]."""
     count, having = times.shape[1], np.count_nonzero(times, axis=1)
     rarity = np.log(1 + (count - having + 0.5) / (having + 0.5))
     return np.asarray((rarity**2) @ (times * (1 + _SATURATION) / (times + _SATURATION)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.prefill.scorers.draft_scorer import score_by_draft_model
+from core.prefill.scorers.draft_model import score_by_draft_model
 from core.prefill.scorers.embedding import score_by_meaning, score_by_words_and_meaning
 from core.prefill.scorers.lexical import score_by_words
 from core.prefill.scorers.scorer import Score

@@ -1,8 +1,8 @@
-"""Scorer: the protocol of what says how much each passage of a prompt matters to the question.
+"""The protocol of scorers, which rate how much each passage of a prompt matters to the question.
 
-A scorer is a generator function: it yields how many of the tokens it has scored, often enough for progress
-and for a cancel between two yields, and returns `Scored`. It may raise anything; then the whole prompt is
-read, and the answer says why. Worker's main thread.
+A scorer is a generator function: it yields the number of tokens scored so far, often enough for progress and
+cancellation, and returns `Scored`. If it raises, the whole prompt is read and the answer gives the reason.
+Worker's main thread.
 """
 
 from __future__ import annotations
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
     from core.encoder.store import Embedder
     from core.prefill.scorers.lexical import Words
 
-# So many rows, at the prompt's end, may look for what is asked.
+# The most rows at the prompt's end that count as the question's.
 ASKING_ROWS = 64
+_CARRIED = 0.8
 
 
 class Scored(Struct, frozen=True):
-    """`scores`: float32, one a passage, any scale. `stands_out`: whether some passage answers the question.
+    """`scores`: float32, one a passage, any scale. `stands_out`: whether a passage answers the question.
 
-    `used`: the scorer that scored in place of the chosen one, if another did; `without`: why, in words, where
-    that is not what the settings ask for.
+    `clearness`: how clearly words point at a passage (`core.prefill.scorers.lexical.clearness`).
+    `used`: the scorer that ran in place of the chosen one, if any; `without`: the reason, where that deviates
+    from the settings.
     """
 
     scores: np.ndarray[Any, Any]
     stands_out: bool
+    clearness: float = 0.0
     without: str = ""
     used: str = ""
 
@@ -50,10 +53,10 @@ class ScoringDraft(Struct, frozen=True):
 
 
 class ScorerInputs(Struct, frozen=True):
-    """`ids` is the prompt, `layout` its layout, `passages` what is scored of it; `words()` its terms.
+    """`ids` is the prompt, `layout` its layout, `passages` the part to score; `words()` returns its terms.
 
-    `loaded` is the target; `draft` is None where no draft model was asked for or loaded, `embedder` where
-    there is no sentence encoder.
+    `loaded` is the target; `draft` is None without a draft model, `embedder` without a sentence encoder.
+    `about_all`: the request seems to be about all of a text (`core.prefill.requests`).
     """
 
     loaded: LoadedModel
@@ -64,12 +67,10 @@ class ScorerInputs(Struct, frozen=True):
     settings: Prefill
     draft: ScoringDraft | None = None
     embedder: Embedder | None = None
+    about_all: bool = False
 
     def asking(self) -> list[int]:
-        """The question's rows among the last `ASKING_ROWS` ids that are new, but for the prompt's last.
-
-        Indices into `ids`, ascending.
-        """
+        """Indices into `ids`, ascending: the question's new tokens among the last `ASKING_ROWS` but one."""
         first = max(int(self.passages.firsts[0]), len(self.ids) - ASKING_ROWS)
         return [at for at in range(first, len(self.ids) - 1) if self.layout.question[at]]
 
@@ -78,10 +79,29 @@ Score = Callable[[ScorerInputs], Scoring]
 
 
 def finished(scoring: Scoring) -> Scored:
-    """What a scorer returns, without its progress."""
+    """Run `scoring` to its end and return its result."""
     while True:
         try:
             next(scoring)
         except StopIteration as end:
             scored: Scored = end.value
             return scored
+
+
+def carried(scores: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """`scores`, one a passage in the order of the text, none below four fifths of the one before it.
+
+    Scores point at where an answer begins: attention rests on its first tokens, and the question's words are
+    where its subject is introduced; a section continues for ten passages. After ten passages a tenth
+    remains. Not in the SpecPrefill paper, which averages 13 neighbouring tokens (notes/prefill.md).
+    """
+    result = scores.copy()
+    for at in range(1, len(result)):
+        result[at] = max(result[at], _CARRIED * result[at - 1])
+    return result
+
+
+def means_of(scores: np.ndarray[Any, Any], passages: Passages) -> np.ndarray[Any, Any]:
+    """float32, one a passage: the mean of `scores`, which has one value a token of the prompt."""
+    firsts = passages.firsts
+    return np.asarray(np.add.reduceat(scores[: passages.end], firsts) / passages.lengths, np.float32)

@@ -131,6 +131,20 @@ def test_an_override_that_is_wrong_by_now_spoils_no_other() -> None:
     assert refused == (wrong, Override("a.b", 1))
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("prefill.positions", "true"), ("prefill.read_on", "insert"), ("prefill.read_on", "auto")),
+        *(("prefill.lookahead_tokens", 4), ("prefill.passage_tokens", 64), ("prefill.score_layers", 8)),
+    ],
+)
+def test_a_removed_setting_is_left_out(key: str, value: object) -> None:
+    removed = Override(key, value)
+    settings, refused = apply(Settings(), (removed, Override("prefill.keep_pct", 30.0)))
+    assert settings == assign(Settings(), "prefill.keep_pct", 30.0)
+    assert refused == (removed,)
+
+
 @pytest.mark.parametrize("data", [b'{"open_chat": ' + b"[" * 200_000, b'{"open_chat": "\xff"}'])
 def test_too_deep_or_no_text_is_set_aside_in_words(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "preferences.json").write_bytes(data)

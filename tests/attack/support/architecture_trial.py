@@ -122,8 +122,7 @@ class Trial:
         expected, finished = self._ask(prompt, {**gaps, "drafting.drafter": "off"}, _TURN_TOKENS)
         if finished.effective.reading != "sparse":
             reasons = [c.reason for c in finished.effective.changes if c.setting.startswith("prefill.")]
-            why_not = "; ".join(reason.partition("cannot skip: ")[2] or reason for reason in reasons)
-            self.notes["sparse prefill"] = why_not or "it was not done, and no reason given"
+            self.notes["sparse prefill"] = "; ".join(reasons) or "it was not done, and no reason given"
             if not reasons:
                 self.faults.append("skip-reading was asked for, not done, and nothing was said")
         else:

@@ -186,7 +186,6 @@ class _Trial:
 _SPARSE: dict[str, object] = {
     "prefill.mode": "on",
     "prefill.scorer": "lexical",
-    "prefill.positions": "true",
     "prefill.keep_pct": 20,
     "prefill.chunk_tokens": 128,
     "sampling.max_tokens": 40,

@@ -15,7 +15,7 @@ from core.events import Attachment, Finished, Generate, Message, ReadingMap, Tok
 from core.models import tokenizer as control_tokens
 from core.prefill import layout as layout_module
 from core.settings import Settings, assign_all
-from tests.core.prefill.scorers.test_embedding import ANSWER, PARAPHRASE, document
+from tests.core.prefill.scorers.test_embedding import ANSWER, document
 from tests.core.toy import write_toy_model
 
 PLAIN = "The pilots wait for the tide, and then they leave. "
@@ -86,7 +86,9 @@ def test_what_is_asked_for_in_other_words_is_read(engine: Engine, scorer: str, u
             ("sampling.max_tokens", 1),
         ],
     )
-    request = Generate("r", (Message("user", PARAPHRASE, (Attachment("a.txt", text),)),), chosen)
+    request = Generate(
+        "r", (Message("user", "May I let my puppy off by the sea?", (Attachment("a.txt", text),)),), chosen
+    )
     events = list(engine.generate(request))
     finished = events[-1]
     assert isinstance(finished, Finished)

@@ -169,15 +169,12 @@ def test_other_mixtures_reuse_a_long_first_turn(variant: str, tmp_path: Path) ->
     assert_second_turn(engine)
 
 
-@pytest.mark.parametrize("positions", thinned(["true", "closed-up"], keep=["true"]))
 @pytest.mark.parametrize("architecture", thinned(["gemma3_text", "qwen3_5", "nemotron_h"], keep=["qwen3_5"]))
-def test_a_turn_after_a_sparse_one_reuses_what_was_read(
-    architecture: str, positions: str, tmp_path: Path
-) -> None:
+def test_a_turn_after_a_sparse_one_reuses_what_was_read(architecture: str, tmp_path: Path) -> None:
     engine = engine_of(tiny(architecture), architecture, TEMPLATES["dropped"], tmp_path)
     sparse = {"prefill.mode": "on", "prefill.scorer": "lexical", "prefill.keep_pct": 30}
     # The toy's tokens are characters, so a sentence is a large part of the text.
-    sparse |= {"prefill.positions": positions, "prefill.read_on": "off", "prefill.passages": "fixed"}
+    sparse |= {"prefill.read_on": "off", "prefill.passages": "fixed"}
     messages = [Message("user", "What is wrong?", (Attachment("log", LONG * 2),))]
     _, _, first = ask(engine, messages, **sparse)
     assert first.stats.skipped_tokens > 0

@@ -22,8 +22,7 @@ from tests.core.engine.test_sparse_session import prompt_of, run, settings
 from tests.thinned import thinned
 
 CONTEXT_TOKENS = 2048
-KINDS = ["gemma3_text", "gpt_oss", "qwen3_5", "nemotron_h", "deepseek_v3", "mistral3"]
-REFUSED = ["ministral3", "llama4"]
+KINDS = ["gemma3_text", "gpt_oss", "qwen3_5", "nemotron_h", "deepseek_v3", "mistral3", "ministral3", "llama4"]
 
 
 @pytest.fixture(scope="module")
@@ -119,12 +118,3 @@ def test_a_cancel_leaves_the_prefix_that_was_there(engine: Engine, name: str, lo
     got, finished, _ = run(engine, longer, settings(**{"prefill.mode": "off"}))
     assert finished.stats.reused_tokens >= 199
     assert got == cold(engine, name, longer)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_models_that_cannot_read_with_gaps_read_everything_and_say_why(engine: Engine, name: str) -> None:
-    _, finished, _ = run(engine, prompt_of(35, 800), settings())
-    assert (finished.effective.reading, finished.stats.skipped_tokens) == ("dense", 0)
-    change = finished.effective.changes[0]
-    assert (change.setting, change.used) == ("prefill.mode", "off")
-    assert "cannot skip" in change.reason

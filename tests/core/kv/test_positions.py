@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.kv.positions import Columns
 
-steps = st.lists(
-    st.tuples(st.sampled_from(["extend", "jump", "cut", "insert"]), st.integers(0, 12)), max_size=30
-)
+steps = st.lists(st.tuples(st.sampled_from(["extend", "jump", "cut"]), st.integers(0, 12)), max_size=30)
 
 
 @given(steps)
@@ -27,14 +24,6 @@ def test_columns_are_a_list_of_positions(done: list[tuple[str, int]]) -> None:
                 whole = following
             following += number
             columns.jump(following)
-        elif what == "insert":
-            skipped = [place for place in range(following) if place not in places]
-            inserted = skipped[number // 2 : number]
-            if not inserted:
-                continue
-            order = columns.insert(np.array(inserted, np.int32))
-            assert [(places + inserted)[i] for i in order] == sorted(places + inserted)
-            places = sorted(places + inserted)
         else:
             following = max(0, following - number)
             columns.cut(following)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -11,8 +11,7 @@ import numpy as np
 from mlx_lm.models.cache import make_prompt_cache
 
 from core.kv.cached_sequence import CachedSequence
-from core.kv.mlx_lm_caches import kind_of, leaves, masked
-from core.models.rope import rotations
+from core.kv.mlx_lm_caches import kind_of, leaves
 from core.prefill.read import Positions, read_kept, read_prompt
 from tests.core.architectures import VOCABULARY, WINDOW_TOKENS
 
@@ -46,7 +45,7 @@ def read(
     if kept is None:
         steps = read_prompt(model, sequence, prompt, chunk_tokens=CHUNK_TOKENS)
     else:
-        steps = read_kept(model, sequence, prompt, kept, rotations(model), chunk_tokens=CHUNK_TOKENS)
+        steps = read_kept(model, sequence, prompt, kept, chunk_tokens=CHUNK_TOKENS)
     for _ in steps:
         pass
     return sequence
@@ -63,46 +62,12 @@ def logits(model: Any, sequence: CachedSequence, tokens: Sequence[int]) -> mx.ar
     return mx.concatenate(out)
 
 
-def masked_forward(
-    model: Any, tokens: Sequence[int], dropped: Sequence[int], turns: Sequence[int] | None = None
-) -> mx.array:
-    """One dense forward over everything, in which nobody but themselves sees `dropped` positions.
-
-    Nor what was read in a later one of `turns`, one a token, than themselves.
-    """
-    size = len(tokens)
-    sees = np.tri(size, dtype=np.bool_)
-    sees[:, list(dropped)] = False
-    if turns is not None:
-        read_in = np.array(turns)
-        sees &= read_in[None] <= read_in[:, None]
-    np.fill_diagonal(sees, True)
-    behind = np.arange(size)[:, None] - np.arange(size)[None]
-    cache = make_prompt_cache(model)
-
-    def mask_of(entry: Any) -> Callable[..., mx.array]:
-        def make_mask(width: int, window_size: int | None = None, return_array: bool = False) -> mx.array:
-            window = window_size or getattr(entry, "max_size", None)
-            return mx.array(sees if window is None else sees & (behind < window))
-
-        return make_mask
-
-    entries = [entry for entry in leaves(cache) if kind_of(entry) != "recurrent"]
-    with masked([(entry, mask_of(entry)) for entry in entries]):
-        out: mx.array = model(mx.array(list(tokens))[None], cache=cache)[0]
-        mx.eval(out)
+def kept_forward(model: Any, tokens: Sequence[int], dropped: Sequence[int]) -> mx.array:
+    """The logits of one stock forward, from nothing, over `tokens` without those at `dropped`."""
+    kept = np.delete(np.array(tokens), list(dropped))
+    out: mx.array = model(mx.array(kept)[None], cache=make_prompt_cache(model))[0]
+    mx.eval(out)
     return out
-
-
-def one_by_one(model: Any, prompt: Sequence[int], kept: Positions) -> CachedSequence:
-    """The kept tokens alone through the stock forward, no hook: each at the offset of its position."""
-    sequence = sequence_of(model)
-    for position in kept:
-        sequence.skip(prompt[len(sequence.tokens) : int(position)])
-        model(mx.array([[prompt[position]]]), cache=sequence.cache)
-        sequence.settle()
-        sequence.append([prompt[position]])
-    return sequence
 
 
 def difference(got: mx.array, wanted: mx.array) -> float:
@@ -118,6 +83,6 @@ def arrays(cache: Sequence[Any]) -> list[mx.array]:
         if kind_of(entry) == "recurrent":
             found += [part for part in entry.cache if part is not None]
         elif entry.keys is not None:
-            written = entry._idx if kind_of(entry) == "window" else getattr(entry, "entry", entry).offset
+            written = entry._idx if kind_of(entry) == "window" else entry.offset
             found += [entry.keys[..., :written, :], entry.values[..., :written, :]]
     return found

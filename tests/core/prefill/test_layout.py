@@ -146,8 +146,8 @@ def test_passages_from_a_place_and_of_fixed_length(tokenizer: TokenizerWrapper) 
     assert later.firsts.tolist() == [500, *every[(every > 500) & (every < 900)].tolist()]
     assert (later.of[:500] == -1).all()
     assert (later.of[900:] == -1).all()
-    fixed = found.passages(500, 900, Prefill(passages="fixed", passage_tokens=64))
-    assert fixed.firsts.tolist() == list(range(500, 900, 64))
+    fixed = found.passages(500, 900, Prefill(passages="fixed"))
+    assert fixed.firsts.tolist() == list(range(500, 900, 32))
     alone = unknown_layout(100).passages(0, 100, Prefill())
     assert alone.firsts.tolist() == [0, 32, 64, 96]
 

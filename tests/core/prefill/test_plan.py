@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.prefill.every_token import needs_every_token
-from core.prefill.plan import Decision, decide, why_whole
+from core.prefill.plan import Decision, decide, dense_reason
+from core.prefill.requests import needs_every_token
 from core.settings.prefill import Prefill
 
 
@@ -23,8 +23,8 @@ from core.settings.prefill import Prefill
 )
 def test_these_need_every_token(question: str) -> None:
     assert needs_every_token(question)
-    assert why_whole(Prefill(), question)
-    assert not why_whole(Prefill(mode="on"), question)
+    assert dense_reason(Prefill(), question)
+    assert not dense_reason(Prefill(mode="on"), question)
 
 
 @pytest.mark.parametrize(
@@ -38,12 +38,12 @@ def test_these_need_every_token(question: str) -> None:
 )
 def test_these_do_not(question: str) -> None:
     assert not needs_every_token(question)
-    assert not why_whole(Prefill(), question)
+    assert not dense_reason(Prefill(), question)
 
 
 def test_off_and_a_share_of_everything_read_everything() -> None:
     for settings in (Prefill(mode="off"), Prefill(mode="on", keep_pct=100.0)):
-        whole = why_whole(settings, "Who?")
+        whole = dense_reason(settings, "Who?")
         decision = decide(settings, whole, 100_000)
         assert (decision.sparse, decision.change) == (False, None)
 
@@ -82,7 +82,7 @@ def test_the_patience_is_a_setting_and_the_time_is_said() -> None:
 
 def test_a_refusal_is_said_only_where_something_was_refused() -> None:
     settings = Prefill(threshold_tokens=1000)
-    whole = why_whole(settings, "Count them.")
+    whole = dense_reason(settings, "Count them.")
     assert decide(settings, whole, 999, 9.0).change is None
     change = decide(settings, whole, 1000, 9.0).change
     assert change is not None

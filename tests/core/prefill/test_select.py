@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.prefill.layout import Passages, unknown_layout
+from core.prefill.layout import Passages
 from core.prefill.select import TAIL_TOKENS, select
-from core.settings.prefill import Prefill
 
 
 def fixed(tokens: int, passage: int = 32, start: int = 0) -> Passages:
     """Passages of one length, of a prompt of which `start` tokens are held."""
-    settings = Prefill(passages="fixed", passage_tokens=passage)
-    return unknown_layout(start + tokens).passages(start, start + tokens, settings)
+    firsts = np.arange(start, start + tokens, passage, dtype=np.int32)
+    return Passages(firsts, start + tokens, np.empty(0, np.int32))
 
 
 @given(

@@ -35,18 +35,6 @@ def test_sparse_prefill_that_is_off_uses_none_of_its_own() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("scorer", "not_used"),
-    [
-        ("auto", {"prefill.lookahead_tokens"}),
-        ("lexical", {"prefill.lookahead_tokens"}),
-        ("draft-model", set()),
-    ],
-)
-def test_a_scorer_uses_its_own(scorer: str, not_used: set[str]) -> None:
-    assert of(prefill__scorer=scorer) - AT_FIRST == not_used
-
-
 def test_patience_and_threshold_are_for_automatic() -> None:
     assert {"prefill.threshold_tokens", "prefill.patience_s"} <= of(prefill__mode="on")
     assert not {"prefill.threshold_tokens", "prefill.patience_s"} & of()

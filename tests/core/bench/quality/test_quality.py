@@ -19,7 +19,7 @@ from core.errors import RequestError
 from core.events import Attachment, Generate, Message, Token
 from core.models.loader import LoadedModel, load
 from core.models.prompt import Prompt, render
-from core.prefill.scorers.attention import AttentionSeen, watched
+from core.prefill.scorers.draft_model import AttentionSeen, watched
 from core.settings import Settings, assign_all
 from core.settings.prefill import SCORERS
 from tests.core.toy import write_toy_model

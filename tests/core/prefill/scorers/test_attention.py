@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from mlx_lm.models.cache import KVCache, RotatingKVCache, make_prompt_cache
 
-from core.prefill.scorers.attention import Attended, AttentionSeen, watched
+from core.prefill.scorers.draft_model import Attended, AttentionSeen, watched
 from tests.core.architectures import ARCHITECTURES, tiny
 from tests.core.prefill.gaps import prompt_of
 

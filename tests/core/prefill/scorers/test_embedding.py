@@ -13,15 +13,17 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
 from msgspec.structs import replace
 
+from core.bench.retrieval.questions import documents, questions
 from core.encoder.store import Embedder, VectorStore
 from core.errors import EncoderUnavailableError
 from core.events import Attachment, Message
 from core.models.prompt import offsets, render
 from core.prefill.layout import layout, unknown_layout
-from core.prefill.scorers.embedding import fused, stands_out
+from core.prefill.scorers.embedding import Meaning, fused, matches, meaning_of
 from core.prefill.scorers.lexical import words_of
 from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, finished
+from core.prefill.select import select
 from core.settings.prefill import Prefill
 
 PLAIN = [
@@ -31,8 +33,13 @@ PLAIN = [
     "In winter the lamps are lit at four, and put out when the last boat is in. ",
 ]
 ANSWER = "Dogs must be kept on a leash along the promenade, or their owners pay forty crowns. "
-PARAPHRASE = "May I let my puppy off by the sea?"
+PARAPHRASE = "May I take my hound off its lead by the sea?"
 CHINESE = "港口的引水员要等到涨潮以后才解开缆绳。港务长每天早晨签署航海日志。" * 12
+
+GERMAN = (
+    "Die Hafenmeisterin unterschreibt jeden Morgen das Logbuch. Der Lotse wartet die Flut ab, bevor er "
+    "ablegt. Kohlen werden am östlichen Kai gelöscht, Bauholz neben dem alten Kran. "
+) * 8
 
 
 def document(at: int) -> str:
@@ -82,9 +89,14 @@ def place_of(inputs: ScorerInputs, tokenizer: TokenizerWrapper, scored: Scored, 
 @pytest.mark.parametrize("passages", ["sentences", "fixed"])
 @pytest.mark.parametrize("scorer", ["embedding", "fusion"])
 def test_what_is_said_in_other_words_is_found(
-    tokenizer: TokenizerWrapper, embedder: Embedder, scorer: str, passages: str
+    tokenizer: TokenizerWrapper,
+    embedder: Embedder,
+    scorer: str,
+    passages: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    inputs = inputs_of(tokenizer, document(20), PARAPHRASE, embedder, passages=passages, passage_tokens=96)
+    monkeypatch.setattr("core.prefill.layout.PASSAGE_TOKENS", 96)  # the toy's tokens are characters
+    inputs = inputs_of(tokenizer, document(20), PARAPHRASE, embedder, passages=passages)
     by_words = finished(SCORERS["lexical"].score(inputs))
     scored = finished(SCORERS[scorer].score(inputs))
     assert scored.scores.dtype == np.float32
@@ -155,13 +167,78 @@ def test_ranks_are_added_and_words_stand_in_for_what_has_no_vector() -> None:
     words = np.array([3.0, 2.0, 1.0, 0.0], np.float32)
     similarity = np.array([0.1, 2.0, np.nan, 1.0], np.float32)
     found = fused(words, similarity)
-    assert found == pytest.approx([1 / 20 + 1 / 22, 1 / 21 + 1 / 20, 2 / 22, 1 / 23 + 1 / 21])
+    assert 2 * found == pytest.approx([1 / 20 + 1 / 22, 1 / 21 + 1 / 20, 2 / 22, 1 / 23 + 1 / 21])
     assert fused(words, np.full(4, np.nan, np.float32)).argsort().tolist() == [3, 2, 1, 0]
 
 
+def test_meaning_counts_less_in_a_language_that_the_encoder_knows_badly(
+    tokenizer: TokenizerWrapper, embedder: Embedder
+) -> None:
+    """The words of a German text are cut into two pieces each."""
+    question = "Wer unterschreibt das Logbuch?"
+    for text, share, fragmented in ((GERMAN, 1 / 6, True), (document(3), 1 / 2, False)):
+        work = meaning_of(inputs_of(tokenizer, text, question, embedder))
+        try:
+            while True:
+                next(work)
+        except StopIteration as end:
+            meaning: Meaning = end.value
+        assert (meaning.fragmented, meaning.foreign) == (fragmented, False)
+        found = meaning.share[~np.isnan(meaning.similarity)]
+        assert np.median(found) == pytest.approx(share)
+    words, similar = np.arange(40, 0, -1.0, np.float32), np.arange(40, dtype=np.float32)
+    assert fused(words, similar, np.full(40, 1 / 6, np.float32)).argmax() == 0
+
+
+def scored(*, by_words: bool = False, clearness: float = 0.0) -> Scored:
+    return Scored(np.zeros(3, np.float32), by_words, clearness)
+
+
 def test_signs_in_words_need_less_similarity() -> None:
-    some = np.array([0.1, np.nan, 0.6], np.float32)
-    assert stands_out(some, by_words=True)
-    assert not stands_out(some, by_words=False)
-    assert stands_out(some + 1.0, by_words=False)
-    assert not stands_out(some - 0.5, by_words=True)
+    half = np.full(3, 0.5, np.float32)
+    some = Meaning(np.array([0.1, np.nan, 0.8], np.float32), half)
+    near = replace(some, similarity=some.similarity + 1.0)
+    assert matches(some, scored(by_words=True), about_all=False)
+    assert not matches(some, scored(), about_all=False)
+    assert matches(near, scored(), about_all=False)
+    assert not matches(
+        replace(some, similarity=some.similarity - 0.5), scored(by_words=True), about_all=False
+    )
+
+
+def test_a_request_about_all_of_a_text_needs_a_very_similar_passage() -> None:
+    """“How many of the paddles are rotten?” is about one passage, “How many names are there?” about all."""
+    half = np.full(3, 0.5, np.float32)
+    some = Meaning(np.array([0.1, np.nan, 0.8], np.float32), half)
+    assert not matches(some, scored(by_words=True), about_all=True)
+    assert matches(replace(some, similarity=some.similarity + 0.5), scored(), about_all=True)
+
+
+def test_in_a_language_that_the_encoder_knows_badly_words_decide() -> None:
+    """There all passages are similar to any request in the language, “Fasse das zusammen.” too."""
+    near = Meaning(np.full(3, 1.5, np.float32), np.full(3, 1 / 6, np.float32), fragmented=True)
+    assert not matches(near, scored(by_words=True, clearness=1.9), about_all=False)
+    assert matches(near, scored(clearness=2.6), about_all=False)
+    assert not matches(near, scored(clearness=9.0), about_all=True)
+
+
+def test_what_is_asked_in_quite_other_words_than_a_real_document_s_is_found(
+    tokenizer: TokenizerWrapper, embedder: Embedder
+) -> None:
+    """A licence, and a question of `bench retrieval` that words alone do not find."""
+    (licence,) = (each for each in documents() if each.name == "hypothesis-licence")
+    (question,) = (each for each in questions() if each.question.startswith("If I sell paid maintenance"))
+    text = licence.text()
+    assert text is not None
+    inputs = inputs_of(tokenizer, text, question.question, embedder)
+    found = inputs.layout
+    protected, gold = found.protected | found.question, np.zeros(len(inputs.ids), np.bool_)
+    for first, last in question.gold:
+        gold |= (found.source == 0) & (found.first_char < last) & (found.last_char > first)
+    shares = {}
+    for name in ("lexical", "fusion"):
+        scored = finished(SCORERS[name].score(inputs))
+        chosen = select(scored.scores, protected, inputs.passages, keep_pct=12.0)
+        shares[name] = np.repeat(chosen.kept, inputs.passages.lengths)[gold].mean()
+        assert name == "lexical" or scored.stands_out
+    assert shares == {"lexical": 0.0, "fusion": 1.0}

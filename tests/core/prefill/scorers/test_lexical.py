@@ -28,7 +28,7 @@ def scored(document: list[str], question: list[str]) -> np.ndarray:  # type: ign
 def passages_of(asks: np.ndarray) -> Passages:  # type: ignore[type-arg]
     """Of `PASSAGE` tokens each; `asks` says which ones ask."""
     prompt = replace(unknown_layout(len(asks)), question=asks)
-    return prompt.passages(0, len(asks), Prefill(passages="fixed", passage_tokens=PASSAGE))
+    return prompt.passages(0, len(asks), Prefill(passages="fixed"))
 
 
 def filler(count: int, seed: int = 0) -> list[str]:
@@ -150,9 +150,10 @@ def stands_out(language: str, request: str) -> bool:
     asked = [f"Ġ{word}" for word in request.split()]
     question = np.arange(len(pieces) + len(asked)) >= len(pieces)
     found = words_of([*pieces, *asked])
-    return lexical.stands_out(
+    _, stands = lexical.stands_out(
         found, question, passages_of(question), lambda word: 0.0 if word in COMMON else 1.0
     )
+    return stands
 
 
 # As an English tokenizer has it.

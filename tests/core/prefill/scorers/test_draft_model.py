@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from mlx_lm.models.cache import make_prompt_cache
 
-import core.prefill.scorers.draft_scorer as module
-from core.prefill.scorers.attention import Attended, watched
-from core.prefill.scorers.draft_scorer import draft_scores
+import core.prefill.scorers.draft_model as module
+from core.prefill.scorers.draft_model import Attended, draft_scores, watched
 from tests.core.architectures import tiny
 from tests.core.prefill.gaps import prompt_of, sequence_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.prefill.layout import Passages
-from core.prefill.scorers.score_propagation import carried, means_of
+from core.prefill.scorers.scorer import carried, means_of
 from core.prefill.select import select
 from tests.core.prefill.test_select import fixed
 
