@@ -78,14 +78,14 @@ TitleCommand = SuggestTitle
 TitleEvent = TitleSuggested
 
 
-# ---- Vectors of documents' passages, by which sparse prefill and searches compare meaning.
+# ---- embedding of documents, for sparse prefill and search by meaning
 #
 #     embed_document  → document_embedded* (running …, then done, stopped or failed)
 #     stop_embedding  → document_embedded(state="stopped"), if it was waiting or running
 #     erase_vectors
 #     find_similar    → similar_found
 #
-# Documents are embedded while nothing else is to be done, also while no model is loaded, one after the other.
+# Documents are embedded one after the other while idle, also without a model.
 
 
 EmbeddingState = Literal["running", "done", "stopped", "failed"]
