@@ -35,7 +35,7 @@ def test_a_wish_is_told_and_what_came_of_it_is_shown(qtbot: QtBot, window: Setti
     with qtbot.waitSignal(window.changed) as told:
         qtbot.mouseClick(learn, Qt.MouseButton.LeftButton)
     assert told.args == ["allowed.learn", False]
-    assert window.field("allowed.learn").note == "From no chat, whatever it says."
+    assert window.field("allowed.learn").note == "From no chat, whatever its settings."
     dark = assign(WindowSettings(), "look.scheme", "dark")
     window.show_settings(dark)
     scheme = window.field("look.scheme").control.editor
