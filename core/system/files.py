@@ -19,6 +19,7 @@ import msgspec
 from core.system.paths import cache_dir
 
 PRIVATE = 0o600
+_LONG_NAME_BYTES = 220
 
 
 @contextlib.contextmanager
@@ -32,7 +33,7 @@ def replacing(
     file is removed. Raises `OSError`, which names `path`.
     """
     target = path.resolve()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = target.with_name(_temporary_name(target.name))
     moved = False
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -67,6 +68,13 @@ def write_atomic(
     """Replaces the content of `path`; parameters and errors as in `replacing`."""
     with replacing(path, mode=mode, keep=keep, durable=durable) as file:
         file.write(content)
+
+
+def _temporary_name(name: str) -> str:
+    """`.NAME.PID.tmp`, with a hash for a name that is too long for additions (limit: 255 bytes)."""
+    if len(os.fsencode(name)) > _LONG_NAME_BYTES:
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return f".{name}.{os.getpid()}.tmp"
 
 
 def _sync_folder(folder: Path) -> None:

@@ -214,7 +214,7 @@ def test_weights_that_are_not_numbers_are_refused(folder: Path, name: str, value
     weights[name] = mx.full(weights[name].shape, value)
     mx.eval(weights)
     mx.save_safetensors(path, weights, metadata={"format": "mlx"})
-    with pytest.raises(ModelError, match="contains NaN or infinity|not numbers"):
+    with pytest.raises(ModelError, match=r"contains NaN or infinity|not numbers"):
         load(str(folder))
 
 
