@@ -183,7 +183,7 @@ class _Following:
         self._say(f"Following with {load.model}.")
 
     def _works(self) -> bool:
-        """From now on this process is the one at work here; False if another one is."""
+        """Takes the machine's lock for this process; False if another process has it."""
         try:
             self._working.acquire(timeout=0)
         except Timeout:
@@ -203,7 +203,7 @@ class _Following:
         self._leave(message)
 
     def _leave(self, why: str) -> None:
-        """At once: MLX may be waiting for a machine that is lost."""
+        """Exits immediately, because MLX may be waiting for a lost machine."""
         with suppress(OSError):
             self._say(why)
         os._exit(LOST_STATUS)

@@ -33,7 +33,7 @@ _joined = False
 
 
 def backends() -> tuple[str, ...]:
-    """Those that MLX has here."""
+    """The backends that MLX supports on this machine."""
     return tuple(each for each in _BACKENDS if mx.distributed.is_available(backend=each))
 
 

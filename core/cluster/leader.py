@@ -148,7 +148,7 @@ class Leader:
     # ---- main thread
 
     def work(self) -> None:
-        """From now on whatever is wrong ends the cluster."""
+        """Starts the watch: from here on any failure ends the cluster."""
         self._working = True
         for follower in self.followers:
             follower.heard_at = time.monotonic()

@@ -53,7 +53,7 @@ class Shard:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Of cache entries, sorted."""
+        """Arrays of cache entries in a fixed order."""
         return tuple(sorted({kind_of(entry) for entry in leaves(self.new_cache())}))
 
     def forward(self, ids: mx.array, cache: Sequence[CacheEntry]) -> tuple[mx.array, list[Any]]:
@@ -277,7 +277,7 @@ class ClusterModel(LoadedModel):
             self.leader.doubt(error)
 
     def settle(self) -> None:
-        """Wait for the others, for all that was asked of them."""
+        """Waits until all machines have completed all operations."""
         self.leader.settle()
 
     def close(self) -> None:

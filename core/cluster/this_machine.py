@@ -79,8 +79,8 @@ def chip() -> str:
 
 # ---- digest of a model's files
 #
-# SHA-256 over the names and contents of config and weights, so that machines can compare their copies. Hashes
-# are cached by each file's size and times. No MLX.
+# SHA-256 over the names and contents of config and weights, so that machines can compare their copies.
+# Hashes are cached by each file's size and times. No MLX.
 
 
 _PATTERNS = ("config.json", "model*.safetensors", "model.safetensors.index.json")
@@ -109,10 +109,10 @@ def _path() -> Path:
     return cache_dir() / "digests.json"
 
 
-# ---- Probe: whether machines reach each other where MLX will exchange tensors, tried before MLX joins them.
+# ---- connection test of the tensor addresses, before MLX joins the machines
 #
-# MLX's joining says of no machine in particular that it failed, or tries for ever. So each machine listens at
-# its address for tensors, then connects to those that MLX will have it connect to. No MLX.
+# MLX's join does not name the machine that failed, or retries forever. Each machine therefore listens on
+# its tensor address and connects to those that MLX will connect it to. No MLX.
 
 
 TENSOR_PORT = FOLLOW_PORT + 1
@@ -154,7 +154,7 @@ class Probe:
             self.close()
 
     def close(self) -> None:
-        """Stop listening."""
+        """Closes the listening socket."""
         if self._listener is not None:
             self._listener.close()
 
@@ -177,7 +177,7 @@ class Probe:
                 return self._expected - arrived
             with connection:
                 connection.settimeout(CONNECT_S)
-                # The other side hangs up first: what is left of the connection then is not at this address.
+                # The other side closes first, so that this address has no connection in TIME_WAIT.
                 while connection.recv(64):
                     pass
         return 0

@@ -35,7 +35,7 @@ _MARK_BYTES = 16
 
 
 class LineEnd(Exception):
-    """The other side has hung up, or the connection is lost."""
+    """The connection was closed or lost."""
 
 
 class Line:

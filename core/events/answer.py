@@ -196,7 +196,7 @@ class Finished(Wire, frozen=True):
 AnswerEvent = Token | Gauges | Finished
 
 
-# ---- How a prompt is read: its progress, and which passages of it a sparse prefill keeps.
+# ---- prefill
 
 
 PrefillPhase = Literal["scoring", "reading"]

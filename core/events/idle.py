@@ -78,7 +78,7 @@ TitleCommand = SuggestTitle
 TitleEvent = TitleSuggested
 
 
-# ---- Vectors of documents' passages, by which sparse prefill and searches compare meaning.
+# ---- embedding of documents, for sparse prefill and search by meaning
 #
 #     embed_document  → document_embedded* (running …, then done, stopped or failed)
 #     stop_embedding  → document_embedded(state="stopped"), if it was waiting or running

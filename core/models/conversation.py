@@ -333,11 +333,11 @@ _SYSTEM_IN_QUESTION = (
 )
 
 
-# ---- Tools, calls and what they gave, in the shapes that chat templates are written for.
+# ---- tools, calls and results, in the form that chat templates expect
 #
-# A template that knows tools gets them as transformers would give them, arguments as objects. For one that
-# does not, they are told in the system prompt, and calls and results stand in the turns' own words, in the
-# form that Hermes models were trained on and most small models have seen.
+# A template with tools gets them as from transformers, with arguments as objects. For another one they are
+# described in the system prompt, and calls and results are part of the turns' text, in the format of Hermes
+# models, which most small models have seen in training.
 
 
 _KNOWS = re.compile(r"\btools\b")

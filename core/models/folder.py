@@ -284,11 +284,11 @@ def read_header(path: Path) -> tuple[Tensor, ...]:
     return tensors
 
 
-# ---- Tokenizer family: models whose token-to-id maps are identical.
+# ---- tokenizer family: models whose token-to-id maps are identical
 #
-# Everything that works in token ids (drafters, tables, a draft model) may be shared inside a
-# family and nowhere else. The fingerprint is the SHA-256 of the sorted vocabulary, added tokens
-# included, so it does not depend on file formats or on the order of a JSON object.
+# Whatever works with token ids (drafters, tables, draft models) may be shared within a family only. The
+# fingerprint is the SHA-256 of the sorted vocabulary with added tokens, so it does not depend on file
+# formats or on the order of a JSON object.
 
 
 def fingerprint(vocabulary: Mapping[str, int]) -> str:

@@ -405,15 +405,14 @@ def _first_line(error: Exception) -> str:
     return (lines[0] if lines else type(error).__name__)[:300].rstrip(".")
 
 
-# ---- Expanding quantised weights to float32, bit for bit what MLX's own dequantize and cast give.
+# ---- expansion of quantised weights to float32, with the bits of MLX's own dequantize and cast
 #
-# MLX's CPU build does that in half precision, which x86 has no arithmetic for, and through copies of
-# every weight: four to five seconds for the starter model. Here each weight is written once, in pieces
-# that fit a processor's cache, by a few threads: `value = round(round(code · scale) + bias)`, where
-# `round` is to the precision of the scales. In float32 the product and the sum have bits enough that
-# rounding them again gives what half-precision arithmetic would have given.
+# MLX's CPU build computes in half precision, which x86 has no arithmetic for, and copies every weight: four
+# to five seconds for the starter model. Here a few threads write each weight once, in pieces that fit the
+# cache: `value = round(round(code · scale) + bias)`, where `round` is to the precision of the scales.
+# float32 has enough bits for the product and the sum, so rounding them equals half-precision arithmetic.
 #
-# Affine 4 and 8 bits with float16 or bfloat16 scales; whatever else a model has is left to MLX.
+# Affine 4 and 8 bits with float16 or bfloat16 scales; MLX expands the others.
 
 
 _BITS = (4, 8)

@@ -368,11 +368,10 @@ def _says_something(message: Message) -> bool:
     return bool(message.content.strip() or any(a.text.strip() for a in message.attachments))
 
 
-# ---- How many tokens a text has, without turning all of a huge one into tokens.
+# ---- token counts without tokenising a huge text
 #
-# A tokenizer takes seconds and hundreds of megabytes for some million characters, of which no model can
-# read more than its context. So a long text is counted in pieces, and only until it is clear that it is
-# too long: then what is told is an estimate.
+# A tokenizer takes seconds and hundreds of megabytes for a few million characters, more than any context. A
+# long text is therefore counted in pieces until it is certainly too long; the result is then an estimate.
 
 
 _PIECE_CHARACTERS = 16_384

@@ -89,7 +89,7 @@ class _Placed:
         self._steps = steps
 
     def __call__(self, x: mx.array, offset: Any = 0, *rest: Any, **options: Any) -> mx.array:
-        """`x` is [1, …, N, dims]; so is what is returned."""
+        """`x` and the result are [1, …, N, dims]."""
         if x.shape[0] != 1 or x.shape[-2] != self._steps.size:
             raise InternalError(f"A pass of {self._steps.size} rows is open; {x.shape} was to be rotated.")
         self._steps.rotated += 1

@@ -57,7 +57,7 @@ _PLAIN = frozenset({"role", "type"})
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Answer lines until there are no more; `arguments` are the bytes of memory that it may take."""
+    """Answers lines until stdin is closed. `arguments`: the memory limit in bytes."""
     memory_bytes = int(arguments[0])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     out = os.dup(1)

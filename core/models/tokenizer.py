@@ -224,10 +224,10 @@ def _unavoidable(token: str) -> RequestError:
     )
 
 
-# ---- Decoders: how a tokenizer turns tokens into text, and the repair of decoders that do not fit.
+# ---- decoders from tokens to text
 #
-# Some conversions (Devstral, other tekken tokenizers) pair a byte-level vocabulary with SentencePiece's
-# decoder, which leaves the alphabet of bytes in the text ("I'mĠglad"). No MLX.
+# Some conversions (Devstral, other tekken tokenizers) combine a byte-level vocabulary with SentencePiece's
+# decoder, which leaves byte characters in the text ("I'mĠglad").
 
 
 class DecoderFacts(Struct, frozen=True):

@@ -218,16 +218,16 @@ def _next(tokens: int, every: int) -> int:
     return (tokens // every + 1) * every
 
 
-# ---- GreedyAnswers: many prompts answered at once, one small piece of work a call.
+# ---- concurrent greedy answers, one step per call
 #
-# Sixteen rows cost a forward about twice what one costs, so a batch answers several
-# times faster than one prompt after the other. Rows come and go as answers end (mlx-lm's own
-# continuous batching). A model whose cache cannot be batched answers one prompt at a time.
+# A forward pass of sixteen rows costs about twice that of one, so a batch is several times faster than
+# single prompts. Rows join and leave as answers end (mlx-lm's continuous batching). A model whose cache
+# cannot be batched answers one prompt at a time.
 #
-# At every place of an answer the model's likeliest ids are kept with their probabilities: that is
-# what a table is counted from, since one place says more that way than its winner alone.
+# The most probable ids at each position are kept with their probabilities, because a table is counted from
+# them: they say more than the best id alone.
 #
-# MLX's thread only. Dropping the object in the middle loses the answers under way and nothing else.
+# MLX's thread only. Dropping the object loses unfinished answers only.
 
 
 # Ids kept at a place: what lies behind the eighth is under a tenth of the mass almost everywhere.

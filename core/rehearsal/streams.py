@@ -123,7 +123,7 @@ class Records:
 
 
 def read_records(path: Path) -> Iterator[Stream]:
-    """The answers of a file, one after the other; lines that are none are passed over."""
+    """Yields the answers of a file; skips invalid lines."""
     try:
         with path.open("rb") as file:
             for line in file:

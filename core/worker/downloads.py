@@ -178,11 +178,10 @@ class Downloads:
         )
 
 
-# ---- The process of one download: a child of the worker, so that no byte of it delays a token.
+# ---- the process of one download, a child of the worker, so that downloads do not delay tokens
 #
-# It takes its model's name from the command line, says on stdout how it goes (one DownloadProgress a
-# line), and ends with the download or when its stdin closes. Ending it at any moment is how a
-# download is paused: what arrived is on the disk.
+# Gets the model's name on the command line, writes one DownloadProgress per line to stdout, and ends with the
+# download or when its stdin is closed. Killing it pauses the download: partial files are on disk.
 
 
 def main(model: str) -> int:

@@ -160,15 +160,15 @@ class ModelService:
         )
 
 
-# ---- FoldersInUse: which models' folders must stay: those that are loaded, and those that will be.
-#
-# A model counts from the moment its command was read, before anything of it is loaded, until it was
-# replaced or could not be loaded. `removing()` and `loading()` exclude each other, so that neither begins
-# in the middle of the other. Any thread.
+# ---- folders in use
 
 
 class FoldersInUse:
-    """Nothing is in use at first."""
+    """Folders of loaded models and of models that are about to be loaded. Any thread.
+
+    A model counts from the moment its command was read until it was replaced or failed to load. `removing()`
+    and `loading()` exclude each other.
+    """
 
     def __init__(self) -> None:
         self._disk = threading.Lock()

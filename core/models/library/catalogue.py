@@ -157,11 +157,10 @@ def _folder_of(file: Path) -> Path:
     )
 
 
-# ---- Suggested: a few models that are worth downloading, with what each would need of this machine.
+# ---- suggestions: one tokenizer family in many sizes, so that the smallest can draft for the others
 #
-# One tokenizer family in many sizes, so that the smallest drafts for all others. Shapes are those of
-# the models' own configs; sizes on the disk are worked out from them (4 bits in groups of 64 take 4.5
-# bits a parameter), so they are near and not exact. Nothing here asks the hub.
+# Shapes are from the models' configs. Sizes are computed from them (4 bits in groups of 64 take 4.5 bits per
+# parameter), so they are approximate. Does not use the network.
 
 
 _BITS_A_PARAMETER = 4.5

@@ -193,17 +193,17 @@ if __name__ == "__main__":
     main()
 
 
-# ---- Need: how much of a machine's memory a model will take, from its config and its tensors' headers.
+# ---- memory of a model, estimated from its config and its tensors' headers
 #
-#     weights   the tensors' bytes; where they are expanded (MLX's CPU build), 4 bytes a parameter
-#     cache     2 · kv heads · head dimensions · bytes of an element, for each attention layer and token;
-#               a layer with a sliding window stops growing at it; recurrent layers have a fixed state;
-#               layers with latent attention keep (rank + rotary dimensions) instead
-#     working   one chunk of prompt going through a layer, and attention scores where MLX does not
-#               fuse them: heads · chunk · bytes of an element, for each token of the context
+#     weights   size of the tensors; 4 bytes per parameter if expanded (MLX's CPU build)
+#     cache     2 · kv heads · head dimensions · element size, per attention layer and token; layers with a
+#               sliding window stop growing at its size; recurrent layers have a fixed state; layers with
+#               latent attention store (rank + rotary dimensions) instead
+#     working   one chunk of the prompt in a layer, and attention scores if MLX does not fuse them:
+#               heads · chunk · element size, per token of the context
 #
-# An estimate; for the starter model after a prompt of 8,000 tokens it is 7% above what the process
-# really holds (Linux, 1,218 and 1,144 MiB). Knows no file and no MLX.
+# For the starter model after a prompt of 8,000 tokens the estimate is 7% above the process's memory (Linux,
+# 1,218 and 1,144 MiB). Reads no files and does not use MLX.
 
 
 Kind = Literal["full", "window", "state"]

@@ -235,11 +235,11 @@ def standing(model: str) -> Unfinished:
 
 
 def discard(model: str) -> None:
-    """Remove what arrived of `model`. Raises `DownloadError` while another process fetches it, and for
-    what is no model of a hub.
+    """Removes the partial files of `model`. Raises `DownloadError` while another process downloads it, and
+    for an invalid hub name.
     """
     if not is_hub_name(model):
-        raise DownloadError(f"“{shown(model)}” is no model of a hub.", "These are called owner/name.")
+        raise DownloadError(f"“{shown(model)}” is not a hub name.", "These are called owner/name.")
     with _locked(model):
         shutil.rmtree(staging_folder(model), ignore_errors=True)
 
@@ -262,7 +262,7 @@ def _locked(model: str) -> Iterator[None]:
 
 
 def _noted(folder: Path) -> RemoteModel | None:
-    """What belongs to the download; None if it has not begun, or its note is damaged."""
+    """The recorded files of the download; None if it has not begun or the record is damaged."""
     try:
         return msgspec.json.decode((folder / _NOTE).read_bytes(), type=RemoteModel)
     except (OSError, msgspec.DecodeError):
@@ -331,12 +331,11 @@ class Meter:
         return DownloadProgress(self._model, "running", done_bytes, total_bytes, speed, left_s)
 
 
-# ---- Hub: what a hub says of a model, and its files as streams. The hub client's own words end here.
+# ---- the hub's API: models, and their files as streams
 #
-# huggingface_hub gives the address (HF_ENDPOINT), the login and the errors. Its download functions are
-# not used: since 2.0 they write to a file of a random name and remove it when they are interrupted
-# (`_download_to_tmp_and_move`), so a download that is paused or cut off begins again. Delete
-# `file_stream` when they resume.
+# huggingface_hub provides the address (HF_ENDPOINT), the login and the errors. Its download functions are not
+# used: since 2.0 they write to a file with a random name and remove it on interruption
+# (`_download_to_tmp_and_move`), so downloads do not resume. Delete `file_stream` when they do.
 
 
 # What MLX and the tokenizers read; all of it lies in the repository's root.
@@ -376,7 +375,7 @@ class RemoteModel(Struct, frozen=True):
 
     @property
     def total_bytes(self) -> int:
-        """Of all files."""
+        """Size of all files."""
         return sum(file.size_bytes for file in self.files)
 
 
@@ -424,9 +423,9 @@ def look_up(model: str) -> RemoteModel:
 
 
 def search(text: str) -> tuple[HubModel, ...]:
-    """Models for MLX whose names contain `text`, most downloaded first. Raises `ModelError`.
+    """MLX models whose names contain `text`, most downloaded first. Raises `ModelError`.
 
-    Asked for directly: the client's own listing waits without end for a hub that does not answer.
+    Uses the HTTP API, because the client's own listing has no timeout.
     """
     hush_hub()
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status

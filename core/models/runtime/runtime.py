@@ -53,13 +53,12 @@ def check_prepared() -> None:
         )
 
 
-# ---- ImportIndex: what transformers finds out about its own files on every import, kept in one file.
+# ---- index of transformers' modules, cached between processes
 #
-# transformers 5 makes its lazy names by reading all 1,640 files of its models, and does so twice: 1.2 of
-# the 2.1 seconds that a worker computed before it could say hello. The answer is the same until another
-# version is installed, so it is put into the cache folder with the marks of the files it is about, and
-# taken from there while they fit. Whatever is odd (another layout, a damaged file, a full disk) leaves
-# transformers to read its files as it always did.
+# transformers 5 reads all 1,640 files of its models on import, twice: 1.2 of the 2.1 seconds that a worker
+# needed to start. The result depends on the installed version only, so it is cached with marks of the
+# files. In unexpected cases (another layout, a damaged file, a full disk) transformers reads its files as
+# usual.
 #
 # Delete this when `import transformers` no longer reads the files of all models.
 

@@ -77,6 +77,12 @@ def test_permissions_are_private_or_those_of_the_old_file(tmp_path: Path) -> Non
     assert (stat.S_IMODE(shared.stat().st_mode), shared.read_bytes()) == (0o640, b"new")
 
 
+@pytest.mark.parametrize("name", ["a" * 250 + ".md", "漢" * 80 + ".md"])
+def test_the_longest_names_can_be_replaced(tmp_path: Path, name: str) -> None:
+    write_atomic(tmp_path / name, b"new")
+    assert names(tmp_path) == [name]
+
+
 def test_a_link_is_followed(tmp_path: Path) -> None:
     target, link = tmp_path / "there.md", tmp_path / "here.md"
     target.write_bytes(b"old")

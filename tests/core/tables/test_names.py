@@ -27,6 +27,6 @@ def test_what_is_no_model_of_a_hub_is_not_discarded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
-    with pytest.raises(DownloadError, match="is no model of a hub"):
+    with pytest.raises(DownloadError, match="is not a hub name"):
         discard(model)
     assert list(tmp_path.iterdir()) == []

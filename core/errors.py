@@ -1,13 +1,11 @@
-"""Every error Draftlight raises on purpose, in one tree.
+"""Draftlight's exceptions, in one hierarchy with three families:
 
-Three families, because three different people have to act:
+- `RequestError`: the request cannot be fulfilled. The user can change it.
+- `WorkerError`: the worker process failed. A restart helps.
+- `InternalError`: a bug in Draftlight, to be reported.
 
-- `RequestError`: what was asked cannot be done. Whoever asked can change it.
-- `WorkerError`: the worker process failed. Restarting it helps.
-- `InternalError`: Draftlight broke its own rules. A bug to report.
-
-A message says what was given and what is allowed; `hint` says what to do.
-`code` is stable, short and never shown: tests and the window branch on it.
+The message states the value and what is allowed, the `hint` what to do. `code` is stable, short and not
+displayed; the window and tests depend on it.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ Kind = Literal["request", "worker", "internal"]
 
 
 class DraftlightError(Exception):
-    """Base of all errors. Never raised itself."""
+    """Base class of all errors; not raised itself."""
 
     kind: ClassVar[Kind] = "internal"
     code: ClassVar[str] = "error"
@@ -33,26 +31,26 @@ class DraftlightError(Exception):
 
 
 class RequestError(DraftlightError):
-    """What was asked cannot be done as asked."""
+    """The request cannot be fulfilled."""
 
     kind: ClassVar[Kind] = "request"
     code: ClassVar[str] = "bad-request"
 
 
 class SettingError(RequestError):
-    """A setting is unknown, of the wrong type or out of its bounds."""
+    """A setting is unknown, has the wrong type, or is out of bounds."""
 
     code = "bad-setting"
 
 
 class UnknownDrafterError(RequestError):
-    """No drafter of that name is registered."""
+    """No drafter with this name is registered."""
 
     code = "unknown-drafter"
 
 
 class EmptyPromptError(RequestError):
-    """Nothing was asked."""
+    """The prompt is empty."""
 
     code = "empty-prompt"
 
@@ -61,10 +59,10 @@ _LONGER = "choose a model with a longer context"
 
 
 class PromptTooLongError(RequestError):
-    """The prompt leaves no room in the context.
+    """The prompt is longer than the context allows.
 
-    `tokens` is the prompt's length, `limit_tokens` the most it may be; `chosen`: because a setting
-    says so, not the model.
+    `tokens`: length of the prompt. `limit_tokens`: maximum length. `chosen`: the limit is a setting, not the
+    model's context.
     """
 
     code = "prompt-too-long"
@@ -80,37 +78,37 @@ class PromptTooLongError(RequestError):
 
 
 class NoModelError(RequestError):
-    """Something needs a model and none is loaded."""
+    """A model is required and none is loaded."""
 
     code = "no-model"
 
 
 class GrammarError(RequestError):
-    """A grammar cannot be compiled, or not for this model; or it came to an end that it does not allow."""
+    """A grammar cannot be compiled for this model, or reached a state that allows no token."""
 
     code = "bad-grammar"
 
 
 class ModelError(RequestError):
-    """A model cannot be loaded: not there, incomplete, or of a kind that is not supported."""
+    """A model cannot be loaded: missing, incomplete, or unsupported."""
 
     code = "bad-model"
 
 
 class ModelNotHereError(ModelError):
-    """A hub name that is not on this machine: it must be downloaded before it can be loaded."""
+    """A hub model that is not downloaded."""
 
     code = "model-not-here"
 
 
 class ModelTooLargeError(ModelError):
-    """A model needs more memory than the machine gives it."""
+    """A model needs more memory than the machine has."""
 
     code = "model-too-large"
 
 
 class BrokenLogitsError(RequestError):
-    """The model answered with logits that are not numbers, or all infinite: nothing can be chosen."""
+    """The model returned logits that are NaN or all infinite, so that no token can be chosen."""
 
     code = "broken-logits"
 
@@ -123,7 +121,7 @@ class BrokenLogitsError(RequestError):
 
 
 class ChatTemplateError(ModelError):
-    """A model's chat template gives no prompt: it refuses, or takes more time or memory than it may."""
+    """A model's chat template refused the conversation or exceeded its limits."""
 
     code = "bad-chat-template"
 
@@ -132,31 +130,31 @@ class ChatTemplateError(ModelError):
 
 
 class DownloadError(ModelError):
-    """A download cannot go on. What arrived is kept."""
+    """A download cannot continue. Partial files are kept."""
 
     code = "download-failed"
 
 
 class DraftModelError(RequestError):
-    """The draft model is missing, of another tokenizer family, or cannot draft."""
+    """The draft model is missing, has another tokenizer family, or cannot draft."""
 
     code = "bad-draft-model"
 
 
 class ClusterError(RequestError):
-    """A model cannot run over several machines, or not over these, as they are."""
+    """A model cannot run on this cluster."""
 
     code = "bad-cluster"
 
 
 class TableError(RequestError):
-    """A table file is damaged, foreign, newer, or of another tokenizer family."""
+    """A table file is damaged, not Draftlight's, newer, or of another tokenizer family."""
 
     code = "bad-table"
 
 
 class EncoderUnavailableError(RequestError):
-    """The sentence encoder's files are missing or damaged: text is compared by its words alone."""
+    """The sentence encoder's files are missing or damaged; only words are compared."""
 
     code = "no-encoder"
 
@@ -168,25 +166,25 @@ class MissingLibraryError(RequestError):
 
 
 class WorkerError(DraftlightError):
-    """The worker process died, hung or could not start."""
+    """The worker process ended, hangs or cannot start."""
 
     kind: ClassVar[Kind] = "worker"
     code: ClassVar[str] = "worker-failed"
 
 
 class OutOfMemoryError(WorkerError):
-    """The machine refused memory for the model or its caches."""
+    """Memory for the model or its caches is exhausted."""
 
     code = "out-of-memory"
 
 
 class ProtocolError(DraftlightError):
-    """A line on the wire is not a message. Our own bug on one of the two sides."""
+    """A line of the protocol is not a valid message: a bug on one side."""
 
     code = "bad-message"
 
 
 class InternalError(DraftlightError):
-    """Draftlight broke one of its own invariants."""
+    """An invariant of Draftlight was violated."""
 
     code = "internal"
