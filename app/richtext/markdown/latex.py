@@ -1,8 +1,8 @@
 """LaTeX formulas as linear Unicode text, every character with its offset in the source. No Qt.
 
 Not typesetting: fractions become a/b, indices and exponents the small characters Unicode has (else ^(…) and
-_(…)). Nothing is lost: unknown commands stay as they were written, braces included, and so does a formula that
-is too deep or too long. Offsets never decrease.
+_(…)). Nothing is lost: unknown commands stay as they were written, braces included, and so do formulas that
+are too deep or too long. Offsets never decrease.
 """
 
 from __future__ import annotations
