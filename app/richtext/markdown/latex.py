@@ -88,7 +88,7 @@ def legible(source: str) -> Legible:
 
 
 class _Beyond(Exception):
-    """The formula is deeper or longer than what is made legible."""
+    """The formula exceeds `_DEEPEST` or `_LONGEST`."""
 
 
 class _Reader:
@@ -167,7 +167,7 @@ class _Reader:
             self._add(parts, self._atom())
 
     def _group(self, parts: list[Part]) -> None:
-        """A group in a line: its parts stand there by themselves, unless a script applies to all of them."""
+        """Reads a group: its parts join the line, unless a script applies to the whole group."""
         place = self.at
         self.at += 1
         with self._deeper():
@@ -348,7 +348,7 @@ class _Reader:
         return parts
 
     def _mark(self, place: int) -> list[Part]:
-        """A backslash and one character that is no letter."""
+        """Reads a backslash and one character that is not a letter."""
         following = self.source[place + 1 : place + 2]
         self.at = place + 1 + len(following)
         if following == "\\":
@@ -420,7 +420,7 @@ class _Reader:
         return [Part("atom", [(pair[0], place), *glyphs, (pair[1], close)])]
 
     def _is_delimited(self, place: int) -> bool:
-        """Whether a matrix that begins at `place` stands directly between its own delimiters."""
+        """Whether a matrix that begins at `place` is directly between delimiters."""
         return self.source[:place].rstrip()[-1:] in ("(", "[", "{", "|", ".") and (
             self.source[self.at :].lstrip()[:1] in (")", "]", "}", "|", "\\")
         )

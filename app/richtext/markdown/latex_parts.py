@@ -38,7 +38,7 @@ _FACTOR_BEHIND = frozenset(("atom", "number", "fraction", "word", "limit", "big"
 class Part(Struct, gc=False):
     """A unit of a formula in one line.
 
-    `tight` is its form beside a factor, with parentheses; `guards` are the sides on which a factor calls for
+    `tight` is its form next to a factor, with parentheses; `guards` are the sides on which a factor requires
     it. `scripts` are the marks (^ and _) whose small characters the part ends with.
     """
 
@@ -125,7 +125,7 @@ def binomial(top: list[Part], bottom: list[Part], middle: int, place: int | None
 
 
 def _is_single(parts: list[Part]) -> bool:
-    """Whether `parts` can stand behind a slash without parentheses."""
+    """Whether `parts` can follow a slash without parentheses."""
     if len(parts) > 1 and parts[0].role == "open" and parts[-1].role == "close":
         depth = 0
         for number, part in enumerate(parts):
@@ -136,7 +136,7 @@ def _is_single(parts: list[Part]) -> bool:
 
 
 def _is_product(parts: list[Part]) -> bool:
-    """Whether `parts` can stand before a slash without parentheses."""
+    """Whether `parts` can precede a slash without parentheses."""
     if _is_single(parts):
         return True
     simple = all(part.role in ("atom", "number") and not part.guards for part in parts)
@@ -207,7 +207,7 @@ def as_matrix(rows: list[list[list[Part]]]) -> list[Glyph]:
 
 
 def _has_separator(cell: Sequence[Part]) -> bool:
-    """Whether a comma, a semicolon or a line break stands outside of brackets."""
+    """Whether there is a comma, a semicolon or a line break outside of brackets."""
     depth = 0
     for part in cell:
         depth += {"open": 1, "close": -1}.get(part.role, 0)
