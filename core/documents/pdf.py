@@ -331,7 +331,7 @@ def _rules(page: pypdfium2.PdfPage) -> list[Box]:
 
 
 def _with_tables(letters: list[str], words: list[Word], tables: list[Table]) -> str:
-    """The page's text with each table in the place of its first word, and with the inserted fields and notes."""
+    """The page's text with tables at their first words, and with fields and notes."""
     table_of = {index: table for table in tables for index in table.words}
     blocks: list[str] = []
     text: list[str] = []
