@@ -290,7 +290,7 @@ def _insert(words: list[Word], inserts: list[_Insert], rotation: int, end: int) 
         elif above:
             at = min(above, key=lambda at: (box.middle - words[at].box.bottom, -words[at].box.right))
         else:
-            added.append((len(words), Word(box, text, end, end, "\n")))
+            added.append((len(words) - 1, Word(box, text, end, end, "\n")))
             continue
         added.append((at, Word(box, text, words[at].end, words[at].end)))
     for at, word in sorted(added, key=lambda each: each[0])[::-1]:
