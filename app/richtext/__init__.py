@@ -1,1 +1,1 @@
-"""Rich text: Markdown and LaTeX, laid out, painted, selected and copied. Knows no chat."""
+"""Rich text: Markdown and LaTeX, laid out, painted, selected and copied. Independent of chats."""

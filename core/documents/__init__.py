@@ -1,1 +1,1 @@
-"""Text of documents: plain text, HTML, PDF and Word, each read in a process of its own. No Qt, no mlx."""
+"""Text of documents: plain text, HTML, PDF and Word, each read in a separate process. No Qt, no mlx."""

@@ -1,8 +1,7 @@
 """The process that reads one document, and its bounds.
 
-It writes JSON lines to its stdout: how far it is, and last of all the text or why there is none.
-It ends when its stdin closes, so that it never outlives who started it.
-Imports little: every document waits for it.
+It writes JSON lines to stdout: progress, and last the text or the refusal. It ends when its stdin closes, so
+that it does not outlive its parent. It imports little, because every document waits for that.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     except MemoryError:
         give_spare_memory()
         lines.out_of_memory(memory_bytes)
-    except Exception as error:  # the boundary: whatever went wrong, the person is told
+    except Exception as error:  # process boundary: every error becomes a refusal
         import traceback
 
         traceback.print_exc()
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class Lines:
-    """What is written to stdout, which is taken before a library could write there."""
+    """Writes JSON lines to stdout, which is redirected before a library could write there."""
 
     def __init__(self, path: Path) -> None:
         self._name = shown_name(path)
@@ -68,18 +67,18 @@ class Lines:
         os.dup2(2, 1)
 
     def tell(self, done: int, total: int, unit: str) -> None:
-        """How far it is; not every time."""
+        """Write the progress, at most every `_TELL_EVERY_S`."""
         now = time.monotonic()
         if now >= self._told_at + _TELL_EVERY_S:
             self._told_at = now
             self.write({"done": done, "total": total, "unit": unit})
 
     def refuse(self, error: RequestError) -> None:
-        """Why there is no text."""
+        """Write the refusal."""
         self.write({"refused": error.message, "hint": error.hint})
 
     def out_of_memory(self, memory_bytes: int) -> None:
-        """Say so and end."""
+        """Write that the memory limit was reached, and exit."""
         self.refuse(RequestError(strings.file_needs_memory(self._name, memory_bytes), strings.PASTE_PART))
         os._exit(1)
 
@@ -91,7 +90,7 @@ class Lines:
                 while data:
                     data = data[os.write(self._out, data) :]
             except OSError:
-                os._exit(0)  # nobody listens any more
+                os._exit(0)  # the parent has closed the pipe
 
 
 def _end_with_the_starter() -> None:

@@ -1,7 +1,7 @@
-"""DocumentReading: one document read in a process of its own, which can be stopped.
+"""DocumentReading: reads one document in a child process that can be stopped.
 
-`run()` blocks and belongs on a thread; `stop()` may come from any. Whatever becomes of the process,
-there is a text or a `RequestError` in words. Knows no widget.
+`run()` blocks; call it on a thread of its own. `stop()` may be called from any thread. However the process
+ends, the result is a text or a `RequestError`. No Qt.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WAITS_OF_A_SILENCE = 10
 
 
 class StoppedError(Exception):
-    """Nobody wants the text any more."""
+    """The reading was stopped."""
 
 
 class DocumentProgress(Struct, frozen=True):
@@ -137,7 +137,7 @@ class DocumentReading:
             return self._process
 
     def _lines(self, process: subprocess.Popen[bytes]) -> Iterator[_Line]:
-        """As they come, until the process closes its output."""
+        """Yields lines as they arrive, until the process closes its output."""
         assert process.stdout
         source = process.stdout.fileno()
         ends_at = time.monotonic() + self._limits.whole_s
@@ -162,7 +162,7 @@ class DocumentReading:
                 pieces.append(rest)
 
     def _wait(self, selector: selectors.BaseSelector, ends_at: float) -> None:
-        """Until there is something to read. Raises `RequestError` if that takes too long."""
+        """Waits for output. Raises `RequestError` if that takes too long."""
         silence_s = self._limits.silence_s
         for _ in range(_WAITS_OF_A_SILENCE):
             left_s = ends_at - time.monotonic()
@@ -179,7 +179,7 @@ class DocumentReading:
             raise RequestError(strings.file_unreadable(self._name, str(error)), strings.PASTE_PART) from error
 
     def _ended(self, status: int) -> Exception:
-        """Why there is no text, of a process that did not say it."""
+        """The error for a process that ended without a result."""
         if self._stopped:
             return StoppedError()
         if status == -signal.SIGXCPU:

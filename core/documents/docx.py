@@ -28,7 +28,7 @@ _FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallbac
 MOST_XML_BYTES = 256 * 1024 * 1024
 # Of a list inside a list: enough for Markdown to see it under `-` and under `10.`
 _INDENT = "    "
-# Content of these is not part of the final version, or is no text.
+# Their content is not part of the final version, or not text.
 _LEFT_OUT = frozenset(("del", "moveFrom", "pPrChange", "rPrChange", "instrText", "delInstrText"))
 _MOST_SPAN = 64
 
@@ -70,13 +70,13 @@ class Notes:
 
 
 def _begins_like_word(stream: IO[bytes]) -> bool:
-    """Of a zip whose table of contents is gone: what its first parts are called."""
+    """Names of the first parts of a zip without its central directory."""
     stream.seek(0)
     return b"word/" in stream.read(4096)
 
 
 class _Paragraph:
-    """An open paragraph: its style, list, level, and text so far."""
+    """An open paragraph: its style, list, level and text."""
 
     def __init__(self, most_characters: int) -> None:
         self.style = ""
@@ -94,7 +94,7 @@ class _Words:
         self._gathered = gathered
         self._lists = lists
         self._notes = notes
-        # The innermost last: a text box is inside a paragraph and has paragraphs of its own.
+        # The innermost last: a text box is inside a paragraph and contains paragraphs.
         self._open: list[_Paragraph] = []
         self._in_list = False
         # How many are open: duplicates for older programs, parts that are left out, and cells.

@@ -1,11 +1,11 @@
 """The lists of a Word document: which number or bullet each of its paragraphs has.
 
-Word keeps no number in a paragraph, only the list and the level that it belongs to (or its style
-does); the number follows from all paragraphs before it. The lists stand in `word/numbering.xml`:
-a definition has nine levels (format, first number, pattern such as `%1.%2.`), a list is one use of
-a definition, which may begin anew or change levels. Lists of one definition count on from each other.
+A Word paragraph has no number, only its list and level (or its style has them); the number follows from all
+paragraphs before it. `word/numbering.xml` has the lists: a definition has nine levels (format, first number,
+pattern such as `%1.%2.`); a list uses a definition and may restart it or change levels. Lists of one
+definition continue each other's numbers.
 
-    levels  0…8, 0 the outermost; a deeper level begins anew after an outer one
+    levels  0…8, 0 the outermost; a deeper level restarts after an outer one
     formats decimal, with a zero, letters, Roman; a bullet of any look is `-`; others are decimal
 """
 
@@ -38,7 +38,7 @@ _ROMAN = (
 
 @dataclass
 class _Level:
-    """`restart`: the outer level (from 1) after which it begins anew; 0 never, None after any."""
+    """`restart`: the outer level (from 1) after which numbering restarts; 0: never, None: after any."""
 
     start: int = 1
     format: str = "decimal"
@@ -56,7 +56,7 @@ class _Definition:
 
 @dataclass
 class _Use:
-    """One list. `starts` are numbers to begin anew with; `levels` stand in for the definition's."""
+    """One list. `starts` has the numbers to restart with; `levels` replace the definition's."""
 
     definition: str = ""
     starts: dict[int, int] = field(default_factory=dict)
@@ -97,7 +97,9 @@ class WordLists:
         self._begun: set[tuple[str, int]] = set()
 
     def mark(self, style: str, use: str | None, level: int | None) -> ListMark | None:
-        """Of the next paragraph; None if it is in no list. What it does not say its style says."""
+        """The mark of the next paragraph, by its own properties, else its style's; None if it is not in a
+        list.
+        """
         if use is None or level is None:
             styled_use, styled_level = self._of_style(style)
             use = styled_use if use is None else use
@@ -118,7 +120,7 @@ class WordLists:
     def heading_level(self, style: str) -> int:
         """1 to 6 for a heading's style or one based on it, in any language; 0 for other text.
 
-        Word keeps the English name of its own styles, whatever their ids and shown names are.
+        Word keeps the English names of built-in styles in every language; ids and displayed names differ.
         """
         id_level = style.removeprefix("Heading")
         for _ in range(_MOST_BASES):

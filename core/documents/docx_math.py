@@ -63,7 +63,7 @@ class MathReader:
             self._open[-1].text += text
 
     def line(self) -> str:
-        """The equation so far, on one line."""
+        """The equation on one line."""
         return " ".join(_linear(self._open[0]).split())
 
 

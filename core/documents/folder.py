@@ -1,4 +1,4 @@
-"""Folder: which files of a folder can be read as documents, and what is left out and why.
+"""Which files of a folder can be read as documents, and which are left out and why.
 
 Looks at names only, opens nothing, follows no link, and ends soon in a folder of any size. Hidden files and
 folders, and folders that programs fill, are left out. Order is by name, as people count (`2` before `10`).
@@ -17,7 +17,7 @@ from core.documents import strings
 from core.documents.reading import shown_text
 from core.errors import RequestError
 
-# More documents beside one message help nobody, and each is read by itself.
+# Maximum number of documents for one message; each is read separately.
 MOST_FILES = 100
 # Of a folder that is not meant to be read as a whole, such as a home.
 MOST_ENTRIES = 20_000
@@ -34,7 +34,7 @@ class Skipped(Struct, frozen=True):
 
 
 class FolderListing(Struct, frozen=True):
-    """Paths to read, and what is left out before anything is read."""
+    """Paths to read, and those left out by name or size."""
 
     files: tuple[Path, ...]
     skipped: tuple[Skipped, ...]
@@ -43,9 +43,9 @@ class FolderListing(Struct, frozen=True):
 def list_folder(
     folder: Path, wanted: Callable[[], bool] = lambda: True, most_files: int = MOST_FILES
 ) -> FolderListing:
-    """What is in `folder`. Raises `RequestError` if it cannot be looked into.
+    """The files in `folder`. Raises `RequestError` if it cannot be listed.
 
-    `wanted` is asked now and then: once it says no, what has been found is all.
+    `wanted` is called repeatedly; when it returns False, the files found until then are returned.
     """
     files: list[Path] = []
     skipped: list[Skipped] = []

@@ -23,7 +23,7 @@ _BLOCKS = frozenset(
     )
 )
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
-# These stand apart from what is around them.
+# An empty line separates these from other blocks.
 _SPACED = frozenset(("p", "table", "ul", "ol", "dl", "blockquote", "pre", "section", "article", *_HEADINGS))
 _CELLS = frozenset(("td", "th"))
 _CHARSET = re.compile(

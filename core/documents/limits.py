@@ -1,4 +1,4 @@
-"""What reading one document may take, and the errors that say which bound was met.
+"""Limits for reading one document, and an error for each of them.
 
 The process that reads imports this first: it stays free of what takes long to import (msgspec does).
 """
@@ -20,7 +20,7 @@ Told = Callable[[int, int, str], None]
 
 
 class Limits(NamedTuple):
-    """Of the process that reads one document. A legitimate book of 5,000 pages takes minutes."""
+    """Limits of the process that reads one document. A book of 5,000 pages takes minutes."""
 
     memory_bytes: int = 512 * 1024 * 1024
     # Without a page or a megabyte more; of a processor's time and on the clock in all.
@@ -31,15 +31,15 @@ class Limits(NamedTuple):
 
 
 class UnreadableError(Exception):
-    """A document gives no text. Never raised itself."""
+    """Base class: a document has no readable text."""
 
 
 class DamagedError(UnreadableError):
-    """It is not what it begins like, or not whole."""
+    """The file is damaged, incomplete or of another kind than its beginning."""
 
 
 class LockedError(UnreadableError):
-    """It is encrypted, with a password or by a method that is not at hand."""
+    """The file is encrypted with a password or an unsupported method."""
 
 
 class NotWordError(UnreadableError):
@@ -47,7 +47,7 @@ class NotWordError(UnreadableError):
 
 
 class TooLongError(UnreadableError):
-    """It holds more characters than are wanted."""
+    """It has more characters than allowed."""
 
 
 class UnpacksError(UnreadableError):
@@ -67,7 +67,7 @@ class EncodedError(UnreadableError):
 
 
 class Gathered:
-    """Pieces of text as they come, counted. `left`: how many characters may still come."""
+    """Collects pieces of text. `left` is the number of characters still allowed."""
 
     def __init__(self, most_characters: int) -> None:
         self.left = most_characters

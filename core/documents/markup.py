@@ -1,9 +1,8 @@
 """Markup: cuts HTML into texts and tags as browsers do, in one pass.
 
-Every search either moves on to what it finds or, finding nothing, ends the page: time grows with the
-length alone. That is why it is own code: html.parser looks for the end of each unfinished tag anew,
-and the parsers in C build a tree of it all. What a browser drops (a tag that is never finished) is
-dropped here, too. Pure; knows no element's meaning but whether markup counts inside it.
+Each search either advances to its match or, without one, ends the page, so that time is linear in the length.
+html.parser searches for the end of each unfinished tag again, and parsers in C build a tree of the whole
+page. Unfinished tags are dropped as in browsers. Pure; of an element it only uses whether it contains markup.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ class Markup:
             yield TagText("<")
 
     def _raw(self, tag: str) -> Iterator[TagText]:
-        """What is inside an element in which markup does not count."""
+        """The content of an element that contains text only, such as a script."""
         markup = self._markup
         if tag in _ENDS:
             found = _ENDS[tag].search(markup, self.place)

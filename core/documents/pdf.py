@@ -30,7 +30,7 @@ _MOST_FIELD_CHARACTERS = 32_768
 _MOST_OPTIONS = 200
 # Of a page; what a page has beyond that is not read.
 _MOST_ANNOTATIONS = 1_000
-# A page without content does not take so much memory to read.
+# Reading a page without content takes less memory than this.
 _MOST_EMPTY_PAGE_BYTES = 64 * 1024 * 1024
 # Lines of a page's tables are among the first objects; a drawing has more.
 _MOST_OBJECTS = 5_000
@@ -50,7 +50,7 @@ class _Insert(NamedTuple):
 def pdf_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """All pages' text with an empty line between pages; empty if there are only pictures.
 
-    `told` is called with the number of pages done before each page. Raises `UnreadableError`, OSError.
+    Calls `told` with the number of pages done before each page. Raises `UnreadableError`, OSError.
     """
     import pypdfium2
     from pypdfium2 import raw
@@ -290,7 +290,7 @@ def _insert(words: list[Word], inserts: list[_Insert], rotation: int, end: int) 
         elif above:
             at = min(above, key=lambda at: (box.middle - words[at].box.bottom, -words[at].box.right))
         else:
-            added.append((len(words), Word(box, text, end, end, "\n")))
+            added.append((len(words) - 1, Word(box, text, end, end, "\n")))
             continue
         added.append((at, Word(box, text, words[at].end, words[at].end)))
     for at, word in sorted(added, key=lambda each: each[0])[::-1]:
@@ -331,7 +331,7 @@ def _rules(page: pypdfium2.PdfPage) -> list[Box]:
 
 
 def _with_tables(letters: list[str], words: list[Word], tables: list[Table]) -> str:
-    """The page's text with each table in the place of its first word, and with what was inserted."""
+    """The page's text with tables at their first words, and with fields and notes."""
     table_of = {index: table for table in tables for index in table.words}
     blocks: list[str] = []
     text: list[str] = []

@@ -15,7 +15,8 @@ from itertools import pairwise
 
 _MIRROR = dict(zip("()[]{}<>«»", ")(][}{><»«"))
 _LEFT, _RIGHT, _DIGIT, _NEUTRAL = "LRDN"
-# Over the classes above, from left to right: Latin words with what is between them, and numbers after them.
+# Over the classes above, from left to right: Latin words, the characters between them, and numbers after
+# them.
 _WORDS = re.compile(r"L(?:[LDN]*[LD])?")
 _SIGNS = "#$€£¥₪%°"
 _NUMBER = re.compile(rf"[{_SIGNS}]*\d+(?:[-+.,:/\u066b\u066c]\d+)*[{_SIGNS}]*")

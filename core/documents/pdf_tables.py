@@ -104,7 +104,7 @@ def _joined_words(words: Sequence[Word], cell: list[int]) -> str:
         elif before == index - 1 and not set(word.gap) & set("\r\n"):
             text += word.gap + word.text
         else:
-            # The line ends: with a hyphen or after a Chinese or Japanese letter there is no space.
+            # No space after a hyphen or a Chinese or Japanese letter at the end of a line.
             closed = text[-1:] in "\ufffe\x02" or (_is_wide(text[-1:]) and _is_wide(word.text[:1]))
             text += word.text if closed else f" {word.text}"
     return text
@@ -173,7 +173,7 @@ def _ruled(words: Sequence[Word], level: list[int], rules: Sequence[Box]) -> Ite
     if len(across) * len(down) > _MOST_RULES * 50:
         return
     free = set(level)
-    # The larger tables first: a cell may have a box of its own.
+    # Larger tables first: a cell may contain a box.
     for grid in sorted(_grids(across, down), key=lambda grid: -len(grid.across) - len(grid.down)):
         inside = sorted(index for index in free if grid.holds(words[index].box))
         table = grid.table(words, inside)

@@ -1,11 +1,11 @@
-"""Reading a document: what kind of file it is, which reader it needs, and every refusal.
+"""Reads a document: recognises the kind of file, calls its reader and turns errors into refusals.
 
-What a file is, its first bytes say; its ending decides only between kinds of text. Text, code,
-CSV and JSON stay as they are; HTML, PDF and Word become readable text. Refusals are
-`RequestError`s that name the file. Only regular files are opened, and once: what changes on the
-disk meanwhile changes nothing. Knows no process and no limit but that of characters.
+The first bytes decide the kind; the suffix only separates HTML from other text. Text, code, CSV and JSON are
+unchanged; HTML, PDF and Word become readable text. Refusals are `RequestError`s that name the file. Only
+regular files are opened, once each, so that a change on disk has no effect. Enforces the limit of characters
+only.
 
-A kind's reader comes in with the first file of that kind.
+Readers are imported when the first file of their kind is read.
 """
 
 from __future__ import annotations
@@ -79,19 +79,19 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def shown_name(path: Path) -> str:
-    """The file's name as it can be shown and sent: a name may hold any bytes."""
+    """The file's name, in characters that can be shown and sent; file systems allow any bytes."""
     return shown_text(path.name)
 
 
 def shown_text(name: str) -> str:
-    """A name of the file system's without what cannot be shown or sent."""
+    """A file name without characters that cannot be shown or sent."""
     return _CONTROLS.sub("\ufffd", os.fsencode(name).decode("utf-8", "replace"))
 
 
 def quick_text(
     path: Path, guessed: Callable[[Guess], None] = lambda guess: None, encoding: str = ""
 ) -> str | None:
-    """The text of a short plain text; None of what takes a process of its own.
+    """The text of a short plain text file; None if the file needs a reader process.
 
     `encoding` is the codec to read it in, if it is known; else `guessed` is called if it was not certain.
     Reads at most `QUICK_BYTES`, in time that grows with them alone. Raises `RequestError`.
@@ -114,7 +114,7 @@ def document_text(
 ) -> str:
     """The text of `path`.
 
-    `told` is called with the progress, `guessed` with an encoding that is not certain. `encoding` is the
+    Calls `told` with the progress, and `guessed` with an encoding that is not certain. `encoding` is the
     codec of plain text and HTML, if it is known. Raises `RequestError` if the file has no text; MemoryError,
     and whatever `told` raises.
     """
@@ -141,7 +141,7 @@ def document_text(
 
 @contextmanager
 def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
-    """The file and its size, if it is one. A pipe or a device is never waited for."""
+    """The open file and its size. Never waits for a pipe or a device."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise RequestError(strings.not_a_file(name), strings.ATTACH_FILES)

@@ -28,7 +28,7 @@ _ESCAPES = ((b"\x1b$B", "iso2022_jp_2"), (b"\x1b$@", "iso2022_jp_2"), (b"\x1b$)C
 _HARMLESS = frozenset("\t\n\r\x0b\x0c\x1a\x1b\x85")
 _LOOKED_AT = 65_536
 _MOST_CONTROLS = 0.002
-# A text in UTF-8 with damage: at least so many good multi-byte characters for each bad byte.
+# Minimum ratio of valid multi-byte characters to bad bytes in damaged UTF-8.
 _GOOD_FOR_EACH_BAD = 3
 # The detector's confidence above which it is right about other scripts than Latin (measured on 23 encodings).
 _CONFIDENT = 0.2

@@ -1,7 +1,7 @@
-"""AccessibleText: what a screen reader is told of a message or an answer: static text, word for word.
+"""AccessibleText: the accessibility interface of a message or an answer, as static text.
 
-Qt knows nothing of text that a widget paints itself. Interfaces are made only while a screen
-reader asks for them, and live as long as their widget.
+Qt has no interface for text that a widget paints. Interfaces are created when a screen reader requests them
+and live as long as their widget.
 """
 
 from __future__ import annotations
@@ -53,6 +53,6 @@ def _interface_for(class_name: str, target: QObject) -> QAccessibleInterface | N
     if not isinstance(target, ReadAloud):
         return None
     interface = AccessibleText(target)
-    # Qt keeps a bare pointer; without this reference Python would collect what it points to.
+    # Qt keeps a bare pointer; without this reference Python would collect the object.
     target.accessible = interface
     return interface

@@ -1,4 +1,4 @@
-"""The context menu of a text: copy, quote, what is under the mouse, select all."""
+"""The context menu of a text: Copy, Quote, commands for the link or code under the pointer, Select All."""
 
 from __future__ import annotations
 

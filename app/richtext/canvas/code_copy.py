@@ -42,7 +42,7 @@ class CodeCopy(QAbstractButton):
         theme.changed.connect(self.update)
 
     def show_code(self, code: str, right: float, header_top: float) -> None:
-        """Stand at the right end of the header whose top is `header_top`."""
+        """Move to the right end of the header whose top is `header_top`."""
         if (code, right, header_top, zoom()) == self._shown:
             return
         self._shown = (code, right, header_top, zoom())

@@ -1,4 +1,4 @@
-"""DragScroll: while text is being selected and the mouse is outside of the view, the view moves on."""
+"""DragScroll: scrolls while text is selected with the pointer outside of the view."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _FASTEST_PX = 60
 
 
 class DragScroll(QObject):
-    """Of one scroll area. `drag` is told of each move of a selecting mouse, `moved` hears of each step."""
+    """For one scroll area. Call `drag` for each move of a selecting pointer; `moved` is called after each
+    step.
+    """
 
     def __init__(self, area: QAbstractScrollArea, moved: Callable[[], object]) -> None:
         super().__init__(area)
@@ -23,7 +25,7 @@ class DragScroll(QObject):
         self._timer.timeout.connect(self._step)
 
     def drag(self, at: QPoint) -> None:
-        """The mouse selects and is at the global point `at`."""
+        """Handle a move of the selecting pointer to the global point `at`."""
         self._at = at
         if self._beyond():
             self._timer.start()
@@ -31,11 +33,11 @@ class DragScroll(QObject):
             self._timer.stop()
 
     def stop(self) -> None:
-        """The button was let go."""
+        """Handle the release of the button."""
         self._timer.stop()
 
     def _beyond(self) -> int:
-        """How far the mouse is above (negative) or below the view."""
+        """Distance of the pointer above (negative) or below the view, in pixels."""
         view = self._area.viewport()
         y = view.mapFromGlobal(self._at).y()
         return min(y, 0) + max(y - view.height(), 0)

@@ -21,7 +21,7 @@ _COUNT_PX = 76
 
 
 class FindBar(QWidget):
-    """Lies over the text that `name` tells of. `show_count` says how it stands; Return and ⇧Return step."""
+    """Overlays the text described by `name`. `show_count` shows the position; Return and ⇧Return step."""
 
     text_changed = Signal(str)
     step_requested = Signal(bool)  # forwards
@@ -83,7 +83,7 @@ class FindBar(QWidget):
         return not self.isHidden()
 
     def open(self) -> None:
-        """Ready to be typed into; what was looked for last is selected."""
+        """Show the bar with the last search text selected."""
         if not self.is_open:
             self._came_from = QApplication.focusWidget()
         self.show()
@@ -92,7 +92,7 @@ class FindBar(QWidget):
         self.field.selectAll()
 
     def leave(self) -> None:
-        """Away with it; the keyboard goes back to where it was, or to what was looked through."""
+        """Hide the bar and return the keyboard focus to its previous widget, or to the searched text."""
         focused = QApplication.focusWidget()
         had_focus = focused is not None and self.isAncestorOf(focused)
         self.hide()

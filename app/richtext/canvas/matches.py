@@ -1,6 +1,6 @@
-"""Matches: where words stand in pieces of text, as they are seen. No Qt.
+"""Search in the visible text of pieces. No Qt.
 
-Capitals do not matter, and any white space matches any other.
+Case is ignored, and any white space matches any other.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Selection: which text of an answer is selected, and what copying it gives. No Qt.
+"""Selection: the selected text of an answer, and its text for copying. No Qt.
 
-A place is a gap between two characters of a piece. Copied text is what is seen: no Markdown
+A place is a gap between two characters of a piece. Copied text is the visible text: no Markdown
 syntax, list markers kept, one empty line between paragraphs.
 """
 
@@ -71,7 +71,7 @@ def word_at(text: str, char: int) -> tuple[int, int]:
 def selected_text(
     pieces: Sequence[Piece], selection: TextSelection, hidden: Callable[[Piece], bool] = lambda piece: False
 ) -> str:
-    """What copying gives. What is `hidden`, and what only heads a thought, is left out."""
+    """The text to copy, without `hidden` pieces and headers of thoughts."""
     copied: list[str] = []
     above: Piece | None = None
     for number in range(selection.start.piece, min(selection.end.piece + 1, len(pieces))):

@@ -72,11 +72,11 @@ class WiderSelection(Protocol):
         ...
 
     def begin(self, canvas: TextCanvas, place: TextPlace, extends: bool) -> bool:
-        """The mouse goes down in `canvas`; True if what was selected before is extended up to there."""
+        """Handle a press in `canvas`. Returns True if it extends the selection."""
         ...
 
     def extend(self, canvas: TextCanvas, move: Move) -> None:
-        """Move the end of what is selected."""
+        """Move the end of the selection."""
         ...
 
 
@@ -127,8 +127,8 @@ class TextCanvas(ReadAloud):
         self._lay_out(pieces)
 
     def let_go(self) -> None:
-        """It is not shown any more. What was laid out goes at once, and not when Python next looks for
-        cycles: until then a hundred answers would have been laid out, and their memory stays taken."""
+        """Release the layouts when the canvas is no longer shown. Waiting for Python's cycle collector would
+        keep the layouts of a hundred answers in memory."""
         self.boxes = []
 
     def append_pieces(self, pieces: Sequence[Piece]) -> None:
@@ -144,7 +144,7 @@ class TextCanvas(ReadAloud):
         return round(self.boxes[-1].bottom) if self.boxes else 0
 
     def lay_out_again(self) -> None:
-        """Make all boxes anew from their pieces."""
+        """Rebuild all boxes from their pieces."""
         self._lay_out(self.pieces)
 
     def _lay_out(self, pieces: Sequence[Piece]) -> None:
@@ -211,7 +211,7 @@ class TextCanvas(ReadAloud):
 
     @property
     def selection(self) -> TextSelection | None:
-        """What is selected here; None if nothing is."""
+        """The selection in this canvas; None if there is none."""
         return None if self._selection and self._selection.is_empty else self._selection
 
     @property
@@ -221,7 +221,7 @@ class TextCanvas(ReadAloud):
 
     @property
     def selected_text(self) -> str:
-        """What is selected here."""
+        """The selected text of this canvas."""
         return selected_text(self.pieces, self._selection, self.is_hidden) if self._selection else ""
 
     @property

@@ -1,4 +1,4 @@
-"""CodeColours: the colours of the words in code blocks, lexed beside the painting.
+"""CodeColours: syntax colours of code blocks, lexed in slices between paint events.
 
 Green and amber mean token classes and vermilion means failure, so code has the blue and the
 purple of the series, and grey for comments.
@@ -28,7 +28,7 @@ _COLORS: dict[WordKind, str] = {
 
 
 class CodeColours(QObject):
-    """Of one canvas, which is painted again when more is known."""
+    """Colours for one canvas, which is repainted when more of the code is lexed."""
 
     def __init__(self, theme: Theme, canvas: QWidget) -> None:
         super().__init__(canvas)

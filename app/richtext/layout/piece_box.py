@@ -1,4 +1,4 @@
-"""PieceBox: one piece in its place: where its text stands, and what is drawn around it.
+"""PieceBox: position of one piece, its text layout and its decoration.
 
 Code has a frame with a header, quotes a rule, list items a marker, both at the side where the text starts.
 A table that is wider than the column scrolls sideways. Measures are from the left edge of the reading
@@ -94,18 +94,18 @@ class PieceBox:
 
     @property
     def inks(self) -> InkTable:
-        """Which token inked which characters. Made when first asked for: most text is never seen."""
+        """The characters of each token. Created on first use: most text is never visible."""
         if self._inks is None:
             self._inks = self._ink(self) if self._ink else InkTable()
         return self._inks
 
     @property
     def is_inked(self) -> bool:
-        """Whether somebody has asked for the inks."""
+        """Whether `inks` has been created."""
         return self._inks is not None
 
     def ink_by(self, ink: Callable[[PieceBox], InkTable]) -> None:
-        """`ink` makes the inks when they are asked for."""
+        """`ink` creates the inks on first use."""
         self._ink = ink
 
     def marks(self, lines: range) -> list[LineMarks]:
@@ -142,7 +142,7 @@ class PieceBox:
         return self.scroll != before
 
     def scroll_to(self, left: float, right: float) -> None:
-        """Scroll so that [left, right], as they stand now, are seen."""
+        """Scroll so that the horizontal range [left, right] is visible."""
         if left < self.left:
             self.scroll_by(left - self.left)
         elif right > self.right:
@@ -174,12 +174,12 @@ class PieceBox:
         return QRectF(self.left, self.top, self.right - self.left, self.height)
 
     def shows(self, piece: Piece) -> bool:
-        """Whether `piece` looks just as what is shown."""
+        """Whether `piece` looks the same as the current piece."""
         mine = self.piece
         return piece == replace(mine, source_start=piece.source_start, source_end=piece.source_end)
 
     def grows_to(self, piece: Piece) -> bool:
-        """Whether `piece` is what is shown with more text at its end."""
+        """Whether `piece` is the current piece with text added at its end."""
         mine = replace(self.piece, text=piece.text, segments=piece.segments, source_end=piece.source_end)
         grows = piece == mine and piece.text.startswith(self.piece.text) and not self.hidden
         return grows and _runs_from_the_right(piece) == self.rtl
@@ -196,7 +196,7 @@ class PieceBox:
         return self.layout.lines_between(clip.top() - self.text_top, clip.bottom() - self.text_top)
 
     def paint_around(self, painter: QPainter, theme: Theme, lines: range) -> None:
-        """Frame, rules and marker, and what is behind code in `lines`: all but the text and its tints."""
+        """Paint the frame, rules, marker and code background of `lines`, without text and tints."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for level in range(self.piece.quotes):
             distance = (self.piece.quotes - level) * _QUOTE_INDENT_PX * self._zoom
@@ -219,7 +219,7 @@ class PieceBox:
             indent, gap = _LIST_INDENT_PX * self._zoom, _MARKER_GAP_PX * self._zoom
             distance = max(indent, self._marker_width + gap)
             x = self.right + distance - self._marker_width if self.rtl else self.left - distance
-            # Between marks of that direction the period of a number stands to its left.
+            # Inside right-to-left marks the period of a number is at its left.
             marker = f"\u200f{self.piece.marker}\u200f" if self.rtl else self.piece.marker
             painter.drawText(QPointF(x, baseline), marker)
         if lines:

@@ -1,8 +1,8 @@
-"""PieceLayout: one piece of text broken into lines, and the way between characters and pixels.
+"""PieceLayout: one piece of text broken into lines, with conversions between characters and pixels.
 
-Positions are Python string indices into the piece's text. The text is laid out in chunks, one a hard line.
-Text that grows at its end (`extend`) lays out only its last chunk again, and a chunk that has
-become long is cut at a line start: line breaking is greedy, so what stands above never changes.
+Positions are Python string indices into the piece's text. The text is laid out in chunks, one per hard line.
+When text is appended (`extend`), only the last chunk is laid out again, and a long chunk is cut at a line
+start: line breaking is greedy, so that the lines above never change.
 Coordinates are relative to the text's own left top.
 """
 
@@ -54,7 +54,7 @@ class PieceLayout:
         return len(self.lines) * self.style.line_px
 
     def extend(self, text: str) -> int:
-        """Show `text` instead, which starts with what was shown. The number of the first changed line."""
+        """Show `text`, which starts with the current text. Returns the number of the first changed line."""
         start = 0
         before: list[VisualLine] = []
         if self._chunks:
@@ -88,7 +88,7 @@ class PieceLayout:
         return range(self.line_at(above), self.line_at(below) + 1)
 
     def line_of(self, char: int) -> int:
-        """The number of the line on which character `char` stands."""
+        """The number of the line with character `char`."""
         return max(0, bisect_right(self.lines, char, key=lambda line: line.start) - 1)
 
     def rects(self, start: int, end: int) -> list[QRectF]:
@@ -172,7 +172,7 @@ class PieceLayout:
                 self._chunks.append(chunk)
                 self.lines += lines
                 return
-            # Thousands of characters that take no room stand on one line: then it is cut anywhere.
+            # A line may have thousands of zero-width characters: then it is cut anywhere.
             cut = lines[-_KEPT_OPEN_LINES].start - start if len(lines) > _KEPT_OPEN_LINES else len(part)
             if cut < len(part):
                 chunk = Chunk(start, text[:cut], top, rtl)
@@ -195,7 +195,7 @@ class PieceLayout:
         return lay_out(chunk, self.style, self._width, self._styles_in(chunk), self._link)
 
     def _styles_in(self, chunk: Chunk) -> Sequence[Styled]:
-        """Of all styles those that reach into `chunk`."""
+        """The styles that overlap `chunk`."""
         first = bisect_right(self._reach, chunk.start)
         last = bisect_left(self._styles, chunk.start + len(chunk.text), key=lambda styled: styled.start)
         return self._styles[first:last]

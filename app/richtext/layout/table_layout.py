@@ -1,8 +1,8 @@
-"""TableLayout: the cells of a table in columns, and the way between characters and pixels.
+"""TableLayout: the cells of a table in columns, with conversions between characters and pixels.
 
-Has what `PieceLayout` has. Columns are as wide as their contents while there is room; else words wrap
-inside them, but no column gets narrower than its longest word: a table may be wider than the column it
-stands in. A table whose text starts with a right-to-left letter has its first column at the right.
+Has the interface of `PieceLayout`. Columns are as wide as their contents if they fit; otherwise words wrap
+inside them, but no column is narrower than its longest word: a table may be wider than the text column. A
+table whose text starts with a right-to-left letter has its first column at the right.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TableLayout(PieceLayout):
 
     @property
     def table_left(self) -> float:
-        """Where the columns begin: a right-to-left table that is narrow stands at the right."""
+        """Left edge of the columns: a narrow right-to-left table is aligned to the right."""
         return max(0.0, self._width - self.table_width) if self.rtl else 0.0
 
     def extend(self, text: str) -> int:

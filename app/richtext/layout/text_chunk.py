@@ -57,7 +57,7 @@ def without_code(text: str, styles: Sequence[Styled], offset: int = 0) -> str:
 
 
 class Chunk:
-    """`start` is where it begins in the piece's text, `top` where its first line stands.
+    """`start` is its index in the piece's text, `top` the top of its first line.
 
     `rtl` is its base direction; `is_mixed` if any of its text runs from right to left.
     """
@@ -98,7 +98,7 @@ def _whole(text: str) -> str:
 
 @dataclass(frozen=True)
 class VisualLine:
-    """The characters [start, end) stand on one line whose top is at `top`."""
+    """The characters [start, end) on one line whose top is at `top`."""
 
     chunk: Chunk
     line: QTextLine

@@ -1,7 +1,7 @@
 """TextStyle: the face, the line height and the tint's measures of each kind of text.
 
-All measures are logical pixels. Lines stand on a fixed grid: the baseline is placed by the
-style's own face, so an emoji or a Chinese character from another face does not move it. A `zoom`
+All measures are logical pixels. Lines are on a fixed grid: the style's own face determines the
+baseline, so that an emoji or a Chinese character from another face does not move it. A `zoom`
 multiplies all of a style's measures; lines and glyphs keep whole pixels.
 """
 

@@ -1,8 +1,8 @@
 """Paints the tints, the outline of the pointed step and the underlines of one piece's lines.
 
-Order: tints, the pointed token, outlines, underlines; the text comes on top and is not painted
-here. Only lines that are to be repainted are looked at, and what nobody points at is worked out
-once a line and kept (`LineMarks`): scrolling paints the same lines again and again.
+Order: tints, the pointed token, outlines, underlines; the text is painted on top, elsewhere. Only lines in
+the update region are visited, and marks that do not depend on the pointer are cached per line (`LineMarks`),
+because scrolling paints the same lines repeatedly.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def paint_marks(
 
 
 def dot_tile(color: QColor, ratio: float) -> QPixmap:
-    """A row of dots that can be put beside itself. Stroking dots is slow, and there are many."""
+    """A tile with a row of dots, because stroking many dots is slow."""
     key = f"draftlight-dots:{color.rgba():x}:{ratio:g}"
     tile = QPixmap()
     if QPixmapCache.find(key, tile):

@@ -1,15 +1,15 @@
 """BlockSplitter: cuts an answer that is still being written into blocks. No Qt, no Markdown parser.
 
-Text is fed as it comes; a block is reported once no later text can belong to it. Blocks partition
-the source. They are coarse: whatever is in one block is later given to the Markdown parser as a
-whole, so a cut only has to be safe, not complete. Top-level list items are blocks of their own,
-so that a long list is not held back until its end.
+Text is fed as it arrives; a block is reported once no later text can belong to it. Blocks partition
+the source. They are coarse: the Markdown parser later receives each block as a whole, so a cut only
+has to be safe, not complete. Each top-level list item is a block, so that a long list is not held
+back until its end.
 
 A block closes at a blank line, at the end of its closing fence, at the end of a heading line, or
 before a line that starts a fence, a heading or a list item, unless a formula over several lines
-is open. A list item goes on over blank lines as long as what follows is indented.
+is open. A list item continues over blank lines while the lines after them are indented.
 
-`shown_end` and `reads_early` say how the block that is not closed yet is best shown.
+`shown_end` and `reads_early` determine how the open block is shown.
 """
 
 from __future__ import annotations
@@ -96,17 +96,17 @@ class BlockSplitter:
 
     @property
     def in_fence(self) -> bool:
-        """Whether the text goes on inside fenced code."""
+        """Whether the text ends inside fenced code."""
         return self._fence is not None
 
     def skip(self, length: int) -> list[Block]:
-        """What is open, as closed blocks; then `length` characters that belong to none."""
+        """The open text as closed blocks; then `length` characters that belong to none."""
         closed = self.finish()
         self._start = self._line_start = self._line_start + length
         return closed
 
     def finish(self) -> list[Block]:
-        """What is left, as closed blocks."""
+        """The remaining text as closed blocks."""
         closed: list[Block] = []
         end = self._line_start + len(self._line)
         if self._line:
@@ -154,7 +154,7 @@ class BlockSplitter:
         self._open(line, indent, end, closed)
 
     def _begins_another(self, begun: str) -> bool:
-        """Whether a line that has only begun is certain to stand outside the open list item or text."""
+        """Whether an incomplete line is certain to be outside the open list item or text."""
         indent = _indent(begun)
         if self._kind == "blank" or not begun.strip():
             return False

@@ -1,8 +1,7 @@
-"""Highlight: what the words of a program are, from Pygments, a little at a time. No Qt.
+"""Highlight: token classes of program text from Pygments, lexed in slices. No Qt.
 
-Long programs are lexed in slices, because the window must not stand still for them. Text that
-grows is lexed again from its beginning once it has become a good deal longer: what comes later
-may change what a word is, and the work stays in proportion to the text.
+Slices keep the window responsive for long programs. Growing text is lexed again from its beginning once it
+has become considerably longer: later text may change the class of a word, and the work stays proportional.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class Highlight:
 @lru_cache(64)
 def lexer_for(language: str) -> Lexer | None:
     """The lexer of that language by any of its names; None if there is none."""
-    from pygments.lexers import get_lexer_by_name  # only once somebody shows code
+    from pygments.lexers import get_lexer_by_name  # only when code is shown
     from pygments.util import ClassNotFound
 
     try:

@@ -1,10 +1,9 @@
 """Inline Markdown with its source: visible characters, where each came from, and their styles. No Qt.
 
-The parser says what an inline run means but not where its parts were written. Its parts come in
-source order, so each is found again by reading on from the end of the one before: delimiters are
-stepped over where they stand, text is matched as written, escapes and entities by the markup the
-parser kept. What cannot be matched keeps the place reading had come to, so that every visible
-character still belongs to some token.
+The parser returns the parts of an inline run without their source positions. The parts are in source order,
+so each is found by searching from the end of the one before: delimiters are skipped, text is matched
+literally, escapes and entities by the markup that the parser kept. A part without a match gets the current
+position, so that every visible character belongs to some token.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class _Reader:
     def _text(self, text: str) -> None:
         found = self.content.find(text, self.at)
         if found < 0:
-            # An automatic link is shown with its address tidied: match what is still alike.
+            # An automatic link is shown with a normalised address: match the common part.
             self._loosely(text)
             return
         if not self._inside["link"]:
@@ -119,7 +118,7 @@ class _Reader:
         if found < 0:
             self._text(node.content)
             return
-        # The backslash of an escape is hidden; the character behind it is what is seen.
+        # The backslash of an escape is hidden; the character after it is visible.
         place = found + 1 if node.info == "escape" else found
         self._show(node.content, (place,) * len(node.content))
         self.at = found + len(node.markup)
@@ -161,7 +160,7 @@ class _Reader:
         self.at = (closing if closing >= 0 else inner + len(node.content)) + len(node.markup)
 
     def _image(self, node: Node) -> None:
-        """Images are never fetched: their description stands for them."""
+        """Images are never fetched: their description is shown."""
         start = len(self.origins)
         self.at = max(self.at, self.content.find("![", self.at) + 2)
         for child in node.children or ():

@@ -41,7 +41,7 @@ _NAMES = (
     "gcd", "lcm", "arg", "deg", "Pr", "hom", "tr", "rank", "sgn",
 )  # fmt: skip
 SYMBOLS: dict[str, str] = _GREEK | _SIGNS
-# Names of functions and operators, which need a space beside letters.
+# Names of functions and operators, which need a space next to letters.
 WORDS: dict[str, str] = {name: name for name in _NAMES}
 WORDS |= {"argmax": "arg max", "argmin": "arg min", "bmod": "mod", "mod": "mod"}
 # Operators on everything that follows them.

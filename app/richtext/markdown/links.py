@@ -1,4 +1,4 @@
-"""Links: which addresses may be opened, and addresses that stand in plain text. No Qt."""
+"""Links: which addresses may be opened, and addresses in plain text. No Qt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FULL_WIDTH = (
 _CJK = "\u1100-\u11ff\u3005\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 # Such letters belong to an address at the beginning of one of its parts, not behind its Latin letters.
 _BARE = re.compile(rf"(?<![A-Za-z0-9])https?://(?:[^\s<>\"`{_FULL_WIDTH}{_CJK}]|(?<![A-Za-z0-9:])[{_CJK}]+)+")
-_LONGEST = 2_000  # characters; nobody opens a longer one
+_LONGEST = 2_000  # characters of an address
 
 
 def may_open(address: str) -> bool:
@@ -28,7 +28,7 @@ def may_open(address: str) -> bool:
 
 
 def bare_links(text: str) -> Iterator[tuple[int, int]]:
-    """Where addresses stand in `text`, without the punctuation of the sentence around them."""
+    """Ranges of addresses in `text`, without the punctuation of the sentence around them."""
     for match in _BARE.finditer(text):
         end = match.end()
         if end - match.start() > _LONGEST:

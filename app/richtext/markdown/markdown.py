@@ -1,14 +1,13 @@
 """Markdown: one closed block of an answer as pieces, every visible character with its source. No Qt.
 
-Paragraphs, headings, lists and tasks, quotes, fenced and indented code, tables, footnotes,
-definitions and rules; inline bold, italic, struck, code, links and formulas. Line breaks stay where
-the model wrote them, and outside lists and quotes so does the indent: code that nobody fenced reads
-as it came. HTML, except <br>, and link definitions are text: nothing the model wrote is hidden except
-syntax that has been carried out, and nothing is ever fetched. What is deeper or larger than anybody
-writes stands as it was written.
+Paragraphs, headings, lists and tasks, quotes, fenced and indented code, tables, footnotes, definitions and
+rules; inline bold, italic, struck, code, links and formulas. Line breaks are kept, and outside lists and
+quotes also indents, so that code without a fence is readable. HTML, except <br>, and link definitions are
+text: only syntax that was applied is hidden, and nothing is fetched. Input beyond the limits of depth and
+size is shown as source.
 
-A block that is still being written is read with `read_open`, which says from where the next reading
-may go on, so that the two hundredth item of a list costs what the second one did.
+`read_open` reads a block that is still being written, and returns where the next reading can start, so that
+the cost per list item is constant.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
 _BULLET = "•"
 _TASK = re.compile(r"\[([ xX])\][ \t]+(?=\S)")
-# A quote is one level, a list two. What is deeper the parser would leave out.
+# A quote is one level, a list two. The parser would leave out deeper levels.
 _DEEPEST = 18
 _LONGEST = 50_000  # characters of a block that is read as Markdown
 _MOST_CELLS = 4_000  # of a table
@@ -56,10 +55,10 @@ _MARK = re.compile(r"[ \t]*(?:>|([-*+]|\d{1,9}[.)])(?=[ \t]|$))")
 
 
 class OpenBlock(Struct, frozen=True):
-    """What a block that is still being written reads as so far.
+    """The pieces of a block that is still being written.
 
-    The first `certain` of `pieces` stay as they are, whatever comes. The others are read again from
-    `start` on, behind the lines `before`, which stand for the lists that are open there.
+    The first `certain` of `pieces` are final. The others are read again from `start`, after the lines
+    `before`, which represent the lists that are open there.
     """
 
     pieces: tuple[Piece, ...]
@@ -133,9 +132,9 @@ def _large(source: str, start: int, end: int) -> Piece:
 
 
 def _emptied(line: str, items: int) -> str:
-    """`line` up to its mark that begins so many list items, and a heading without words behind it.
+    """`line` up to the mark that begins `items` list items, and an empty heading after it.
 
-    What follows stands in the items as it did, and unlike a paragraph a heading takes nothing in.
+    The text after it stays in the items, because a heading, unlike a paragraph, does not absorb it.
     """
     at = 0
     while items and (mark := _MARK.match(line, at)):
@@ -158,7 +157,7 @@ def _parser() -> MarkdownIt:
 
 
 def _deep(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
-    """In so many quotes and lists, lines up to an empty one are a paragraph, whatever they begin with."""
+    """At this depth of quotes and lists, all lines up to an empty one are a paragraph."""
     if state.level < _DEEPEST or silent:
         return False
     last = start_line + 1
@@ -291,7 +290,7 @@ class _Walk:
         return self.text[self._line_start(line) : self._line_start(line + 1)].rstrip("\n")
 
     def _places(self, content: str, first_line: int) -> list[int]:
-        """Block offsets of the characters of `content`, whose lines stand at the end of source lines."""
+        """Block offsets of the characters of `content`, whose lines are the ends of source lines."""
         places: list[int] = []
         for number, line in enumerate(content.split("\n")):
             source = self.line(first_line + number)
@@ -301,7 +300,7 @@ class _Walk:
             if at < 0:  # tabs were expanded: keep to the end of the line
                 at = len(source) - len(line)
             stop = begin + max(0, len(source))
-            # Several spaces that stand for one tab are where it is.
+            # Several spaces that replace a tab have its position.
             places += [begin] * min(len(line), max(0, -at))
             # Thousands of characters of a paragraph, while it closes: no call for each of them.
             places += range(begin + max(0, at), min(begin + at + len(line), stop))

@@ -1,9 +1,9 @@
-"""Where formulas stand in Markdown: rules for the parser, before its own. No Qt.
+"""Formulas in Markdown: parser rules that run before its own. No Qt.
 
 `$…$` and `\\(…\\)` in a line, `$$…$$`, `\\[…\\]` and `\\begin{…}…\\end{…}` also over several lines.
 A dollar sign starts a formula only if a letter, digit or sign follows at once and the closing one
 has neither a space before nor an ASCII letter or digit behind it, except an ordinal's or a plural's
-ending (“the $n$th”): prices stay prices. Other scripts write letters beside formulas without spaces.
+ending (“the $n$th”): prices stay prices. Scripts without spaces may have letters directly next to a formula.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DOLLAR = re.compile(
     r"(?<![A-Za-z])\$(?![\s$])((?:\\.|[^\\$`])+?)(?<!\s)\$(?:(?![A-Za-z0-9_$])|(?=(?:th|st|nd|rd|s)\b))", re.S
 )
 _MARKS = re.compile(r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*")
-_BEHIND = " .,;:"  # may follow a formula that is a paragraph of its own
+_BEHIND = " .,;:"  # may follow a formula that is a separate paragraph
 _OPEN = re.compile(r"\$\$|\\\[|\\\(|\\begin\{([a-zA-Z]+\*?)\}")
 
 
@@ -43,9 +43,9 @@ def closing_mark(line: str) -> str:
 
 
 def open_formula(text: str) -> int | None:
-    """The line of `text` with which a formula may begin that goes on behind it; None if there is none.
+    """The line of `text` at which an unfinished formula may begin; None if there is none.
 
-    Marks of lists and quotes before it count for nothing. The last line may not be all there yet.
+    Marks of lists and quotes before it are ignored. The last line may be incomplete.
     """
     if not _OPEN.search(text):
         return None
@@ -94,7 +94,7 @@ def _inline(state: StateInline, silent: bool) -> bool:
         end = _next_place(state, mark, found.end())
         if not 0 <= end <= state.posMax - len(mark) or not state.src[found.end() : end].strip():
             return False
-        whole = bool(found.group(1))  # an environment says by its marks what it is
+        whole = bool(found.group(1))  # an environment is recognised by its marks alone
         inner = (found.start(), end + len(mark)) if whole else (found.end(), end)
         marks, after = (("", "") if whole else (found.group(), mark)), end + len(mark)
     else:

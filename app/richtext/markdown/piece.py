@@ -29,7 +29,7 @@ class Styled(Struct, frozen=True, gc=False):
 
 
 class TableCell(Struct, frozen=True, gc=False):
-    """The visible characters [start, end) stand in this cell of a table. Row 0 is its head."""
+    """The visible characters [start, end) of a table cell. Row 0 is the head."""
 
     row: int
     column: int
@@ -45,8 +45,8 @@ class Piece(Struct, frozen=True):
 
     `depth` counts the lists around it, `quotes` the block quotes. `level` is a heading's. `cells`
     and `aligns` (one a column) are a table's, whose text has a tab between cells and a line a row.
-    `thought` is where the thought starts that this is part of (−1: none); the piece of kind
-    `thought` stands at its head and has no text of its own.
+    `thought` is the start of the thought that the piece is part of (−1: none); the piece of kind
+    `thought` is its header and has no text.
     """
 
     kind: PieceKind
@@ -70,7 +70,7 @@ class Piece(Struct, frozen=True):
 
 
 def plain_piece(source: str, start: int, end: int) -> Piece:
-    """The source from `start` to `end` as it stands, without line breaks around it."""
+    """The source from `start` to `end` unchanged, without line breaks around it."""
     while start < end and source[start] in "\r\n":
         start += 1
     shown_end = end

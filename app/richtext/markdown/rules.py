@@ -1,7 +1,8 @@
 """The Markdown parser: markdown-it with the rules that answers need beyond CommonMark. No Qt.
 
-Emphasis beside Chinese, Japanese, Korean and Thai letters, where no spaces part words; <br> as a line break;
-footnotes and definitions; tables that keep the cells of a row beyond the columns of its head; formulas.
+Emphasis next to Chinese, Japanese, Korean and Thai letters, which have no spaces between words; <br> as a
+line break; footnotes and definitions; tables that keep the cells of a row beyond the columns of its head;
+formulas.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def parser() -> MarkdownIt:
     made.inline.ruler2.enableOnly([*rules2, "strikethrough"])
     # `text_join` would merge escapes into the text around them, and their source would be lost.
     made.disable(["text_join", "reference", "html_block", "html_inline"])
-    # What may not be opened is no link: it stays as the model wrote it, address and all.
+    # An address that may not be opened stays as source.
     made.validateLink = may_open  # type: ignore[method-assign,assignment]
     made.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     made.enable("table")
@@ -64,7 +65,7 @@ class _Inline(ParserInline):
 
 class _State(StateInline):
     def scanDelims(self, start: int, canSplitWord: bool) -> Scanned:
-        """CommonMark's flanking rule; beside punctuation a letter of an unspaced script counts as a space."""
+        """CommonMark's flanking rule, with letters of unspaced scripts next to punctuation as spaces."""
         end, mark = start, self.src[start]
         while end < self.posMax and self.src[end] == mark:
             end += 1

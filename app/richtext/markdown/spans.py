@@ -89,7 +89,7 @@ def spans_of(segments: Sequence[TextSegment], table: TokenTable, first_token: in
     """
     open_span: Span | None = None
     for segment in segments:
-        # Where the text has ended nobody wrote anything.
+        # No token covers the end of the text.
         source_end = min(segment.source + segment.length, table.length)
         offset = segment.source
         if first_token:

@@ -1,9 +1,9 @@
-"""TokenTable: the tokens of one answer and the places they take in its text. No Qt.
+"""TokenTable: the tokens of one answer and their ranges in its text. No Qt.
 
 The concatenated texts of the tokens are the answer's source. Offsets are Python string indices
-into that source and ranges are end-exclusive. Tokens only ever come after the ones before.
-A token without text (its bytes are finished by a later one, or it ended the answer) takes an
-empty range; what it was part of is shown by the next token that has text.
+into that source and ranges are end-exclusive. Tokens are only appended. A token without text (its
+bytes are completed by a later one, or it ended the answer) has an empty range; the next token with
+text has the character.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from core.events import Origin, Token
 
 
 def shown_origin(token: Token, before: Token | None) -> Origin:
-    """The class that the window shows for `token`, which `before` came before.
+    """The class that the window shows for `token`, whose predecessor is `before`.
 
-    A bonus comes with at least one accepted token of its step. A token that came alone after a draft that was
-    rejected entirely counts as bonus in the worker's figures, and is shown as what it is: one alone.
+    A bonus follows at least one accepted token of its step. The worker also counts a token after an entirely
+    rejected draft as a bonus; it is shown as a normal one.
     """
     alone = before is None or before.step != token.step or before.origin != "accepted"
     return "normal" if token.origin == "bonus" and alone else token.origin
@@ -80,7 +80,7 @@ class TokenTable:
 
     @property
     def steps(self) -> int:
-        """How many model steps have given tokens so far."""
+        """Number of model steps that produced tokens."""
         return len(self._per_step)
 
     def in_step(self, step: int) -> int:

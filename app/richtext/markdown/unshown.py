@@ -1,8 +1,7 @@
-"""What could not be shown as it should be is written to the log: what it was, and where it failed. No Qt.
+"""Logs text that cannot be shown as intended, with the error. No Qt.
 
-Two places ask for this. A block that cannot be read as Markdown stands as it was written; a text
-that cannot be laid out or painted has a sentence in its place, and its source can still be copied.
-No message keeps the others, or the window, from opening.
+A block that cannot be parsed as Markdown is shown as source; a text that cannot be laid out or painted is
+replaced by a sentence, and its source can be copied. Other messages and the window are not affected.
 """
 
 from __future__ import annotations

@@ -336,3 +336,15 @@ def test_pages_from_right_to_left_do_not_turn_lines_of_other_scripts(tmp_path: P
     file = tmp_path / "page.pdf"
     file.write_bytes(pdf_of_content(content, catalog=f"/ViewerPreferences << /Direction /{direction} >>"))
     assert document_text(file) == "First, second (third) 4.5.\nFifth: sixth!"
+
+
+def test_fields_without_a_word_before_them_are_at_the_end_in_their_order(tmp_path: Path) -> None:
+    field = "<< /Type /Annot /Subtype /Widget /FT /Tx /T ({0}) /V ({0}) /Rect [9 {1} 90 {2}] /P 4 0 R >>"
+    fields = [field.format(*each) for each in (("first", 60, 70), ("second", 40, 50), ("third", 20, 30))]
+    numbers = "6 0 R 7 0 R 8 0 R"
+    file = tmp_path / "form.pdf"
+    content = "BT /F1 10 Tf 500 700 Td (Words) Tj ET"
+    file.write_bytes(
+        pdf_of_content(content, f"/Annots [{numbers}]", f"/AcroForm << /Fields [{numbers}] >>", fields)
+    )
+    assert document_text(file) == "Words\nfirst\nsecond\nthird"
