@@ -173,7 +173,7 @@ def heading_level(line: str) -> int:
 def heading_levels(lines: Sequence[str]) -> list[int]:
     """The heading level of each line of a text, 0 for the others.
 
-    Inside fenced code nothing is a heading. A line that is one only by its number or its first word must begin
+    Inside fenced code nothing is a heading. A line that is one by its number or first word must begin
     a paragraph, and not be in a numbered list.
     """
     found: list[int] = []
