@@ -63,7 +63,8 @@ def test_tint_and_gauges_are_in_the_view_menu_and_remembered(qapp: QApplication,
         assert views.strip.memory.isHidden()
         actions["gauges"].trigger()
         assert actions["gauges"].isChecked()
-        assert views.strip.memory.isVisible()
+        assert views.header.gauges_button.isChecked()
+        await until(lambda: views.strip.memory.isVisible(), what="the gauges are not shown")
 
     async def second(window: MainWindow) -> None:
         await ready(window)
