@@ -51,8 +51,8 @@ class AppSettings(QObject):
             theme.set_scheme(self.now.look.scheme)
         self._show()
         views.header.tint_changed.connect(lambda tint: self.set("look.tint", tint))
-        views.strip.set_pinned(preferences.now.gauges_pinned)
-        views.strip.pin_requested.connect(self._pin_gauges)
+        self.pin_gauges(preferences.now.gauges_pinned)
+        views.header.gauges_button.clicked.connect(self.pin_gauges)
 
     @property
     def now(self) -> WindowSettings:
@@ -102,9 +102,11 @@ class AppSettings(QObject):
         window.defaults_reset_requested.connect(chats.reset_defaults)
         return window
 
-    def _pin_gauges(self, pinned: bool) -> None:
+    def pin_gauges(self, pinned: bool) -> None:
+        """Show all gauges always, or only while an answer is written."""
         self._preferences.change(gauges_pinned=pinned)
         self._views.strip.set_pinned(pinned)
+        self._views.header.gauges_button.setChecked(pinned)
 
     def _try(self, window: SettingsWindow | SettingsForm, key: str, value: Any) -> None:
         try:

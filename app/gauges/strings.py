@@ -11,7 +11,6 @@ TABLE = "Table"
 MEMORY = "GPU memory" if sys.platform == "darwin" else "Memory"
 MACHINES = "Memory (GB), step"
 STRIP = "Instruments"
-SHOW_ALWAYS = "Always show all gauges"
 
 TOKENS_PER_S = "tok/s"
 READ_PER_S = "tok/s read"

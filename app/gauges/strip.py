@@ -16,7 +16,6 @@ from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.controls.buttons.icon_button import IconButton
 from app.gauges import strings
 from app.gauges.acceptance import AcceptanceInstrument
 from app.gauges.first_token import FirstTokenInstrument
@@ -32,8 +31,6 @@ from app.theme.zoom import area_of, design_px, painter_on, place, px_size, width
 from core.events import Gauges, MachineUse, Occupancy, PrefillProgress, Stats, TableUse
 
 _SIDE_PX = 4
-_PIN_PX = 28
-_PIN_GAP_PX = 8
 _SEPARATOR_INSET_PX = 14
 
 
@@ -41,7 +38,6 @@ class InstrumentStrip(QWidget):
     """One answer's figures at a time: live, then final."""
 
     pinned_changed = Signal()
-    pin_requested = Signal(bool)  # whether all instruments are to be shown always
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,8 +52,7 @@ class InstrumentStrip(QWidget):
         self.machines = MachinesInstrument(theme, self)
         self.machines.hide()
         self._live = False
-        self.pin_button = IconButton(theme, "eye", strings.SHOW_ALWAYS, True, self)
-        self.pin_button.clicked.connect(self.pin_requested)
+        self._pinned = False
         self.setAccessibleName(strings.STRIP)
         set_fixed_height(self, HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -76,11 +71,11 @@ class InstrumentStrip(QWidget):
     @property
     def is_pinned(self) -> bool:
         """Whether all instruments are shown, also between answers."""
-        return self.pin_button.isChecked()
+        return self._pinned
 
     def set_pinned(self, pinned: bool) -> None:
         """Show all instruments always, or only while an answer is written."""
-        self.pin_button.setChecked(pinned)
+        self._pinned = pinned
         self._arrange()
         self.pinned_changed.emit()
 
@@ -166,7 +161,7 @@ class InstrumentStrip(QWidget):
 
     def sizeHint(self) -> QSize:
         instruments_px = sum(each.width_px for each in self.instruments)
-        return px_size(QSize(_SIDE_PX + instruments_px + _PIN_PX + 2 * _PIN_GAP_PX, HEIGHT_PX))
+        return px_size(QSize(2 * _SIDE_PX + instruments_px, HEIGHT_PX))
 
     def minimumSizeHint(self) -> QSize:
         return px_size(QSize(2 * _SIDE_PX + self.speed.width_px, HEIGHT_PX))
@@ -198,8 +193,7 @@ class InstrumentStrip(QWidget):
 
     def _arrange(self) -> None:
         """Place the instruments from the left; hide the first that does not fit and all after it."""
-        right = width_of(self) - _PIN_PX - 2 * _PIN_GAP_PX
-        place(self.pin_button, right + _PIN_GAP_PX, (HEIGHT_PX - _PIN_PX) // 2, _PIN_PX, _PIN_PX)
+        right = width_of(self) - _SIDE_PX
         left, room = _SIDE_PX, True
         for instrument in self.instruments:
             if not self._is_wanted(instrument):

@@ -128,6 +128,7 @@ class Header(QWidget):
         self.sidebar_button = IconButton(theme, "sidebar", strings.SHOW_SIDEBAR)
         self.new_chat_button = IconButton(theme, "compose", strings.NEW_CHAT)
         self.tint = TintButton(theme)
+        self.gauges_button = IconButton(theme, "eye", strings.GAUGES, True)
         self.model_button = ModelButton(theme)
         self._title, self._subtitle = self.model_button.title, self.model_button.subtitle
         self.server_button = CopyButton(theme, strings.SERVER)
@@ -226,5 +227,6 @@ class Header(QWidget):
         row.addWidget(self.model_button, 1)
         add_gap(row, 8)
         row.addWidget(self.server_button)
+        row.addWidget(self.gauges_button)
         row.addWidget(self.tint)
         row.addWidget(self.inspector_button)

@@ -83,7 +83,7 @@ class Commands(QObject):
             "tint_always": lambda: views.header.tint.set_value("always"),
             "tint_hover": lambda: views.header.tint.set_value("hover"),
             "tint_never": lambda: views.header.tint.set_value("never"),
-            "gauges": lambda: views.strip.pin_requested.emit(not views.strip.is_pinned),
+            "gauges": views.header.gauges_button.click,
             "help": lambda: views.composer.show_text(strings.HELP_TEXT, "", handbook().text),
             "race": controller.racing.toggle,
             "stop": self.escape,

@@ -48,6 +48,7 @@ from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px
+from core.errors import RequestError
 from core.events import Attachment, Message
 from core.events.text import well_formed_record
 
@@ -55,6 +56,8 @@ ComposerState = Literal["idle", "busy", "blocked"]
 
 WIDTH_PX = 752
 _RADIUS_PX = 14
+# Of a pasted text's first line, which names it.
+_NAME_CHARACTERS = 40
 
 
 class Composer(QWidget):
@@ -107,6 +110,7 @@ class Composer(QWidget):
         self.edit.escaped.connect(self._escape)
         self.edit.long_pasted.connect(self._paste.take)
         self.edit.files_dropped.connect(self.attach_files)
+        self.edit.image_pasted.connect(self._refuse_image)
         # Qt's own slot: the field still tells of its focus while both are being destroyed.
         self.edit.focus_changed.connect(self.update)
         self._chips.changed.connect(self._changed)
@@ -324,7 +328,7 @@ class Composer(QWidget):
     # ---- pastes
 
     def _attach_pasted(self, text: str) -> None:
-        self._attach_text(strings.PASTED_TEXT, text)
+        self._attach_text(_first_line(text) or strings.PASTED_TEXT, text)
 
     def _attach_text(self, kind: str, text: str) -> None:
         taken = {attachment.name for attachment in self.attachments}
@@ -428,7 +432,8 @@ class Composer(QWidget):
         painter.end()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if event.mimeData().hasUrls() or event.mimeData().hasText():
+        # A picture without a file is accepted to be refused with the reason.
+        if event.mimeData().hasUrls() or event.mimeData().hasText() or event.mimeData().hasImage():
             event.acceptProposedAction()
             self._set_dragging(True)
 
@@ -440,7 +445,21 @@ class Composer(QWidget):
         self.edit.insertFromMimeData(event.mimeData())
         event.acceptProposedAction()
 
+    def _refuse_image(self) -> None:
+        self.attach_failed.emit(RequestError(strings.NO_IMAGES, strings.NO_IMAGES_HINT))
+
     def _set_dragging(self, dragging: bool) -> None:
         self._dragging = dragging
         self.pill.setVisible(not dragging and self.pill.limit_tokens > 0)
         self.update()
+
+
+def _first_line(text: str) -> str:
+    """The first words of a text, without the marks of a heading or a comment; empty if there are none."""
+    line = next((line.strip(" \t#*/-=") for line in text.splitlines() if line.strip(" \t#*/-=")), "")
+    words = " ".join(line.split())
+    if len(words) <= _NAME_CHARACTERS:
+        return words
+    head = words[:_NAME_CHARACTERS]
+    space = head.rfind(" ")
+    return (head[:space] if space >= _NAME_CHARACTERS // 2 else head).rstrip(" ,;:.") + "…"

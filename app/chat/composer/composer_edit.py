@@ -51,6 +51,7 @@ class ComposerEdit(QTextEdit):
     escaped = Signal()
     edit_last_requested = Signal()  # Up in an empty field
     long_pasted = Signal(str)  # a text that may be a document
+    image_pasted = Signal()
     files_dropped = Signal(object)  # list[Path]
     focus_changed = Signal(bool)  # has it now
 
@@ -164,12 +165,14 @@ class ComposerEdit(QTextEdit):
         return super().event(event)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        return source.hasUrls() or source.hasText()
+        return source.hasUrls() or source.hasText() or source.hasImage()
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         files = [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
         if files:
             self.files_dropped.emit(files)
+        elif source.hasImage() and not source.hasText():
+            self.image_pasted.emit()
         elif len(source.text()) > SHORT_CHARACTERS:
             self.long_pasted.emit(source.text())
         else:

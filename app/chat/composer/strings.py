@@ -18,6 +18,8 @@ SEND = "Send message"
 STOP = "Stop answering"
 THINK_FIRST = "Think first"
 THINK_FIRST_SAYS = "Whether the model thinks before it answers, in this chat"
+NO_IMAGES = "Pictures cannot be attached."
+NO_IMAGES_HINT = "Paste the words that it shows."
 PASTED_TEXT = "Pasted text"
 QUOTED_TEXT = "Quoted text"
 

@@ -23,6 +23,7 @@ _HEADING_CHARACTERS = 100
 _NAMED = re.compile(
     r"(?:section|chapter|part|article|annex|appendix|kapitel|teil|abschnitt) +[0-9IVXLA-Z]+\b", re.I
 )
+_ITEM = re.compile(r"\s*\d+[.)]?\s")
 
 # From the weakest: what shares a column shows the strongest.
 CellState = Literal["empty", "skipped", "earlier", "kept", "read"]
@@ -169,11 +170,35 @@ def heading_level(line: str) -> int:
     return min(6, len(parts)) if numbered and short else 0
 
 
+def heading_levels(lines: Sequence[str]) -> list[int]:
+    """The heading level of each line of a text, 0 for the others.
+
+    Inside fenced code nothing is a heading. A line that is one by its number or first word must begin
+    a paragraph, and not be in a numbered list.
+    """
+    found: list[int] = []
+    fence = ""
+    for number, line in enumerate(lines):
+        mark = line.strip()[:3]
+        if mark in ("```", "~~~") and fence in ("", mark):
+            fence = "" if fence else mark
+            found.append(0)
+            continue
+        level = 0 if fence else heading_level(line)
+        if level and not line.lstrip().startswith("#"):
+            begins = number == 0 or not lines[number - 1].strip() or found[-1] > 0
+            in_list = number + 1 < len(lines) and _ITEM.match(line) and _ITEM.match(lines[number + 1])
+            level = level if begins and not in_list else 0
+        found.append(level)
+    return found
+
+
 def sections(text: str) -> tuple[tuple[int, str], ...]:
     """The top headings of a text: where each is, and what it says without its marks."""
     lines = text.split("\n")
     starts = accumulate((len(line) + 1 for line in lines), initial=0)
-    found = [(level, start, line) for start, line in zip(starts, lines) if (level := heading_level(line))]
+    levels_of = heading_levels(lines)
+    found = [(level, start, line) for level, start, line in zip(levels_of, starts, lines) if level]
     if not found:
         return ()
     levels = sorted({level for level, _, _ in found})

@@ -1,20 +1,25 @@
 """A document's text as blocks that are laid out one by one: lines, and pieces of lines that are very long.
 
+Lines of a paragraph that was wrapped at a fixed width are one block, in which line breaks are spaces.
 Pure. Blocks are in order, do not overlap and hold all that is not white space between paragraphs;
 ranges are characters of the text, end-exclusive.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from app.chat.reading.reading_map import Stretch, heading_level
+from app.chat.reading.reading_map import Stretch, heading_levels
 
 # Laid out in a few milliseconds; a line of a CSV or minified JSON can have a million characters.
 MOST_CHARACTERS = 2_000
+# A line of prose that is at least so long was wrapped there; one that begins otherwise than prose was not.
+_WRAPPED_CHARACTERS = 40
+_NO_PROSE = re.compile(r"\s|[-*+|>#~`•]|\d+[.)]\s")
 
 
 class TextBlock(Struct, frozen=True):
@@ -38,11 +43,18 @@ class BlockPart(Struct, frozen=True):
 def blocks_of(text: str) -> tuple[TextBlock, ...]:
     """All blocks of `text`."""
     found: list[TextBlock] = []
-    start, opens = 0, True
-    for line in text.split("\n"):
+    start, opens, before = 0, True, ""
+    lines = text.split("\n")
+    for line, level in zip(lines, heading_levels(lines)):
         end = start + len(line)
         if line.strip():
-            heading = heading_level(line) > 0
+            heading = level > 0
+            if not opens and not heading and _continues(before, line):
+                joined = end - found[-1].start
+                if joined <= MOST_CHARACTERS:
+                    found[-1] = TextBlock(found[-1].start, end, opens=found[-1].opens, closes=False)
+                    start, before = end + 1, line
+                    continue
             if heading and found:
                 found[-1] = _closing(found[-1])
             pieces = list(_pieces(text, start, end))
@@ -55,7 +67,7 @@ def blocks_of(text: str) -> tuple[TextBlock, ...]:
             if found:
                 found[-1] = _closing(found[-1])
             opens = True
-        start = end + 1
+        start, before = end + 1, line
     if found:
         found[-1] = _closing(found[-1])
     return tuple(found)
@@ -77,6 +89,11 @@ def parts_of(block: TextBlock, stretches: Sequence[Stretch], starts: Sequence[in
 def block_at(starts: Sequence[int], character: int) -> int:
     """The block that holds `character`, or the one before it; `starts` are the blocks' first characters."""
     return max(0, bisect_right(starts, character) - 1)
+
+
+def _continues(before: str, line: str) -> bool:
+    """Whether the paragraph's line `before` was wrapped where `line` begins."""
+    return len(before) >= _WRAPPED_CHARACTERS and not _NO_PROSE.match(before) and not _NO_PROSE.match(line)
 
 
 def _pieces(text: str, start: int, end: int) -> list[tuple[int, int]]:

@@ -51,7 +51,8 @@ class DocumentLayouts:
         self._layouts.clear()
 
     def _lay_out(self, block: TextBlock, text: str, parts: Sequence[BlockPart], width: float) -> QTextLayout:
-        layout = QTextLayout(text, self._measures.font(block.heading))
+        # A break inside a block is one of a fixed width.
+        layout = QTextLayout(text.replace("\n", " "), self._measures.font(block.heading))
         option = QTextOption()
         option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         layout.setTextOption(option)

@@ -25,7 +25,7 @@ from core.settings import Settings
 AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported"]
 
 # Fits the sidebar's 240 px at 13 px type.
-TITLE_CHARACTERS = 40
+TITLE_CHARACTERS = 80
 
 
 class AskedOf(Struct, frozen=True):

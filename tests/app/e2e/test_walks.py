@@ -1,4 +1,5 @@
-"""Tried as people would, on a virtual display, with real keys and a real mouse: `new_user`, `second_week`."""
+"""Tried as people would, on a virtual display, with real keys and a real mouse: `first_hour`, `new_user`,
+`second_week`."""
 
 from __future__ import annotations
 
@@ -73,6 +74,10 @@ def test_a_new_user(display: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert "edited and asked again" in visit("first", display, home)
     assert "in the Document tab" in visit("again", display, home)
+
+
+def test_the_first_hour(display: str, tmp_path: Path) -> None:
+    assert "  closed" in visit("first", display, tmp_path / "home", "first_hour")
 
 
 def test_the_second_week(display: str, tmp_path: Path) -> None:

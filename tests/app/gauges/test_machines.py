@@ -25,7 +25,7 @@ def use(count: int, step_s: float = 0.041) -> tuple[MachineUse, ...]:
 def strip(qtbot: QtBot) -> InstrumentStrip:
     strip = InstrumentStrip(Theme("light"))
     qtbot.addWidget(strip)
-    strip.resize(940, 60)
+    strip.resize(896, 60)
     strip.set_memory(GB, 24 * GB)
     strip.index.show_occupancy(Occupancy(1, 9))
     strip.acceptance.show_drafts(9, 0.5, 1.5, ())

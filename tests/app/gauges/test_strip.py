@@ -42,7 +42,7 @@ def _gauges(**changes: Any) -> Gauges:
 def strip(theme: Theme, qtbot: QtBot) -> InstrumentStrip:
     strip = InstrumentStrip(theme)
     qtbot.addWidget(strip)
-    strip.resize(940, 60)
+    strip.resize(896, 60)
     strip.set_pinned(True)
     strip.show()
     strip.set_memory(int(11.2 * GB), 27 * GB)
@@ -183,7 +183,7 @@ def test_a_shared_table_is_named_with_what_it_gave(strip: InstrumentStrip) -> No
 def test_whole_instruments_drop_from_the_right(strip: InstrumentStrip) -> None:
     strip.show_gauges(_gauges())
     kept = []
-    for width in (936, 935, 740, 580, 340, 160):
+    for width in (896, 895, 700, 540, 300, 120):
         strip.resize(width, 60)
         kept.append([not each.isHidden() for each in strip.instruments].count(True))
         assert all(each.geometry().right() < width for each in strip.instruments if not each.isHidden())
@@ -206,10 +206,6 @@ def test_between_answers_only_speed_and_first_token_are_shown(strip: InstrumentS
     assert titles() == [*whole, strings.MEMORY]
     strip.show_stats(Stats(tested=9, acceptance=0.5, occupancy=Occupancy(1, 9), memory_bytes=GB))
     assert titles() == basics
-    asked = []
-    strip.pin_requested.connect(asked.append)
-    strip.pin_button.click()
-    assert asked == [True]
     strip.set_pinned(True)
     assert titles() == [*whole, strings.MEMORY]
     strip.set_pinned(False)

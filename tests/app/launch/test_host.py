@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
-from app.chat.attachments.attachment_preview import AttachmentPreview
 from app.launch.application import Application
 from app.launch.host import Host
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
+from app.windows.about.window import AboutWindow
 from tests.app.launch.macos.test_awake import Recorder
-from tests.app.stage import gone, last, play, press, ready, until
+from tests.app.stage import gone, last, play, ready, until
 
 
 class Named(Recorder):
@@ -92,11 +92,16 @@ def test_after_the_window_quitting_is_qts_own_again(qapp: Application) -> None:
     play(qapp, scene)
 
 
-def test_the_key_for_help_opens_the_handbook(qapp: Application) -> None:
+def test_the_menu_opens_about(qapp: Application) -> None:
     async def scene(window: MainWindow) -> None:
+        host = Host(qapp, window, Theme("light"))
         await ready(window)
-        await press(window, Qt.Key.Key_F1)
-        await until(lambda: window.findChild(AttachmentPreview) is not None)
-        assert window.findChild(AttachmentPreview).isVisible()
+        window.menu_actions["about"].trigger()
+        await until(lambda: window.findChild(AboutWindow) is not None)
+        about = window.findChild(AboutWindow)
+        assert about is not None
+        assert about.isVisible()
+        about.close()
+        host.stop()
 
     play(qapp, scene)

@@ -471,7 +471,7 @@ def test_keys(qapp: QApplication) -> None:
         for expected in ("never", "always", "hover"):
             await press(window, Qt.Key.Key_T, CTRL)
             assert views.header.tint.value == expected
-            assert views.legend.is_wanted == (expected != "never")
+            assert views.legend.is_wanted == (expected != "never")  # the first page has none
         await press(window, Qt.Key.Key_I, CTRL | ALT)
         assert views.side.isHidden()
         assert not views.header.inspector_button.isChecked()

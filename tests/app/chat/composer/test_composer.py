@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QGuiApplication
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.exceptions import capture_exceptions
 from pytestqt.qtbot import QtBot
@@ -24,6 +24,7 @@ from core.events import Attachment, Message
 from tests.core.documents.made import pdf_of
 
 DOCUMENT = "word " * 2_500
+NAME = "word word word word word word word word…"  # by its first line
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
 
@@ -126,7 +127,7 @@ def test_a_long_paste_becomes_a_chip_and_a_short_one_does_not(qtbot: QtBot, comp
     clipboard.setText(document)
     qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
     assert composer.text == "short"
-    assert composer.attachments == (Attachment("Pasted text", document),)
+    assert composer.attachments == (Attachment(NAME, document),)
 
 
 def test_a_raw_paste_is_never_a_chip(qtbot: QtBot, composer: Composer) -> None:
@@ -303,11 +304,45 @@ def test_a_change_of_theme_recolors_the_text(qtbot: QtBot) -> None:
     assert widget.edit.palette().text().color() == theme.color("text")
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("\n## Harbour rules\n\nA vessel", "Harbour rules"),
+        (
+            "A vessel that enters after dusk shows two white lights, and waits",
+            "A vessel that enters after dusk shows…",
+        ),
+        ("***\n \n", "Pasted text"),
+    ],
+)
+def test_pasted_text_is_named_by_its_first_line(composer: Composer, text: str, name: str) -> None:
+    composer._attach_pasted(text)
+    assert composer.attachments[0].name == name
+
+
+def test_a_picture_is_refused_with_the_reason(qtbot: QtBot, composer: Composer) -> None:
+    """From the clipboard and dropped, where there is no file that could say what it is."""
+    data = QMimeData()
+    data.setImageData(QImage(4, 4, QImage.Format.Format_RGB32))
+    heard = []
+    composer.attach_failed.connect(heard.append)
+    assert composer.edit.canInsertFromMimeData(data)
+    composer.edit.insertFromMimeData(data)
+    place, actions = QPoint(9, 9), Qt.DropAction.CopyAction
+    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(place, actions, data, buttons, keys)
+    QApplication.sendEvent(composer, enter)
+    assert enter.isAccepted()
+    QApplication.sendEvent(composer, QDropEvent(QPointF(place), actions, data, buttons, keys))
+    assert [str(error.message) for error in heard] == ["Pictures cannot be attached."] * 2
+    assert composer.text == ""
+
+
 def test_two_pastes_have_names_of_their_own(qtbot: QtBot, composer: Composer) -> None:
     QGuiApplication.clipboard().setText(DOCUMENT)
     for _ in range(2):
         qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
-    assert [attachment.name for attachment in composer.attachments] == ["Pasted text", "Pasted text 2"]
+    assert [attachment.name for attachment in composer.attachments] == [NAME, f"{NAME} 2"]
 
 
 def test_the_worker_decides_what_is_long(qtbot: QtBot, composer: Composer) -> None:
@@ -335,7 +370,7 @@ def test_the_worker_decides_what_is_long(qtbot: QtBot, composer: Composer) -> No
     qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
     asked.pop()[1](2_001)
     assert composer.text == ""
-    assert composer.attachments == (Attachment("Pasted text", DOCUMENT),)
+    assert composer.attachments == (Attachment(NAME, DOCUMENT),)
 
 
 def test_a_worker_that_takes_its_time_is_not_waited_for(qtbot: QtBot, composer: Composer) -> None:
@@ -348,7 +383,7 @@ def test_a_worker_that_takes_its_time_is_not_waited_for(qtbot: QtBot, composer: 
     assert messages == []  # not without the document
     qtbot.waitUntil(lambda: len(composer.attachments) == 1, timeout=2000)
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
-    assert messages == [Message("user", "What is it?", (Attachment("Pasted text", DOCUMENT),))]
+    assert messages == [Message("user", "What is it?", (Attachment(NAME, DOCUMENT),))]
 
 
 def test_command_return_sends_if_that_is_wanted(qtbot: QtBot, composer: Composer) -> None:

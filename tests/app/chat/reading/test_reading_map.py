@@ -14,6 +14,7 @@ from app.chat.reading.reading_map import (
     chosen_passages,
     covered,
     heading_level,
+    heading_levels,
     kept_passages,
     passage_at,
     place_of_character,
@@ -140,3 +141,22 @@ def test_sections_are_the_headings_that_come_more_than_once() -> None:
     assert sections(text) == ((text.index("## P"), "Purpose"), (text.index("## C"), "Crew"))
     assert sections("# Only\ntext") == ((0, "Only"),)
     assert sections("no headings here") == ()
+
+
+def test_lines_of_the_body_are_no_headings() -> None:
+    """In the middle of a paragraph, in a numbered list, in fenced code."""
+    paragraph = "Ships that enter report at berth\n7 Weather stations away.\nPart A of it is closed"
+    numbered = "Rules:\n\n1 Stop\n2 Wait\n3 Go"
+    code = "```\n# a comment\n```"
+    for text in (paragraph, code):
+        assert heading_levels(text.split("\n")) == [0] * len(text.split("\n"))
+    assert heading_levels(numbered.split("\n"))[2:4] == [0, 0]
+    assert heading_levels(["7.2 Fog", "Slow down.", "", "# Crew", "7 Weather", "It rains."]) == [
+        2,
+        0,
+        0,
+        1,
+        1,
+        0,
+    ]
+    assert sections(f"{paragraph}\n\n{code}") == ()
