@@ -30,7 +30,6 @@ def _ring(window: QWidget, views: Views) -> list[QWidget]:
     parts = (
         views.sidebar,
         views.header,
-        views.strip,
         views.banner,
         views.first_page,
         views.transcript,

@@ -79,7 +79,6 @@ def test_the_parts_of_the_window_follow_each_other_as_they_are_read(qapp: QAppli
         parts = {
             "sidebar": views.sidebar,
             "header": views.header,
-            "gauges": views.strip,
             "transcript": views.transcript,
             "composer": views.composer,
             "inspector": views.side,
@@ -94,7 +93,7 @@ def test_the_parts_of_the_window_follow_each_other_as_they_are_read(qapp: QAppli
                 center = focus.mapTo(window, focus.rect().center())
                 places[name].append((center.y(), center.x()))
         # It began in the composer and has come round to it.
-        assert order == ["composer", "inspector", "sidebar", "header", "gauges", "transcript"]
+        assert order == ["composer", "inspector", "sidebar", "header", "transcript"]
         for (above, left), (below, right) in pairwise(places["inspector"]):
             assert below > above or (above - below < _ROW_PX and right > left)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from app.session.chats.overrides import Override, apply, differences
 from app.store.preferences import Preferences, PreferencesFile, WindowPlace
@@ -138,11 +139,12 @@ def test_an_override_that_is_wrong_by_now_spoils_no_other() -> None:
         *(("prefill.lookahead_tokens", 4), ("prefill.passage_tokens", 64), ("prefill.score_layers", 8)),
     ],
 )
-def test_a_removed_setting_is_left_out(key: str, value: object) -> None:
-    removed = Override(key, value)
-    settings, refused = apply(Settings(), (removed, Override("prefill.keep_pct", 30.0)))
-    assert settings == assign(Settings(), "prefill.keep_pct", 30.0)
-    assert refused == (removed,)
+def test_a_removed_setting_has_no_effect_and_is_reported(key: str, value: object) -> None:
+    settings, refused = apply(Settings(), (Override(key, value), Override("prefill.keep_pct", 30.0)))
+    assert replace(settings, retired=()) == assign(Settings(), "prefill.keep_pct", 30.0)
+    assert refused == ()
+    # “Automatic” was what is always done now.
+    assert [each.key for each in settings.retired] == ([] if value == "auto" else [key])
 
 
 @pytest.mark.parametrize("data", [b'{"open_chat": ' + b"[" * 200_000, b'{"open_chat": "\xff"}'])
