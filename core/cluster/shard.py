@@ -24,7 +24,7 @@ from core.errors import ClusterError, RequestError
 from core.events import MachineUse, ModelInfo
 from core.kv.mirrored import MirroredCache
 from core.kv.mlx_lm_caches import Cache, CacheEntry, is_appending, is_window, kind_of, leaves
-from core.models.library.config import layer_kinds, text_config
+from core.models.library.config import layer_kinds, model_class, text_config
 from core.models.loader import LoadedModel
 from core.models.rope import Rotation, rotations
 from core.models.runtime import memory
@@ -135,17 +135,14 @@ _MOST_MACHINES = 16
 
 
 def abilities(config: dict[str, Any]) -> tuple[str, ...]:
-    """Of `tensor` and `pipeline` those that mlx-lm has for this type of model."""
-    from mlx_lm.utils import _get_classes
-
-    try:
-        model_class, _ = _get_classes(config)
-    except ValueError:
+    """Those of `tensor` and `pipeline` that mlx-lm supports for this type of model."""
+    found = model_class(config)
+    if found is None:
         return ()
-    module = importlib.import_module(model_class.__module__)
+    module = importlib.import_module(found.__module__)
     parts = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, nn.Module)]
     pipeline = any(hasattr(each, "pipeline") for each in parts)
-    return ("tensor",) * hasattr(model_class, "shard") + ("pipeline",) * pipeline
+    return ("tensor",) * hasattr(found, "shard") + ("pipeline",) * pipeline
 
 
 def why_not(split: str, config: dict[str, Any], size: int) -> str:

@@ -59,7 +59,6 @@ import mlx.nn as nn
 import msgspec
 from mlx.utils import tree_map
 from mlx_lm.models.cache import CacheList, KVCache, QuantizedKVCache, make_prompt_cache
-from mlx_lm.utils import _get_classes
 from msgspec import Struct
 
 from core.decoding.tree import tree_pass, why_no_tree_masks
@@ -78,6 +77,7 @@ from core.kv.mlx_lm_caches import (
 )
 from core.kv.positions import Columns, Positioned
 from core.machine.compare import agree
+from core.models.library.config import model_class
 from core.models.rope import rotations
 from core.models.runtime.memory import is_exhausted
 from core.system.files import JsonStore
@@ -136,11 +136,8 @@ def is_tried(info: ModelInfo) -> bool:
 def _module_of(model_type: str, config: Any) -> str:
     """The name of the mlx-lm module that implements a model type; empty if none does."""
     architectures = config.get("architectures") if isinstance(config, dict) else None
-    try:
-        model_class, _ = _get_classes({"model_type": model_type, "architectures": architectures})
-    except ValueError:
-        return ""
-    return str(model_class.__module__.rpartition(".")[2])
+    found = model_class({"model_type": model_type, "architectures": architectures})
+    return "" if found is None else str(found.__module__.rpartition(".")[2])
 
 
 def _scales_by_length(value: Any) -> bool:

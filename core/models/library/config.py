@@ -104,6 +104,19 @@ def _path() -> Path:
     return resources_dir() / "models" / "types.json"
 
 
+def model_class(config: dict[str, Any]) -> Any:
+    """mlx-lm's class of the model with this config; None for an unsupported type. Imports mlx-lm.
+
+    `_get_classes` is private in mlx-lm (read in 0.32.2) and the only function that applies its renamings.
+    """
+    from mlx_lm.utils import _get_classes
+
+    try:
+        return _get_classes(config)[0]
+    except ValueError:
+        return None
+
+
 def installed() -> dict[str, Any]:
     """The table as the installed mlx-lm and transformers have it; imports both."""
     import mlx_lm.models
