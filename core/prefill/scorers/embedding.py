@@ -34,10 +34,12 @@ _RANK_OFFSET = 20
 _LEAST_CHARACTERS = 200
 # The largest share of a text's letters that the encoder may not know.
 _UNKNOWN_SHARE = 0.3
-# Word pieces of a word above which the encoder knows a text's language badly, and the share of meaning in the
-# fused scores there and elsewhere. 0.17 is the largest share with which German, French and Spanish are found
-# no worse than by words at any keep.
+# The encoder knows a text's language badly if it cuts words into more pieces than this and more than this
+# share of the letters have accents: texts full of identifiers have as many pieces, and are English. Below:
+# the share of meaning in the fused scores there and elsewhere. 1/6 is the largest share with which German,
+# French and Spanish are found no worse than by words at any keep.
 _FRAGMENTED = 1.55
+_ACCENTED_SHARE = 0.005
 _MEANING, _MEANING_FRAGMENTED = 1 / 2, 1 / 6
 # The least similarity, -3 to 3, of a passage that answers a question: alone, where words match as well, and
 # for a request that seems to be about all of the text.
@@ -158,8 +160,9 @@ def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
             else:
                 query = inputs.embedder.query(layout.asked)
                 _put(of_tokens, text, similarity(vectors, query))
-                fragmented.append(vectors.pieces_per_word > _FRAGMENTED)
-                if fragmented[-1]:
+                badly = vectors.pieces_per_word > _FRAGMENTED and _is_accented(text.text)
+                fragmented.append(badly)
+                if badly:
                     shares[text.start : text.end] = _MEANING_FRAGMENTED
     except EncoderUnavailableError as error:
         return Meaning(nothing, halves, str(error))
@@ -169,6 +172,14 @@ def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
     similar = np.where(np.isinf(found), np.nan, found).astype(np.float32)
     share = np.minimum.reduceat(shares, passages.firsts)
     return Meaning(similar, share, why, bool(fragmented) and all(fragmented), not fragmented)
+
+
+def _is_accented(text: str) -> bool:
+    """Whether more than `_ACCENTED_SHARE` of the Latin letters have an accent, as in few English texts."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    accented = np.count_nonzero((codes >= 0xC0) & (codes < 0x250))
+    lower = codes | 0x20
+    return bool(accented > _ACCENTED_SHARE * np.count_nonzero((lower >= ord("a")) & (lower <= ord("z"))))
 
 
 def _put(of_tokens: Array, text: Text, similar: Array) -> None:

@@ -176,7 +176,11 @@ def test_meaning_counts_less_in_a_language_that_the_encoder_knows_badly(
 ) -> None:
     """The words of a German text are cut into two pieces each."""
     question = "Wer unterschreibt das Logbuch?"
-    for text, share, fragmented in ((GERMAN, 1 / 6, True), (document(3), 1 / 2, False)):
+    identifiers = "The dataclass_transform of allow_unset_schema calls validate_json_schema2. " * 12
+    for text, share, fragmented in (
+        *((GERMAN, 1 / 6, True), (document(3), 1 / 2, False)),
+        (identifiers, 1 / 2, False),  # cut into as many pieces, and English
+    ):
         work = meaning_of(inputs_of(tokenizer, text, question, embedder))
         try:
             while True:
