@@ -23,6 +23,7 @@ SAMPLES: dict[type, object] = {
     int: 7,
     float: 1.5,
     bool: True,
+    bytes: b"\x00\xff",
     Settings: Settings(),
     Cluster: Cluster((Machine("studio", "10.0.0.2"),), backend="ring"),
 }
