@@ -261,7 +261,8 @@ async def _stream(
         finished = next((one for one in happened if isinstance(one, Finished)), None)
         moved = next((one for one in reversed(happened) if isinstance(one, Waiting | PrefillProgress)), None)
         last = tokens[-1] if tokens else moved or last
-        out = writer.alive(last) if moved is not None or not happened else b""
+        # Progress that came together with the first token still has the prompt's length.
+        out = writer.alive(moved or last) if moved is not None or not happened else b""
         if tokens or finished is not None:
             if not opened:
                 opened = True

@@ -134,7 +134,7 @@ def test_a_model_is_called_by_its_id_its_name_or_as_it_was_loaded(served: Served
 
 def test_models_are_listed_without_their_path(served: Served) -> None:
     listed = served.ask("GET", "/v1/models")
-    assert [model["id"] for model in listed.json["data"]] == ["toy"]
+    assert [model["id"] for model in listed.json["data"]] == ["toy", "all-MiniLM-L6-v2"]
     assert served.ask("GET", "/v1/models/toy").json == listed.json["data"][0]
     assert b"/" not in listed.body
     assert served.ask("GET", "/v1/models/other").status == 404

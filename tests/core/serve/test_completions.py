@@ -61,7 +61,7 @@ def test_logprobs_stand_in_lists_side_by_side(served: Served) -> None:
         ({"prompt": []}, "prompt"),
         ({"prompt": [1, 2]}, "prompt[0]"),
         ({"logprobs": 21}, "logprobs"),
-        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "user"}]}, "messages"),
     ],
 )
 def test_what_is_not_done_is_refused_by_name(served: Served, fields: dict[str, Any], param: str) -> None:

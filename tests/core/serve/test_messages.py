@@ -227,7 +227,7 @@ def test_what_cannot_change_the_answer_is_taken(served: Served, fields: dict[str
         ({"max_tokens": 0}, "max_tokens"),
         ({"temperature": "hot"}, "temperature"),
         ({"container": "c"}, "container"),
-        ({"mcp_servers": []}, "mcp_servers"),
+        ({"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "user", "content": []}]}, "messages[0].content"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from core.answer_format import answer_format
-from core.events import Effective, Finished, Generate, Likely, Message, Stats, Token
+from core.events import Effective, Finished, Generate, Likely, Message, PrefillProgress, Stats, Token
+from core.serve import answering
 from core.serve.messages import MessageWriter, message_request
+from core.serve.queue import AnswerUpdate
 from core.serve.response_request import response_request
 from core.serve.responses import ResponseWriter
 from core.serve.tools import choose
@@ -168,3 +171,26 @@ def test_the_prompt_says_how_the_answer_begins(template: str, tail: str, text: s
     deltas = [one["delta"] for one in told if one["type"] == "content_block_delta"]
     assert "".join(one.get("thinking", "") for one in deltas) == THOUGHT
     assert "".join(one.get("text", "") for one in deltas) == SAID
+
+
+class Batches:
+    """An answer whose events came together."""
+
+    def __init__(self, *batches: list[AnswerUpdate]) -> None:
+        self._batches = iter(batches)
+
+    async def next(self, timeout_s: float) -> list[AnswerUpdate]:
+        return next(self._batches)
+
+
+def test_progress_that_comes_with_the_first_token_is_in_the_first_event() -> None:
+    sent: list[bytes] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("body", b""))
+
+    answer = Batches([PrefillProgress("r", 30, 30, 28), tokens()[0]], [finished()])
+    asyncio.run(answering._stream(answer, message_writer(stream=True), {}, send))  # type: ignore[arg-type]
+    started = next(line for line in b"".join(sent).split(b"\n") if line.startswith(b"data: "))
+    usage = json.loads(started.removeprefix(b"data: "))["message"]["usage"]
+    assert (usage["cache_read_input_tokens"], usage["input_tokens"]) == (28, 3)
