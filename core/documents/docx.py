@@ -19,7 +19,7 @@ from typing import IO
 from core.documents.docx_lists import WordLists, level_number
 from core.documents.docx_math import MathReader
 from core.documents.docx_part import M, Relations, W, parse_part
-from core.documents.docx_symbols import symbol
+from core.documents.docx_symbols import scripted, symbol
 from core.documents.limits import DamagedError, Gathered, NotWordError, Told, UnreadableError
 
 _MAIN = "word/document.xml"
@@ -100,6 +100,7 @@ class _Words:
         # How many are open: duplicates for older programs, parts that are left out, and cells.
         self._fallbacks = self._left_out = self._cells = 0
         self._in_text = False
+        self._script = ""  # of the open run
         self._span = 0
         self._math: MathReader | None = None
         self._ruby: list[str] | None = None
@@ -114,7 +115,7 @@ class _Words:
         if self._math is not None:
             self._math.characters(text)
         elif self._in_text and self._open:
-            self._add(text)
+            self._add(scripted(text, self._script) if self._script else text)
 
     def _add(self, text: str) -> None:
         if self._ruby is not None:
@@ -164,6 +165,10 @@ class _Words:
     def _in_paragraph(self, paragraph: _Paragraph, tag: str, attributes: Mapping[str, str]) -> None:
         value = attributes.get(W + "val", "")
         match tag:
+            case "r":
+                self._script = ""
+            case "vertAlign":
+                self._script = value.removesuffix("script") if value in ("superscript", "subscript") else ""
             case "t":
                 self._in_text = True
             case "tab" | "ptab":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from core.documents.docx_symbols import scripted
 from core.documents.limits import Gathered, Told
 from core.documents.markup import EndTag, Markup, StartTag, TagText
 
@@ -32,6 +33,7 @@ _CHARSET = re.compile(
 # Inside a cell these show that a table arranges a page.
 _ARRANGED = frozenset(("ul", "ol", "dl", "section", "article", "form", *_HEADINGS))
 _MOST_SPAN = 64
+_SCRIPTS = {"sup": "super", "sub": "sub"}
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _TELL_EVERY = 1024 * 1024
@@ -135,6 +137,8 @@ class _Reader:
         self._tables: list[_Table] = []
         self._lists: list[_List | None] = []
         self._items = 0
+        # Where raised or lowered text begins in the line; -1 outside of it.
+        self._script_from = -1
 
     def text(self) -> str:
         """All of it, with at most one empty line between two others."""
@@ -166,6 +170,8 @@ class _Reader:
             self._tables.append(table)
         if tag == "br":
             self._break()
+        elif tag in _SCRIPTS:
+            self._script_from = len(self._line)
         elif tag == "img":
             self._add(piece.attributes.get("alt", ""))
         elif tag == "table":
@@ -204,6 +210,10 @@ class _Reader:
             return
         if self._hidden:
             return
+        if tag in _SCRIPTS and 0 <= self._script_from < len(self._line):
+            text = "".join(self._line[self._script_from :])
+            self._line[self._script_from :] = [scripted(text, _SCRIPTS[tag])]
+            self._script_from = -1
         table = self._tables[-1] if self._tables else None
         if tag == "table" and table:
             self._close_row(table)
