@@ -145,8 +145,9 @@ class _Words:
             self._cells += 1
             self._span = 1
         elif tag == "gridSpan" and self._cells:
-            value = attributes.get(W + "val", "")
-            self._span = min(int(value), _MOST_SPAN) if value.isascii() and value.isdigit() else 1
+            self._span = _count(attributes) or 1
+        elif tag == "gridBefore":
+            self._gathered.add("\t" * _count(attributes))  # columns that the row leaves out
         elif self._open:
             self._in_paragraph(self._open[-1], tag, attributes)
 
@@ -247,6 +248,12 @@ class _Words:
             self._gathered.add(f"{heading}{number}{text}\n\n")
         if not self._cells:
             self._in_list = bool(mark and text and not heading)
+
+
+def _count(attributes: Mapping[str, str]) -> int:
+    """A number of columns; 0 if it is not one."""
+    value = attributes.get(W + "val", "")
+    return min(int(value), _MOST_SPAN) if value.isascii() and value.isdigit() else 0
 
 
 def _tidy(text: str) -> str:

@@ -366,3 +366,13 @@ def test_raised_and_lowered_numbers_are_not_part_of_the_number_before(tmp_path: 
     runs = run("10") + run("3", "superscript") + run("4 log") + run("2", "subscript") + run("8")
     file = write_docx(tmp_path / "paper.docx", f"<w:p>{runs}{run('st', 'superscript')}</w:p>")
     assert document_text(file) == "10³4 log₂8st"
+
+
+def test_a_row_that_begins_later_keeps_its_columns(tmp_path: Path) -> None:
+    def cell(words: str) -> str:
+        return f"<w:tc>{paragraph(words)}</w:tc>"
+
+    later = f'<w:tr><w:trPr><w:gridBefore w:val="1"/></w:trPr>{cell("2023")}{cell("2024")}</w:tr>'
+    row = f"<w:tr>{cell('Rent')}{cell('800')}{cell('900')}</w:tr>"
+    file = write_docx(tmp_path / "table.docx", f"<w:tbl>{later}{row}</w:tbl>")
+    assert document_text(file) == "\t2023\t2024\nRent\t800\t900"
