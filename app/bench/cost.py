@@ -1,12 +1,11 @@
-"""What the window costs the engine: one question through the window, and past it to the same worker.
+"""Cost of the window: decode times of one prompt through the window, and past it to the same worker.
 
-Both sides of a pair have the same process, the same worker, the same prompt in its cache and the
-same drafts (a drafter that remembers nothing), and take turns at being first. Past the window
-means that the worker is heard by nobody who paints; the window stands idle meanwhile. What is
-compared is the decode time that the worker itself reports, and the tokens must be the same.
+Both sides of a pair share the process, the worker, the prompt cache and the drafts (of a drafter without
+tables), and alternate in being first. Past the window, no widget gets the worker's events and the window is
+idle. The compared value is the decode time that the worker reports; the tokens must be equal.
 
-The time that the window's own process computes is taken, too: on a machine whose speed drifts by
-more than the window costs, it is the figure that can be trusted.
+The processor time of the window's process is measured as well: where the machine's speed drifts by more than
+the window costs, only this figure is reliable.
 """
 
 from __future__ import annotations

@@ -484,7 +484,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _screen_file(place: Path) -> Path:
-    """What Qt's offscreen platform is told of its screen."""
+    """Returns the configuration of the screen of Qt's offscreen platform."""
     width, height = _OFFSCREEN_PX
     screen = {"name": "wide", "x": 0, "y": 0, "width": width, "height": height}
     dots = {"logicalDpi": 96, "logicalBaseDpi": 96, "dpr": 1.0}
@@ -500,7 +500,7 @@ def _form(size: tuple[int, int], zoom_pct: int) -> str:
 def _size(text: str) -> tuple[int, int]:
     width, _, height = text.partition("x")
     if not (width.isdecimal() and height.isdecimal()):
-        raise argparse.ArgumentTypeError(f"“{text}” is no size; write it as 1024x700")
+        raise argparse.ArgumentTypeError(f"“{text}” is not a size; write it as 1024x700")
     return int(width), int(height)
 
 

@@ -1,8 +1,7 @@
-"""`draftlight bench window`: the window's figures against its budget.
+"""`draftlight bench window`: measures the window and compares the figures with its budget.
 
-Every part runs in a process of its own, the real window in it, started as a person's would be.
-The cost is of pairs that are all in one process; see `cost`.
-Run it on a quiet machine: other work shows in the 99th percentiles first.
+Each part runs in a new process that opens the real window as a person's start would; the pairs of the cost
+(see `cost`) share one process. Run it on a quiet machine: other work raises the 99th percentiles first.
 """
 
 from __future__ import annotations
