@@ -22,7 +22,6 @@ class OfferBar(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._label = TextLabel(theme, "", 12, 16, "text2", wrap=True)
-        self._label.setAlignment(Qt.AlignmentFlag.AlignVCenter)
         self.download_button = Button(theme, strings.DOWNLOAD, "link", True)
         self.later_button = Button(theme, strings.NOT_NOW, "link", True)
         self.download_button.clicked.connect(lambda: self.answered.emit(True))
@@ -30,7 +29,7 @@ class OfferBar(QWidget):
         row = QHBoxLayout(self)
         set_margins(row, 16, 6, 6, 0)
         set_spacing(row, 4)
-        row.addWidget(self._label, 1)
+        row.addWidget(self._label, 1, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.download_button)
         row.addWidget(self.later_button)
         set_maximum_width(self, _WIDTH_PX)

@@ -60,21 +60,31 @@ class StatsLabel(QWidget):
     @property
     def shown_text(self) -> str:
         """The figures that are shown."""
-        return plain_text(self._shown)
+        return plain_text(self._shown(width_of(self)))
 
-    @property
-    def _shown(self) -> tuple[StatsPart, ...]:
-        return tuple(part for part in self._parts if self._revealed or not part.minor)
+    def _shown(self, width: float) -> list[StatsPart]:
+        """What is shown at that width, in design pixels: minor figures take no further lines."""
+        brief = [part for part in self._parts if not part.minor]
+        if not self._revealed:
+            return brief
+        lines = max(1, len(break_parts(brief, width, _width)))
+        shown = list(self._parts)
+        for part in reversed([part for part in self._parts if part.minor]):
+            if len(break_parts(shown, width, _width)) <= lines:
+                break
+            shown.remove(part)
+        return shown
 
     def height_for(self, width: int) -> int:
-        """How high the line is when broken to that width; one line if there are no figures yet."""
-        return px(LINE_PX * max(1, len(break_parts(self._parts, design_px(width), _width))))
+        """Height of the line when broken to that width; one line if there are no figures yet."""
+        brief = [part for part in self._parts if not part.minor]
+        return px(LINE_PX * max(1, len(break_parts(brief, design_px(width), _width))))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         metrics = QFontMetricsF(_font("plain"))
         baseline = round((LINE_PX - metrics.height()) / 2 + metrics.ascent())
-        lines = break_parts(self._shown, width_of(self), _width)
+        lines = break_parts(self._shown(width_of(self)), width_of(self), _width)
         for number, line in enumerate(lines):
             x = 0.0
             for place, part in enumerate(line):
@@ -88,7 +98,7 @@ class StatsLabel(QWidget):
     def part_at(self, point: QPointF) -> StatsPart | None:
         """The figure at `point`."""
         point = design_point(point)
-        lines = break_parts(self._shown, width_of(self), _width)
+        lines = break_parts(self._shown(width_of(self)), width_of(self), _width)
         number = int(point.y() // LINE_PX)
         x = 0.0
         for part in lines[number] if 0 <= number < len(lines) else ():
@@ -100,7 +110,9 @@ class StatsLabel(QWidget):
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
             part = self.part_at(event.pos().toPointF())
-            QToolTip.showText(event.globalPos(), part.detail if part else "", self)
+            hidden = len(self._shown(width_of(self))) < len(self._parts)
+            tip = part.detail if part and part.detail else self.text if hidden else ""
+            QToolTip.showText(event.globalPos(), tip, self)
             return True
         return super().event(event)
 

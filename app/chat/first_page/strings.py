@@ -11,8 +11,8 @@ RUNS_HERE = "It runs on this computer. Nothing you write leaves it."
 HOW_WRITTEN = "How an answer is written"
 EXAMPLE_DOCUMENT = "Read a long document"
 EXAMPLE_DOCUMENT_SAYS = (
-    "Draftlight’s handbook comes along. See which passages are read, which are skipped, and how fast. The"
-    " starter is too small to answer well from it."
+    "See what is read of Draftlight’s handbook, what is skipped, and how fast."
+    " Good answers need a larger model."
 )
 EXAMPLE_DOCUMENT_TEXT = "Does a table hold any texts, names or times, and what can be drawn out of it?"
 HANDBOOK = "handbook.md"

@@ -25,7 +25,7 @@ class ServerSettingsPage(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         shown = [group for group in groups(declared(WindowSettings)) if group.name == "server"]
-        self.form = SettingsForm(theme, shown, _CONTENT_PX)
+        self.form = SettingsForm(theme, shown, _CONTENT_PX, titled=False)
         self.box = ServerBox(theme, _CONTENT_PX)
         self.form.add(self.box)
         set_fixed_width(self.form, _CONTENT_PX)

@@ -24,7 +24,9 @@ class SettingsForm(QWidget):
 
     changed = Signal(str, object)  # key, value
 
-    def __init__(self, theme: Theme, groups: Sequence[Group], content_px: int) -> None:
+    def __init__(
+        self, theme: Theme, groups: Sequence[Group], content_px: int, *, titled: bool = True
+    ) -> None:
         super().__init__()
         self._theme = theme
         self.fields: dict[str, SettingField] = {}
@@ -34,7 +36,8 @@ class SettingsForm(QWidget):
         self._column.setContentsMargins(0, 0, 0, 0)
         set_spacing(self._column, _GAP_PX)
         for group in groups:
-            self.add_title(group.title)
+            if titled:
+                self.add_title(group.title)
             for setting in group.settings:
                 field = SettingField(theme, setting, label_px=_LABEL_PX, content_px=content_px)
                 field.edited.connect(self.changed)

@@ -159,6 +159,7 @@ def test_pointing_at_how_much_was_read_says_why(transcript: Transcript) -> None:
     transcript.finish_answer("t", finished(reading_reason="9 new tokens are quickly read"))
     stats = answer.footer.stats
     stats.resize(700, stats.height_for(700))
+    QApplication.sendEvent(answer, QEnterEvent(QPointF(), QPointF(), QPointF()))
     where = {part.text: x for x in range(0, 700, 4) if (part := stats.part_at(QPointF(x, 8)))}
     said = {}
     for text in ("3 tokens", "read all 9 tokens"):
@@ -168,3 +169,23 @@ def test_pointing_at_how_much_was_read_says_why(transcript: Transcript) -> None:
     QToolTip.hideText()
     assert said == {"3 tokens": "", "read all 9 tokens": "9 new tokens are quickly read."}
     assert stats.accessibleDescription() == "9 new tokens are quickly read."
+
+
+def test_figures_that_do_not_fit_are_in_the_tooltip(transcript: Transcript) -> None:
+    """Pointing at an answer does not move what is below it."""
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer(
+        "t", finished(Stats(tokens=3, prompt_tokens=9, read_tokens=9, tokens_per_s=50.0))
+    )
+    stats = answer.footer.stats
+    height = stats.height_for(260)
+    stats.resize(260, height)
+    QApplication.sendEvent(answer, QEnterEvent(QPointF(), QPointF(), QPointF()))
+    assert stats.height_for(260) == height
+    assert stats.shown_text.endswith("read all 9 tokens")
+    assert "mean" not in stats.shown_text
+    at = QPoint(4, 8)
+    QApplication.sendEvent(stats, QHelpEvent(QEvent.Type.ToolTip, at, stats.mapToGlobal(at)))
+    assert QToolTip.text() == stats.text
+    assert "mean" in stats.text
+    QToolTip.hideText()
