@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from pathlib import Path
 
 import msgspec
@@ -21,27 +19,11 @@ def test_they_come_back(tmp_path: Path) -> None:
     assert file.now == Preferences()
     file.change(open_chat="c1", window=WindowPlace(1, 2, 1300, 800, True, False, True))
     file.set_defaults(assign(Settings(), "sampling.temperature", 0.7))
-    assert file.flush()
     again = PreferencesFile(tmp_path)
     assert again.now == file.now
     assert again.defaults.sampling.temperature == 0.7
     assert again.now.defaults == (Override("sampling.temperature", 0.7),)
     assert [path.name for path in tmp_path.iterdir()] == ["preferences.json"]
-
-
-def test_a_change_does_not_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An fsync on the UI thread stopped the window at each change of a setting."""
-    release = threading.Event()
-    monkeypatch.setattr("core.system.files.os.fsync", lambda number: release.wait(10))
-    file = PreferencesFile(tmp_path)
-    begun_s = time.perf_counter()
-    for number in range(20):
-        file.change(open_chat=f"c{number}")
-    assert time.perf_counter() - begun_s < 0.5
-    assert not file.flush(0.05)
-    release.set()
-    assert file.flush()
-    assert PreferencesFile(tmp_path).now.open_chat == "c19"
 
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +39,6 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
     assert file.problem
     assert (tmp_path / "preferences-damaged.json").read_text() == '{"open_chat": "c'
     file.change(open_chat="c2")
-    assert file.flush()
     assert PreferencesFile(tmp_path).now.open_chat == "c2"
 
 
@@ -89,7 +70,6 @@ def test_what_cannot_be_written_is_known(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         file.change(open_chat="c1")
-        assert not file.flush()
         assert file.problem
     finally:
         tmp_path.chmod(0o700)
@@ -98,20 +78,8 @@ def test_what_cannot_be_written_is_known(tmp_path: Path) -> None:
 def test_a_file_in_the_way_is_a_problem_and_no_end(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
     file = PreferencesFile(tmp_path / "folder")
-    told: list[str] = []
-    file.listen(told.append)
     file.change(open_chat="c1")
-    assert not file.flush()
-    file.change(open_chat="c2")
-    assert not file.flush()
-    assert told == [file.problem]  # once
-    file.change(open_chat="c1")
-    (tmp_path / "folder").unlink()
-    file.change(open_chat="c3")
-    file.change(open_chat="c1")
-    assert file.flush()
-    assert not file.problem
-    assert PreferencesFile(tmp_path / "folder").now.open_chat == "c1"
+    assert file.problem
     assert file.now.open_chat == "c1"
 
 
@@ -133,18 +101,20 @@ def test_an_override_that_is_wrong_by_now_spoils_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
+    ("key", "value", "differs"),
     [
-        *(("prefill.positions", "true"), ("prefill.read_on", "insert"), ("prefill.read_on", "auto")),
-        *(("prefill.lookahead_tokens", 4), ("prefill.passage_tokens", 64), ("prefill.score_layers", 8)),
+        *(("prefill.positions", "true", True), ("prefill.read_on", "insert", True)),
+        *(("prefill.read_on", "auto", False), ("prefill.lookahead_tokens", 4, True)),
+        *(("prefill.passage_tokens", 64, True), ("prefill.score_layers", 8, True)),
     ],
 )
-def test_a_removed_setting_has_no_effect_and_is_reported(key: str, value: object) -> None:
+def test_a_removed_setting_opens_and_is_recorded_where_it_had_another_effect(
+    key: str, value: object, differs: bool
+) -> None:
     settings, refused = apply(Settings(), (Override(key, value), Override("prefill.keep_pct", 30.0)))
-    assert replace(settings, retired=()) == assign(Settings(), "prefill.keep_pct", 30.0)
     assert refused == ()
-    # “Automatic” was what is always done now.
-    assert [each.key for each in settings.retired] == ([] if value == "auto" else [key])
+    assert replace(settings, retired=()) == assign(Settings(), "prefill.keep_pct", 30.0)
+    assert [each.key for each in settings.retired] == [key] * differs
 
 
 @pytest.mark.parametrize("data", [b'{"open_chat": ' + b"[" * 200_000, b'{"open_chat": "\xff"}'])
@@ -171,5 +141,4 @@ def test_a_default_that_no_setting_takes_does_not_stop_the_others_from_being_kep
     file = PreferencesFile(tmp_path)
     assert file.now.defaults == (Override("ngram_simple.k", 5),)
     file.change(open_chat="c1")
-    assert file.flush()
     assert PreferencesFile(tmp_path).now == file.now
