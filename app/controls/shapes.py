@@ -9,6 +9,8 @@ repeats its layout for its tooltips.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -83,6 +85,18 @@ def _collected() -> Iterator[list[tuple[QRectF, str]]]:
 
 
 _FOUND_ALPHA = 64
+# Scripts that run from right to left, and the marks that make others do so.
+RTL_LETTERS = re.compile(
+    "[\u0590-\u08ff\u200f\u202b\u202e\u2067\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+
+
+def is_rtl(text: str) -> bool | None:
+    """The base direction of `text` by its first letter; None if it has no letter with a direction."""
+    if not RTL_LETTERS.search(text):
+        return False if any(character.isalpha() for character in text) else None
+    classes = map(unicodedata.bidirectional, text)
+    return next((found != "L" for found in classes if found in ("L", "R", "AL")), None)
 
 
 def draw_box(
@@ -108,14 +122,26 @@ def draw_text(
     color: QColor,
     align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignHCenter,
 ) -> None:
-    """Draws one line of `text`, vertically centred, elided if it does not fit."""
+    """One line of `text`, centred vertically, cut with an ellipsis if it does not fit.
+
+    The base direction is that of the text; a line from right to left ends at the right instead of the left.
+    """
     metrics = QFontMetricsF(font)
     painter.setFont(font)
     painter.setPen(color)
     shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, rect.width() + 0.5)
     if shown != text:
         report_elided(painter, rect, text)
-    painter.drawText(rect, int(align | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), shown)
+    flags = align | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine
+    if not is_rtl(text):
+        painter.drawText(rect, int(flags), shown)
+        return
+    if align & Qt.AlignmentFlag.AlignRight:
+        flags |= Qt.AlignmentFlag.AlignAbsolute
+    direction = painter.layoutDirection()
+    painter.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+    painter.drawText(rect, int(flags), shown)
+    painter.setLayoutDirection(direction)
 
 
 def draw_found(painter: QPainter, rect: QRectF, accent: QColor, looked_at: bool) -> None:

@@ -16,8 +16,7 @@ from PySide6.QtGui import (
     QTextOption,
 )
 
-from app.controls.shapes import report_elided
-from app.richtext.layout.text_chunk import is_rtl
+from app.controls.shapes import is_rtl, report_elided
 
 _WIDEST = 1e6
 

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
+from app.controls.shapes import is_rtl
 from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.table_layout import TableLayout
-from app.richtext.layout.text_chunk import is_rtl, without_code
+from app.richtext.layout.text_chunk import without_code
 from app.richtext.layout.text_style import TextStyle, style_of
 from app.richtext.layout.tint import InkTable
 from app.richtext.layout.tint_paint import LineMarks, marks_of

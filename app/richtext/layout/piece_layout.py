@@ -15,7 +15,8 @@ from itertools import accumulate, pairwise
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QTextCharFormat, QTextLayout
 
-from app.richtext.layout.text_chunk import Chunk, VisualLine, is_rtl, lay_out, without_code
+from app.controls.shapes import is_rtl
+from app.richtext.layout.text_chunk import Chunk, VisualLine, lay_out, without_code
 from app.richtext.layout.text_style import TextStyle
 from app.richtext.markdown.piece import Styled
 

@@ -7,8 +7,6 @@ left if its first letter with a direction is Hebrew, Arabic or the like.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from typing import cast
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QFont, QTextCharFormat, QTextFormat, QTextLayout, QTextLine, QTextOption
 
+from app.controls.shapes import RTL_LETTERS
 from app.richtext.layout.text_style import TextStyle, code_style
 from app.richtext.markdown.piece import Align, Styled
 
@@ -28,18 +27,6 @@ _ALIGN = {
 }
 _TAB_PX = 4 * 7.5
 _CODE_STYLES = 50  # looked at for the direction of a text
-# Scripts that run from right to left, and the marks that make others do so.
-_RTL = re.compile(
-    "[\u0590-\u08ff\u200f\u202b\u202e\u2067\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
-)
-
-
-def is_rtl(text: str) -> bool | None:
-    """The base direction of `text` by its first letter; None if it has no letter with a direction."""
-    if not _RTL.search(text):
-        return False if any(character.isalpha() for character in text) else None
-    classes = map(unicodedata.bidirectional, text)
-    return next((found != "L" for found in classes if found in ("L", "R", "AL")), None)
 
 
 def without_code(text: str, styles: Sequence[Styled], offset: int = 0) -> str:
@@ -47,7 +34,7 @@ def without_code(text: str, styles: Sequence[Styled], offset: int = 0) -> str:
 
     Code has no say in the direction of the words around it.
     """
-    if not _RTL.search(text):
+    if not RTL_LETTERS.search(text):
         return text
     for styled in styles[:_CODE_STYLES]:
         start, end = max(0, styled.start - offset), min(styled.end - offset, len(text))
@@ -67,7 +54,7 @@ class Chunk:
         self.text = text
         self.top = top
         self.rtl = rtl
-        self.is_mixed = rtl or _RTL.search(text) is not None
+        self.is_mixed = rtl or RTL_LETTERS.search(text) is not None
         self.layout = QTextLayout(_whole(text))
         # UTF-16 offsets differ from string indices only behind characters outside the basic plane.
         self.units: list[int] | None = None

@@ -138,7 +138,9 @@ def test_searching_by_key_and_opening_what_is_found(qapp: QApplication, tmp_path
     filled(tmp_path, *(chat_of(number, 2, 30, f"About ferry {number}") for number in range(5)))
     filled(
         tmp_path,
-        chat_of(9, 1, 8, f"How many lamps are there on the {'northern ' * 20}pier, and who are their keepers?"),
+        chat_of(
+            9, 1, 8, f"How many lamps are there on the {'northern ' * 20}pier, and who are their keepers?"
+        ),
     )
 
     async def scene(window: MainWindow) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QTextCharFormat
 from PySide6.QtWidgets import QApplication
 
-from app.controls.shapes import elided_at
+from app.controls.shapes import draw_text, elided_at
 from app.richtext.layout.passage import draw_passage
 from app.theme.fonts import ui_font
 
@@ -61,3 +61,23 @@ def test_a_line_that_is_too_wide_is_cut_at_its_end(qapp: QApplication, text: str
     from_right = text[0] > "z"
     assert max(marked) > 140 if from_right else min(marked) < 5
     assert elided_at(lambda painter: _painted(painter, text, [], 150), QPointF(50, 10)) == text
+
+
+@pytest.mark.parametrize("align", [Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight])
+def test_a_title_has_the_direction_of_its_text(qapp: QApplication, align: Qt.AlignmentFlag) -> None:
+    def columns(text: str) -> list[int]:
+        image = QImage(_WIDTH, _HEIGHT, QImage.Format.Format_RGB32)
+        image.fill(QColor("white"))
+        painter = QPainter(image)
+        painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as a widget's
+        draw_text(painter, QRectF(0, 0, _WIDTH, _HEIGHT), text, ui_font(12), QColor("black"), align)
+        assert painter.layoutDirection() == Qt.LayoutDirection.LeftToRight
+        painter.end()
+        return [
+            x for x in range(_WIDTH) if any(image.pixelColor(x, y).lightness() < 128 for y in range(_HEIGHT))
+        ]
+
+    words, sentence = columns("המחיר של iPhone הוא"), columns("המחיר של iPhone הוא.")
+    assert max(words) == max(sentence) > _WIDTH - 5  # the period is at the left end
+    assert min(sentence) < min(words)
+    assert (min(columns("first")) < 5) == (align == Qt.AlignmentFlag.AlignLeft)

@@ -12,11 +12,11 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer.user_message import UserMessage
 from app.chat.transcript.transcript import Transcript
+from app.controls.shapes import is_rtl
 from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.layout.piece_box import PieceBox
 from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.table_layout import TableLayout
-from app.richtext.layout.text_chunk import is_rtl
 from app.richtext.layout.text_style import answer_style
 from app.richtext.layout.tint import InkTable
 from app.richtext.layout.tint_paint import marks_of
