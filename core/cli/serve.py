@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         key,
         Server().max_body_mb * _MB,
     )
-    base_settings(options, None)  # what is wrong is said before anything is served
+    base_settings(options, None)  # errors are reported before anything is served
     cluster = read_cluster(options.cluster) if options.cluster else None
     return asyncio.run(
         _serve(options, Serving(doors, options.port, options.metrics, strict=options.strict), cluster)
@@ -168,7 +168,7 @@ async def first_of(*waits: Coroutine[Any, Any, object]) -> None:
 
 
 class Console:
-    """What the worker says, on stderr; never what is asked or answered."""
+    """Prints the worker's state on stderr, never requests or answers."""
 
     def __init__(self, line: ProgressLine) -> None:
         self.line = line

@@ -1,6 +1,6 @@
-"""ServerPage: fills the local server's window with the requests that there are, and follows the opened one.
+"""ServerPage: fills the local server's window with its requests, and follows the opened one.
 
-The list is told at most a few times a second, tokens at most thirty times, as a chat's are.
+Updates the list a few times a second at most, tokens thirty times, as in a chat.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from core.serve.apps import Connection
 from core.serve.requests import ServedRequest
 
 _ROWS_EVERY_MS = 200
-# Of a question; more of it is no use in a bubble.
+# Of a question shown in a bubble.
 _SHOWN_CHARACTERS = 20_000
 
 
@@ -56,7 +56,7 @@ class ServerPage(QObject):
         self._keeping = keeping
         self._server = server
         self._opened = ""
-        # What is shown of one that is over: it is not read again.
+        # The opened request if it has ended, so that it is not read again.
         self._over_one: KeptRequest | None = None
         self._over = True
         self._coalescer = Coalescer(time.monotonic)
@@ -81,14 +81,14 @@ class ServerPage(QObject):
     # ---- as `RequestListener`
 
     def request_changed(self, request: ServedRequest) -> None:
-        """Told soon: a request changes with each of its tokens."""
+        """Update the list soon: a request changes with each of its tokens."""
         if not self._soon.isActive():
             self._soon.start()
         if request.id == self._opened and request.is_over:
             self._finish(request, None)
 
     def request_heard(self, request: str, event: Event) -> None:
-        """Of the opened one, as it comes."""
+        """Show an event of the opened request."""
         if request != self._opened or self._over:
             return
         match event:
@@ -111,7 +111,7 @@ class ServerPage(QObject):
     def _show_server(self, *_: object) -> None:
         waiting = self._sharing.waiting
         state = self._server.state
-        # Its address is on the button beside these words, which have little room in a narrow window.
+        # The address has its own button, and a narrow window has little space for this text.
         words = strings.SERVING if state.address else state_words(state)
         if waiting:
             words = f"{words} {strings.in_line(waiting)}"
@@ -132,7 +132,7 @@ class ServerPage(QObject):
         self._show_rows()
 
     def _delete_all(self) -> None:
-        """What is on the disk is not deleted by one click."""
+        """Ask before requests on the disk are deleted."""
         count = self._keeping.kept_count
         if not count:
             self._keeping.delete_all()
@@ -176,7 +176,7 @@ class ServerPage(QObject):
             self._open(request)
 
     def _now(self) -> KeptRequest | None:
-        """The opened one as it stands."""
+        """The opened request."""
         if self._over_one is None and self._opened:
             one = self._keeping.of(self._opened)
             if one is None or not one.record.is_over or self._keeping.is_loading(self._opened):
@@ -214,7 +214,7 @@ class ServerPage(QObject):
 
 
 def _turn(one: KeptRequest) -> Turn:
-    """Of one whose words are there."""
+    """The turn of a request whose content is stored."""
     record, asked, events, finished = one.record, one.asked, one.events, one.finished
     assert asked is not None
     tokens = tuple(each for each in events if isinstance(each, Token))

@@ -1,4 +1,4 @@
-"""SettingsBox: fills the box under the server's settings, and does what is wanted of the key there."""
+"""SettingsBox: fills the box under the server's settings, and copies or renews the key."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SettingsBox(QObject):
 
 
 def state_words(state: ServerState) -> str:
-    """How the server stands."""
+    """The server's state in a sentence."""
     if state.problem is not None:
         return f"{state.problem.message} {state.problem.hint}".strip()
     if state.status == "on":

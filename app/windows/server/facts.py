@@ -1,4 +1,4 @@
-"""What is said of one request beside its answer: how it was asked, and what really ran. Pure; no Qt."""
+"""Facts of one request: its fields, and the effective settings. Pure; no Qt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.settings.declaration import find
 
 
 class Facts(Struct, frozen=True):
-    """Sections of (name, value), each under its title. What was not done as asked stands under the answer."""
+    """Sections of (name, value), each with a title. Changes are shown below the answer."""
 
     sections: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 

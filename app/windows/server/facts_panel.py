@@ -20,7 +20,7 @@ _VALUE_PX = WIDTH_PX - 1 - 2 * _PAD_PX - _NAME_PX - _GAP_PX
 
 
 class FactsPanel(QWidget):
-    """What is shown is built anew only if other facts are told."""
+    """Rebuilds its rows only if the facts change."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -41,7 +41,7 @@ class FactsPanel(QWidget):
 
     @property
     def facts(self) -> Facts:
-        """What is shown."""
+        """The facts shown."""
         return self._shown
 
     def show_facts(self, facts: Facts) -> None:

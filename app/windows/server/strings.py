@@ -1,4 +1,4 @@
-"""Every text of this folder that a person reads."""
+"""Texts of the local server's window."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ COPY_KEY = "Copy Key"
 NEW_KEY = "New Key"
 KEY_NOTE = "The key is kept in a file that only you can read."
 DELETE = "Delete"
-DELETE_HELP = "Erase the chosen request and its answer, from the disk, too."
+DELETE_HELP = "Delete the selected request and its answer, also from the disk."
 DELETE_ALL = "Delete All"
-DELETE_ALL_HELP = "Erase all requests that are over and their answers, from the disk, too."
+DELETE_ALL_HELP = "Delete all finished requests and their answers, also from the disk."
 DELETE_ALL_QUESTION = "Delete all requests?"
 CANCEL = "Cancel"
 KEEPING = "Requests are kept for 30 days."
@@ -49,10 +49,10 @@ STATES = {
     "cancelled": "Cancelled",
 }
 NEXT = "Next"
-CANCELLED_NOTE = "Cancelled: the client went away, or it was ended there."
+CANCELLED_NOTE = "Cancelled: the client disconnected or cancelled the request."
 NOTHING_ON = "No request yet. “Connect an App…” has ready configurations for editors and agents."
 NOTHING_OFF = "The server is off. Click Settings to turn it on. Requests appear here."
-NOT_KEPT = "What was asked and answered is not there any more: newer requests took the room."
+NOT_KEPT = "The request and its answer are no longer stored: newer requests replaced them."
 
 REQUEST = "Request"
 EFFECTIVE = "Effective Settings"

@@ -36,7 +36,7 @@ _LIST_PX = 268
 
 
 class ServerWindow(SideWindow):
-    """`opened` says which request is to be shown below the list; whoever hears it fills `transcript`."""
+    """`opened` names the request to be shown below the list; its receiver fills `transcript`."""
 
     connect_requested = Signal()
     delete_requested = Signal(str)  # the request's id
@@ -79,7 +79,7 @@ class ServerWindow(SideWindow):
 
     @property
     def subtitle(self) -> str:
-        """How the server stands, as it is shown."""
+        """The server's state as shown."""
         return self._subtitle.text()
 
     @property
@@ -101,11 +101,11 @@ class ServerWindow(SideWindow):
 
     @property
     def gone_text(self) -> str:
-        """What is said instead of the opened request's words; empty if those are there."""
+        """The text shown instead of the opened request; empty if the request is shown."""
         return self._gone.text() if self._below.currentIndex() else ""
 
     def show_server(self, subtitle: str, address: str, model: str = "") -> None:
-        """How it stands, where it is found (nowhere if `address` is empty), what clients call the model."""
+        """Show the server's state, its address (empty while it is off), and the model's API name."""
         self._subtitle.setText(subtitle)
         self._subtitle.setToolTip(subtitle)
         self._empty.setText(strings.NOTHING_ON if address else strings.NOTHING_OFF)
@@ -127,7 +127,7 @@ class ServerWindow(SideWindow):
         self._show_buttons()
 
     def show_kept(self, kept: bool, why_not: str = strings.NOT_KEPT) -> None:
-        """Whether what the opened request said is there, and what is said instead of it."""
+        """Whether the opened request's content is stored, and the text shown otherwise."""
         self._gone.setText(why_not)
         self._below.setCurrentIndex(0 if kept else 1)
 
