@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# How long one example takes says more about the machine than about the code.
-settings.register_profile("draftlight", deadline=None)
+# How long an example takes to make or to test says more about the machine than about the code.
+settings.register_profile("draftlight", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("draftlight")
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and all that they start, too.

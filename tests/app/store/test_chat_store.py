@@ -41,7 +41,7 @@ def write(store: ChatStore, chat: Conversation, before: Conversation | None = No
         store.write(chat, before)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(chats.chats, max_size=3, unique_by=lambda chat: chat.id))
 def test_any_chat_comes_back_exactly(store: ChatStore, many: list[Conversation]) -> None:
     empty(store)
@@ -51,7 +51,7 @@ def test_any_chat_comes_back_exactly(store: ChatStore, many: list[Conversation])
     assert {each.id: each for each in store.summaries()} == {chat.id: summary_of(chat) for chat in many}
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(chats.chats, st.lists(chats.turns, min_size=1, max_size=4), st.booleans())
 def test_writing_only_what_changed_is_writing_it(
     store: ChatStore, first: Conversation, later: list[tuple[chats.Turn, ...]], rename: bool
