@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from pathlib import Path
 
 import msgspec
@@ -19,11 +21,27 @@ def test_they_come_back(tmp_path: Path) -> None:
     assert file.now == Preferences()
     file.change(open_chat="c1", window=WindowPlace(1, 2, 1300, 800, True, False, True))
     file.set_defaults(assign(Settings(), "sampling.temperature", 0.7))
+    assert file.flush()
     again = PreferencesFile(tmp_path)
     assert again.now == file.now
     assert again.defaults.sampling.temperature == 0.7
     assert again.now.defaults == (Override("sampling.temperature", 0.7),)
     assert [path.name for path in tmp_path.iterdir()] == ["preferences.json"]
+
+
+def test_a_change_does_not_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An fsync on the UI thread stopped the window at each change of a setting."""
+    release = threading.Event()
+    monkeypatch.setattr("core.system.files.os.fsync", lambda number: release.wait(10))
+    file = PreferencesFile(tmp_path)
+    begun_s = time.perf_counter()
+    for number in range(20):
+        file.change(open_chat=f"c{number}")
+    assert time.perf_counter() - begun_s < 0.5
+    assert not file.flush(0.05)
+    release.set()
+    assert file.flush()
+    assert PreferencesFile(tmp_path).now.open_chat == "c19"
 
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,6 +57,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
     assert file.problem
     assert (tmp_path / "preferences-damaged.json").read_text() == '{"open_chat": "c'
     file.change(open_chat="c2")
+    assert file.flush()
     assert PreferencesFile(tmp_path).now.open_chat == "c2"
 
 
@@ -70,6 +89,7 @@ def test_what_cannot_be_written_is_known(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         file.change(open_chat="c1")
+        assert not file.flush()
         assert file.problem
     finally:
         tmp_path.chmod(0o700)
@@ -78,8 +98,20 @@ def test_what_cannot_be_written_is_known(tmp_path: Path) -> None:
 def test_a_file_in_the_way_is_a_problem_and_no_end(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
     file = PreferencesFile(tmp_path / "folder")
+    told: list[str] = []
+    file.listen(told.append)
     file.change(open_chat="c1")
-    assert file.problem
+    assert not file.flush()
+    file.change(open_chat="c2")
+    assert not file.flush()
+    assert told == [file.problem]  # once
+    file.change(open_chat="c1")
+    (tmp_path / "folder").unlink()
+    file.change(open_chat="c3")
+    file.change(open_chat="c1")
+    assert file.flush()
+    assert not file.problem
+    assert PreferencesFile(tmp_path / "folder").now.open_chat == "c1"
     assert file.now.open_chat == "c1"
 
 
@@ -141,4 +173,5 @@ def test_a_default_that_no_setting_takes_does_not_stop_the_others_from_being_kep
     file = PreferencesFile(tmp_path)
     assert file.now.defaults == (Override("ngram_simple.k", 5),)
     file.change(open_chat="c1")
+    assert file.flush()
     assert PreferencesFile(tmp_path).now == file.now
