@@ -144,6 +144,8 @@ class TableFolder:
         Invalid files are set aside if this process holds the lock. Does not raise: problems are in the notes.
         """
         found = ReadResult()
+        if not _FINGERPRINT.fullmatch(family):  # no file name may contain it
+            return None, found
         for path in (self.path / name, self.path / f"{name}{PREVIOUS}"):
             try:
                 content = read_file(path, most_bytes)

@@ -57,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _inside(name: str, seed: int, cases: Sequence[int]) -> int:
     """The campaign's own process: one JSON line a case on stdout, which is taken before others print."""
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     lines = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     for outcome in campaign(name).run(seed, cases):

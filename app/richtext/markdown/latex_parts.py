@@ -112,7 +112,7 @@ def _differentials(parts: list[Part]) -> list[Glyph]:
     solid = [part for part in parts if part.role != "space"]
     if not solid or any(part.role != "atom" or part.guards for part in solid):
         return []
-    if any(part.glyphs[0][0] not in "d∂" for part in solid[::2]) or len(solid) > 6:
+    if len(solid) > 6 or not all(part.glyphs and part.glyphs[0][0] in ("d", "∂") for part in solid[::2]):
         return []
     return [glyph for part in solid for glyph in part.glyphs]
 

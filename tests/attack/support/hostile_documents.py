@@ -90,10 +90,10 @@ def wide_text(dice: random.Random, path: Path) -> None:
 
 
 def slow_pdf(dice: random.Random, path: Path) -> None:
-    """A page that takes far longer to read than anybody waits."""
-    packed = zlib.compress(b"BT /F1 9 Tf " + b"(x) Tj " * 2_000_000, 1)
+    """Takes far longer to read than anybody waits, with little memory: the same full page many times."""
+    packed = zlib.compress(b"BT /F1 9 Tf " + b"(x) Tj " * 40_000, 1)
     page = b"<< /Type /Page /Parent 2 0 R /Contents 5 0 R /Resources << /Font << /F1 3 0 R >> >> >>"
-    kids = b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>"
+    kids = b"<< /Type /Pages /Kids [%s] /Count 2000 >>" % (b"4 0 R " * 2_000)
     path.write_bytes(_pdf(kids, page, packed, (), b"<< /Filter /FlateDecode"))
 
 

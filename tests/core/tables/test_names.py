@@ -8,7 +8,8 @@ import pytest
 
 from core.errors import DownloadError, TableError
 from core.models.library.download import discard
-from core.tables.folder import TableFolder
+from core.tables.family import read_table
+from core.tables.folder import TableFolder, TableKey
 
 
 @pytest.mark.parametrize("family", ["", "a\0b", "../outside", "/etc", "A" * 64, "f" * 65, "\ud83d"])
@@ -19,6 +20,7 @@ def test_what_is_no_fingerprint_names_no_file(tmp_path: Path, family: str) -> No
         folder.hold_lock(family),
     ):
         pass
+    assert read_table(folder, TableKey(family, 3, 64))[0] is None
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
 
 
