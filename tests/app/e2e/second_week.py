@@ -93,6 +93,8 @@ async def first(window: MainWindow) -> int:
     hands, views, controller = Hands(window), window.views, window.controller
     await ready(hands)
 
+    await hands.click(views.header.inspector_button)  # closed at the first start
+    await hands.until(lambda: window.columns.arrangement.inspector_px > 0, "the settings panel is open")
     bar = views.inspector.presets
     await hands.click(bar.popup)
     rows = bar.popup.findData("Free chat") - bar.popup.currentIndex()
