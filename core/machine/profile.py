@@ -107,8 +107,12 @@ class MachineProfile:
         return cast(Verdict, self._verdict)
 
     def some(self) -> bool:
-        """Runs the next piece of a measurement that is missing; returns whether there was one."""
-        return self._try_some() or self._measure_some() or self._pace_some() or self.widths.some()
+        """Runs the next piece of a measurement that is missing; returns whether there was one.
+
+        The pace comes before the costs: without it a document of up to 8,192 tokens is read whole, which takes
+        a minute on a slow machine, while T(w) has a usable guess.
+        """
+        return self._try_some() or self._pace_some() or self._measure_some() or self.widths.some()
 
     def due_s(self) -> float | None:
         """Seconds until a measurement that failed is made again; None if none is waiting."""

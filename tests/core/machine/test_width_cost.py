@@ -324,3 +324,14 @@ def test_top_ids_of_flat_and_of_certain_rows() -> None:
     certain = mx.where(mx.arange(5000) == 77, 50.0, 0.0)[None]
     assert top_ids(certain, [0]) == [[77]]
     assert top_ids(certain.astype(mx.bfloat16), [0]) == [[77]]
+
+
+def test_the_pace_is_known_before_the_costs(engine: Engine) -> None:
+    """Until the pace is known, the first document of a new user is read whole."""
+    profile = MachineProfile(engine.loaded)
+    while profile.dense_s(100) is None:
+        assert profile._costs is None
+        assert profile.some()
+    while profile.some() and profile._costs is None:
+        pass
+    assert profile._costs is not None
