@@ -184,11 +184,10 @@ class DocumentReading:
             return StoppedError()
         if status == -signal.SIGXCPU:
             return self._too_slow()
-        if status == -signal.SIGABRT:  # PDFium aborts where it gets no memory
-            needs = strings.file_needs_memory(self._name, self._limits.memory_bytes)
-            return RequestError(needs, strings.PASTE_PART)
         why = strings.ENDED_WITH.format(status=status)
-        if status < 0:
+        if status == -signal.SIGABRT:  # PDFium aborts where it gets no memory
+            why = strings.aborted(self._limits.memory_bytes)
+        elif status < 0:
             why = strings.ENDED_BY_SIGNAL.format(signal=signal.Signals(-status).name)
         return RequestError(strings.file_unreadable(self._name, why), strings.PASTE_PART)
 

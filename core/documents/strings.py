@@ -60,6 +60,10 @@ def file_needs_memory(name: str, most_bytes: int) -> str:
     return f"“{name}” takes more than {_megabytes(most_bytes)} of memory to read."
 
 
+def aborted(most_bytes: int) -> str:
+    return f"its reader was aborted, usually because it needs more than {_megabytes(most_bytes)} of memory"
+
+
 def file_takes_long(name: str, seconds: float) -> str:
     return f"“{name}” could not be read in {seconds:,.0f} s."
 
