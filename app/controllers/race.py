@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.first_page import strings as chat_strings
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
@@ -187,7 +186,7 @@ class RaceController(QObject):
             return
         self._filled = key
         prompt, settings = self._views.race.prompt, self._views.inspector.settings
-        example = Message("user", chat_strings.EXAMPLE_CODE_TEXT.strip())
+        example = Message("user", strings.EXAMPLE.strip())
         prompt.show_message(
             chat.turns[-1].user if chat.turns else example, len(self._earlier().messages_for_request())
         )

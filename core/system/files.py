@@ -35,7 +35,8 @@ def replacing(
     path of the old file. A link is followed. After an exception the old file is unchanged and the temporary
     file is removed. Raises `OSError`, which names `path`.
     """
-    target = path.resolve()
+    # Path.resolve raises RuntimeError for a link that leads to itself; such a link is replaced.
+    target = Path(os.path.realpath(path))
     # Unique, because another thread may replace the same file; short, for names near the limit of 255 bytes.
     temporary = target.with_name(f"{temporary_prefix(target)}{uuid4().hex[:8]}{TEMPORARY}")
     moved = False

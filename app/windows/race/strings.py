@@ -129,3 +129,14 @@ def chart_described(plain: list[tuple[float, int]], drafted: list[tuple[float, i
 def side_described(name: str, status: str, clock_s: float, written: str, tokens_per_s: float) -> str:
     rate = f", {speed(tokens_per_s)} tokens a second" if tokens_per_s else ""
     return f"{name}: {status}, {seconds(clock_s)} s, {written}{rate}"
+
+
+# Most of the answer stands in the question, so drafts are accepted.
+EXAMPLE = """Rename `total` to `sum_of_prices` in this function and give all of it back:
+
+def bill(prices):
+    total = 0
+    for price in prices:
+        total = total + price
+    return total
+"""

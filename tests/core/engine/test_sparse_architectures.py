@@ -85,7 +85,9 @@ def test_drafting_turns_and_rebuilding_on_every_cache(engine: Engine, name: str,
     assert run(engine, prompt, settings(**scorer, **drafting))[0] == plain
     drafted, finished, _ = run(engine, follow, settings(**auto, **drafting))
     assert drafted == plain_follow
-    assert finished.effective.drafter == drafter
+    # A chunked cache takes no tokens back, and the answer says so.
+    used = "off" if name == "llama4" else drafter
+    assert finished.effective.drafter == used, finished.effective.changes
 
     off = settings(**{"prefill.mode": "off"})
     whole, finished, _ = run(engine, follow, off)

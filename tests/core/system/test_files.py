@@ -118,3 +118,10 @@ def test_values_are_stored_by_key_and_version(tmp_path: Path, monkeypatch: pytes
     for path in (tmp_path / "cache" / "profiles").iterdir():  # another model's content under this name
         path.write_bytes(b'{"key": "model c", "seconds": 1.0}')
     assert store.load("model a") is None
+
+
+def test_a_link_to_itself_is_replaced(tmp_path: Path) -> None:
+    link = tmp_path / "loop"
+    link.symlink_to(link)
+    write_atomic(link, b"new")
+    assert link.read_bytes() == b"new"

@@ -39,7 +39,7 @@ def check_code(text: str) -> None:
     """One code block with a function that adds."""
     (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
     names: dict[str, object] = {}
-    exec(code, {"__builtins__": {}}, names)
+    exec(code, {"__builtins__": {"print": lambda *_: None}}, names)  # it may show a call of it
     (function,) = names.values()
     assert callable(function)
     assert (function(2, 3), function(-1, 1)) == (5, 0), text
