@@ -89,7 +89,7 @@ def case_a_long_prompt_keeps_the_stream_alive():
 
 
 def case_a_second_turn_is_cached():
-    asked = {"model": MODEL, "max_tokens": 6, "temperature": 0}
+    asked = {"model": MODEL, "max_tokens": 6, "extra_body": {"temperature": 0}}
     messages = [{"role": "user", "content": long_text("cached message")}]
     first = client.messages.create(messages=messages, **asked)
     said = {"role": "assistant", "content": first.content[0].text}
