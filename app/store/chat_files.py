@@ -107,16 +107,21 @@ def to_json(chats: Iterable[Conversation]) -> bytes:
     return b"".join(pieces(chats))
 
 
-def from_json(data: bytes) -> tuple[Conversation, ...]:
-    """Returns the chats of a file. Raises `TransferError`."""
+def decoded(data: bytes) -> Any:
+    """Returns the content of a JSON file from elsewhere. Raises `TransferError` if it is none."""
     try:
-        raw: Any = msgspec.json.decode(data)
+        return msgspec.json.decode(data)
     except UnicodeDecodeError:
         raise TransferError(strings.NOT_JSON, strings.NOT_UTF_8) from None
     except RecursionError:
         raise TransferError(strings.NOT_JSON, strings.TOO_DEEP) from None
     except msgspec.MsgspecError as error:
         raise TransferError(strings.NOT_JSON, str(error)) from None
+
+
+def from_json(data: bytes) -> tuple[Conversation, ...]:
+    """Returns the chats of a file. Raises `TransferError`."""
+    raw = decoded(data)
     found = raw.get("draftlight_chats") if isinstance(raw, dict) else None
     if not isinstance(found, int):
         raise TransferError(strings.NOT_OURS, strings.NOT_OURS_HINT)

@@ -18,6 +18,7 @@ from msgspec import Struct
 from app.session.chats.overrides import Override
 from app.session.chats.presets import Preset
 from app.store import strings
+from app.store.chat_files import decoded
 from app.store.faults import TransferError
 from core.errors import SettingError
 from core.settings import Settings, assign_all
@@ -49,14 +50,7 @@ def to_json(presets: Iterable[Preset]) -> bytes:
 
 def from_json(data: bytes) -> tuple[Preset, ...]:
     """The presets of a file. Raises `TransferError`."""
-    try:
-        raw: Any = msgspec.json.decode(data)
-    except UnicodeDecodeError:
-        raise TransferError(strings.NOT_JSON, strings.NOT_UTF_8) from None
-    except RecursionError:
-        raise TransferError(strings.NOT_JSON, strings.TOO_DEEP) from None
-    except msgspec.MsgspecError as error:
-        raise TransferError(strings.NOT_JSON, str(error)) from None
+    raw = decoded(data)
     found = raw.get("draftlight_presets") if isinstance(raw, dict) else None
     if type(found) is not int:
         raise TransferError(strings.NO_PRESETS, strings.NO_PRESETS_HINT)
