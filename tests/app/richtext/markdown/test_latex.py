@@ -34,7 +34,7 @@ from app.richtext.markdown.latex import legible
         (r"{x^2}^3 + {ab}^2 + \sqrt{x}^2 + \frac{a}{b}^2", "(x²)³ + (ab)² + (√x)² + (a/b)²"),
         (r"x^q y + x^{qy} + x_b^q", "x^(q) y + x^(qy) + x_(b)^q"),
         (r"a\sin b\cos^2x", "a sin b cos² x"),
-        (r"\frac{x}{{}^2}", "x/²"),
+        (r"\frac{d}{\boxed{}}", "d/"),
         (r"\frac{\partial^2 f}{\partial x \partial y} = \frac{d}{dx} f", "∂²f/∂x∂y = (d/dx) f"),
         (r"\lim_{x\to 0}\frac{\sin x}{x}", "lim_(x→ 0) (sin x)/x"),
         (r"\begin{cases} 1, & x > 0 \\[2pt] 0 & x \le 0 \end{cases}", "{ 1, x > 0; 0, x ≤ 0"),
