@@ -20,7 +20,6 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from PySide6.QtCore import Qt
 
 # All that a window needs: what is imported here is not imported by every child.
 from app.launch.opening import open_window
@@ -160,9 +159,7 @@ class _Driver:
         self._window.menu_actions["deleted"].trigger()
         deleted = self._window.windows.find("deleted")
         assert isinstance(deleted, DeletedWindow)
-        rows = range(deleted.list.count())
-        ids = [deleted.list.item(row).data(Qt.ItemDataRole.UserRole) for row in rows]
-        deleted.list.setCurrentRow(ids.index(chat_id))
+        deleted.list.select(chat_id)
         deleted.erase_button.click()
         deleted.close()
 
