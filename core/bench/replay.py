@@ -29,8 +29,8 @@ from core.bench.harness import (
     conditions,
     describe,
     measure,
-    of_run,
     publish,
+    table,
 )
 from core.decoding.accept import walk
 from core.decoding.planner import Planner
@@ -271,8 +271,7 @@ def run(options: argparse.Namespace) -> int:
         for cost in options.costs
         for gate in options.gates
     ]
-    progress = measure(journal, pieces, lambda row: [], quiet=options.quiet)
-    rows = tuple(of_run(journal, pieces))
+    rows, progress = measure(journal, pieces, lambda row: [], quiet=options.quiet)
     results = ReplayResults("replay", Path(options.streams).name, len(streams), rows, environment, progress)
     publish(options.out, results, write_report(results))
     return progress.status(True)
@@ -399,24 +398,26 @@ def write_report(results: ReplayResults) -> str:
         "",
         results.environment.line,
         "",
-        "| drafter | cost | gate | speed | mean a step | accepted | " + " | ".join(kinds) + " |",
-        "|---|---|---|---|---|---|" + "---|" * len(kinds),
+        *table(
+            f"drafter | cost | gate | speed | mean a step | accepted | {' | '.join(kinds)}",
+            (
+                f"{row.drafter} | {row.cost} | {row.gate} | {row.speed:.3f} | {row.mean_per_step:.2f}"
+                f" | {row.acceptance:.0%} | {' | '.join(f'{row.kinds.get(kind, 0.0):.2f}' for kind in kinds)}"
+                for row in results.rows
+            ),
+        ),
     ]
-    for row in results.rows:
-        speeds = " | ".join(f"{row.kinds.get(kind, 0.0):.2f}" for kind in kinds)
-        lines.append(
-            f"| {row.drafter} | {row.cost} | {row.gate} | {row.speed:.3f} | {row.mean_per_step:.2f}"
-            f" | {row.acceptance:.0%} | {speeds} |"
-        )
     for row in results.rows:
         if row.reliability:
             lines += ["", f"## Confidence of {row.drafter} at {row.cost}, gate {row.gate}", ""]
-            lines += ["| confidence | nodes | mean | accepted | error |", "|---|---|---|---|---|"]
-            lines += [
-                f"| {d.low:.1f} … {d.low + 0.1:.1f} | {d.nodes} | {d.mean_confidence:.3f}"
-                f" | {d.acceptance:.3f} | {d.error:+.3f} |"
-                for d in row.reliability
-            ]
+            lines += table(
+                "confidence | nodes | mean | accepted | error",
+                (
+                    f"{d.low:.1f} … {d.low + 0.1:.1f} | {d.nodes} | {d.mean_confidence:.3f}"
+                    f" | {d.acceptance:.3f} | {d.error:+.3f}"
+                    for d in row.reliability
+                ),
+            )
     return "\n".join(lines) + "\n"
 
 

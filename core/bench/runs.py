@@ -27,7 +27,9 @@ if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come befo
 # ---- model
 
 
-def start_engine(options: argparse.Namespace) -> tuple[Engine, ModelInfo, Environment]:
+def start_engine(
+    options: argparse.Namespace, *, quiet: bool = False
+) -> tuple[Engine, ModelInfo, Environment]:
     """An engine with `--model` loaded and tested. Raises `ModelError`."""
     from core.models.runtime.runtime import prepare
 
@@ -35,7 +37,7 @@ def start_engine(options: argparse.Namespace) -> tuple[Engine, ModelInfo, Enviro
     from core.engine.engine import Engine
 
     engine = Engine()
-    info, environment = load_tried(engine, options.model, blas, quiet=options.quiet)
+    info, environment = load_tried(engine, options.model, blas, quiet=quiet or options.quiet)
     return engine, info, environment
 
 

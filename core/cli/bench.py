@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from core.bench.quality.reader_names import DENSE, SCORELESS, hindsight
-from core.bench.retrieval.names import MEASURED
+from core.bench.quality.results import DENSE, SCORELESS, hindsight
+from core.bench.retrieval.questions import MEASURED
 from core.bench.serve import WORKLOADS
 from core.cli.arguments import (
     UsageError,
@@ -55,12 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bench("parity", "whether drafted greedy output equals plain output in every run", _parity)
     window = bench("window", "the window: launch, scrolling, streaming, memory, overhead", _window)
     window.set_defaults(run=_run_window)
-    bench(
-        "prefill",
-        "time to first token of a long document relative to mlx-lm",
-        _prefill,
-        "core.bench.prefill.prefill",
-    )
+    bench("prefill", "time to first token of a long document relative to mlx-lm", _prefill)
     bench(
         "quality",
         "the effect of sparse prefill on answers and likelihoods",

@@ -32,7 +32,6 @@ from core.bench.harness import (
     conditions,
     describe,
     measure,
-    of_run,
     publish,
 )
 from core.bench.replay import CostTable, cost_table
@@ -153,13 +152,13 @@ def run(options: argparse.Namespace) -> int:
                 options.pairs,
             )
         ]
-        progress = measure(
+        measured, progress = measure(
             journal,
             pieces,
             lambda pair: [f"{pair.drafter}, {pair.warmed_by}, pair {pair.number + 1}"],
             quiet=options.quiet,
         )
-    rows = tuple(bench.rows(list(of_run(journal, pieces))))
+    rows = tuple(bench.rows(measured))
     results = WarmResults("warm-tables", environment, progress, rows)
     publish(options.out, results, write_report(results))
     return progress.status(all(row.equal for row in rows))

@@ -8,9 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.bench.harness import describe
-from core.bench.quality.report import duel, nearness, passes, write_report
-from core.bench.quality.results import QualityResults
-from core.bench.quality.trial import Trial
+from core.bench.quality.results import QualityResults, Trial, duel, nearness, passes, write_report
 
 
 def document(reader: str, seed: int, nll: float, kind: str = "code") -> Trial:

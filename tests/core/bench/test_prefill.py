@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.bench.prefill.prefill import PrefillCell, PrefillPair
+from core.bench.prefill import PrefillCell, PrefillPair
 from core.cli import main
 from core.settings.prefill import TAIL_TOKENS
 from tests.core.toy import write_toy_model
