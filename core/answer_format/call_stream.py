@@ -12,11 +12,11 @@ import re
 from collections.abc import Sequence
 
 from core.answer_format.calls import Tool, compiled, declared_name, tool_schema, typed_by, value_end_of
-from core.answer_format.schema import is_text_only
 from core.answer_format.syntaxes import Json, Named, Syntax, Tagged
 from core.answer_format.values import (
     BrokenValueError,
     UnfinishedValueError,
+    is_text_only,
     read_value,
     skip_space,
     unescaped,

@@ -10,14 +10,16 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from core.answer_format.schema import allows_text, parameters_schema, typed
 from core.answer_format.syntaxes import Elements, Form, Json, Named, Python, Syntax, Tagged
 from core.answer_format.values import (
     BrokenValueError,
     UnfinishedValueError,
+    allows_text,
+    parameters_schema,
     read_object,
     read_value,
     skip_space,
+    typed,
 )
 
 # Longer calls are not read: they stay text.

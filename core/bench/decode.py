@@ -46,9 +46,9 @@ from core.bench.harness import (
     table,
 )
 from core.bench.runs import BenchRun, converse, draftlight, first_difference, joined, mlx_lm, start_engine
+from core.drafting.gram_table import Continuations
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DRAFTERS, DrafterSpec, Resources
-from core.drafting.table_evidence import Continuations
 from core.events import Change, PositionStat
 from core.settings import Settings
 from core.tables.prebuilt import load_built

@@ -32,15 +32,13 @@ from core.bench.harness import (
     publish,
     table,
 )
-from core.decoding.accept import walk
-from core.decoding.planner import Planner
+from core.decoding.planner import Planner, walk
+from core.drafting.cacheback import FrozenTable
 from core.drafting.draft import Draft, Drafter, sanitise
-from core.drafting.follower_tables import FrozenTable
 from core.drafting.gate import Gate
-from core.drafting.gram_table import GramTable, JoinedTables
+from core.drafting.gram_table import Continuations, GramTable, JoinedTables
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
-from core.drafting.table_evidence import Continuations
 from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all

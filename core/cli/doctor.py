@@ -252,9 +252,8 @@ def _nearest(folder: Path) -> Path:
 def _tables() -> Iterator[Finding]:
     """Reads every saved table completely, including its checksum, and changes nothing."""
     from core.system.paths import tables_dir
-    from core.tables.container import InvalidFileError, read_file
     from core.tables.folder import TableFolder
-    from core.tables.table_file import decode_table
+    from core.tables.table_file import InvalidFileError, decode_table, read_file
 
     folder = TableFolder(tables_dir())
     keys = folder.keys() if tables_dir().is_dir() else []

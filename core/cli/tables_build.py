@@ -20,7 +20,7 @@ from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     from core.rehearsal.rehearsal import Progress, Rehearsal
-    from core.tables.corpus import Corpus, Encode
+    from core.tables.gram_count import Corpus, Encode
     from core.tables.leader_count import LeaderCount
 
 # Needs about 1 GB of memory for counting.
@@ -169,7 +169,7 @@ def _from_texts(options: argparse.Namespace) -> int:
 
     prepare()
     from core.models.loader import load_family
-    from core.tables.corpus import Corpus
+    from core.tables.gram_count import Corpus
     from core.tables.leader_count import LeaderCount, Shape
     from core.tables.prebuilt_files import save_frozen
 
@@ -231,8 +231,7 @@ def _texts_for_auto(options: argparse.Namespace) -> int:
 
     prepare()
     from core.models.loader import load_family
-    from core.tables.corpus import Corpus, TextGrams
-    from core.tables.gram_count import Pruning
+    from core.tables.gram_count import Corpus, Pruning, TextGrams
     from core.tables.prebuilt import texts_path
     from core.tables.prebuilt_files import save_grams
 

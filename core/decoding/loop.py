@@ -39,10 +39,9 @@ import mlx.nn as nn
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.decoding.accept import walk
 from core.decoding.grammar import GrammarState
 from core.decoding.options import FAST, Exactness
-from core.decoding.planner import Planner
+from core.decoding.planner import Planner, walk
 from core.decoding.sampling import (
     NO_CHOICE,
     Choices,

@@ -1,6 +1,6 @@
 """Answer ids: what a rehearsal said, small enough to ship, so that another machine can go on from it.
 
-One xz-compressed container (`core.tables.container`). The header names the model and the family; the
+One xz-compressed container (`core.tables.table_file`). The header names the model and the family; the
 arrays hold for each answer eight bytes of a hash of its prompt's ids and the ids that were said. So a
 prompt that is worded or rendered in another way later is simply not answered yet. Probabilities
 are not kept: they are three quarters of the records, and give a table nothing (resources/notes/rehearsal.md).
@@ -23,8 +23,8 @@ from core.errors import TableError
 from core.events import ModelInfo
 from core.rehearsal.streams import Stream
 from core.system.files import write_atomic
-from core.tables.container import Arrays, InvalidFileError, check_arrays, decode, encode
 from core.tables.prebuilt import shipped_dir
+from core.tables.table_file import Arrays, InvalidFileError, check_arrays, decode, encode
 
 SUFFIX = ".answers.xz"
 _FORMAT: Literal["draftlight-answers"] = "draftlight-answers"

@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.drafting.follower_tables import FrozenTable
+from core.drafting.cacheback import FrozenTable
 from core.errors import TableError
 from core.system.files import write_atomic
 

@@ -12,15 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from core.drafting.follower_tables import FrozenTable
-from core.drafting.gram_table import GramTable, JoinedTables
-from core.drafting.table_evidence import Continuations
+from core.drafting.cacheback import FrozenTable
+from core.drafting.gram_table import Continuations, GramTable, JoinedTables
 from core.errors import TableError
 from core.events import Change, LearnedTable, ModelInfo
 from core.settings.drafting import Auto, Cacheback
 from core.system.paths import resources_dir, tables_dir
-from core.tables.container import InvalidFileError
 from core.tables.prebuilt_files import FROZEN, GRAMS, LearnedKind, chosen_table, leader_tokens
+from core.tables.table_file import InvalidFileError
 
 
 class PrebuiltTables:

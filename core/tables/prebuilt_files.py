@@ -33,14 +33,13 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from core.drafting.follower_tables import FrozenTable
+from core.drafting.cacheback import FrozenTable
 from core.drafting.gram_table import FULL_SHARE, GramTable, Level
 from core.errors import TableError
 from core.events import ModelInfo
 from core.settings.drafting import Cacheback
 from core.system.files import write_atomic
-from core.tables.container import Arrays, InvalidFileError, decode, encode, read_file
-from core.tables.table_file import Fingerprint
+from core.tables.table_file import Arrays, Fingerprint, InvalidFileError, decode, encode, read_file
 
 # The shipped tables are under 3 MB together.
 MOST_BYTES = 256 * 1024 * 1024

@@ -80,7 +80,7 @@ def _pace() -> Pace:
 def test_the_time_left_grows_with_what_is_looked_back_on(
     toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pace, profile = _pace(), toy_engine._here.profile
+    pace, profile = _pace(), toy_engine._session.profile
     monkeypatch.setattr(profile, "_held_pace", lambda: pace)
     monkeypatch.setattr(profile, "timed", lambda *chunk: None)
     rng = random.Random(0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.drafting.follower_tables import FrozenTable
+from core.drafting.cacheback import FrozenTable
 from core.engine.engine import Engine
 from core.errors import TableError
 from core.machine.width_cost import LiveCost

@@ -166,7 +166,7 @@ def test_a_bad_streak_in_one_chat_wipes_nothing(tmp_path: Path, toy_folder: Path
     table = engine.memory.tables.for_family(engine.loaded.info.family)[0]
     before = set(zip(*[part.tolist() for part in (table.entries().slots, table.entries().tokens)]))
     spec = DRAFTERS["ngram-mod"]
-    drafter = spec.build(MOD, Planning(engine._here, engine.memory)._resources(MOD, spec, [], False))
+    drafter = spec.build(MOD, Planning(engine._session, engine.memory)._resources(MOD, spec, [], False))
     drafter.begin([5] * 40)
     for _ in range(50):
         draft = drafter.draft(8)
@@ -328,7 +328,7 @@ def test_a_running_engine_uses_nothing_of_what_was_erased(
         counter.table(Pruning()), path, family=info.family, family_name=info.family_name, learned_from="x"
     )
     auto = assign_all(Settings(), [("drafting.drafter", "auto"), ("sampling.max_tokens", 2)]).auto
-    beforehand = engine._here.beforehand
+    beforehand = engine._session.beforehand
     assert beforehand.continuations(auto, []) is not None
     engine.erase_learned(info.family)
     assert not path.exists()
