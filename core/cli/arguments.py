@@ -30,10 +30,8 @@ Names = Sequence[str] | Callable[[], Sequence[str]]
 # ---- parser
 
 
-class UsageError(RequestError):
+class UsageError(RequestError, code="usage"):
     """The command line is wrong."""
-
-    code = "usage"
 
 
 class Parser(argparse.ArgumentParser):

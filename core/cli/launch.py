@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from core.serve.own_worker import Told
 
 
-class ClientMissingError(RequestError):
+class ClientMissingError(RequestError, code="client-missing"):
     """The client is not installed, or cannot be started."""
-
-    code = "client-missing"
 
 
 class Start(Struct, frozen=True):

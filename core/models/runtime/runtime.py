@@ -19,10 +19,8 @@ from core.system.files import load_json, save_json
 from core.system.paths import cache_dir
 
 
-class NotPreparedError(RequestError):
+class NotPreparedError(RequestError, code="not-prepared"):
     """MLX was imported before `prepare()` was called."""
-
-    code = "not-prepared"
 
 
 def hush_hub() -> None:
