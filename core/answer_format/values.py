@@ -1,7 +1,7 @@
-"""Reading values as models write them: JSON, and what they get wrong in it.
+"""Parses values as models write them: JSON with common mistakes, and types by a JSON schema.
 
-Accepted beyond JSON: raw line breaks and tabs in strings, trailing commas, Python's literals and single
-quotes, keys without quotes, and the quote tokens of Gemma.
+Accepted in addition to JSON: raw line breaks and tabs in strings, trailing commas, Python's literals and
+single quotes, keys without quotes, and Gemma's quote tokens.
 """
 
 from __future__ import annotations
@@ -32,15 +32,12 @@ class UnfinishedValueError(ValueError):
 
 
 def read_value(text: str, at: int = 0) -> tuple[Any, int]:
-    """The value that begins at `at`, and the offset behind it.
-
-    Raises `BrokenValueError`, `UnfinishedValueError`.
-    """
+    """The value at `at`, and the offset after it. Raises `BrokenValueError`, `UnfinishedValueError`."""
     return _value(text, _SPACE.match(text, at).end(), 0)  # type: ignore[union-attr]
 
 
 def read_object(text: str, at: int = 0) -> tuple[dict[str, Any], int]:
-    """The object that begins at `at`, or that a JSON string there holds, and the offset behind it."""
+    """The object at `at`, also inside a JSON string, and the offset after it."""
     value, end = read_value(text, at)
     if isinstance(value, str):
         value, _ = read_value(value)
@@ -114,7 +111,7 @@ def _string(text: str, at: int) -> tuple[str, int] | None:
 
 
 def unescaped(text: str, at: int) -> tuple[str, int]:
-    """What the escape sequence at `at` in a string stands for, and the offset behind it."""
+    """The character of the escape sequence at `at` in a string, and the offset after it."""
     if at + 1 >= len(text):
         raise UnfinishedValueError
     code = text[at + 1]
@@ -207,9 +204,9 @@ def parameters_schema(text: str) -> Mapping[str, Any]:
 
 
 def typed(text: str, key: str, schema: Mapping[str, Any]) -> Any:
-    """The value that `text` stands for as the argument `key`.
+    """`text` as a value of the type of the argument `key`.
 
-    Text of a type that the schema does not allow stays text, so that the caller sees what was written.
+    Text that does not match an allowed type stays text, so that the caller sees what the model wrote.
     """
     types = _declared_types(key, schema)
     stripped = text.strip()
@@ -224,12 +221,12 @@ def typed(text: str, key: str, schema: Mapping[str, Any]) -> Any:
 
 
 def is_text_only(key: str, schema: Mapping[str, Any]) -> bool:
-    """Whether the schema allows nothing but a string as the argument `key`."""
+    """Whether the schema allows only a string as the argument `key`."""
     return _declared_types(key, schema) == {"string"}
 
 
 def allows_text(key: str, schema: Mapping[str, Any]) -> bool:
-    """Whether the schema allows a string as the argument `key`, or says nothing of it."""
+    """Whether the schema allows a string as the argument `key`, or does not specify its type."""
     types = _declared_types(key, schema)
     return not types or "string" in types
 

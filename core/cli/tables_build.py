@@ -139,7 +139,7 @@ def _from_model(options: argparse.Namespace) -> int:
             f" {options.ids.stat().st_size / 1024:,.0f} KiB"
         )
     if stopped:
-        print("Stopped. The same command goes on from here.")
+        print("Stopped. The same command continues from here.")
     return 130 if stopped else 0
 
 
@@ -193,7 +193,7 @@ def _from_texts(options: argparse.Namespace) -> int:
     try:
         with LeaderCount(shape, family.vocabulary, counted, basis=basis) as count:
             if not _counted(count, corpus, family.encode, options.quiet):
-                print(f"Stopped. The same command goes on from here; until then {counted} stays.")
+                print(f"Stopped. The same command continues from here; until then {counted} stays.")
                 return 130
             table = count.table()
             tokens = count.mark.tokens

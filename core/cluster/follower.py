@@ -1,7 +1,7 @@
-"""A follower: the process with one machine's part of a model, and the process that waits for leaders.
+"""The follower: a process with one machine's part of a model, and its parent, which waits for leaders.
 
-`Following` starts the child with the connection as a descriptor and the keys on stdin. The child's main
-thread runs the leader's operations; one thread receives messages; the heart sends heartbeats to the leader
+`Following` starts the child process with the connection as a descriptor and the keys on stdin. The child's
+main thread runs the leader's operations; one thread receives messages; another sends heartbeats to the leader
 and to the parent, and ends the process if the leader is silent or an operation takes too long. The process
 also ends with its leader or its parent.
 """
@@ -61,13 +61,13 @@ if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
 
 _LOOK_S = 0.1
 _LEAST_SILENCE_S = 10.0
-# Of a model's first forwards, which compile.
+# Time limit of a model's first forward passes, which compile kernels.
 _DEFAULT_DEADLINE_S = 30.0
 LOST_STATUS = 69
 
 
 class Handed(Struct, frozen=True):
-    """What a follower's process is given: its connection, both keys, and the file that one at work locks."""
+    """Input of a follower process: its connection, both keys, and the lock file of this machine."""
 
     descriptor: int
     send_key: bytes
@@ -76,7 +76,7 @@ class Handed(Struct, frozen=True):
 
 
 def main() -> int:
-    """Follow until the leader says that it is over; returns the exit status."""
+    """Serve the leader until it ends the cluster; returns the exit status."""
     words = sys.stdin.buffer.readline()
     handed = msgspec.json.decode(words, type=Handed)
     from core.models.runtime.runtime import prepare
@@ -183,7 +183,7 @@ class _Following:
         self._say(f"Following with {load.model}.")
 
     def _works(self) -> bool:
-        """Takes the machine's lock for this process; False if another process has it."""
+        """Acquires the machine's lock; False if another process has it."""
         try:
             self._working.acquire(timeout=0)
         except Timeout:
@@ -194,7 +194,7 @@ class _Following:
         self._line.send(encode(message))
 
     def _say(self, words: str) -> None:
-        """Status lines of `draftlight follow`."""
+        """Prints a status line of `draftlight follow`."""
         os.write(1, f"{words}\n".encode())
 
     def _fail(self, message: str, hint: str = "") -> None:
@@ -266,21 +266,23 @@ def _words(error: Exception) -> str:
 
 # ---- waiting for leaders
 #
-# The parent process holds no model: each leader is served by a child process, so that nothing of a cluster
-# remains after it ends. Unauthenticated connections end at the greeting. One leader is served at a time;
-# others get the answer that this machine is busy. A child that falls silent is killed.
+# The parent process loads no model: each leader is served by a child process, so that nothing of a cluster
+# remains after it ends. Unauthenticated connections are closed. One leader is served at a time; others
+# receive the answer that this machine is busy. A silent child process is killed.
 
 
 _VISITORS = 8
 # Pause after a connection without the secret.
 _WRONG_S = 1.0
-# A sign of life comes each second.
+# The child sends a heartbeat once per second.
 _SILENCE_S = 15.0
 _POLL_S = 0.5
 
 
 class Following:
-    """Listens at once. `say` is given what happens, in words, from any thread. Raises `ClusterError`."""
+    """Waits for leaders. The constructor starts to listen. `say` receives status messages from any thread.
+    Raises `ClusterError`.
+    """
 
     def __init__(self, host: str, port: int, secret: bytes, say: Callable[[str], None]) -> None:
         self._secret = secret
@@ -301,11 +303,11 @@ class Following:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port."""
         return int(self._listener.getsockname()[1])
 
     def run(self) -> None:
-        """Until `close()`, or an exception in this thread; then all followers' processes end."""
+        """Serves leaders until `close()` or an exception in this thread; then all follower processes end."""
         try:
             while True:
                 connection, address = self._listener.accept()
@@ -322,7 +324,7 @@ class Following:
             self.close()
 
     def close(self) -> None:
-        """Stop listening; end what follows."""
+        """Stops listening and ends the follower processes."""
         self._closed = True
         self._listener.close()
         with self._lock:
@@ -363,13 +365,13 @@ class Following:
             handed = Handed(connection.fileno(), *keys, self._lock_file)
             self._children.append(child)
         assert child.stdin is not None
-        with suppress(OSError):  # it ended at once: the watch says how
+        with suppress(OSError):  # the process has ended; `_watch` reports how
             child.stdin.write(msgspec.json.encode(handed) + b"\n")
             child.stdin.flush()
         return child
 
     def _watch(self, child: subprocess.Popen[bytes]) -> None:
-        """Until it has ended; killed if it falls silent."""
+        """Waits for the end of a child process; kills it if it is silent."""
         assert child.stdout is not None
         heard = time.monotonic()
         os.set_blocking(child.stdout.fileno(), False)

@@ -52,13 +52,13 @@ from core.settings.cluster import FOLLOW_PORT, Cluster, Machine
 BEAT_S = 1.0
 _LOOK_S = 0.1
 _SETTLE_S = 0.002
-# Signs of life come from threads; a machine under load may keep one waiting.
+# Heartbeats are sent by threads, which a busy machine may delay.
 _LEAST_SILENCE_S = 10.0
 # Additional deadline per token of a prompt's chunk.
 A_TOKEN_S = 0.05
-# An error of MLX says that some machine is lost, and its connection says which, a moment later.
+# MLX's error reports that a machine is lost; which one follows from its closed connection a moment later.
 _WHICH_S = 2.0
-# Of a process that a cluster ended; sysexits' EX_UNAVAILABLE.
+# Exit status of a process that a cluster ended; EX_UNAVAILABLE in sysexits.
 ENDED_STATUS = 69
 
 
@@ -91,11 +91,11 @@ class Follower:
         self.due: deque[tuple[int, float]] = deque()
 
     def tell(self, message: LeaderMessage) -> None:
-        """Raises `LineEnd`."""
+        """Sends `message`. Raises `LineEnd`."""
         self.line.send(encode(message))
 
     def wait(self, kind: type | UnionType, timeout_s: float) -> Any:
-        """The next thing that it says, which must be a `kind`. Raises `ClusterError`."""
+        """The next message, which must be of type `kind`. Raises `ClusterError`."""
         try:
             found = self.heard.get(timeout=timeout_s)
         except queue.Empty:
@@ -108,7 +108,7 @@ class Follower:
 
 
 class Leader:
-    """Leads `followers`, by rank from 1.
+    """The running cluster; `followers` are ordered by rank from 1.
 
     `said` receives the reason of the end; then the process exits with `status`. Before `work()`, a lost
     connection is reported only by the operation that waits for it.
@@ -148,7 +148,7 @@ class Leader:
     # ---- main thread
 
     def work(self) -> None:
-        """Starts the watch: from here on any failure ends the cluster."""
+        """Starts the watch thread. From then on, any failure ends the cluster."""
         self._working = True
         for follower in self.followers:
             follower.heard_at = time.monotonic()
@@ -159,14 +159,14 @@ class Leader:
             time.sleep(_SETTLE_S)
 
     def begin(self, cache: MirroredCache) -> int:
-        """As a `CacheMirror`."""
+        """See `CacheMirror`."""
         self._caches += 1
         weakref.finalize(cache, self._dropped.append, self._caches).atexit = False
         self._actions.append(Begin(self._caches))
         return self._caches
 
     def mirror(self, number: int, change: Change) -> None:
-        """As a `CacheMirror`."""
+        """See `CacheMirror`."""
         self._actions.append(Changed(number, change))
 
     def forward(self, cache: MirroredCache, ids: Sequence[int]) -> int:
@@ -200,8 +200,10 @@ class Leader:
             self._compare(follower, done)
 
     def doubt(self, error: BaseException) -> None:
-        """Something failed here that others may have done, or wait for: the end. Does not return."""
-        time.sleep(_WHICH_S)  # a machine that is lost, or says that it failed, ends this process first
+        """Ends the cluster after an error that may have left the machines with different caches. Does not
+        return.
+        """
+        time.sleep(_WHICH_S)  # a lost or failed machine ends this process before
         if isinstance(error, DraftlightError):
             self.end("", "failed", error.message, error.hint)
         self.end("", "failed", f"This machine failed: {type(error).__name__}: {error}.")
@@ -218,7 +220,7 @@ class Leader:
 
     @property
     def use(self) -> tuple[MachineUse, ...]:
-        """The followers at work."""
+        """Use of each follower's machine."""
         return tuple(
             MachineUse(one.name, one.beat.memory_bytes, one.beat.limit_bytes, one.step_s)
             for one in self.followers
@@ -227,7 +229,7 @@ class Leader:
     # ---- any thread
 
     def end(self, machine: str, end: ClusterEnd, message: str, hint: str = "") -> None:
-        """Say why and end this process. Does not return but to a thread that comes second, for a moment."""
+        """Reports the reason and ends this process. Does not return, except briefly in a second thread."""
         with self._ending:
             if self._closed.is_set():
                 return
@@ -281,7 +283,7 @@ class Leader:
             self._disagrees(follower, f"did operation {done.number} where {number} was to be done")
             return
         with self._comparing:
-            # A model that computes within its forward lets others finish before it returns here.
+            # Lets other threads finish if the forward pass computes eagerly.
             if number not in self._expected:
                 self._early.append((follower, done))
                 return
@@ -289,7 +291,7 @@ class Leader:
 
     def _compare(self, follower: Follower, done: Done) -> None:
         number = done.number
-        check, *stands = self._expected[number]  # there until the last follower is taken off the list
+        check, *stands = self._expected[number]  # set until the last follower is removed
         follower.due.popleft()
         follower.step_s = done.took_s
         if done.check != check:
@@ -342,7 +344,7 @@ class Leader:
 
 
 def connect(cluster: Cluster, secret: bytes) -> dict[str, Follower | ClusterError]:
-    """To all machines of `cluster`, at once; by name, in order. An error says why one was not reached."""
+    """Connects to all machines of `cluster` at once. The error names the machine that was not reached."""
     found: dict[str, Follower | ClusterError] = {}
 
     def one(machine: Machine) -> None:

@@ -1,7 +1,7 @@
-"""Replicas: a follower's part of every cache of the leader, and what the leader says is done to them.
+"""Replicas: a follower's copies of the leader's caches, changed by the leader's actions.
 
-Each is a `CachedSequence` of the same classes as the leader's, so that the same methods do the same. Ids
-that were only counted are zeros: a follower needs to know how many there are. Main thread of a follower.
+A replica is a `CachedSequence` with the leader's cache classes for this machine's layers, so the same methods
+have the same effect. Token ids are zeros, because a follower needs only their number. Follower's main thread.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.verify_block import VerifyBlock
 from core.machine.trials import fill, stand_at
 
-# A forward this wide is part of a prompt: its buffers are given back, as the leader does.
+# A forward pass of this width is part of a prompt: its buffers are freed, as on the leader.
 _CHUNK_TOKENS = 32
 _CLEAR_EVERY = 256
 
 
 class Replicas:
-    """Caches of one `shard`."""
+    """The caches of one `shard`."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
@@ -72,7 +72,7 @@ class Replicas:
         except Exception:
             if asked and not computed:
                 raise
-            # The model's code or a hook refused, there as here; the leader says what becomes of it.
+            # The model's code or a hook raised, as on the leader, which decides what follows.
             if not computed:
                 return RAISED
         self._forwards += 1
@@ -111,7 +111,7 @@ class Replicas:
 
 
 class _Replica:
-    """`hooks` are those of its next forward."""
+    """A cache; `hooks` apply to its next forward pass."""
 
     def __init__(self, sequence: CachedSequence) -> None:
         self.sequence = sequence

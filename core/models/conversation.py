@@ -26,10 +26,10 @@ RegionKind = Literal["system", "user", "assistant", "tool", "document"]
 
 
 class Region(Struct, frozen=True):
-    """Characters `start` to `end` (end-exclusive) of a text, and what they are.
+    """Characters `start` to `end` (end-exclusive) of a text, and their origin.
 
-    Of a document: `source` is its ordinal among all attachments, and `first_char` where in its
-    text the region begins. A document's name belongs to the template.
+    For a document, `source` is its ordinal among all attachments, and `first_char` the region's offset in its
+    text. A document's name belongs to the template.
     """
 
     start: int
@@ -40,7 +40,7 @@ class Region(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """A message as the template is given it; `regions` are relative to `content`.
+    """A message as passed to the template; `regions` are relative to `content`.
 
     `tags` are spans of `content` with the tags around a thought, which may become control tokens.
     """
@@ -55,7 +55,7 @@ class Turn(Struct, frozen=True):
 
     @property
     def says_something(self) -> bool:
-        """Whether the turn has words or calls, or is a result."""
+        """Whether the turn has text or calls, or is a tool's result."""
         return bool(self.content.strip() or self.calls or self.role == "tool")
 
 
@@ -68,7 +68,7 @@ class Conversation(Struct, frozen=True):
 
 
 def turns_of(messages: Sequence[Message], system_prompt: str) -> tuple[Turn, ...]:
-    """The messages that say something; `system_prompt` replaces their system messages."""
+    """The messages with content; `system_prompt` replaces their system messages."""
     turns: list[Turn] = []
     attachments = 0
     for message in messages:
@@ -145,7 +145,7 @@ def _message(turn: Turn, form: CallForm, names: dict[str, str], support: Templat
 
 
 def _with_ids(turns: Sequence[Turn], form: CallForm) -> list[Turn]:
-    """With ids of calls and results as the template accepts them."""
+    """`turns` with ids of calls and results in the form that the template accepts."""
     found: list[Turn] = []
     ids: dict[str, str] = {}
     index = 0
@@ -167,7 +167,7 @@ def _with_ids(turns: Sequence[Turn], form: CallForm) -> list[Turn]:
 
 
 def _turn(message: Message, first_source: int) -> Turn:
-    """A message with its attachments before its own words, each under its name."""
+    """A message with its attachments, each under its name, before its own text."""
     texts: list[str] = []
     regions: list[Region] = []
     at = 0
@@ -193,7 +193,7 @@ def _system(text: str) -> Turn:
 
 
 def _join(first: Turn, second: Turn, role: Role | None = None, between: str = "\n\n") -> Turn:
-    """Both turns as one of the role `role`, by default the first one's."""
+    """Both turns as one with `role`, by default that of the first."""
     if not first.content or not second.content:
         between = ""
     shift = len(first.content) + len(between)
@@ -214,20 +214,20 @@ def _merged(turns: Sequence[Turn]) -> Turn:
 
 
 def _with_system(turns: Sequence[Turn], text: str) -> tuple[Turn, ...]:
-    """With `text` at the end of the system messages that `turns` begin with, as one message."""
+    """`turns` with `text` appended to their leading system messages, as one message."""
     front = _front(turns)
     return (_merged([*turns[:front], _system(text)]), *turns[front:])
 
 
 def _front(turns: Sequence[Turn]) -> int:
-    """How many system messages `turns` begin with."""
+    """Number of leading system messages."""
     return next((at for at, turn in enumerate(turns) if turn.role != "system"), len(turns))
 
 
 def _systems_adapted(
     turns: Sequence[Turn], support: TemplateSupport, changes: list[Change]
 ) -> tuple[Turn, ...]:
-    """With system messages where the template accepts them; others become a part of a question."""
+    """`turns` with system messages where the template accepts them; others become part of a question."""
     front = _front(turns)
     if front > 1 and not support.several_systems:
         turns, front = (_merged(turns[:front]), *turns[front:]), 1
@@ -263,7 +263,7 @@ def _append_question(turns: list[Turn], question: Turn) -> None:
 
 
 def _in_words(turn: Turn) -> Turn:
-    """A turn of a role that every template accepts, with its calls, or its result, in words."""
+    """`turn` with a role that every template accepts, with its calls or result as text."""
     if turn.role == "tool":
         before, after = RESULT_MARKS
         result = _join(Turn("user", before), turn, between="")
@@ -293,7 +293,7 @@ def _one_call_each(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def _joined(turns: Sequence[Turn], support: TemplateSupport) -> tuple[Turn, ...]:
-    """With consecutive questions or answers as one where the template does not accept them."""
+    """`turns` with consecutive questions or answers joined if the template does not accept them."""
     found: list[Turn] = []
     for turn in turns:
         same = found and found[-1].role == turn.role
@@ -335,7 +335,7 @@ _SYSTEM_IN_QUESTION = (
 
 # ---- tools, calls and results, in the form that chat templates expect
 #
-# A template with tools gets them as from transformers, with arguments as objects. For another one they are
+# A template with tools gets them as from transformers, with arguments as objects. For others, tools are
 # described in the system prompt, and calls and results are part of the turns' text, in the format of Hermes
 # models, which most small models have seen in training.
 
@@ -344,12 +344,12 @@ _KNOWS = re.compile(r"\btools\b")
 
 
 def knows_tools(template: str) -> bool:
-    """Whether a chat `template` asks for tools."""
+    """Whether a chat `template` reads the variable of tools."""
     return bool(_KNOWS.search(template))
 
 
 def declared(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """For a template. Raises `RequestError` if a tool's parameters are no JSON object."""
+    """The tools for a template. Raises `RequestError` if a tool's parameters are not a JSON object."""
     return [
         {
             "type": "function",
@@ -364,7 +364,7 @@ def declared(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def called(calls: Sequence[ToolCall], *, as_text: bool = False) -> list[dict[str, Any]]:
-    """An assistant's calls, for a template; `as_text`: arguments as JSON text.
+    """An assistant's calls for a template; `as_text`: arguments as JSON text.
 
     Raises `RequestError` if arguments are not a JSON object.
     """
@@ -383,7 +383,7 @@ def called(calls: Sequence[ToolCall], *, as_text: bool = False) -> list[dict[str
 
 
 def told(tools: Sequence[Tool]) -> str:
-    """The tools in words, for the system prompt of a model whose template knows none."""
+    """A description of the tools for the system prompt of a model whose template does not support tools."""
     lines = "\n".join(json.dumps(each, ensure_ascii=False) for each in declared(tools))
     return (
         "You can call functions. They are described here, one JSON object a line:\n"
@@ -393,7 +393,7 @@ def told(tools: Sequence[Tool]) -> str:
     )
 
 
-# Before and after a result in words.
+# Text before and after a result.
 RESULT_MARKS = ("<tool_response>\n", "\n</tool_response>")
 
 

@@ -1,10 +1,10 @@
-"""Answer ids: what a rehearsal said, small enough to ship, so that another machine can go on from it.
+"""Answer ids: the answers of a rehearsal, small enough to ship, so that another machine can continue it.
 
-One xz-compressed container (`core.tables.table_file`). The header names the model and the family; the
-arrays hold for each answer eight bytes of a hash of its prompt's ids and the ids that were said. So a
-prompt that is worded or rendered in another way later is simply not answered yet. Probabilities
-are not kept: they are three quarters of the records, and give a table nothing (resources/notes/rehearsal.md).
-A file of another model, damaged or newer, is refused with a `TableError`.
+The file is an xz-compressed container (`core.tables.table_file`). The header names the model and the family;
+the arrays hold for each answer an 8-byte hash of its prompt's ids, and its ids. A prompt that is later worded
+or rendered differently thus counts as not answered. Probabilities are omitted: they are three quarters of the
+records and do not improve a table (resources/notes/rehearsal.md). A damaged or newer file, or one of another
+model, raises `TableError`.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class AnswerIds(Struct, frozen=True):
 
 
 def prompt_key(prompt: Sequence[int]) -> int:
-    """Names a prompt by its ids."""
+    """The key of a prompt: a hash of its ids."""
     digest = hashlib.blake2b(np.array(prompt, dtype="<u4").tobytes(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
 
 def save_ids(path: Path, streams: Iterable[Stream], info: ModelInfo) -> AnswerIds:
-    """Write what `info`'s model said; returns it. Raises `TableError`."""
+    """Writes the answers of the model `info`; returns them. Raises `TableError`."""
     held = {prompt_key(stream.prompt): stream.out for stream in streams}
     found = AnswerIds(info.name, held)
     header = _Header(
@@ -84,7 +84,7 @@ def save_ids(path: Path, streams: Iterable[Stream], info: ModelInfo) -> AnswerId
 
 
 def load_ids(path: Path, info: ModelInfo) -> AnswerIds:
-    """What that model said. Raises `TableError` for anything else."""
+    """The answers of the model `info` in a file. Raises `TableError`."""
     try:
         header, found = _read(path)
         if (header.family, header.model) != (info.family, info.name):
@@ -99,9 +99,9 @@ def load_ids(path: Path, info: ModelInfo) -> AnswerIds:
 
 
 def shipped_ids(info: ModelInfo) -> AnswerIds | None:
-    """What Draftlight's own rehearsal of that model said; None if there is none. Raises `TableError`.
+    """The shipped answers of this model; None if there are none. Raises `TableError` for a damaged file.
 
-    Files of other models are passed over; one that is damaged says so.
+    Files of other models are skipped.
     """
     for path in sorted(shipped_dir().glob(f"*{SUFFIX}")):
         try:

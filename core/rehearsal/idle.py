@@ -56,7 +56,7 @@ class IdleRehearsal:
     # ---- control
 
     def want(self, model: str, wanted: bool) -> None:
-        """Rehearse with `model`, or stop. What went wrong before is tried again."""
+        """Starts or stops the rehearsal of `model`; an earlier error is retried."""
         self._model, self._wanted = model, wanted
         self._trouble, self._finished = "", False
         if not wanted:
@@ -69,13 +69,13 @@ class IdleRehearsal:
         self._tell()
 
     def drop(self) -> None:
-        """A request begins: releases the model, memory and files."""
+        """A request starts: releases the model, memory and files."""
         self._answering = True
         self._let_go()
         self._tell()
 
     def resume(self) -> None:
-        """It is answered."""
+        """The request is finished."""
         self._answering = False
         self._tell()
 
@@ -89,7 +89,7 @@ class IdleRehearsal:
     # ---- its work
 
     def piece(self, loaded: LoadedModel) -> bool:
-        """One piece of work, if it is wanted; whether there is more."""
+        """Does one piece of work, if rehearsal is on. Returns whether there is more."""
         self._made_table = False
         if not self._wanted or self._finished or self._trouble or self.due_s() > 0:
             return False
@@ -114,7 +114,7 @@ class IdleRehearsal:
         return self._made_table
 
     def due_s(self) -> float:
-        """Seconds until a piece can be done, as far as it is up to those who type; 0 if it can now."""
+        """Seconds until the pause for typing ends; 0 if work can be done now."""
         return max(0.0, self._quiet_at - self._clock()) if self._wanted else 0.0
 
     @property

@@ -48,7 +48,9 @@ class RehearsalPlan(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True):
-    """`answered` of `prompts` are done, with `tokens` in all; `contexts` are in the table once it is made."""
+    """Progress: `answered` of `prompts`, with `tokens` in all answers. `contexts`: size of the table, once
+    built.
+    """
 
     answered: int
     prompts: int
@@ -94,7 +96,7 @@ class Rehearsal:
             yield from self.make_table()
 
     def answer(self) -> Generator[Progress, None, None]:
-        """Everything that is not answered yet; a progress after each piece."""
+        """Answers the remaining prompts; yields a `Progress` after each piece."""
         plan = self._plan
         answers = GreedyAnswers(
             self._loaded, batch=plan.batch, max_tokens=plan.max_tokens, chunk_tokens=plan.chunk_tokens
@@ -123,7 +125,7 @@ class Rehearsal:
                 answers.close()
 
     def make_table(self) -> Generator[Progress, None, None]:
-        """Counts the answers so far and writes the table, if there are any."""
+        """Counts the recorded answers and writes the table, if there are any answers."""
         plan = self._plan
         counter = GramCounter(plan.pruning.highest_order)
         for stream in read_records(plan.records):
@@ -159,7 +161,7 @@ class Rehearsal:
         held: RehearsedConversation,
         messages: tuple[Message, ...],
     ) -> None:
-        """Queue the first turn of `held`, from `messages` on, that has no answer yet."""
+        """Queues the first turn of `held`, from `messages` on, that has no answer yet."""
         while True:
             ids = tuple(render(self._loaded.tokenizer, messages).ids)
             if not self._loaded.has_rows(ids):
@@ -180,7 +182,7 @@ class Rehearsal:
             )
         if len(ids) + self._plan.max_tokens >= self._loaded.info.context_tokens:
             self._answered += 1 + len(held.then) - sum(m.role == "assistant" for m in messages)
-            return  # it does not fit this model
+            return  # too long for this model
         self._asked += 1
         key = self._asked
         self._turns[key] = _Turn(held, messages, ids)
@@ -230,15 +232,15 @@ def _next(tokens: int, every: int) -> int:
 # MLX's thread only. Dropping the object loses unfinished answers only.
 
 
-# Ids kept at a place: what lies behind the eighth is under a tenth of the mass almost everywhere.
+# Ids kept per position: those after the eighth have under a tenth of the probability almost everywhere.
 TOP = 8
 
 
 class Answered(Struct, frozen=True):
-    """One answer. `out` ends with the stop id, if it came to one.
+    """One answer. `out` ends with the stop id, unless it was truncated.
 
-    `tops[i]` are the model's likeliest ids at the place of `out[i]`, best first, and `shares[i]`
-    their probabilities.
+    `tops[i]` are the model's most probable ids at the position of `out[i]`, best first, and `shares[i]` their
+    probabilities.
     """
 
     key: int
@@ -291,7 +293,7 @@ class GreedyAnswers:
 
     @property
     def waiting(self) -> int:
-        """Prompts asked and not yet answered."""
+        """Number of queued and running prompts."""
         return len(self._rows) + len(self._waiting)
 
     @property
@@ -300,7 +302,7 @@ class GreedyAnswers:
         return self.waiting > 0
 
     def ask(self, key: int, prompt: Sequence[int]) -> None:
-        """Queue a prompt of at least one id. `key` comes back with its answer."""
+        """Queues a prompt of at least one id. `key` is returned with its answer."""
         row = _Growing(key, list(prompt))
         if self._batch is None:
             self._waiting.append(row)
@@ -309,11 +311,11 @@ class GreedyAnswers:
             self._rows[uid] = row
 
     def step(self) -> list[Answered]:
-        """One forward pass, or two; the answers that ended with it. Raises `BrokenLogitsError`."""
+        """Runs one or two forward passes; returns the answers that ended. Raises `BrokenLogitsError`."""
         return self._step_single() if self._batch is None else self._step_batch(self._batch)
 
     def close(self) -> None:
-        """Drop everything that is under way."""
+        """Discards all unfinished answers."""
         if self._batch is not None:
             self._batch.close()
         self._rows, self._single = {}, None
@@ -357,7 +359,7 @@ def likeliest(log_probabilities: NDArray[np.float32]) -> tuple[list[int], list[f
 
 
 def _log_probabilities(row: mx.array) -> NDArray[np.float32]:
-    """Raises `BrokenLogitsError`: of logits that are not numbers no probability is one."""
+    """Log-probabilities of a row. Raises `BrokenLogitsError` if its logits are not numbers."""
     found = np.array(row.astype(mx.float32))
     if np.isnan(found).any():
         raise BrokenLogitsError

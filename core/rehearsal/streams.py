@@ -1,8 +1,8 @@
-"""Recorded streams: prompts and greedy answers as token ids, to learn from or to replay drafters over.
+"""Recorded streams: prompts and greedy answers as token ids, for tables and for replays of drafters.
 
-One JSON object a line, gzipped if the name ends in .gz: `prompt` and `out` are ids, `tops` the
-model's likeliest ids at each place of `out`, best first, `shares` their probabilities (both may be
-missing), `cls` the kind of prompt.
+One JSON object per line, gzipped if the name ends in .gz: `prompt` and `out` are ids; `tops` are the model's
+most probable ids at each position of `out`, best first, and `shares` their probabilities (both optional);
+`cls` is the kind of prompt.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Records:
         self._lock.release()
 
     def add(self, stream: Stream) -> None:
-        """Append an answer. Raises `TableError` if the disk does not take it."""
+        """Appends an answer. Raises `TableError` if it cannot be written."""
         try:
             self._file.write(msgspec.json.encode(stream) + b"\n")
             self._file.flush()
@@ -104,7 +104,7 @@ class Records:
         return read_records(self.path)
 
     def _mend(self) -> None:
-        """Cut off a last line that has no end."""
+        """Removes an incomplete last line."""
         if not self.path.exists():
             return
         with self.path.open("rb+") as file:

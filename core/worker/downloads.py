@@ -21,7 +21,7 @@ _GRACE_S = 0.5
 
 
 class _Child:
-    """One process and the thread that listens to it."""
+    """One process and the thread that reads its output."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -31,7 +31,9 @@ class _Child:
 
 
 class Downloads:
-    """`say` gets each progress, `changed` is called when a model has come or a download has gone."""
+    """Runs downloads. `say` receives progress; `changed` is called when a model was downloaded or a download
+    removed.
+    """
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class Downloads:
         self._closing = False
 
     def start(self, model: str) -> None:
-        """Begin or go on; nothing happens if it runs already."""
+        """Starts or resumes a download; no effect if it is running."""
         with self._lock:
             if model in self._children or self._closing:
                 return
@@ -185,7 +187,7 @@ class Downloads:
 
 
 def main(model: str) -> int:
-    """Download `model`; 0 when it is there, 1 if the last line says why not."""
+    """Downloads `model`. Exit status 0 if it is complete, 1 if the last line reports a failure."""
     threading.Thread(target=_end_with_the_worker, name="reader", daemon=True).start()
     meter = Meter(model)
 

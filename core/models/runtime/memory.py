@@ -1,4 +1,4 @@
-"""Memory used by the process, and its limit. A separate module, because it imports mlx at once."""
+"""Memory used by the process, and its limit. A separate module, because it imports MLX at once."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_texts_go_on_where_they_were_stopped(
 
     monkeypatch.setattr(LeaderCount, "add", stopped)
     assert main([*command, str(tmp_path / "part")]) == 130
-    assert "goes on from here" in capsys.readouterr().out
+    assert "continues from here" in capsys.readouterr().out
     counted = tmp_path / ".part.counted"
     assert counted.is_dir()
     assert main([*command, str(tmp_path / "part")]) == 0
