@@ -278,9 +278,7 @@ class Reading:
         still_skipped = f"; {self._sequence.skipped:,} earlier ones were skipped"
         question = np.flatnonzero(layout.question)
         gaps = self._sequence.columns.gaps()
-        # A cached question found nothing to quote before, and a continuation needs no quotation.
-        is_new = len(question) and question[0] >= self._from
-        if not is_new or layout.goes_on or settings.read_on == "off":
+        if not len(question) or layout.goes_on:  # a continuation needs no quotation
             return still_skipped
         room_tokens = self._inputs.room_tokens
         if (most := self._inputs.most_tokens) is not None:
@@ -289,11 +287,14 @@ class Reading:
         passages = layout.passages(int(gaps[0]), int(gaps[-1]) + 1, settings)
         scorer = _DEFAULT_SCORER if settings.scorer in ("auto", "draft-model") else settings.scorer
         scored = yield from self._score(scorer, passages)
-        self._quoted = to_quote(self._sequence.columns, passages, scored, settings, room_tokens)
-        count = len(self._quoted)
         self._matches = scored.stands_out or self._stands_out_by_words()
         if not scored.stands_out:
             return f"{still_skipped}, and nothing in them matches this question"
+        # Nothing is quoted before a question that is cached, which is regenerated.
+        if settings.read_on == "off" or question[0] < self._from:
+            return still_skipped
+        self._quoted = to_quote(self._sequence.columns, passages, scored, settings, room_tokens)
+        count = len(self._quoted)
         if not count:
             return still_skipped
         quoted = excerpt(self._text.ids, self._quoted, self._loaded)

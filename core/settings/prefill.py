@@ -18,8 +18,6 @@ TAIL_TOKENS = 512
 # The length of passages where a text is cut at fixed lengths, and of prompts given as token IDs (the
 # SpecPrefill paper).
 PASSAGE_TOKENS = 32
-# While it is not known how long reading takes here: the SpecPrefill paper's threshold.
-_UNKNOWN_PACE_TOKENS = 8192
 
 
 class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,10 +159,12 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
 
     def is_quick(self, new_tokens: int, dense_s: float | None) -> bool:
-        """Whether reading all of so many tokens tries nobody's patience; `dense_s` is None if not known."""
-        if new_tokens < self.threshold_tokens:
-            return True
-        return new_tokens < _UNKNOWN_PACE_TOKENS if dense_s is None else dense_s <= self.patience_s
+        """Whether a dense prefill of that many tokens is short enough for automatic mode.
+
+        `dense_s`: its predicted seconds, None before the machine was measured. Then the threshold alone
+        decides: to skip passages of a text that would have been read in time costs less than a minute's wait.
+        """
+        return new_tokens < self.threshold_tokens or (dense_s is not None and dense_s <= self.patience_s)
 
     @property
     def compares_meaning(self) -> bool:
