@@ -18,6 +18,7 @@ from core.answer_format.values import (
     BrokenValueError,
     UnfinishedValueError,
     is_text_only,
+    match_end,
     read_value,
     skip_space,
     unescaped,
@@ -177,7 +178,7 @@ class _JsonArguments:
         self._comma, self._expects, self.is_complete = False, "comma", not self._open
 
     def _string(self, text: str) -> bool:
-        end = _PLAIN.match(text, self._at).end()  # type: ignore[union-attr]
+        end = match_end(_PLAIN, text, self._at)
         self._made.append(_inside(text[self._at : end]))
         self._at = end
         if end >= len(text):

@@ -33,7 +33,7 @@ class UnfinishedValueError(ValueError):
 
 def read_value(text: str, at: int = 0) -> tuple[Any, int]:
     """The value at `at`, and the offset after it. Raises `BrokenValueError`, `UnfinishedValueError`."""
-    return _value(text, _SPACE.match(text, at).end(), 0)  # type: ignore[union-attr]
+    return _value(text, skip_space(text, at), 0)
 
 
 def read_object(text: str, at: int = 0) -> tuple[dict[str, Any], int]:
@@ -46,9 +46,16 @@ def read_object(text: str, at: int = 0) -> tuple[dict[str, Any], int]:
     return value, end
 
 
+def match_end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """The end of the match of `pattern`, which matches the empty string, at `at`."""
+    found = pattern.match(text, at)
+    assert found is not None
+    return found.end()
+
+
 def skip_space(text: str, at: int) -> int:
     """The offset of the first character from `at` on that is not white space."""
-    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
+    return match_end(_SPACE, text, at)
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
@@ -102,7 +109,7 @@ def _string(text: str, at: int) -> tuple[str, int] | None:
         if one == quote:
             return "".join(parts), at + 1
         if one != "\\":
-            stop = _PLAIN[quote].match(text, at).end()  # type: ignore[union-attr]
+            stop = match_end(_PLAIN[quote], text, at)
             parts.append(text[at:stop])
             at = stop
             continue
@@ -265,7 +272,7 @@ def _read(text: str) -> tuple[Any, bool]:
 
 
 def _types(schema: Any, root: Mapping[str, Any], depth: int) -> frozenset[str]:
-    """The names of the types that `schema` allows; empty where it names none."""
+    """Names of the types that `schema` allows; empty if it names none."""
     if not isinstance(schema, dict) or depth > _SCHEMA_DEPTH:
         return frozenset()
     found: set[str] = set()

@@ -338,7 +338,8 @@ def with_empty_heads(folder: Path, out: Path, size: int) -> int:
     if wanted == groups:
         return 0
     added = (wanted - groups) * (heads // groups)
-    weights: dict[str, mx.array] = mx.load(str(folder / _WEIGHTS))  # type: ignore[assignment]
+    weights = mx.load(str(folder / _WEIGHTS))
+    assert isinstance(weights, dict)
     grown = {name: _grown(name, each, heads + added, heads, wanted, groups) for name, each in weights.items()}
     if all(grown[name] is weights[name] for name in weights):
         raise ModelError("The model has no self_attn layers like Llama's.")

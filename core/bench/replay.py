@@ -188,11 +188,6 @@ def deciles(all_fates: Iterable[Fate]) -> tuple[Decile, ...]:
     )
 
 
-def worst_error(table: Sequence[Decile], least_nodes: int) -> float:
-    """The largest absolute error of a decile with at least `least_nodes` nodes; 0 if there is none."""
-    return max((abs(decile.error) for decile in table if decile.nodes >= least_nodes), default=0.0)
-
-
 # ---- replay
 
 

@@ -22,7 +22,6 @@ from core.system.terminal import ProgressLine
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     from core.engine.engine import Engine
     from core.machine.trials import Verdict
-    from core.models.loader import LoadedModel
 
 # ---- model
 
@@ -54,13 +53,6 @@ def load_tried(
         info = engine.load(reference)
         line.say(f"Testing trees and long prompts on {info.name}", now=True)
         return info, describe(blas, info.dtype, found(engine.try_out()))
-
-
-def use_tried(engine: Engine, loaded: LoadedModel) -> Engine:
-    """Like `load_tried` for a model in memory; returns the engine."""
-    engine.use(loaded)
-    engine.try_out()
-    return engine
 
 
 def found(verdict: Verdict) -> str:

@@ -257,7 +257,7 @@ class ShardedModel(nn.Module):  # type: ignore[misc]
             raise
         self._leader.stands(number, standing(cache))
         try:
-            mx.async_eval(asked)  # type: ignore[no-untyped-call]
+            mx.async_eval(asked)
         except Exception as error:
             self._leader.doubt(error)
             raise

@@ -405,7 +405,7 @@ class DecodeLoop:
         if self._grammar is not None:
             if allowed is None:
                 # Computed while the forward pass runs.
-                mx.async_eval(logits)  # type: ignore[no-untyped-call]
+                mx.async_eval(logits)
                 allowed = mx.array(self._grammar.allowed(draft, logits.shape[-1]))
             self._allowed = allowed
             rows = rows._replace(allowed=allowed)

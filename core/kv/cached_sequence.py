@@ -12,11 +12,11 @@ Worker's main thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_map
+from numpy.typing import NDArray
 
 from core.errors import InternalError
 from core.kv.mirrored import (
@@ -110,7 +110,7 @@ class CachedSequence:
         self.tokens.extend(tokens)
         self.columns.extend(len(tokens))
 
-    def append_at(self, prompt: Sequence[int], positions: np.ndarray[Any, Any]) -> None:
+    def append_at(self, prompt: Sequence[int], positions: NDArray[np.int32]) -> None:
         """Records that a forward pass wrote the tokens of `prompt` at `positions` to the cache.
 
         `positions` ascend from the end of the sequence; the tokens between them are skipped.

@@ -10,7 +10,6 @@ rendered conversation before it stays the same and its cache entries are reused.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, Literal
@@ -60,7 +59,7 @@ class Turn(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True):
-    """Turns and tools for a template, and the changes of their meaning."""
+    """Turns and tools for a template, and a `Change` for each adaptation that alters the meaning."""
 
     turns: tuple[Turn, ...]
     tools: tuple[Tool, ...] = ()
@@ -338,14 +337,6 @@ _SYSTEM_IN_QUESTION = (
 # A template with tools gets them as from transformers, with arguments as objects. For others, tools are
 # described in the system prompt, and calls and results are part of the turns' text, in the format of Hermes
 # models, which most small models have seen in training.
-
-
-_KNOWS = re.compile(r"\btools\b")
-
-
-def knows_tools(template: str) -> bool:
-    """Whether a chat `template` reads the variable of tools."""
-    return bool(_KNOWS.search(template))
 
 
 def declared(tools: Sequence[Tool]) -> list[dict[str, Any]]:

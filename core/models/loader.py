@@ -86,7 +86,7 @@ class LoadedModel:
     def close(self) -> None:
         """Releases the model."""
 
-    def new_cache(self) -> list[Any]:
+    def new_cache(self) -> Cache:
         """An empty KV cache, one entry per layer."""
         cache: Cache = make_prompt_cache(self.model)
         return cache
@@ -454,7 +454,7 @@ def _expanded_weights(modules: Sequence[Any], threads: ThreadPoolExecutor) -> It
         target = targets[number]
         grown = [np.array(each.astype(mx.float32)) for each in (module.scales, module.biases)]
         mx.eval(target, module.weight)
-        mx.async_eval(*targets[number + 1 : number + 2])  # type: ignore[no-untyped-call]
+        mx.async_eval(*targets[number + 1 : number + 2])
         _write(target, module, grown, threads)
         yield target
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from core.answer_format import answer_format, parse_past_answer
 from core.errors import ChatTemplateError, EmptyPromptError, PromptTooLongError, RequestError
@@ -140,7 +140,7 @@ def plain(tokenizer: TokenizerWrapper, text: str, rows: int | None = None) -> Pr
     return Prompt(tokens.ids, text, (Region(0, len(text), "user"),), rows=rows, tokens=tokens)
 
 
-def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> np.ndarray[Any, Any] | None:
+def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> NDArray[np.int64] | None:
     """The tokens' character ranges (int64 [n, 2]) in `prompt.text`; None if the tokenizer has no offsets.
 
     The text is tokenised again only if the prompt does not have its tokens.

@@ -168,7 +168,7 @@ class TemplateRenderer:
         return self._process
 
     def _end(self) -> int | None:
-        """The process's status, if there was one."""
+        """Ends the process and returns its exit status; None if there was none."""
         process, self._process, self._ready = self._process, None, False
         if process is None:
             return None

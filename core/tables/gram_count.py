@@ -104,7 +104,8 @@ class GramCounter:
             try:
                 next(pieces)
             except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
+                finished: GramTable = done.value
+                return finished
 
     def pieces(self, pruning: Pruning) -> Generator[None, None, GramTable]:
         """Like `table`, in steps of under a second for 100,000 positions; the table is the generator's return

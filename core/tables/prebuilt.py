@@ -117,14 +117,6 @@ def load_frozen(info: ModelInfo) -> tuple[FrozenTable | None, tuple[str, ...]]:
     return _newest_usable(FROZEN, _FROZEN_SUFFIX, info)
 
 
-def frozen_for(family: str) -> Path | None:
-    """Path of the newest readable frozen table of `family`; None if there is none."""
-    for path in _candidates(_FROZEN_SUFFIX):
-        if FROZEN.family_of(path) == family:
-            return path
-    return None
-
-
 def _newest_usable(kind: LearnedKind[T], suffix: str, info: ModelInfo) -> tuple[T | None, tuple[str, ...]]:
     notes: list[str] = []
     for path in _candidates(suffix):

@@ -35,7 +35,6 @@ from core.bench.harness import (
     publish,
 )
 from core.bench.replay import CostTable, cost_table
-from core.bench.runs import use_tried
 from core.errors import RequestError
 from core.events import Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
@@ -167,7 +166,10 @@ def run(options: argparse.Namespace) -> int:
 def _engine(model: LoadedModel, memory: TableMemory) -> Engine:
     from core.engine.engine import Engine
 
-    return use_tried(Engine(memory), model)
+    engine = Engine(memory)
+    engine.use(model)
+    engine.try_out()  # without it, trees are not used
+    return engine
 
 
 def _teachers(options: argparse.Namespace, loaded: LoadedModel, edits: Edits, scratch: Path) -> list[Teacher]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from numpy.typing import NDArray
 
 Attend = Callable[..., mx.array]
 _ROWS = 64
@@ -57,13 +58,13 @@ def _is_flat(mask: mx.array) -> bool:
     return mask.dtype == mx.bool_ and mask.size == mask.shape[-1] * mask.shape[-2]
 
 
-def _as_numpy(array: mx.array) -> np.ndarray[Any, Any]:
+def _as_numpy(array: mx.array) -> NDArray[np.float32]:
     """[heads, tokens, width] of a batch of one sequence."""
-    found: np.ndarray[Any, Any] = np.asarray(mx.contiguous(array))[0]
+    found: NDArray[np.float32] = np.asarray(mx.contiguous(array))[0]
     return found
 
 
-def _visible(mask: mx.array | str | None, q: mx.array, k: mx.array) -> np.ndarray[Any, Any]:
+def _visible(mask: mx.array | str | None, q: mx.array, k: mx.array) -> NDArray[np.bool_]:
     """bool [L, S]: which keys each query attends to."""
     rows, columns = q.shape[2], k.shape[2]
     if isinstance(mask, mx.array):
@@ -72,11 +73,11 @@ def _visible(mask: mx.array | str | None, q: mx.array, k: mx.array) -> np.ndarra
 
 
 def _attention(
-    q: np.ndarray[Any, Any],
-    k: np.ndarray[Any, Any],
-    v: np.ndarray[Any, Any],
-    visible: np.ndarray[Any, Any],
-) -> np.ndarray[Any, Any]:
+    q: NDArray[np.float32],
+    k: NDArray[np.float32],
+    v: NDArray[np.float32],
+    visible: NDArray[np.bool_],
+) -> NDArray[np.float32]:
     """float32 [Hq, L, D] of scaled q [Hq, L, D] and k, v [Hk, S, D].
 
     Computed in blocks of rows whose scores fit the CPU's cache, without the keys no row of a block attends

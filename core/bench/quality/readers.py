@@ -12,12 +12,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
 
 import mlx.core as mx
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from core.bench.quality.results import DENSE, SCORELESS, hindsight
 from core.errors import InternalError, RequestError
@@ -89,7 +89,7 @@ class Session:
         self._restore()
         return found
 
-    def attended_by(self, tokens: Sequence[int]) -> np.ndarray[Any, Any]:
+    def attended_by(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Attention on each prompt token (float32) by the last prompt token and the following `tokens`.
 
         Computed as by `core.prefill.scorers.draft_model`, over all layers that attend to the whole prompt.
@@ -132,7 +132,7 @@ class Session:
 
 # ---- readers
 
-Scores = np.ndarray[Any, Any]
+Scores = NDArray[np.float32]
 
 
 class Hindsight(Struct, frozen=True):

@@ -88,7 +88,7 @@ def threads_variable() -> str:
 
 
 def why_threads_are_fixed() -> str:
-    """Why the number of threads is not to be changed, in words; empty if it can be."""
+    """Why the number of threads must not change; empty if it may."""
     if not _loaded:
         return "MLX does not use OpenBLAS here"
     if variable := threads_variable():

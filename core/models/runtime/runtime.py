@@ -82,7 +82,7 @@ class Index(Struct, frozen=True):
 
 
 def index_file() -> Path:
-    """Path of the index."""
+    """Path of the index of transformers' lazily imported files."""
     return cache_dir() / "transformers.json"
 
 
@@ -93,7 +93,7 @@ def use_index() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Intercepts the import of the module that reads the files, once."""
+    """Import hook that runs once, before the module that reads the index files is imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
