@@ -86,7 +86,7 @@ class AnswerFormat(Struct, frozen=True):
             channels is not None and any(rule.kind == "thought" for rule in channels.rules)
         )
 
-    def with_told_calls(self) -> AnswerFormat:
+    def with_described_calls(self) -> AnswerFormat:
         """The format if the system prompt describes the tools and the syntax of calls."""
         return replace(self, calls=tuple(dict.fromkeys((*self.calls, TOLD))))
 

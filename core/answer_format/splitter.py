@@ -152,7 +152,7 @@ class AnswerSplitter:
             self._mark(at, mark, syntax)
             return True
         if final:
-            self._say(len(self._without_closing_tag(held)))
+            self._add_text(len(self._without_closing_tag(held)))
             self._take("mark", len(self._held))
             return False
         begun = [*marks, *self._tags_at_start, *self._tags_around] if self._at_start else marks
@@ -166,19 +166,19 @@ class AnswerSplitter:
             cut = len(held[:cut].rstrip())
         elif cut <= blank_start:
             cut = 0
-        self._say(cut)
+        self._add_text(cut)
         return False
 
-    def _without_closing_tag(self, said: str) -> str:
+    def _without_closing_tag(self, text: str) -> str:
         """The text without a closing tag at its end and the white space around the tag."""
-        stripped = said.rstrip()
+        stripped = text.rstrip()
         if not self._around_end or not stripped.endswith(self._around_end):
-            return said
+            return text
         return stripped.removesuffix(self._around_end).rstrip()
 
-    def _say(self, length: int) -> None:
-        said = self._held[:length]
-        if said.strip():
+    def _add_text(self, length: int) -> None:
+        text = self._held[:length]
+        if text.strip():
             self._at_start = False
             self._take("text", length)
         else:
@@ -200,16 +200,16 @@ class AnswerSplitter:
         """Handles a mark at `at`; an empty mark is a bare call of `bare_syntax`."""
         begins_call = not mark or mark in self._sections
         opens = mark in self._tags_anywhere or mark in self._tags_at_start
-        said = self._held[:at]
+        text = self._held[:at]
         if begins_call or opens:
-            said = self._without_closing_tag(said).rstrip()
-        self._say(len(said))
+            text = self._without_closing_tag(text).rstrip()
+        self._add_text(len(text))
         if begins_call:
-            self._state, self._blank = "section", at - len(said)
+            self._state, self._blank = "section", at - len(text)
             self._tried = self._blank + len(mark)
             self._section_ends, self._syntax = self._sections.get(mark, ("", bare_syntax))
             return
-        self._take("mark", at - len(said) + len(mark))
+        self._take("mark", at - len(text) + len(mark))
         if mark in self._tags_around and self._at_start:
             self._around_end, self._swallows_space = self._tags_around[mark], True
         elif opens:
@@ -237,12 +237,12 @@ class AnswerSplitter:
             cut = len(held) if final else len(held[: _certain(held, self._ends)].rstrip("\n"))
             self._take("thought", cut)
             return False
-        said = len(held[:at].rstrip("\n"))
-        self._take("thought", said)
+        text = len(held[:at].rstrip("\n"))
+        self._take("thought", text)
         if self._channels and mark in self._channels.begins:
-            self._take("mark", at - said)
+            self._take("mark", at - text)
         else:
-            self._take("mark", at - said + len(mark))
+            self._take("mark", at - text + len(mark))
         self._state, self._swallows_space = "text", self._channels is None
         return True
 
@@ -261,13 +261,13 @@ class AnswerSplitter:
             elif not channels.keeps_unknown and at >= 0:
                 self._take("mark", len(header))
             else:
-                self._say_first()
+                self._add_first()
             return True
         self._take("mark", len(header))
         self._enter(rule.kind, re.search(rule.pattern, header))
         return True
 
-    def _say_first(self, blank: int = 0) -> None:
+    def _add_first(self, blank: int = 0) -> None:
         """Makes white space and one character text, so that they are not taken for a beginning again."""
         self._at_start = False
         self._take("text", blank + 1)
@@ -305,7 +305,7 @@ class AnswerSplitter:
                 call = None
             self._state = "text"
             if call is None:
-                self._say(len(body))
+                self._add_text(len(body))
             else:
                 self._called = True
                 self._take("call", len(body), (call,))
@@ -333,7 +333,7 @@ class AnswerSplitter:
                 if self._is_empty(held[self._blank : end]):
                     self._take("mark", end)
                 else:
-                    self._say(end)
+                    self._add_text(end)
             return True
 
     def _is_empty(self, section: str) -> bool:
@@ -364,7 +364,7 @@ class AnswerSplitter:
                 self._take_call(blank + section.end, section)
                 return True
         self._state = "text"
-        self._say_first(blank)
+        self._add_first(blank)
         return True
 
     def _take_call(self, length: int, section: Section) -> None:

@@ -149,14 +149,14 @@ def run(options: argparse.Namespace) -> int:
     chosen = decode_configurations(options)
     engine, info, environment = start_engine(options)
     workloads = [_workload(engine, prompt, options.max_prompt_tokens) for prompt in prompts]
-    told = conditions(
+    label = conditions(
         environment,
         info.name,
         file_label(path),
         f"{options.pairs} pairs of {options.max_prompt_tokens} + {options.max_tokens} tokens",
         draft_model_label(options),
     )
-    journal = Journal(options.out / "cells.jsonl", told, Measured)
+    journal = Journal(options.out / "cells.jsonl", label, Measured)
     with tempfile.TemporaryDirectory() as scratch:
         drafted = with_draft_model(options, chosen, Path(info.path), Path(scratch))
         pieces = [

@@ -123,14 +123,14 @@ def run(options: argparse.Namespace) -> int:
             f"Choose --lengths of at most {most:,}.",
         )
     profile = engine.exactness_profile(complete="exact" in options.exactness)
-    told = conditions(
+    label = conditions(
         environment,
         info.name,
         file_label(path),
         f"{options.runs} runs of {options.max_tokens} tokens",
         draft_model_label(options),
     )
-    journal = Journal(options.out / "cells.jsonl", told, ParityCell)
+    journal = Journal(options.out / "cells.jsonl", label, ParityCell)
     with tempfile.TemporaryDirectory() as scratch:
         drafted = with_draft_model(options, chosen, Path(info.path), Path(scratch))
         pieces = []

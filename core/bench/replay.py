@@ -254,8 +254,8 @@ def run(options: argparse.Namespace) -> int:
     frozen = FROZEN.load_any(options.frozen, _VOCABULARY) if options.frozen else None
     environment = describe()
     files = [path for path in (options.streams, options.learned, options.texts, options.frozen) if path]
-    told = conditions(environment, *map(file_label, files))
-    journal = Journal(options.out / "rows.jsonl", told, ReplayRow)
+    label = conditions(environment, *map(file_label, files))
+    journal = Journal(options.out / "rows.jsonl", label, ReplayRow)
     names = options.drafters or _replayable()
     chosen = configurations(names, [], sets=options.set, grids=options.grid, own_options=_OWN_OPTIONS)
     pieces = [

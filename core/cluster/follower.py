@@ -97,10 +97,10 @@ class _Following:
         self._number = 0
         self._deadline_s = _DEFAULT_DEADLINE_S
         self._due: float | None = None
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
 
     def run(self) -> int:
-        for target in (self._hear, self._beat, self._watch_starter):
+        for target in (self._receive, self._beat, self._watch_starter):
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
         try:
             while True:
@@ -113,8 +113,10 @@ class _Following:
             self._leave(f"The leader is gone ({error}).")
         except Exception as error:  # boundary: the leader is informed, and this process ends
             traceback.print_exc()
-            said = (error.message, error.hint) if isinstance(error, DraftlightError) else (_words(error), "")
-            self._fail(*said)
+            reason = (
+                (error.message, error.hint) if isinstance(error, DraftlightError) else (_words(error), "")
+            )
+            self._fail(*reason)
         return LOST_STATUS
 
     def _do(self, message: LeaderMessage, payload: bytes) -> None:
@@ -133,11 +135,11 @@ class _Following:
                 tokens = sum(len(each.ids) for each in actions if isinstance(each, Forward))
                 started = time.monotonic()
                 self._due = started + self._deadline_s + A_TOKEN_S * tokens
-                stands = self._replicas.do(actions)
+                positions = self._replicas.do(actions)
                 self._due = None
                 self._number = number
                 self._check = zlib.crc32(payload, self._check)
-                self._tell(Done(number, self._check, *stands, time.monotonic() - started))
+                self._tell(Done(number, self._check, *positions, time.monotonic() - started))
             case _:
                 pass
 
@@ -210,11 +212,11 @@ class _Following:
 
     # ---- hearing thread
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         try:
             while True:
                 payload = self._line.receive()
-                self._heard_at = time.monotonic()
+                self._received_at = time.monotonic()
                 message = decode_leader_message(payload)
                 if not isinstance(message, Beat):
                     self._told.put((message, payload))
@@ -243,8 +245,8 @@ class _Following:
             due, silence_s = self._due, max(self._deadline_s, _LEAST_SILENCE_S)
             if due is not None and now > due:
                 self._fail("An operation took longer than its deadline.")
-            if now - self._heard_at > silence_s:
-                self._leave(f"The leader has said nothing for {silence_s:.0f} s.")
+            if now - self._received_at > silence_s:
+                self._leave(f"The leader has been silent for {silence_s:.0f} s.")
 
     def _memory(self) -> Beat:
         from core.models.runtime import memory
@@ -373,20 +375,20 @@ class Following:
     def _watch(self, child: subprocess.Popen[bytes]) -> None:
         """Waits for the end of a child process; kills it if it is silent."""
         assert child.stdout is not None
-        heard = time.monotonic()
+        received = time.monotonic()
         os.set_blocking(child.stdout.fileno(), False)
         rest = b""
         while True:
             piece = child.stdout.read()
             if piece:
-                heard = time.monotonic()
+                received = time.monotonic()
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line != b".":
                         self._say(line.decode("utf-8", "replace"))
             if child.poll() is not None:
                 break
-            if time.monotonic() - heard > _SILENCE_S:
+            if time.monotonic() - received > _SILENCE_S:
                 self._say(f"It was silent for {_SILENCE_S:.0f} s and is ended.")
                 child.kill()
             time.sleep(_POLL_S)

@@ -84,8 +84,8 @@ class Follower:
         except ClusterError as error:
             connection.close()
             raise ClusterError(f"{machine.name} ({host}:{port}): {error.message}", error.hint) from None
-        self.heard: queue.SimpleQueue[FollowerMessage | BaseException] = queue.SimpleQueue()
-        self.heard_at = time.monotonic()
+        self.received: queue.SimpleQueue[FollowerMessage | BaseException] = queue.SimpleQueue()
+        self.received_at = time.monotonic()
         self.beat = Beat(0, 0)
         self.step_s = 0.0
         self.due: deque[tuple[int, float]] = deque()
@@ -97,7 +97,7 @@ class Follower:
     def wait(self, kind: type | UnionType, timeout_s: float) -> Any:
         """The next message, which must be of type `kind`. Raises `ClusterError`."""
         try:
-            found = self.heard.get(timeout=timeout_s)
+            found = self.received.get(timeout=timeout_s)
         except queue.Empty:
             raise ClusterError(f"{self.name} has not answered for {timeout_s:.0f} s.") from None
         if isinstance(found, kind):
@@ -110,7 +110,7 @@ class Follower:
 class Leader:
     """The running cluster; `followers` are ordered by rank from 1.
 
-    `said` receives the reason of the end; then the process exits with `status`. Before `work()`, a lost
+    `on_end` receives the reason of the end; then the process exits with `status`. Before `work()`, a lost
     connection is reported only by the operation that waits for it.
     """
 
@@ -118,13 +118,13 @@ class Leader:
         self,
         followers: Sequence[Follower],
         deadline_s: float,
-        said: Callable[[ClusterEnded], None],
+        on_end: Callable[[ClusterEnded], None],
         status: int = ENDED_STATUS,
     ) -> None:
         self.followers = tuple(followers)
         self._status = status
         self._deadline_s = deadline_s
-        self._said = said
+        self._on_end = on_end
         self._working = False
         self._closed = threading.Event()
         self._ending = threading.Lock()
@@ -142,7 +142,7 @@ class Leader:
         self.messages = 0
         self.bytes = 0
         for follower in self.followers:
-            threading.Thread(target=self._hear, args=(follower,), name="follower", daemon=True).start()
+            threading.Thread(target=self._receive, args=(follower,), name="follower", daemon=True).start()
         threading.Thread(target=self._watch, name="cluster", daemon=True).start()
 
     # ---- main thread
@@ -151,7 +151,7 @@ class Leader:
         """Starts the watch thread. From then on, any failure ends the cluster."""
         self._working = True
         for follower in self.followers:
-            follower.heard_at = time.monotonic()
+            follower.received_at = time.monotonic()
 
     def settle(self) -> None:
         """Waits until all machines have completed all operations; ends this process at the deadline."""
@@ -191,15 +191,15 @@ class Leader:
         self.bytes += len(self.followers) * len(payload)
         return self._number
 
-    def stands(self, number: int, stands: tuple[int, int]) -> None:
+    def record_positions(self, number: int, positions: tuple[int, int]) -> None:
         """Records the cache positions of that forward pass on this machine, or `RAISED`."""
         with self._comparing:
-            self._expected[number] = (self._check, *stands)
+            self._expected[number] = (self._check, *positions)
             early, self._early = self._early, []
         for follower, done in early:
             self._compare(follower, done)
 
-    def doubt(self, error: BaseException) -> None:
+    def report_error(self, error: BaseException) -> None:
         """Ends the cluster after an error that may have left the machines with different caches. Does not
         return.
         """
@@ -235,7 +235,7 @@ class Leader:
                 return
             self._closed.set()
             try:
-                self._said(ClusterEnded(machine, end, message, hint))
+                self._on_end(ClusterEnded(machine, end, message, hint))
                 threading.Thread(target=self._say_end, args=(message,), daemon=True).start()
                 time.sleep(_LOOK_S)
             finally:
@@ -258,11 +258,11 @@ class Leader:
 
     # ---- a follower's thread
 
-    def _hear(self, follower: Follower) -> None:
+    def _receive(self, follower: Follower) -> None:
         try:
             while True:
                 message = decode_follower_message(follower.line.receive())
-                follower.heard_at = time.monotonic()
+                follower.received_at = time.monotonic()
                 match message:
                     case Beat():
                         follower.beat = message
@@ -271,11 +271,11 @@ class Leader:
                     case Failed() if self._working:
                         self.end(follower.name, "failed", f"{follower.name}: {message.message}", message.hint)
                     case _:
-                        follower.heard.put(message)
+                        follower.received.put(message)
         except (LineEnd, DraftlightError) as error:
             if self._working:
                 self._lost(follower, error)
-            follower.heard.put(error)
+            follower.received.put(error)
 
     def _done(self, follower: Follower, done: Done) -> None:
         number, _ = follower.due[0] if follower.due else (0, 0.0)
@@ -291,12 +291,12 @@ class Leader:
 
     def _compare(self, follower: Follower, done: Done) -> None:
         number = done.number
-        check, *stands = self._expected[number]  # set until the last follower is removed
+        check, *positions = self._expected[number]  # set until the last follower is removed
         follower.due.popleft()
         follower.step_s = done.took_s
         if done.check != check:
             self._disagrees(follower, f"received other messages than were sent up to operation {number}")
-        for here, there in zip(stands, (done.appending, done.window)):
+        for here, there in zip(positions, (done.appending, done.window)):
             if -1 not in (here, there) and here != there:
                 self._disagrees(
                     follower, f"is at position {there:,} after operation {number}, not at {here:,}"
@@ -334,11 +334,11 @@ class Leader:
                 "See whether it is awake and has memory left, then try again.",
             )
         silence_s = max(self._deadline_s, _LEAST_SILENCE_S)
-        if now - follower.heard_at > silence_s:
+        if now - follower.received_at > silence_s:
             self.end(
                 follower.name,
                 "deadline",
-                f"{follower.name} has said nothing for {silence_s:.0f} s.",
+                f"{follower.name} has been silent for {silence_s:.0f} s.",
                 "See whether it is awake and on the network, then try again.",
             )
 

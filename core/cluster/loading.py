@@ -53,7 +53,7 @@ _LOOK_S = 60.0
 # Time limit for reading a large model from a slow disk.
 _LONG_S = 3600.0
 
-Said = Callable[[ClusterEnded], None]
+OnEnd = Callable[[ClusterEnded], None]
 
 
 def here() -> str:
@@ -73,7 +73,7 @@ class Gathering:
         self,
         cluster: Cluster,
         model: str,
-        said: Said = lambda ended: None,
+        on_end: OnEnd = lambda ended: None,
         status: int = ENDED_STATUS,
     ) -> None:
         self._cluster = cluster
@@ -86,14 +86,14 @@ class Gathering:
         secret = read_key(file).encode()
         reached = connect(cluster, secret)
         self._followers = [one for one in reached.values() if isinstance(one, Follower)]
-        self._leader = Leader(self._followers, cluster.deadline_s, said, status)
+        self._leader = Leader(self._followers, cluster.deadline_s, on_end, status)
         self._wrong = {name: one for name, one in reached.items() if isinstance(one, ClusterError)}
         try:
             self._seen = self._ask()
             facts = self._facts() if self._folder else None
             self._digest = facts.digest if facts else ""
             self._plan = plan(cluster, self._name, self._seen, facts)
-            if facts is not None and not self._wrong and not self._plan.said:
+            if facts is not None and not self._wrong and not self._plan.text:
                 self._plan.by_machine.update(self._unreached())
         except BaseException:
             self.close()
@@ -189,7 +189,7 @@ class Gathering:
         try:
             return self._load(progress)
         except Exception as error:
-            self._leader.doubt(error)  # from here on, other machines may wait for this one
+            self._leader.report_error(error)  # from here on, other machines may wait for this one
             raise
 
     def _check_runs(self) -> None:
@@ -198,9 +198,9 @@ class Gathering:
         found = self.checked()
         if not found.runs or self._folder is None:
             wrong = [each for each in found.machines if each.problem]
-            said = " ".join((*(each.problem for each in wrong), *found.problems))
+            message = " ".join((*(each.problem for each in wrong), *found.problems))
             raise ClusterError(
-                said, next((each.hint for each in wrong if each.hint), "See draftlight cluster check.")
+                message, next((each.hint for each in wrong if each.hint), "See draftlight cluster check.")
             )
         check_free()
 
@@ -288,7 +288,7 @@ class Plan(Struct, frozen=True):
     need_bytes: int = 0
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """All problems as text."""
         return " ".join((*self.by_machine.values(), *self.problems))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from core.cluster.shard import RAISED, Shard, standing
+from core.cluster.shard import RAISED, Shard, cache_positions
 from core.cluster.wire import Action, Begin, Changed, Drop, Forward
 from core.decoding.tree import tree_pass
 from core.errors import InternalError
@@ -37,7 +37,7 @@ class Replicas:
 
     def do(self, actions: Sequence[Action]) -> tuple[int, int]:
         """Applies the actions. Returns the cache positions after the last forward pass."""
-        stands = (-1, -1)
+        positions = (-1, -1)
         for action in actions:
             match action:
                 case Begin(number):
@@ -51,8 +51,8 @@ class Replicas:
                 case Changed(number, change):
                     self._change(self._replica(number), change)
                 case Forward(number, ids):
-                    stands = self._forward(self._replica(number), ids)
-        return stands
+                    positions = self._forward(self._replica(number), ids)
+        return positions
 
     def _replica(self, number: int) -> _Replica:
         if number not in self._held:
@@ -78,7 +78,7 @@ class Replicas:
         self._forwards += 1
         if len(ids) >= _CHUNK_TOKENS or self._forwards % _CLEAR_EVERY == 0:
             mx.clear_cache()
-        return standing(cache)
+        return cache_positions(cache)
 
     def _change(self, replica: _Replica, change: mirrored.Change) -> None:
         sequence, shard = replica.sequence, self._shard

@@ -105,7 +105,7 @@ def _body(model: nn.Module) -> tuple[Any, str]:
     raise ClusterError(f"{type(model).__module__} is built in a way that cannot be split here.")
 
 
-def standing(cache: Sequence[CacheEntry]) -> tuple[int, int]:
+def cache_positions(cache: Sequence[CacheEntry]) -> tuple[int, int]:
     """Positions of the appending entries and of the windows; −1 for a missing kind."""
     appending = window = -1
     for entry in leaves(cache):
@@ -253,13 +253,13 @@ class ShardedModel(nn.Module):  # type: ignore[misc]
         try:
             logits, asked = self._shard.forward(ids, cache)
         except Exception:  # the model's code does not support this trial, on any machine
-            self._leader.stands(number, RAISED)
+            self._leader.record_positions(number, RAISED)
             raise
-        self._leader.stands(number, standing(cache))
+        self._leader.record_positions(number, cache_positions(cache))
         try:
             mx.async_eval(asked)
         except Exception as error:
-            self._leader.doubt(error)
+            self._leader.report_error(error)
             raise
         return logits
 
@@ -273,10 +273,10 @@ class ClusterModel(LoadedModel):
         super().__init__(model, tokenizer, info)
         self.leader = leader
 
-    def doubt(self, error: BaseException) -> None:
+    def report_error(self, error: BaseException) -> None:
         """Ends the process if `error` may have left machines with different caches."""
         if not isinstance(error, RequestError):
-            self.leader.doubt(error)
+            self.leader.report_error(error)
 
     def settle(self) -> None:
         """Waits until all machines have completed all operations."""

@@ -34,7 +34,7 @@ from core.kv.mlx_lm_caches import (
     window_columns,
 )
 from core.kv.positions import Positioned
-from core.models.rope import Rotation, Steps, rotations, standing
+from core.models.rope import Rotation, Steps, rotations, row_positions
 
 
 class TreeRows(Steps):
@@ -126,7 +126,7 @@ def tree_pass(
     if parents and isinstance(cache, MirroredCache):
         cache.mirror(Tree(tuple(parents), lead))
     masks = [] if not parents else [(entry, _tree_mask(entry, rows)) for entry in leaves(cache)]
-    with standing(found, rows), masked(masks):
+    with row_positions(found, rows), masked(masks):
         yield rows
 
 

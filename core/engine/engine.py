@@ -269,7 +269,7 @@ class Engine:
             if session.read_rest_piece() or session.profile.some():
                 return True
         except Exception as error:
-            session.model.doubt(error)
+            session.model.report_error(error)
             raise
         more = self._rehearsal.piece(session.model)
         if self._rehearsal.made_table:
@@ -301,15 +301,15 @@ class Engine:
     # ---- answers
 
     def generate(
-        self, request: Generate, cancelled: Callable[[], bool] = never, asked_s: float | None = None
+        self, request: Generate, cancelled: Callable[[], bool] = never, requested_s: float | None = None
     ) -> Iterator[Event]:
         """The events of one answer, ending with Finished.
 
-        Times are measured from `asked_s` of the engine's clock; None: from now. `cancelled()` is called
+        Times are measured from `requested_s` of the engine's clock; None: from now. `cancelled()` is called
         between steps and prefill chunks; an abandoned iterator counts as cancelled. Raises `RequestError`
         before the first event, and `OutOfMemoryError`.
         """
-        asked_s = self._clock() if asked_s is None else asked_s
+        requested_s = self._clock() if requested_s is None else requested_s
         request = replace(request, settings=drawn(request.settings))
         prompt, format = self._prompt(request)
         tokenizer = self.loaded.tokenizer
@@ -330,7 +330,7 @@ class Engine:
             len(continuation),
             tuple if request.raw or request.isolated else cache(branching),
         )
-        events = self._answer(text, request, cancelled, asked_s, prompt.changes)
+        events = self._answer(text, request, cancelled, requested_s, prompt.changes)
         with closing(events):
             yield from _with_format(events, format)
 
@@ -358,7 +358,7 @@ class Engine:
         prompt = render(tokenizer, messages, chat.system_prompt, request.tools, thinks, rows)
         format = format_of(tokenizer, prompt.text, tools=bool(request.tools))
         if any(change.setting == "tools" for change in prompt.changes):
-            format = format.with_told_calls()
+            format = format.with_described_calls()
         changes = prompt.changes
         if formed and chat.thinking and (silent or format.begins == "thought"):
             changes += (Change("chat.thinking", "on", "off", "an answer by a grammar begins at once"),)
@@ -410,15 +410,15 @@ class Engine:
         text: PromptText,
         request: Generate,
         cancelled: Callable[[], bool],
-        asked_s: float,
+        requested_s: float,
         changes: Sequence[Change] = (),
     ) -> Generator[Event, None, None]:
         self._rehearsal.drop()
         model = self.loaded
         try:
-            yield from self._answer_alone(text, request, cancelled, asked_s, changes)
+            yield from self._answer_alone(text, request, cancelled, requested_s, changes)
         except Exception as error:
-            model.doubt(error)
+            model.report_error(error)
             raise
         finally:
             self._rehearsal.resume()
@@ -428,7 +428,7 @@ class Engine:
         text: PromptText,
         request: Generate,
         cancelled: Callable[[], bool],
-        asked_s: float,
+        requested_s: float,
         changes: Sequence[Change],
     ) -> Iterator[Event]:
         prompt, session = text.ids, self._session
@@ -485,7 +485,7 @@ class Engine:
                 cancelled,
                 request,
                 self._clock,
-                asked_s,
+                requested_s,
                 self._threads,
             )
             try:

@@ -87,8 +87,8 @@ def within_context(
 class Generation:
     """One answer to `request` as decided by `plan`. The prompt fits the context.
 
-    `cancelled()` is called between steps and prefill chunks. Times are those of `clock` minus `asked_s`, in
-    seconds.
+    `cancelled()` is called between steps and prefill chunks. Times are those of `clock` minus `requested_s`,
+    in seconds.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Generation:
         cancelled: Callable[[], bool],
         request: Generate,
         clock: Callable[[], float],
-        asked_s: float,
+        requested_s: float,
         threads: BlasThreads,
     ) -> None:
         self._loaded = loaded
@@ -116,7 +116,7 @@ class Generation:
         self._asked = request
         self._request = request.request
         self._clock = clock
-        self._asked_s = asked_s
+        self._requested_s = requested_s
         self._gate = Gate(plan.settings.gate)
         self._tally = Tally()
         self._shown: list[int] = []
@@ -245,7 +245,7 @@ class Generation:
         )
         # Without a template the answer continues the prompt's own text.
         before = self._prompt if self._asked.raw else self._before
-        texts, told = TokenTexts(loaded.tokenizer, before), self._stop_texts
+        texts, stop_texts = TokenTexts(loaded.tokenizer, before), self._stop_texts
         waiting: list[Token] = []
         reason: FinishReason = "length"
         gauge_due_s = 0.0
@@ -264,8 +264,8 @@ class Generation:
                     if token not in loaded.eos:
                         self._shown.append(token)
                         for text in texts.add(token):
-                            yield from told.add(replace(waiting.pop(0), text=text))
-                if told.stopped_by or step.tokens[-1] in loaded.eos:
+                            yield from stop_texts.add(replace(waiting.pop(0), text=text))
+                if stop_texts.stopped_by or step.tokens[-1] in loaded.eos:
                     reason = "stop"
                     break
                 if self._cancelled():
@@ -277,12 +277,12 @@ class Generation:
         except (BrokenLogitsError, GrammarError) as error:
             broken = error  # the tokens before it are shown, incomplete characters included
         for text in texts.finish():
-            yield from told.add(replace(waiting.pop(0), text=text))
-        if told.stopped_by:
+            yield from stop_texts.add(replace(waiting.pop(0), text=text))
+        if stop_texts.stopped_by:
             reason = "stop"
-            del self._shown[told.complete_tokens :]
+            del self._shown[stop_texts.complete_tokens :]
         else:
-            yield from (*told.finish(), *waiting)
+            yield from (*stop_texts.finish(), *waiting)
         if broken:
             raise broken
         yield self._gauges()
@@ -405,4 +405,4 @@ class Generation:
             self._sequence.truncate(shown)
 
     def _now(self) -> float:
-        return self._clock() - self._asked_s
+        return self._clock() - self._requested_s

@@ -119,7 +119,7 @@ def switches_thinking(tokenizer: TokenizerWrapper) -> bool:
         return False
     if not _is_of_the_folder(tokenizer):
         return bool(tokenizer.has_thinking)
-    return knows_thinking(folder_template(tokenizer))
+    return has_thinking_switch(folder_template(tokenizer))
 
 
 def folder_template(tokenizer: TokenizerWrapper) -> str:
@@ -322,7 +322,7 @@ _KEEPS_THOUGHTS: dict[str, Value] = {
 }
 
 
-def knows_thinking(template: str) -> bool:
+def has_thinking_switch(template: str) -> bool:
     """Whether a variable of the chat `template` switches thinking off."""
     switch = _switch(template)
     return switch is not None and not switch.reduces

@@ -53,7 +53,7 @@ class Turn(Struct, frozen=True):
     tags: tuple[tuple[int, int], ...] = ()
 
     @property
-    def says_something(self) -> bool:
+    def has_content(self) -> bool:
         """Whether the turn has text or calls, or is a tool's result."""
         return bool(self.content.strip() or self.calls or self.role == "tool")
 
@@ -73,7 +73,7 @@ def turns_of(messages: Sequence[Message], system_prompt: str) -> tuple[Turn, ...
     for message in messages:
         turn = _turn(message, attachments)
         attachments += len(message.attachments)
-        if turn.says_something:
+        if turn.has_content:
             turns.append(turn)
     if not system_prompt.strip():
         return tuple(turns)
@@ -88,12 +88,12 @@ def adapted(conversation: Conversation, support: TemplateSupport) -> Conversatio
     if tools and not support.tools and not _front(turns) and support.tools_after_empty_system:
         turns = (Turn("system", ""), *turns)
     elif tools and not (support.tools or (_front(turns) and support.tools_after_system)):
-        turns = _with_system(turns, told(tools))
-        changes.append(_tools_in_words(tools))
+        turns = _with_system(turns, tools_as_text(tools))
+        changes.append(_tools_change(tools))
         tools, calls = (), False
     if any(turn.calls or turn.role == "tool" for turn in turns):
         if not calls:
-            turns = tuple(map(_in_words, turns))
+            turns = tuple(map(_as_text, turns))
         elif any(len(turn.calls) > 1 for turn in turns) and not support.parallel_calls:
             turns = _one_call_each(turns)
     if any(turn.role == "system" for turn in turns):
@@ -261,7 +261,7 @@ def _append_question(turns: list[Turn], question: Turn) -> None:
         turns.append(replace(question, role="user"))
 
 
-def _in_words(turn: Turn) -> Turn:
+def _as_text(turn: Turn) -> Turn:
     """`turn` with a role that every template accepts, with its calls or result as text."""
     if turn.role == "tool":
         before, after = RESULT_MARKS
@@ -269,7 +269,7 @@ def _in_words(turn: Turn) -> Turn:
         return _join(result, Turn("user", after), between="")
     if not turn.calls:
         return turn
-    return _join(replace(turn, calls=()), Turn("assistant", calls_in_words(turn.calls)), between="\n")
+    return _join(replace(turn, calls=()), Turn("assistant", calls_as_text(turn.calls)), between="\n")
 
 
 def _one_call_each(turns: Sequence[Turn]) -> tuple[Turn, ...]:
@@ -306,7 +306,7 @@ def _joined(turns: Sequence[Turn], support: TemplateSupport) -> tuple[Turn, ...]
     return tuple(found)
 
 
-def _tools_in_words(tools: Sequence[Tool]) -> Change:
+def _tools_change(tools: Sequence[Tool]) -> Change:
     names = ", ".join(tool.name for tool in tools)
     reason = "the model's chat template does not support tools"
     return Change("tools", names, "described in the system prompt", reason)
@@ -373,7 +373,7 @@ def called(calls: Sequence[ToolCall], *, as_text: bool = False) -> list[dict[str
     ]
 
 
-def told(tools: Sequence[Tool]) -> str:
+def tools_as_text(tools: Sequence[Tool]) -> str:
     """A description of the tools for the system prompt of a model whose template does not support tools."""
     lines = "\n".join(json.dumps(each, ensure_ascii=False) for each in declared(tools))
     return (
@@ -388,7 +388,7 @@ def told(tools: Sequence[Tool]) -> str:
 RESULT_MARKS = ("<tool_response>\n", "\n</tool_response>")
 
 
-def calls_in_words(calls: Sequence[ToolCall]) -> str:
+def calls_as_text(calls: Sequence[ToolCall]) -> str:
     """An assistant's calls as text, for a model whose template does not support tools."""
     texts = (
         json.dumps({"name": call.name, "arguments": _arguments(call)}, ensure_ascii=False) for call in calls

@@ -77,7 +77,7 @@ class LoadedModel:
         """The cluster's machines, this one first; empty without a cluster. Any thread."""
         return ()
 
-    def doubt(self, error: BaseException) -> None:
+    def report_error(self, error: BaseException) -> None:
         """Reports that an answer or a trial raised `error`. Has no effect without a cluster."""
 
     def settle(self) -> None:

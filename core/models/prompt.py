@@ -99,7 +99,7 @@ def render(
     """
     messages, system_prompt = well_formed_record(tuple(messages)), well_formed(system_prompt)
     given_tools = well_formed_record(tuple(tools))
-    _check_says_something(messages, system_prompt)
+    _check_has_content(messages, system_prompt)
     changes: tuple[Change, ...] = ()
     source = folder_template(tokenizer)
     thinks = tokenizer.has_thinking or answer_format(source, "").thinks
@@ -163,8 +163,8 @@ def _rendered(template: ChatTemplate, given: Conversation) -> tuple[Conversation
     last = given.turns[-1]
     if any(turn.role == "assistant" for turn in given.turns):
         given = replace(given, turns=_parsed(given.turns, template))
-    begun = last if last.role == "assistant" and not given.turns[-1].says_something else None
-    given = replace(given, turns=tuple(turn for turn in given.turns if turn.says_something))
+    begun = last if last.role == "assistant" and not given.turns[-1].has_content else None
+    given = replace(given, turns=tuple(turn for turn in given.turns if turn.has_content))
     first_error: ChatTemplateError | None = None
     tried: list[Conversation] = []
     for support in (template.support, LEAST):
@@ -355,16 +355,16 @@ def _texts(turns: Sequence[Turn]) -> Rendering:
     return rendering
 
 
-def _check_says_something(messages: Sequence[Message], system_prompt: str) -> None:
+def _check_has_content(messages: Sequence[Message], system_prompt: str) -> None:
     """Raises `EmptyPromptError` if there is nothing to answer."""
     last = messages[-1] if messages else None
     if last is None and not system_prompt.strip():
         raise EmptyPromptError("The conversation is empty.", "Type a question.")
-    if last is not None and last.role != "tool" and not _says_something(last) and not last.tool_calls:
+    if last is not None and last.role != "tool" and not _has_content(last) and not last.tool_calls:
         raise EmptyPromptError("The last message is empty.", "Type a question.")
 
 
-def _says_something(message: Message) -> bool:
+def _has_content(message: Message) -> bool:
     return bool(message.content.strip() or any(a.text.strip() for a in message.attachments))
 
 

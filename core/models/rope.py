@@ -71,7 +71,7 @@ class Steps:
 
 
 @contextmanager
-def standing(found: Sequence[Rotation], steps: Steps) -> Iterator[None]:
+def row_positions(found: Sequence[Rotation], steps: Steps) -> Iterator[None]:
     """While open, forwards have `steps.size` rows, and each is rotated to its own position."""
     try:
         for rotation in found:

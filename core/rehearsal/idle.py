@@ -50,8 +50,8 @@ class IdleRehearsal:
         self._made_table = False
         self._rehearsal: Rehearsal | None = None
         self._work: Generator[Progress, None, None] | None = None
-        self._said: Rehearsing | None = None
-        self._said_at = 0.0
+        self._reported: Rehearsing | None = None
+        self._reported_at = 0.0
 
     # ---- control
 
@@ -61,29 +61,29 @@ class IdleRehearsal:
         self._trouble, self._finished = "", False
         if not wanted:
             self._let_go()
-        self._tell(at_once=True)
+        self._report(at_once=True)
 
     def hold(self) -> None:
         """The user is typing: pauses for some seconds."""
         self._quiet_at = self._clock() + _QUIET_S
-        self._tell()
+        self._report()
 
     def drop(self) -> None:
         """A request starts: releases the model, memory and files."""
         self._answering = True
         self._let_go()
-        self._tell()
+        self._report()
 
     def resume(self) -> None:
         """The request is finished."""
         self._answering = False
-        self._tell()
+        self._report()
 
     def forget_model(self) -> None:
         """The model is replaced or unloaded: rehearsal is no longer wanted."""
         if self._wanted:
             self.want(self._model, False)
-        self._model, self._said = "", None
+        self._model, self._reported = "", None
         self._progress, self._contexts = Progress(0, 0, 0), 0
 
     # ---- its work
@@ -105,7 +105,7 @@ class IdleRehearsal:
         except (DraftlightError, MemoryError, RuntimeError) as error:  # MLX out of memory, among others
             self._trouble = str(error)
             self._let_go()
-        self._tell()
+        self._report()
         return self._work is not None
 
     @property
@@ -155,17 +155,17 @@ class IdleRehearsal:
             self._work.close()
         self._work = self._rehearsal = None
 
-    def _tell(self, *, at_once: bool = False) -> None:
+    def _report(self, *, at_once: bool = False) -> None:
         """Reports a new state, or progress once per second, unless rehearsal was never wanted."""
         now, state = self._clock(), self.state
-        if self._said is None:
+        if self._reported is None:
             news = self._wanted
-        elif _without_counts(state) != _without_counts(self._said):
+        elif _without_counts(state) != _without_counts(self._reported):
             news = True
         else:
-            news = state != self._said and now - self._said_at >= _SAY_EVERY_S
+            news = state != self._reported and now - self._reported_at >= _SAY_EVERY_S
         if news or at_once:
-            self._said, self._said_at = state, now
+            self._reported, self._reported_at = state, now
             self._say(state)
 
 

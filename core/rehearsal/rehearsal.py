@@ -88,10 +88,10 @@ class Rehearsal:
         every, due = self._plan.table_every_tokens, 0
         for progress in self.answer():
             yield progress
-            said_here = progress.tokens - self._taken_tokens
-            if every and said_here >= (due := due or _next(said_here, every)):
+            new_tokens = progress.tokens - self._taken_tokens
+            if every and new_tokens >= (due := due or _next(new_tokens, every)):
                 yield from self.make_table()
-                due = _next(said_here, every)
+                due = _next(new_tokens, every)
         if self._new or not self._plan.table.exists():
             yield from self.make_table()
 
@@ -186,7 +186,7 @@ class Rehearsal:
         self._asked += 1
         key = self._asked
         self._turns[key] = _Turn(held, messages, ids)
-        answers.ask(key, ids)
+        answers.queue(key, ids)
 
     def _take(self, records: Records, held: RehearsedConversation, ids: tuple[int, ...]) -> list[int] | None:
         """The answer to `ids` from another machine, copied to the records."""
@@ -268,7 +268,7 @@ class _Growing(Struct):
 
 
 class GreedyAnswers:
-    """`ask` prompts, then call `step` until `busy` is False.
+    """`queue` prompts, then call `step` until `busy` is False.
 
     `batch`: answers under way at once. `chunk_tokens`: prompt tokens of a row that one step reads.
     """
@@ -301,7 +301,7 @@ class GreedyAnswers:
         """Whether a step has something to do."""
         return self.waiting > 0
 
-    def ask(self, key: int, prompt: Sequence[int]) -> None:
+    def queue(self, key: int, prompt: Sequence[int]) -> None:
         """Queues a prompt of at least one id. `key` is returned with its answer."""
         row = _Growing(key, list(prompt))
         if self._batch is None:

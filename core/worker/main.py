@@ -143,10 +143,10 @@ class _Worker:
         heart = threading.Thread(target=self._beat, name="heart", daemon=True)
         heart.start()
         while not self._closing.is_set():
-            command, came_s = self._next_command()
+            command, arrived_s = self._next_command()
             if isinstance(command, Shutdown):
                 break
-            self._run(command, came_s)
+            self._run(command, arrived_s)
         self._closing.set()
         self._leaving.set()
         try:
@@ -160,7 +160,7 @@ class _Worker:
 
     # ---- main thread
 
-    def _run(self, command: Command, came_s: float) -> None:
+    def _run(self, command: Command, arrived_s: float) -> None:
         request = getattr(command, "request", "")
         try:
             match command:
@@ -170,7 +170,7 @@ class _Worker:
                     self._engine.unload()
                     self._channel.send(ModelUnloaded())
                 case Generate():
-                    self._generate(command, came_s)
+                    self._generate(command, arrived_s)
                 case CountTokens(_, text, prompt):
                     engine = self._engine
                     tokens = engine.count_tokens(text) if prompt is None else engine.count_prompt(prompt)
@@ -267,13 +267,13 @@ class _Worker:
             info = self._engine.loaded.info
         self._channel.send(ModelLoaded(info))
 
-    def _generate(self, command: Generate, came_s: float) -> None:
+    def _generate(self, command: Generate, arrived_s: float) -> None:
         # Time spent waiting for idle work to end counts; for the previous command, it does not.
-        asked_s = max(came_s, self._moved_at)
+        requested_s = max(arrived_s, self._moved_at)
         self._set("prefilling")
         self._in_use.loading()
         cancelled = partial(self._is_cancelled, command.request)
-        for event in self._engine.generate(command, cancelled, asked_s):
+        for event in self._engine.generate(command, cancelled, requested_s):
             if isinstance(event, Token):
                 self._activity = "decoding"
             if isinstance(event, Token | PrefillProgress):

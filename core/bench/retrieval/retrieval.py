@@ -119,18 +119,18 @@ def run(options: argparse.Namespace) -> int:
         name: [question for question in questions() if question.document == name]
         for name in (document.name for document, _ in present)
     }
-    held = conditions(environment, loaded.info.name, options.keep, *sorted(options.set))
+    label = conditions(environment, loaded.info.name, options.keep, *sorted(options.set))
     # Vectors of a document are computed once, and not put into the app's cache.
     embedder = Embedder(VectorStore(options.out / "vectors"))
     pieces = list(_pieces(loaded, embedder, present, of_documents, options.scorers, settings, options.keep))
-    journal = Journal(options.out / "found.jsonl", held, Found)
+    journal = Journal(options.out / "found.jsonl", label, Found)
     found, progress = measure(journal, pieces, _described, quiet=options.quiet)
     answers: tuple[Answered, ...] = ()
     if options.answers and progress.whole:
         of_answers = answer_pieces(
             loaded, embedder, present, of_documents, settings, options.keep, options.answers
         )
-        answer_journal = Journal(options.out / "answers.jsonl", held, Answered)
+        answer_journal = Journal(options.out / "answers.jsonl", label, Answered)
         answers, second = measure(answer_journal, of_answers, describe_answered, quiet=options.quiet)
         progress = PieceProgress(progress.done + second.done, progress.total + second.total)
     results = RetrievalResults(

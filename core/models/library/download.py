@@ -64,13 +64,13 @@ class Download:
     def __init__(
         self,
         model: str,
-        heard: OnProgress = lambda done, total: None,
+        on_progress: OnProgress = lambda done, total: None,
         *,
         attempts: int = _ATTEMPTS,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self._model = model
-        self._heard = heard
+        self._on_progress = on_progress
         self._attempts = attempts
         self._wait = wait
         self._folder = staging_folder(model)
@@ -114,7 +114,7 @@ class Download:
             check(folder)
         except ModelError:
             return None
-        self._heard(remote.total_bytes, remote.total_bytes)
+        self._on_progress(remote.total_bytes, remote.total_bytes)
         return folder
 
     def _begin(self) -> RemoteModel:
@@ -185,7 +185,7 @@ class Download:
                             have += _write_all(out, piece)
                             digest.update(piece)
                             failures, wait_s = 0, 1.0
-                            self._heard(others + min(have, file.size_bytes), total)
+                            self._on_progress(others + min(have, file.size_bytes), total)
                     if have < file.size_bytes:
                         raise CutOff("the connection ended early")
                 except CutOff as error:
@@ -201,7 +201,7 @@ class Download:
         return str(digest.hexdigest()) if file.sha256 or file.git_oid else ""
 
     def _tell(self, remote: RemoteModel) -> None:
-        self._heard(_arrived(self._folder, remote), remote.total_bytes)
+        self._on_progress(_arrived(self._folder, remote), remote.total_bytes)
 
     def _finish(self) -> Path:
         target = download_folder(self._model)
@@ -229,7 +229,7 @@ def unfinished() -> Iterator[Unfinished]:
             yield Unfinished(name, _arrived(folder, remote), remote.total_bytes)
 
 
-def standing(model: str) -> Unfinished:
+def partial_progress(model: str) -> Unfinished:
     """Progress of the partial download of `model`; zeros if there is none."""
     return next((each for each in unfinished() if each.model == model), Unfinished(model, 0, 0))
 
@@ -397,7 +397,7 @@ def look_up(model: str) -> RemoteModel:
     hush_hub()
     from huggingface_hub import HfApi
 
-    with _in_our_words(model):
+    with _converted_errors(model):
         info = HfApi(endpoint=endpoint()).model_info(model, files_metadata=True, timeout=_TIMEOUT_S)
     names = [sibling.rfilename for sibling in info.siblings or ()]
     files = tuple(
@@ -438,7 +438,7 @@ def search(text: str) -> tuple[HubModel, ...]:
         "sort": "downloads",
         "limit": _MOST_FOUND,
     }
-    with _in_our_words(text):
+    with _converted_errors(text):
         response = get_session().get(
             f"{endpoint()}/api/models", params=wanted, headers=build_hf_headers(), timeout=_TIMEOUT_S
         )
@@ -473,7 +473,7 @@ def file_stream(remote: RemoteModel, file: RemoteFile, start: int) -> Iterator[t
             raise CutOff(_first_line(error)) from error
         if response.status_code >= 500:
             raise CutOff(f"the hub answered with status {response.status_code}")
-        with _in_our_words(remote.model):
+        with _converted_errors(remote.model):
             hf_raise_for_status(response)
         yield _first_byte(response) if start else 0, _pieces(response)
 
@@ -504,7 +504,7 @@ def _is_weights(name: str) -> bool:
 
 
 @contextmanager
-def _in_our_words(what: str) -> Iterator[None]:
+def _converted_errors(what: str) -> Iterator[None]:
     """Converts the client's errors to Draftlight's, with advice."""
     from huggingface_hub.errors import (
         GatedRepoError,

@@ -62,9 +62,9 @@ def test_the_template_is_waited_for(engine: Engine) -> None:
 
 
 def test_who_asked_before_waits_longer(engine: Engine, clock: _Clock) -> None:
-    asked_s = clock.now_s
+    requested_s = clock.now_s
     clock.now_s += 10
-    *_, last = engine.generate(asked(), asked_s=asked_s)
+    *_, last = engine.generate(asked(), requested_s=requested_s)
     assert isinstance(last, Finished)
     assert last.stats.ttft_s == pytest.approx(10 + _RENDERED_S)
 
