@@ -320,7 +320,7 @@ def table(columns: str, rows: Iterable[str], *, right_from: int | None = None) -
 def change_lines(changes: Iterable[tuple[str, Change]]) -> list[str]:
     """The report section about requested settings that were not used, as (configuration, change) pairs."""
     lines = sorted({f"- {name}: {x.asked} ran as {x.used}, because {x.reason}" for name, x in changes})
-    return ["", "## Asked for and not done", "", *lines] if lines else []
+    return ["", "## Requested but not applied", "", *lines] if lines else []
 
 
 def accepted_by_position(positions: Iterable[PositionStat]) -> str:

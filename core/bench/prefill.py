@@ -216,7 +216,7 @@ def messages_of(engine: Engine, options: argparse.Namespace) -> tuple[Message, .
     empty = len(_rendered(engine, (Message("user", _QUESTION, (Attachment("document", ""),)),)))
     if empty >= options.tokens:
         raise RequestError(
-            f"There is no room for a document in {options.tokens:,} tokens:"
+            f"A prompt of {options.tokens:,} tokens is too short for a document:"
             f" the question and the chat template have {empty:,}.",
             "Choose more --tokens.",
         )
@@ -419,10 +419,10 @@ def write_report(results: PrefillResults) -> str:
             ),
         ),
         "",
-        f"“Met” asks for the target where there is one, and for {TARGET_OF_MODEL:.0%} of the model. What is"
-        " always read (template, question, first passage, last 512 tokens) is part of k. The model takes"
-        " reading to grow with the length; attention grows with its square, so a measured ratio can be far"
-        " above it where attention is slow.",
+        f"“Met”: at least the target, if there is one, and {TARGET_OF_MODEL:.0%} of the cost model. Tokens"
+        " that are always read (template, question, first passage, last 512 tokens) are part of k. The cost model"
+        " assumes that prefill time is proportional to the length; attention grows with its square, so the"
+        " measured ratio can be far higher where attention is slow.",
         "",
         "## Memory at its peak",
         "",
@@ -439,6 +439,6 @@ def write_report(results: PrefillResults) -> str:
         lines += ["", f"Draft model: {results.draft_model}; its weights are in both figures of its rows."]
     missed = [c for c in results.cells if not c.as_asked]
     if missed:
-        lines += ["", "## Did not run as asked", ""]
+        lines += ["", "## Not sparse as requested", ""]
         lines += [f"- {c.scorer}, {c.keep_pct:g}%: ran {c.ran}, because {c.reason}" for c in missed]
     return "\n".join(lines) + "\n"

@@ -144,7 +144,7 @@ def _run(options: argparse.Namespace, record: Record) -> int:
 
 
 def _conditions(options: argparse.Namespace) -> str:
-    """The options that determine what is measured and have no field of their own in `SweepResults`."""
+    """The options that affect the results and have no field in `SweepResults`."""
     files = ", ".join(map(file_label, options.prompts or [default_prompts()]))
     values = {name: vars(options)[name] for name in (*_CONDITION_OPTIONS, *_READING_OPTIONS)}
     return f"{files}; " + ", ".join(f"{name} {value}" for name, value in values.items())

@@ -206,7 +206,7 @@ class _Scored(Reader):
 
     def _scoring_draft(self) -> ScoringDraft:
         if self._draft is None:
-            raise RequestError("There is no draft model to score with.", "Choose other --readers.")
+            raise RequestError("The scorer draft-model needs a draft model.", "Choose other --readers.")
         return ScoringDraft(self._draft, CachedSequence(self._draft.new_cache))
 
 

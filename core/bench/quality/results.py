@@ -89,11 +89,11 @@ _MEASURES: dict[Part, tuple[Measure, ...]] = {
     "task": ("likelihood",),
 }
 _TITLES: dict[Part, str] = {
-    "document": "Documents that go on: perplexity of what follows, against dense",
-    "passage": "Passages asked for by their first words: perplexity of the passage, against dense",
+    "document": "Documents: perplexity of the continuation, relative to dense",
+    "passage": "Passages requested by their first words: perplexity of the passage, relative to dense",
 }
 _ABOUT_HINDSIGHT = (
-    " A reader by hindsight was shown that many of the tokens that follow, which no scorer ever is."
+    " A reader by hindsight scored with that many of the following tokens, which no scorer has."
 )
 
 
@@ -248,7 +248,7 @@ def write_report(results: QualityResults) -> str:
     for part in _TITLES:
         lines += _texts(trials, part, readers)
     lines += [*_duels(trials, readers), *_tasks(trials, readers)]
-    lines += [f"This run took {results.took_s / 60.0:.0f} minutes for what it had to add."]
+    lines += [f"This run took {results.took_s / 60.0:.0f} minutes, without earlier runs that it continued."]
     return "\n".join(lines) + "\n"
 
 
@@ -303,7 +303,7 @@ def _duels(trials: Sequence[Trial], readers: Sequence[str]) -> list[str]:
         "## Against no scorer, at the same keep",
         "",
         "Likelihood: negative log-likelihood, in nats a token, of the text that follows (documents), the"
-        " passage asked for, or the right answer (tasks that do not need the whole text). KL: from dense,"
+        " requested passage, or the right answer (tasks that do not need the whole text). KL: from dense,"
         " over the first 64 tokens. Medians, pairs won and lost, exact two-sided sign test.",
         "",
         *table(

@@ -104,7 +104,7 @@ def _ways(
     keeps: Sequence[float],
     whole: CachedSequence,
 ) -> Iterator[AnswerWay]:
-    """`whole` has read the document completely, or nothing yet; it keeps what it reads."""
+    """`whole` is the dense prefill of the document, or empty; it is extended."""
     from core.kv.cached_sequence import CachedSequence
 
     answer = list(loaded.tokenizer.encode(question.answer, add_special_tokens=False))

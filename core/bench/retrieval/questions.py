@@ -61,7 +61,7 @@ class Question(Struct, frozen=True):
     """A question about a document.
 
     `gold`: the character ranges of the document (end-exclusive) that answer it. `answer`: a short right
-    answer, or None where a list or several facts are asked for.
+    answer, or None if the question needs a list or several facts.
     """
 
     document: str
