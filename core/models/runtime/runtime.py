@@ -63,7 +63,7 @@ def check_prepared() -> None:
 
 _MODULE = "transformers.utils.import_utils"
 _FUNCTION = "define_import_structure"
-# Names by module, by the libraries that they need.
+# Names by module, grouped by the libraries that they need.
 Structure = dict[frozenset[str], dict[str, set[str]]]
 
 
