@@ -276,6 +276,4 @@ def _tables() -> Iterator[Finding]:
 
 
 def _no_window() -> Iterator[Finding]:
-    yield Finding(
-        "Window", "note", "This installation names no window to look at.", "Install the whole of Draftlight."
-    )
+    yield Finding("Window", "note", "This installation has no window.", "Install the whole of Draftlight.")

@@ -124,7 +124,7 @@ async def _serve(options: argparse.Namespace, serving: Serving, cluster: Cluster
 
 def worker_ended() -> WorkerError:
     """The error for a worker that could not be started."""
-    return WorkerError("The worker ended again and again.", "See draftlight doctor.")
+    return WorkerError("The worker ended repeatedly.", "See draftlight doctor.")
 
 
 @asynccontextmanager

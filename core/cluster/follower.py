@@ -110,7 +110,7 @@ class _Following:
                     return 0
                 self._do(message, payload)
         except LineEnd as error:
-            self._leave(f"The leader is gone ({error}).")
+            self._leave(f"The leader was lost ({error}).")
         except Exception as error:  # boundary: the leader is informed, and this process ends
             traceback.print_exc()
             reason = (
@@ -131,7 +131,7 @@ class _Following:
                 self._load(message)
             case Do(number, actions):
                 if self._replicas is None or number != self._number + 1:
-                    raise ModelError(f"Operation {number} came where {self._number + 1} was to come.")
+                    raise ModelError(f"Operation {number} arrived instead of {self._number + 1}.")
                 tokens = sum(len(each.ids) for each in actions if isinstance(each, Forward))
                 started = time.monotonic()
                 self._due = started + self._deadline_s + A_TOKEN_S * tokens
@@ -173,7 +173,7 @@ class _Following:
             raise ModelError("It already belongs to a cluster.")
         folder = folder_of(load.model, load.folder)
         if digest_of(load.model, load.folder) != load.digest:
-            raise ModelError(f"The files in {folder} have changed since they were looked at.", "Try again.")
+            raise ModelError(f"The files in {folder} have changed since the check.", "Try again.")
         self._say(f"Loading {load.model} as machine {load.rank + 1} of {len(load.places)}.")
         self._deadline_s = load.deadline_s
         self._tell(Joining())
@@ -225,7 +225,7 @@ class _Following:
                         self._leave(f"The leader ended: {message.why}.")
                     return
         except LineEnd as error:
-            self._leave(f"The leader is gone ({error}).")
+            self._leave(f"The leader was lost ({error}).")
         except DraftlightError as error:
             self._fail(error.message, error.hint)
 
@@ -297,8 +297,8 @@ class Following:
             self._listener = socket.create_server((host, port), backlog=_VISITORS)
         except OSError as error:
             raise ClusterError(
-                f"{host}:{port} cannot be listened at: {error.strerror or error}.",
-                "Give an address of this machine at which nothing else listens.",
+                f"Cannot listen on {host}:{port}: {error.strerror or error}.",
+                "Choose an unused address of this machine.",
             ) from None
         descriptor, self._lock_file = tempfile.mkstemp(prefix="draftlight-follow-")
         os.close(descriptor)

@@ -41,7 +41,7 @@ def check_free() -> None:
     """Raises `ClusterError` if this process has already joined a group."""
     if _joined:
         raise ClusterError(
-            "This worker has run a model over several machines already, and MLX joins them once.",
+            "This worker has already joined a cluster, and MLX can join only once per process.",
             "Restart the worker, then load the model again.",
         )
 
@@ -60,8 +60,8 @@ def join(backend: str, rank: int, places: Sequence[Place]) -> mx.distributed.Gro
                 group = mx.distributed.init(strict=True, backend=backend)
         except RuntimeError as error:
             raise ClusterError(
-                f"The machines could not be joined by {backend}: {error}.",
-                "See whether their addresses for tensors are right and nothing else listens there.",
+                f"The machines could not be connected with {backend}: {error}.",
+                "Check their tensor addresses, and that no other program uses them.",
             ) from error
         finally:
             for name, value in before.items():

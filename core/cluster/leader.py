@@ -75,7 +75,7 @@ class Follower:
         except OSError as error:
             raise ClusterError(
                 f"{machine.name} ({host}:{port}) cannot be reached: {error.strerror or error}.",
-                "See whether it is on, on this network, and runs draftlight follow.",
+                "Check that it is on this network and runs draftlight follow.",
             ) from None
         self.here = str(connection.getsockname()[0])
         self.there = str(connection.getpeername()[0])
@@ -104,7 +104,9 @@ class Follower:
             return found
         if isinstance(found, Failed):
             raise ClusterError(f"{self.name}: {found.message}", found.hint)
-        raise ClusterError(f"{self.name} is gone: {found}.", "Check the output of its draftlight follow.")
+        raise ClusterError(
+            f"The connection to {self.name} was lost: {found}.", "Check the output of its draftlight follow."
+        )
 
 
 class Leader:
@@ -252,7 +254,7 @@ class Leader:
         self.end(
             follower.name,
             "lost",
-            f"{follower.name} is gone: its connection ended.",
+            f"{follower.name} was lost: its connection ended.",
             "With its part of the model all machines ended. See whether it is on and awake, then try again.",
         )
 

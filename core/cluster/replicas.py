@@ -56,7 +56,7 @@ class Replicas:
 
     def _replica(self, number: int) -> _Replica:
         if number not in self._held:
-            raise InternalError(f"The leader speaks of a cache {number} that it never began.")
+            raise InternalError(f"The leader used cache {number}, which does not exist.")
         return self._held[number]
 
     def _forward(self, replica: _Replica, ids: Sequence[int]) -> tuple[int, int]:
@@ -101,13 +101,13 @@ class Replicas:
                 replica.block = VerifyBlock(sequence.cache)
             case mirrored.Keep(width, rows):
                 if replica.block is None:
-                    raise InternalError("The leader keeps rows of a block that it never began.")
+                    raise InternalError("The leader accepted rows of a block that was not started.")
                 replica.block.keep(width, rows)
                 replica.block = None
             case mirrored.Tree(parents, lead):
                 replica.hooks = lambda: tree_pass(shard.model, sequence.cache, parents, lead, shard.rotations)
             case _:
-                raise InternalError(f"{change} is not done to a cache that is there.")
+                raise InternalError(f"{change} cannot be applied: the cache does not exist.")
 
 
 class _Replica:

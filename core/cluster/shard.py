@@ -102,7 +102,7 @@ def _body(model: nn.Module) -> tuple[Any, str]:
         for key, part in owner.items():
             if isinstance(part, nn.Module) and isinstance(part.get("layers"), list):
                 return owner, key
-    raise ClusterError(f"{type(model).__module__} is built in a way that cannot be split here.")
+    raise ClusterError(f"{type(model).__module__} has a structure that cannot be split.")
 
 
 def cache_positions(cache: Sequence[CacheEntry]) -> tuple[int, int]:
@@ -245,7 +245,7 @@ class ShardedModel(nn.Module):  # type: ignore[misc]
         """Logits [1, w, vocabulary] for `ids` [1, w], which are evaluated first."""
         if not isinstance(cache, MirroredCache):
             raise ClusterError(
-                "This needs to look into all layers, and a part of them is on other machines.",
+                "This needs access to all layers, and some are on other machines.",
                 "Choose another way, or run the model on one machine.",
             )
         tokens: Any = ids[0].tolist()

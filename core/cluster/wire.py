@@ -74,7 +74,7 @@ class Line:
             raise ProtocolError(f"A message of {length:,} bytes came; {MOST_BYTES:,} are allowed.")
         payload = _read(self._socket, length)
         if not hmac.compare_digest(_mark(self._receive_key, self._received, payload), head[4:]):
-            raise ProtocolError("A message came that the other side has not written.")
+            raise ProtocolError("A message has an invalid authentication code.")
         self._received += 1
         return payload
 
@@ -98,14 +98,14 @@ def greet_as_leader(connection: socket.socket, secret: bytes) -> tuple[bytes, by
         connection.sendall(nonces[_NONCE_BYTES:] + _proof(secret, b"leader", nonces))
         proof = _read(connection, _PROOF_BYTES)
     except TimeoutError:
-        raise ClusterError("It does not answer.", "See whether draftlight follow runs there.") from None
+        raise ClusterError("It does not answer.", "Check that draftlight follow runs there.") from None
     except (LineEnd, OSError):
         raise ClusterError(
-            "It hung up: its secret is another one, or it has too many visitors.",
+            "Connection refused: wrong secret, or too many pending connections.",
             "Copy the secret's file of this machine to that one.",
         ) from None
     if not hmac.compare_digest(proof, _proof(secret, b"follower", nonces)):
-        raise ClusterError("It does not know the secret.", "Copy the secret's file of this machine to it.")
+        raise ClusterError("It has another secret.", "Copy the secret's file of this machine to it.")
     return _proof(secret, b"to follower", nonces), _proof(secret, b"to leader", nonces)
 
 

@@ -77,7 +77,7 @@ def check_continuation(continuation: Sequence[int], info: ModelInfo) -> None:
     if strange is not None:
         raise RequestError(
             f"The continuation answer has the token {strange:,}; {info.name} knows {info.vocabulary:,}.",
-            "Load the model that began it.",
+            "Load the model that wrote it.",
         )
 
 

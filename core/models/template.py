@@ -151,8 +151,8 @@ class TemplateRenderer:
             return json.loads(line)
         status = self._end()
         if late.is_set():
-            raise ChatTemplateError(name, f"was not done after {within_s:g} s", _CHOOSE)
-        raise ChatTemplateError(name, f"ended the process that applied it (status {status})", _CHOOSE)
+            raise ChatTemplateError(name, f"took more than {within_s:g} s", _CHOOSE)
+        raise ChatTemplateError(name, f"ended the process that rendered it (status {status})", _CHOOSE)
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is not None:

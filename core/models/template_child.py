@@ -254,7 +254,7 @@ class _Namespace(Namespace):
 
 def _check_name(name: object) -> None:
     if isinstance(name, str) and name.startswith("_"):
-        raise SecurityError(f"a namespace takes no name like {name!r}")
+        raise SecurityError(f"a namespace does not accept the name {name!r}")
 
 
 def _raise_exception(message: str) -> NoReturn:

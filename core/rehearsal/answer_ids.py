@@ -79,7 +79,7 @@ def save_ids(path: Path, streams: Iterable[Stream], info: ModelInfo) -> AnswerId
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, content, mode=0o644)
     except OSError as error:
-        raise TableError(f"{path} cannot be written: {error}.", "Choose another place.") from error
+        raise TableError(f"{path} cannot be written: {error}.", "Choose another path.") from error
     return found
 
 
@@ -94,7 +94,7 @@ def load_ids(path: Path, info: ModelInfo) -> AnswerIds:
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
     except InvalidFileError as refused:
-        raise TableError(f"{path.name} {refused}.", "Take a file that was made for this model.") from None
+        raise TableError(f"{path.name} {refused}.", "Choose a file that was made for this model.") from None
     return found
 
 

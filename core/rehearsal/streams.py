@@ -81,11 +81,11 @@ class Records:
             self._file = self.path.open("ab")
         except Timeout:
             raise TableError(
-                f"{self.path.name} is being written by another Draftlight.", "Wait until that one is done."
+                f"{self.path.name} is being written by another Draftlight.", "Wait until it has finished."
             ) from None
         except OSError as error:
             self._lock.release()
-            raise TableError(f"{self.path} cannot be written: {error}.", "Choose another place.") from error
+            raise TableError(f"{self.path} cannot be written: {error}.", "Choose another path.") from error
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -172,7 +172,7 @@ def read_conversations(path: Path) -> list[RehearsedConversation]:
                 f"{path}, line {number}: {error}.", 'A line is like {"class": "code", "prompt": "…"}.'
             ) from None
         if not held.prompt.strip() or not all(turn.strip() for turn in held.then):
-            raise RequestError(f"{path}, line {number}: it asks nothing.", "Give every turn some words.")
+            raise RequestError(f"{path}, line {number}: a turn is empty.", "Write some text in every turn.")
         found.append(held)
     if not found:
         raise RequestError(f"{path} holds no prompts.", "Write one JSON object a line.")

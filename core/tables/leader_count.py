@@ -265,7 +265,7 @@ class CountRuns:
         except Timeout:
             raise TableError(
                 f"{self.folder} is in use: another Draftlight builds the same table.",
-                "Wait until that one is done.",
+                "Wait until it has finished.",
             ) from None
         self._restore()
         return self

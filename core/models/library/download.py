@@ -239,7 +239,7 @@ def discard(model: str) -> None:
     for an invalid hub name.
     """
     if not is_hub_name(model):
-        raise DownloadError(f"“{shown(model)}” is not a hub name.", "These are called owner/name.")
+        raise DownloadError(f"“{shown(model)}” is not a hub name.", "Use the form owner/name.")
     with _locked(model):
         shutil.rmtree(staging_folder(model), ignore_errors=True)
 

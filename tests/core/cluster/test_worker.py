@@ -74,7 +74,7 @@ def test_a_machine_that_is_killed_ends_the_cluster_and_another_one_can_begin(tmp
                 started = time.monotonic()
                 ended = await first.until(ClusterEnded)
                 assert (ended.machine, ended.end) == ("machine 1", "lost")
-                assert "machine 1 is gone" in ended.message
+                assert "machine 1 was lost" in ended.message
                 exited = await first.until(WorkerExited)
                 assert exited.returncode == 69
                 assert time.monotonic() - started < DEADLINE_S
