@@ -43,7 +43,7 @@ from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
 from core.settings.drafting import Gate as GateSettings
-from core.tables.prebuilt_files import FROZEN, GRAMS
+from core.tables.prebuilt import FROZEN, GRAMS
 
 # Above every id of a recorded stream; drafts are only checked for their form.
 _VOCABULARY = 1 << 24

@@ -103,9 +103,14 @@ def _from_model(options: argparse.Namespace) -> int:
 
     prepare()
     from core.models.loader import load
-    from core.rehearsal.answer_ids import save_ids, shipped_ids
     from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
-    from core.rehearsal.streams import default_conversations, read_conversations, read_records
+    from core.rehearsal.streams import (
+        default_conversations,
+        read_conversations,
+        read_records,
+        save_ids,
+        shipped_ids,
+    )
     from core.tables.gram_count import Pruning
     from core.tables.prebuilt import rehearsal_paths
 
@@ -171,7 +176,7 @@ def _from_texts(options: argparse.Namespace) -> int:
     from core.models.loader import load_family
     from core.tables.gram_count import Corpus
     from core.tables.leader_count import LeaderCount, Shape
-    from core.tables.prebuilt_files import save_frozen
+    from core.tables.prebuilt import save_frozen
 
     if options.out is None:
         raise UsageError("A table from texts needs a file to write to.", "Give --out FILE.")
@@ -232,8 +237,7 @@ def _texts_for_auto(options: argparse.Namespace) -> int:
     prepare()
     from core.models.loader import load_family
     from core.tables.gram_count import Corpus, Pruning, TextGrams
-    from core.tables.prebuilt import texts_path
-    from core.tables.prebuilt_files import save_grams
+    from core.tables.prebuilt import save_grams, texts_path
 
     corpus = Corpus(options.corpus)
     family = load_family(options.tokenizer)

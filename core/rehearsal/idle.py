@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from core.errors import DraftlightError
 from core.events import RehearsalState, Rehearsing, WaitsFor
 from core.models.loader import LoadedModel
-from core.rehearsal.answer_ids import shipped_ids
 from core.rehearsal.rehearsal import Progress, Rehearsal, RehearsalPlan
-from core.rehearsal.streams import default_conversations, read_conversations
+from core.rehearsal.streams import default_conversations, read_conversations, shipped_ids
 from core.tables.prebuilt import rehearsal_paths
 
 _BATCH = 4

@@ -2,7 +2,7 @@
 
 `work()` is a generator: each `next` is one forward pass or one step of counting, so it can be paused or
 abandoned after each step. Finished answers are on disk; only unfinished ones are lost. A new run skips
-answered prompts. Answers of the same model from another machine (`core.rehearsal.answer_ids`) are copied to
+answered prompts. Answers of the same model from another machine (`core.rehearsal.streams`) are copied to
 the records. MLX's thread only.
 """
 
@@ -23,10 +23,9 @@ from core.errors import BrokenLogitsError
 from core.events import Message
 from core.models.loader import LoadedModel
 from core.models.prompt import render
-from core.rehearsal.answer_ids import AnswerIds, prompt_key
-from core.rehearsal.streams import Records, RehearsedConversation, Stream, read_records
+from core.rehearsal.streams import AnswerIds, Records, RehearsedConversation, Stream, prompt_key, read_records
 from core.tables.gram_count import GramCounter, Pruning
-from core.tables.prebuilt_files import save_grams
+from core.tables.prebuilt import save_grams
 
 
 class RehearsalPlan(Struct, frozen=True):

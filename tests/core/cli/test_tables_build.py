@@ -20,8 +20,7 @@ from core.rehearsal.streams import read_records
 from core.settings import Settings, assign_all
 from core.tables.gram_count import Corpus, GramCounter
 from core.tables.leader_count import LeaderCount
-from core.tables.prebuilt import TEXTS_SUFFIX, load_built, texts_path
-from core.tables.prebuilt_files import FROZEN
+from core.tables.prebuilt import FROZEN, TEXTS_SUFFIX, load_built, texts_path
 from tests.core.toy import write_toy_model
 
 

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from core.errors import TableError
 from core.models.loader import LoadedModel
 from core.rehearsal import answer_ids
-from core.rehearsal.answer_ids import SUFFIX, load_ids, prompt_key, save_ids, shipped_ids
-from core.rehearsal.streams import Stream, read_records
+from core.rehearsal.streams import SUFFIX, Stream, load_ids, prompt_key, read_records, save_ids, shipped_ids
 from core.tables import table_file
 
 STREAMS = [Stream([1, 2, 3], [4, 5, 2]), Stream([1, 2], []), Stream([3], [259] * 200)]

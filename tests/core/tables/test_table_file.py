@@ -21,7 +21,7 @@ from core.drafting.ngram_table import ID_END, Entries, NgramTable
 from core.events import TableDay, TableFigures, TableTeacher
 from core.tables import table_file
 from core.tables.gram_count import GramCounter, Pruning
-from core.tables.prebuilt_files import FROZEN, GRAMS, save_frozen, save_grams
+from core.tables.prebuilt import FROZEN, GRAMS, save_frozen, save_grams
 from core.tables.table_file import (
     InvalidFileError,
     SavedTable,

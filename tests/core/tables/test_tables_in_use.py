@@ -37,8 +37,7 @@ from core.tables import folder as folder_module
 from core.tables.folder import TableFolder
 from core.tables.gram_count import GramCounter, Pruning
 from core.tables.memory import TableMemory
-from core.tables.prebuilt import texts_path
-from core.tables.prebuilt_files import save_grams
+from core.tables.prebuilt import save_grams, texts_path
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.tables.support import files
 from tests.core.toy import write_toy_model
