@@ -182,7 +182,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         return min(self.context_tokens or model_tokens, model_tokens)
 
 
-# Less than this is no chat.
+# Shorter contexts are useless for a chat.
 _LEAST_CONTEXT_TOKENS = 512
 
 

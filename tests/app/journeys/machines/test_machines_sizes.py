@@ -30,7 +30,7 @@ _SEEN = MachineSeen(
     need_bytes=11 * GB, version="0.1.0", mlx="0.32.4", mlx_lm="0.32.2", backends=("ring", "jaccl"),
 )  # fmt: skip
 _AWAY = "attic (10.0.0.4:8318) cannot be reached: Connection refused."
-_HINT = "See whether it is on, on this network, and runs draftlight follow."
+_HINT = "Check that it is on this network and runs draftlight follow."
 _OTHER = "mini has mlx 0.32.2, and desk has mlx 0.32.4: they must be the same."
 MISSING = MachinesChecked(
     "k",

@@ -62,7 +62,7 @@ def test_a_follower_killed_in_mid_answer(
         trouble = window.views.banner.trouble
         assert trouble
         assert trouble.title == "machine 1 was lost."
-        assert "machine 1 is gone" in trouble.text
+        assert "machine 1 was lost" in trouble.text
         partial = last(window)
         assert partial.status == "cut_off"
         assert shown(window) == partial.text

@@ -10,9 +10,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from core.bench.quality.likelihood import log_probabilities, mean_nll
-from core.bench.quality.reader_names import SCORELESS, hindsight
-from core.bench.quality.readers import Ahead, Reader, readers
+from core.bench.quality.readers import Hindsight, Reader, log_probabilities, mean_nll, readers
+from core.bench.quality.results import SCORELESS, hindsight
 from core.cli import main
 from core.engine.engine import Engine
 from core.errors import RequestError
@@ -151,7 +150,7 @@ def test_hindsight_reads_what_the_following_tokens_look_for(
         return own(*args, **options)
 
     monkeypatch.setattr(module, "read_kept", spy)
-    told.read(Prompt(ids, "", ()), Ahead(full, follows))
+    told.read(Prompt(ids, "", ()), Hindsight(full, follows))
     free = range(32, 1472, 32)
     chosen = {at for at in free if at in kept}
     assert 3 < len(chosen) < len(free) - 3

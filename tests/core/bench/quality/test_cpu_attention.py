@@ -5,8 +5,8 @@ from __future__ import annotations
 import mlx.core as mx
 import pytest
 
-from core.bench.prefill import cpu_attention as subject
-from core.bench.prefill.cpu_attention import cpu_attention
+from core.bench.quality import cpu_attention as subject
+from core.bench.quality.cpu_attention import cpu_attention
 
 
 def arrays(heads: int, shared: int, rows: int, columns: int) -> tuple[mx.array, mx.array, mx.array]:

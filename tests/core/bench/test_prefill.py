@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.bench.prefill.prefill import PrefillCell, PrefillPair
+from core.bench.prefill import PrefillCell, PrefillPair
 from core.cli import main
 from core.settings.prefill import TAIL_TOKENS
 from tests.core.toy import write_toy_model
@@ -65,7 +65,7 @@ def test_a_dense_run_is_no_result(folder: Path, tmp_path: Path) -> None:
     """500 tokens are all in the part that is always read."""
     assert bench(folder, tmp_path, "--tokens", "500", "--keep", "40", "--scorers", "lexical") == 1
     report = (tmp_path / "report.md").read_text()
-    assert "Did not run as asked" in report
+    assert "Not sparse as requested" in report
     assert "| **no** |" in report
 
 
@@ -83,7 +83,7 @@ def test_a_document_of_ones_own(folder: Path, tmp_path: Path) -> None:
     ("more", "status", "words"),
     [
         (("--tokens", "4097"), 1, "4,097"),
-        (("--tokens", "10"), 1, "no room for a document in 10 tokens"),
+        (("--tokens", "10"), 1, "10 tokens is too short for a document"),
         (("--kind", "poem"), 2, "poem"),
         (("--document", "nowhere.txt"), 2, "nowhere.txt"),
     ],

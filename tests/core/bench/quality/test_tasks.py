@@ -9,9 +9,7 @@ from random import Random
 
 import pytest
 
-from core.bench.quality.tasks import TASKS, Case, task
-from core.bench.quality.tasks.case import fill, scatter
-from core.bench.quality.tasks.facts import OTHER_WORDS
+from core.bench.quality.tasks import OTHER_WORDS, TASKS, Case, fill, scatter, task
 from core.errors import RequestError
 
 ROOM = 2600

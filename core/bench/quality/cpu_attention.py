@@ -1,8 +1,7 @@
-"""CpuAttention: MLX's attention worked out by NumPy, for benches that read for hours on a processor.
+"""MLX's attention computed by NumPy on the CPU, for benches that read prompts for hours.
 
-MLX's CPU build takes 20 ns for each element of a softmax, which is nine tenths of reading a long
-document; NumPy's exponential takes one. The values are the same up to rounding. Only for benches
-that ask what is read; one that asks how fast must not use it, and the product never does.
+MLX's CPU build takes 20 ns per softmax element, nine tenths of the time of a long prefill; NumPy takes 1 ns.
+Results are equal up to rounding. A bench of speed must not use it, and neither does the product.
 """
 
 from __future__ import annotations
@@ -13,26 +12,27 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from numpy.typing import NDArray
 
 Attend = Callable[..., mx.array]
 _ROWS = 64
-# A short block spends its time elsewhere.
+# Attention is a small part of the time of shorter blocks.
 _LEAST_ROWS = 16
 
 
 @contextmanager
 def cpu_attention() -> Iterator[None]:
-    """Until the block ends, if MLX computes on the processor; on a GPU nothing changes."""
+    """Replace MLX's attention within the context if MLX computes on the CPU; on a GPU nothing changes."""
     own = mx.fast.scaled_dot_product_attention
     if mx.default_device() == mx.Device(mx.cpu):
-        mx.fast.scaled_dot_product_attention = _instead_of(own)
+        mx.fast.scaled_dot_product_attention = _replacement(own)
     try:
         yield
     finally:
         mx.fast.scaled_dot_product_attention = own
 
 
-def _instead_of(own: Attend) -> Attend:
+def _replacement(own: Attend) -> Attend:
     def attend(
         q: mx.array,
         k: mx.array,
@@ -47,26 +47,25 @@ def _instead_of(own: Attend) -> Attend:
         masked = mask is None or mask == "causal" if not isinstance(mask, mx.array) else _is_flat(mask)
         if not plain or not masked or len(q) != 1 or q.shape[2] < _LEAST_ROWS:
             return own(q, k, v, scale=scale, mask=mask, sinks=sinks, **more)
-        return mx.array(_attention(_seen(q) * np.float32(scale), _seen(k), _seen(v), _visible(mask, q, k)))[
-            None
-        ]
+        scaled = _as_numpy(q) * np.float32(scale)
+        return mx.array(_attention(scaled, _as_numpy(k), _as_numpy(v), _visible(mask, q, k)))[None]
 
     return attend
 
 
 def _is_flat(mask: mx.array) -> bool:
-    """One mask for all heads."""
+    """Whether it is one boolean mask for all heads."""
     return mask.dtype == mx.bool_ and mask.size == mask.shape[-1] * mask.shape[-2]
 
 
-def _seen(array: mx.array) -> np.ndarray[Any, Any]:
-    """[heads, tokens, width] of an array with one sequence."""
-    found: np.ndarray[Any, Any] = np.asarray(mx.contiguous(array))[0]
+def _as_numpy(array: mx.array) -> NDArray[np.float32]:
+    """[heads, tokens, width] of a batch of one sequence."""
+    found: NDArray[np.float32] = np.asarray(mx.contiguous(array))[0]
     return found
 
 
-def _visible(mask: mx.array | str | None, q: mx.array, k: mx.array) -> np.ndarray[Any, Any]:
-    """bool [L, S]: which keys each query sees."""
+def _visible(mask: mx.array | str | None, q: mx.array, k: mx.array) -> NDArray[np.bool_]:
+    """bool [L, S]: which keys each query attends to."""
     rows, columns = q.shape[2], k.shape[2]
     if isinstance(mask, mx.array):
         return np.asarray(mx.contiguous(mask)).reshape(rows, columns)
@@ -74,13 +73,16 @@ def _visible(mask: mx.array | str | None, q: mx.array, k: mx.array) -> np.ndarra
 
 
 def _attention(
-    q: np.ndarray[Any, Any],
-    k: np.ndarray[Any, Any],
-    v: np.ndarray[Any, Any],
-    visible: np.ndarray[Any, Any],
-) -> np.ndarray[Any, Any]:
-    """float32 [Hq, L, D] of q [Hq, L, D], already scaled, and k, v [Hk, S, D]; in blocks of rows, so that
-    the scores of one fit the processor's cache, and without the columns that no row of it sees."""
+    q: NDArray[np.float32],
+    k: NDArray[np.float32],
+    v: NDArray[np.float32],
+    visible: NDArray[np.bool_],
+) -> NDArray[np.float32]:
+    """float32 [Hq, L, D] of scaled q [Hq, L, D] and k, v [Hk, S, D].
+
+    Computed in blocks of rows whose scores fit the CPU's cache, without the keys no row of a block attends
+    to.
+    """
     heads, rows, _ = q.shape
     shared = heads // len(k)
     out = np.empty((heads, rows, v.shape[2]), dtype=np.float32)

@@ -1,14 +1,13 @@
-"""`draftlight bench prefill`: time to first token of a long document, read sparsely, against mlx-lm.
+"""`draftlight bench prefill`: time to first token of a long document with sparse prefill, against mlx-lm.
 
-Question: how many times sooner does the first token come than from mlx-lm's own dense prefill of
-the same prompt (`stream_generate` as it comes), and is that what the cost model of the SpecPrefill paper
-predicts? All run in one process on the same model object, in rounds: the baseline and each
-configuration once, every other round backwards, so that a machine that drifts favours none. A
-pair is a configuration and the baseline of its round; the quoted ratio is the median of the
-pairs'. Every run starts cold, without vectors of the document's passages; a scorer whose name ends
-in “-attached” finds them computed, as for a document that was attached before the question. The cost
-model is 1 ÷ (r + k): r is the measured time of scoring over the measured dense time, k the share of
-the prompt that was read.
+The baseline is mlx-lm's dense prefill of the same prompt (`stream_generate` with its defaults). Baseline and
+configurations run in rounds in one process on the same model object, every second round in reverse order, so
+that drift of the machine favours none. The reported ratio is the median over the rounds. Every run is cold
+and without stored vectors of the document's passages; for a scorer name that ends with “-attached”, the
+vectors are computed first, as for a document that was attached before the question.
+
+The ratio is compared with the cost model of the SpecPrefill paper, 1 / (r + k): r is scoring time / dense
+time, k the share of the prompt that was read.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from core.bench.harness import (
     PieceProgress,
     conditions,
     measure,
-    of_run,
-    write_results,
+    median,
+    publish,
+    table,
 )
-from core.bench.runs import draftlight, draftlight_chat, load_tried, mlx_lm
-from core.bench.statistic import median
+from core.bench.runs import draftlight, draftlight_chat, mlx_lm, start_engine
 from core.errors import RequestError
 from core.events import Attachment, Message
 from core.settings import Settings, assign, assign_all
@@ -43,7 +42,7 @@ from core.settings import Settings, assign, assign_all
 if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
     from core.engine.engine import Engine
 
-# Times sooner at this keep, per scorer, for 8,000 tokens on a CPU; at 100% for all of them.
+# Target ratios of (scorer, keep) for 8,000 tokens on a CPU.
 TARGETS: dict[tuple[str, float], float] = {
     ("lexical", 20.0): 6.0,
     ("fusion", 12.0): 9.0,
@@ -53,16 +52,16 @@ TARGET_WHOLE = 0.97
 TARGET_OF_MODEL = 0.85
 _WARM_UP_TOKENS = 1024
 _ATTACHED = "-attached"
-# No scorer, and nothing kept of it: mlx-lm's own reading.
+# The key of mlx-lm's dense prefill.
 _BASELINE = ("", 0.0)
 _QUESTION = "What was decided last, and who was asked to report on it?"
 
 
 class PrefillReading(Struct, frozen=True):
-    """The prompt read once, in the `number`th round: by mlx-lm (`scorer` is then empty), or sparsely.
+    """One prefill in round `number`; `scorer` is empty for mlx-lm.
 
-    `score_s` is part of the TTFT. The peak is what MLX held at most, weights included. `ran` is how the
-    prompt was really read, `reason` why.
+    `score_s` is part of the TTFT. `peak_bytes`: MLX's peak memory, weights included. `ran`: the prefill that
+    was used, `dense` or `sparse`, and its `reason`.
     """
 
     number: int
@@ -82,7 +81,7 @@ class PrefillReading(Struct, frozen=True):
 
 
 class PrefillPair(Struct, frozen=True):
-    """Baseline and candidate of one round, as `PrefillReading` has them."""
+    """Baseline and candidate of one round; fields as in `PrefillReading`."""
 
     baseline_ttft_s: float
     ttft_s: float
@@ -93,7 +92,7 @@ class PrefillPair(Struct, frozen=True):
 
 
 class PrefillCell(Struct, frozen=True):
-    """One scorer at one keep. `ran` is how the prompt was really read, `reason` why."""
+    """One scorer at one keep; `ran` and `reason` as in `PrefillReading`."""
 
     scorer: str
     keep_pct: float
@@ -115,17 +114,17 @@ class PrefillCell(Struct, frozen=True):
 
     @property
     def read_share(self) -> float:
-        """k: what was read of the prompt."""
+        """k: the share of the prompt that was read."""
         return self.read_tokens / self.prompt_tokens
 
     @property
     def predicted(self) -> float:
-        """1 ÷ (r + k)."""
+        """The ratio by the cost model, 1 / (r + k)."""
         return 1.0 / (self.score_share + self.read_share)
 
     @property
     def as_asked(self) -> bool:
-        """Whether what ran is what was asked: sparse, unless all was to be kept."""
+        """Whether the requested prefill was used: sparse, except at 100%."""
         return self.ran == "sparse" or self.keep_pct == 100.0
 
     @property
@@ -134,7 +133,7 @@ class PrefillCell(Struct, frozen=True):
 
 
 class PrefillResults(Struct, frozen=True):
-    """All of one run of the bench."""
+    """The content of `results.json`."""
 
     bench: str
     environment: Environment
@@ -147,18 +146,15 @@ class PrefillResults(Struct, frozen=True):
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and write `readings.jsonl`, `results.json`, `report.md`; 1 if one did not run as asked."""
-    from core.models.runtime.runtime import prepare
+    """Measure and write `readings.jsonl`, `results.json` and `report.md`.
 
-    blas = prepare()
-    from core.engine.engine import Engine
-
-    engine = Engine()
-    info, environment = load_tried(engine, options.model, blas, quiet=options.quiet)
+    Exit status 1 if sparse prefill was requested and not used.
+    """
+    engine, info, environment = start_engine(options)
     limit = info.context_tokens - 1
     if options.tokens > limit:
         raise RequestError(
-            f"A prompt of {options.tokens:,} tokens is more than {info.name} takes ({limit:,}).",
+            f"A prompt of {options.tokens:,} tokens exceeds the limit of {info.name} ({limit:,}).",
             f"Choose --tokens of at most {limit:,}.",
         )
     messages = messages_of(engine, options)
@@ -177,15 +173,16 @@ def run(options: argparse.Namespace) -> int:
         )
         chosen = list(_configurations(options.scorers, options.keep))
         reader = _Reader(engine, messages, settings, chosen)
-        # The whole prompt beside mlx-lm's reading of it: a drift in twenty minutes would decide that ratio.
+        # Draftlight's dense prefill directly after mlx-lm's: their ratio is near 1, and drift would decide
+        # it.
         order = [_BASELINE, *sorted(chosen, key=lambda which: which[1] < 100.0)]
         pieces = [
             BenchPiece((number, *which), partial(reader.read, number, *which))
             for number in range(options.pairs)
             for which in (order if number % 2 == 0 else order[::-1])
         ]
-        progress = measure(journal, pieces, lambda reading: [_line(reading)], quiet=options.quiet)
-    readings = {reading.key: reading for reading in of_run(journal, pieces)}
+        measured, progress = measure(journal, pieces, lambda reading: [_line(reading)], quiet=options.quiet)
+    readings = {reading.key: reading for reading in measured}
     results = PrefillResults(
         "prefill",
         environment,
@@ -196,14 +193,12 @@ def run(options: argparse.Namespace) -> int:
         tuple(cell for which in chosen if (cell := _cell(*which, readings, options.pairs))),
         progress,
     )
-    report = write_report(results)
-    write_results(options.out, results, report)
-    print(report)
+    publish(options.out, results, write_report(results))
     return progress.status(all(cell.as_asked for cell in results.cells))
 
 
 def messages_of(engine: Engine, options: argparse.Namespace) -> tuple[Message, ...]:
-    """A document and a question: `options.tokens` tokens (fewer if the document is shorter)."""
+    """A question about a document, `options.tokens` tokens in all (fewer if the document is shorter)."""
     tokenizer = engine.loaded.tokenizer
     if options.document:
         try:
@@ -217,21 +212,21 @@ def messages_of(engine: Engine, options: argparse.Namespace) -> tuple[Message, .
         ids += tokenizer.encode(part, add_special_tokens=False)
         if len(ids) >= options.tokens:
             break
-    room = len(ids[: options.tokens])
-    around = len(_rendered(engine, (Message("user", _QUESTION, (Attachment("document", ""),)),)))
-    if around >= options.tokens:
+    length = len(ids[: options.tokens])
+    empty = len(_rendered(engine, (Message("user", _QUESTION, (Attachment("document", ""),)),)))
+    if empty >= options.tokens:
         raise RequestError(
-            f"There is no room for a document in {options.tokens:,} tokens:"
-            f" the question and the chat template take {around:,}.",
+            f"A prompt of {options.tokens:,} tokens is too short for a document:"
+            f" the question and the chat template have {empty:,}.",
             "Choose more --tokens.",
         )
     # Cutting tokens can split a character or a word, so the rendered prompt is measured each time.
     while True:
-        message = Message("user", _QUESTION, (Attachment("document", tokenizer.decode(ids[:room])),))
+        message = Message("user", _QUESTION, (Attachment("document", tokenizer.decode(ids[:length])),))
         over = len(_rendered(engine, (message,))) - options.tokens
         if over <= 0:
             return (message,)
-        room = max(0, room - over)
+        length = max(0, length - over)
 
 
 def _rendered(engine: Engine, messages: tuple[Message, ...]) -> list[int]:
@@ -241,7 +236,7 @@ def _rendered(engine: Engine, messages: tuple[Message, ...]) -> list[int]:
 
 
 def _settings(options: argparse.Namespace, model: Path, scratch: Path) -> tuple[Settings, str]:
-    """What all runs share, and the draft model's name (empty if none is needed)."""
+    """The common settings of all runs, and the name of the draft model (empty if none is needed)."""
     settings = assign_all(
         Settings(),
         [("drafting.drafter", "off"), ("sampling.max_tokens", 1), ("sampling.temperature", 0.0)],
@@ -259,13 +254,13 @@ def _settings(options: argparse.Namespace, model: Path, scratch: Path) -> tuple[
 
 def _configurations(scorers: Sequence[str], keeps: Sequence[float]) -> Iterator[tuple[str, float]]:
     for keep in keeps:
-        # All is kept: nothing is scored, so one scorer stands for all.
+        # At 100% nothing is scored, so one scorer represents all.
         for scorer in scorers if keep < 100.0 else scorers[:1]:
             yield scorer, keep
 
 
 class _Reader:
-    """Reads the prompt from nothing, one way after another."""
+    """Cold prefills of one prompt in all configurations."""
 
     def __init__(
         self,
@@ -291,7 +286,7 @@ class _Reader:
         }
 
     def read(self, number: int, scorer: str, keep_pct: float) -> PrefillReading:
-        """Of the `number`th round: by mlx-lm without a scorer, else by Draftlight."""
+        """Measure one prefill, by mlx-lm if `scorer` is empty."""
         self._warm_up()
         engine = self._engine
         engine.forget(tables=True)
@@ -327,7 +322,7 @@ class _Reader:
         embedder.unload()
 
     def _warm_up(self) -> None:
-        """Once. It also loads the draft model, whose weights are then there in all runs."""
+        """Run every configuration on a short prompt once, which also loads the draft model for all runs."""
         if self._is_warm:
             return
         self._is_warm = True
@@ -340,7 +335,7 @@ class _Reader:
 def _cell(
     scorer: str, keep_pct: float, readings: Mapping[tuple[int, str, float], PrefillReading], rounds: int
 ) -> PrefillCell | None:
-    """Of the rounds in which both it and the baseline were read; None if there is none yet."""
+    """The cell of one configuration, from the rounds that measured it and the baseline; None without any."""
     pairs = []
     last: PrefillReading | None = None
     for number in range(rounds):
@@ -374,7 +369,7 @@ def _cell(
 
 
 class _Peak:
-    """The most memory that MLX held inside the block."""
+    """Measures MLX's peak memory within the context."""
 
     bytes = 0
 
@@ -410,39 +405,40 @@ def write_report(results: PrefillResults) -> str:
         "",
         results.environment.line,
         "",
-        "| scorer | keep | read | mlx-lm TTFT s | TTFT s | scoring s | sooner | target | r | k = read share"
-        " | 1 ÷ (r + k) | measured ÷ model | met |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for c in results.cells:
-        target = f"≥ {c.target:g}" if c.target else "–"
-        lines.append(
-            f"| {c.scorer if c.keep_pct < 100.0 else 'any'} | {c.keep_pct:g}% | {c.read_tokens:,}"
-            f" | {median(p.baseline_ttft_s for p in c.pairs):.2f} | {median(p.ttft_s for p in c.pairs):.2f}"
-            f" | {median(p.score_s for p in c.pairs):.2f} | **{c.ratio:.2f}** | {target}"
-            f" | {c.score_share:.3f} | {c.read_share:.3f} | {c.predicted:.2f}"
-            f" | {c.ratio / c.predicted:.2f} | {'yes' if c.met else '**no**'} |"
-        )
-    lines += [
+        *table(
+            "scorer | keep | read | mlx-lm TTFT s | TTFT s | scoring s | sooner | target | r | k = read share"
+            " | 1 ÷ (r + k) | measured ÷ model | met",
+            (
+                f"{c.scorer if c.keep_pct < 100.0 else 'any'} | {c.keep_pct:g}% | {c.read_tokens:,}"
+                f" | {median(p.baseline_ttft_s for p in c.pairs):.2f}"
+                f" | {median(p.ttft_s for p in c.pairs):.2f}"
+                f" | {median(p.score_s for p in c.pairs):.2f} | **{c.ratio:.2f}**"
+                f" | {f'≥ {c.target:g}' if c.target else '–'} | {c.score_share:.3f} | {c.read_share:.3f}"
+                f" | {c.predicted:.2f} | {c.ratio / c.predicted:.2f} | {'yes' if c.met else '**no**'}"
+                for c in results.cells
+            ),
+        ),
         "",
-        f"“Met” asks for the target where there is one, and for {TARGET_OF_MODEL:.0%} of the model. What is"
-        " always read (template, question, first passage, last 512 tokens) is part of k. The model takes"
-        " reading to grow with the length; attention grows with its square, so a measured ratio can be far"
-        " above it where attention is slow.",
+        f"“Met”: at least the target, if there is one, and {TARGET_OF_MODEL:.0%} of the cost model."
+        " Tokens that are always read (template, question, first passage, last 512 tokens) are part of k."
+        " The cost model assumes that prefill time is proportional to the length; attention grows with its"
+        " square, so the measured ratio can be far higher where attention is slow.",
         "",
         "## Memory at its peak",
         "",
-        "| scorer | keep | mlx-lm MB | Draftlight MB |",
-        "|---|---|---|---|",
+        *table(
+            "scorer | keep | mlx-lm MB | Draftlight MB",
+            (
+                f"{c.scorer} | {c.keep_pct:g}% | {max(p.baseline_peak_bytes for p in c.pairs) / 1e6:,.0f}"
+                f" | {max(p.peak_bytes for p in c.pairs) / 1e6:,.0f}"
+                for c in results.cells
+            ),
+        ),
     ]
-    for c in results.cells:
-        theirs = max(p.baseline_peak_bytes for p in c.pairs) / 1e6
-        ours = max(p.peak_bytes for p in c.pairs) / 1e6
-        lines.append(f"| {c.scorer} | {c.keep_pct:g}% | {theirs:,.0f} | {ours:,.0f} |")
     if results.draft_model:
         lines += ["", f"Draft model: {results.draft_model}; its weights are in both figures of its rows."]
     missed = [c for c in results.cells if not c.as_asked]
     if missed:
-        lines += ["", "## Did not run as asked", ""]
+        lines += ["", "## Not sparse as requested", ""]
         lines += [f"- {c.scorer}, {c.keep_pct:g}%: ran {c.ran}, because {c.reason}" for c in missed]
     return "\n".join(lines) + "\n"

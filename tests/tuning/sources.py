@@ -1,8 +1,8 @@
-"""`draftlight bench sources`: whether an answer's sources are the passages that it was quoted from.
+"""Whether the sources shown for an answer are the passages that it quotes.
 
-On the documents and questions of `bench retrieval`, with the quotation for an answer and the document wholly
-read: is at least half of the quotation inside the first source, or the first two? And how often does the
-same quotation get sources in another document, which holds nothing of it? No forward pass, so quick.
+Uses the documents and questions of `bench retrieval`, with the gold passage as the answer and the document
+read completely: is at least half of the passage inside the first source, or the first two? And how often does
+the same answer get sources in another document, which does not contain it? No forward pass is needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from core.bench.harness import Environment, write_results
+from core.bench.harness import Environment, describe, publish, table
 from core.bench.retrieval.questions import Document, Question, documents, questions
 from core.errors import RequestError
 from core.events import Attachment, Message, Passage
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
 
 
 class Sourced(Struct, frozen=True):
-    """One quotation: whether its first source has it, the first two, and whether another text claimed it."""
+    """One quotation: whether the first source or the first two contain it, and another document's sources."""
 
     document: str
     number: int
@@ -37,7 +37,7 @@ class Sourced(Struct, frozen=True):
 
 
 class SourcesResults(Struct, frozen=True):
-    """All of one run of the bench."""
+    """The content of `results.json`."""
 
     bench: str
     environment: Environment
@@ -51,28 +51,25 @@ def run(options: argparse.Namespace) -> int:
     from core.models.runtime.runtime import prepare
 
     blas = prepare()
-    from core.bench.harness import describe
     from core.models.loader import load
 
     texts = {document: document.text() for document in documents()}
-    here = [(document, text) for document, text in texts.items() if text is not None]
-    if len(here) < 2:
+    present = [(document, text) for document, text in texts.items() if text is not None]
+    if len(present) < 2:
         raise RequestError(
-            "The documents are not here: the packages are of other versions.", "Run `make setup`."
+            "None of the documents is installed: the packages have other versions.", "Run `make setup`."
         )
     loaded = load(options.model)
     sourced = []
-    for place, (document, text) in enumerate(here):
-        another = here[(place + 1) % len(here)]
+    for index, (document, text) in enumerate(present):
+        another = present[(index + 1) % len(present)]
         asked = [question for question in questions() if question.document == document.name]
         for number, question in enumerate(asked):
             sourced.append(_sourced(loaded, document, text, number, question, another))
     missing = tuple(document.name for document, text in texts.items() if text is None)
     environment = describe(blas, loaded.info.dtype)
     results = SourcesResults("sources", environment, loaded.info.name, missing, tuple(sourced))
-    report = write_report(results)
-    write_results(options.out, results, report)
-    print(report)
+    publish(options.out, results, write_report(results))
     return 0
 
 
@@ -120,23 +117,21 @@ def write_report(results: SourcesResults) -> str:
     """Shares by side and by kind of question."""
     lines = ["# bench sources", "", results.environment.line, ""]
     if results.missing:
-        lines += [f"Left out, for their packages hold other texts: {', '.join(results.missing)}.", ""]
+        lines += [f"Left out, because their packages hold other texts: {', '.join(results.missing)}.", ""]
     lines += [
-        "Of quotations: half of it or more is in the first source, in the first two; and how many had"
-        " sources in another document.",
+        "Share of quotations of which half or more is in the first source, or in the first two, and share"
+        " with sources in another document.",
         "",
-        "| quotations of | number | first | first two | in another |",
-        "|---|---|---|---|---|",
     ]
     sides = {"documents shaped on": False, "documents held out": True}
     groups = [(name, [s for s in results.sourced if s.held_out == side]) for name, side in sides.items()]
     kinds = list(dict.fromkeys(one.kind for one in results.sourced))
     groups += [(f"asked: {kind}", [s for s in results.sourced if s.kind == kind]) for kind in kinds]
-    for name, some in groups:
-        if some:
-            lines.append(
-                f"| {name} | {len(some)} | {sum(s.first for s in some) / len(some):.0%}"
-                f" | {sum(s.first_two for s in some) / len(some):.0%}"
-                f" | {sum(s.claimed_by_another for s in some) / len(some):.0%} |"
-            )
-    return "\n".join(lines)
+    rows = (
+        f"{name} | {len(some)} | {sum(s.first for s in some) / len(some):.0%}"
+        f" | {sum(s.first_two for s in some) / len(some):.0%}"
+        f" | {sum(s.claimed_by_another for s in some) / len(some):.0%}"
+        for name, some in groups
+        if some
+    )
+    return "\n".join([*lines, *table("quotations of | number | first | first two | in another", rows)])
