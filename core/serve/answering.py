@@ -51,10 +51,11 @@ from core.serve.queue import (
     Waiting,
     WorkerGate,
 )
-from core.serve.request import AnswerRequest, Sampling
+from core.serve.request import AnswerRequest
 from core.serve.security import AccessPolicy
 from core.serve.tools import CallRules
 from core.settings import Settings
+from core.settings.server import Server
 
 # Proxies give up after 30 to 60 s without a byte, and people sooner. A call may be written for a minute.
 _QUIET_S = 5.0
@@ -66,7 +67,8 @@ class Serving(Struct, frozen=True):
 
     `base` returns the default settings of a request; it is called for each one. `metrics`: serve figures at
     `/metrics`. `strict`: refuse requests of which something would be left out and named in
-    `draftlight.changes`, other model names included.
+    `draftlight.changes`, other model names included. `longest_answer`: maximum length in tokens of an answer
+    whose request sets none.
     """
 
     doors: AccessPolicy = AccessPolicy()
@@ -74,9 +76,12 @@ class Serving(Struct, frozen=True):
     metrics: bool = False
     base: Callable[[], Settings] = Settings
     strict: bool = False
+    longest_answer: int = Server().longest_answer
 
-    def accepted(self, asked: Sampling, generate: Generate) -> Generate:
-        """`generate`, the command of the request `asked`. Raises `ApiError` 400 if it is `strict`."""
+    def command(self, asked: AnswerRequest, request: str, model: ModelInfo) -> Generate:
+        """The command of the request `asked` to `model`, with the id `request`. Raises `ApiError` 400."""
+        most_tokens = min(self.longest_answer, model.context_tokens)
+        generate = asked.generate(request, self.base(), model, most_tokens)
         if self.strict:
             asked.check_strictly()
         return generate
@@ -195,7 +200,7 @@ async def answer_request(
     """
     model = await loaded_model(answers, receive)
     name = answering_model(answers, asked, serving.strict)
-    generate = serving.accepted(asked, asked.generate(new_id(id_prefix), serving.base(), model))
+    generate = serving.command(asked, new_id(id_prefix), model)
     writer = writer_of(generate, name, asked.tool_use.rules(model))
     await answer_with(answers, generate, writer, asked.stream, scope, receive, send)
 
@@ -363,10 +368,13 @@ def origins(tokens: Sequence[Token]) -> list[dict[str, Any]]:
 def effective(finished: Finished, *, unlimited: bool, changes: Iterable[Change] = ()) -> dict[str, Any]:
     """The effective settings, and the reason for each difference from the request.
 
-    `unlimited`: the request has no limit, so the context's limit is not a change. `changes` are those of the
-    request's fields.
+    `unlimited`: the request has no limit, so the context's limit is not a change, but the server's is one if
+    it ended the answer. `changes` are those of the request's fields.
     """
     ran, stats = finished.effective, finished.stats
+    if unlimited and finished.reason == "length" and not any(map(_is_length, ran.changes)):
+        reason = "the request has no limit, so the server's limit applies"
+        changes = (*changes, Change("max_tokens", "no limit", str(stats.tokens), reason))
     told = [
         {
             "setting": change.setting,
@@ -375,7 +383,7 @@ def effective(finished: Finished, *, unlimited: bool, changes: Iterable[Change] 
             "reason": without_paths(change.reason),
         }
         for change in (*changes, *ran.changes)
-        if not (unlimited and change.setting == "sampling.max_tokens")
+        if not (unlimited and _is_length(change))
     ]
     return {
         "drafter": ran.drafter,
@@ -390,6 +398,10 @@ def effective(finished: Finished, *, unlimited: bool, changes: Iterable[Change] 
         "cancelled": finished.reason == "cancelled",
         "changes": told,
     }
+
+
+def _is_length(change: Change) -> bool:
+    return change.setting == "sampling.max_tokens"
 
 
 class Logprobs:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import msgspec
@@ -135,6 +136,8 @@ _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<field>.*)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>.*)`$")
 _INDEX = re.compile(r"\[\d+\]")
 _MOST_NAMED = 50
+_MOST_SHORT = 5
+_SIMILAR = 0.7
 
 
 def convert_fields(
@@ -164,17 +167,20 @@ def convert_fields(
 
 def _unknown(said: dict[str, Any], request: Struct, ignored: frozenset[str]) -> Iterator[Change]:
     """One change for each unknown field, however many list items have it."""
-    found: dict[str, tuple[str, Any]] = {}
-    for place, value in _unknown_fields(said, request, ignored, ""):
+    found: dict[str, tuple[str, Any, str]] = {}
+    for place, value, nearest in _unknown_fields(said, request, ignored, ""):
         if len(found) == _MOST_NAMED:
             break
-        found.setdefault(_INDEX.sub("[]", place), (place, value))
-    for place, value in found.values():
-        yield change(place, value, "", "Draftlight does not support this field")
+        found.setdefault(_INDEX.sub("[]", place), (place, value, nearest))
+    for place, value, nearest in found.values():
+        hint = f"; the nearest supported field is “{nearest}”" if nearest else ""
+        yield change(place, value, "", f"Draftlight does not support this field{hint}")
 
 
-def _unknown_fields(raw: Any, value: Any, ignored: frozenset[str], place: str) -> Iterator[tuple[str, Any]]:
-    """(place, value) of each key in `raw` that the struct decoded from it does not have."""
+def _unknown_fields(
+    raw: Any, value: Any, ignored: frozenset[str], place: str
+) -> Iterator[tuple[str, Any, str]]:
+    """(path, value, similar field) of each key in `raw` that the struct decoded from it does not have."""
     if isinstance(value, list) and isinstance(raw, list):
         for number, (inner, decoded) in enumerate(zip(raw, value)):
             yield from _unknown_fields(inner, decoded, ignored, f"{place}[{number}]")
@@ -185,7 +191,16 @@ def _unknown_fields(raw: Any, value: Any, ignored: frozenset[str], place: str) -
             if key in known:
                 yield from _unknown_fields(inner, getattr(value, known[key]), ignored, where)
             elif key not in ignored and key != value.__struct_config__.tag_field and inner is not None:
-                yield where, inner
+                yield where, inner, nearest_name(key, known)
+
+
+def nearest_name(name: str, known: Collection[str]) -> str:
+    """The name in `known` that `name` may be a misspelling of; empty if none is similar.
+
+    Short names with another letter, such as `top_a`, are other servers' fields rather than misspellings.
+    """
+    candidates = [one for one in known if len(one) != len(name) or len(name) > _MOST_SHORT]
+    return next(iter(get_close_matches(name[:_MOST_VALUE], candidates, 1, _SIMILAR)), "")
 
 
 def _named(words: str) -> ApiError:

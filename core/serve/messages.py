@@ -671,8 +671,6 @@ class CountEndpoint:
         asked = count_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
         model = await loaded_model(self._answers, receive)
         answering_model(self._answers, asked, self._serving.strict)
-        generate = self._serving.accepted(
-            asked, asked.generate(new_id("count-"), self._serving.base(), model)
-        )
+        generate = self._serving.command(asked, new_id("count-"), model)
         tokens = await counted(self._answers.gate, generate, asked.names, receive)
         await send_json(send, {"input_tokens": tokens})

@@ -71,9 +71,12 @@ class Sampling(OwnFields, kw_only=True):
         """The field that limits the answer's length, and its value in tokens."""
         return None
 
-    def settings_of(self, base: Settings, context_tokens: int) -> Settings:
-        """Raises `ApiError` 400 that names the field."""
-        return settings_with(base, self._values(context_tokens))
+    def settings_of(self, base: Settings, longest_tokens: int) -> Settings:
+        """The request's settings; `longest_tokens` limits the answer if the request does not.
+
+        Raises `ApiError` 400 that names the field.
+        """
+        return settings_with(base, self._values(longest_tokens))
 
     def bias_of(self) -> dict[int, float]:
         """Raises `ApiError` 400."""
@@ -86,10 +89,9 @@ class Sampling(OwnFields, kw_only=True):
             bias[int(token)] = value
         return bias
 
-    def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
+    def _values(self, longest_tokens: int) -> Iterable[tuple[str, str, Any]]:
         limit = int(find("sampling.max_tokens").maximum or 0)
-        # Without a limit the context is the limit.
-        name, most = self.most_tokens or ("max_tokens", min(context_tokens, limit))
+        name, most = self.most_tokens or ("max_tokens", longest_tokens)
         yield name, "sampling.max_tokens", min(most, limit)
         yield "seed", "sampling.seed", seed_of(self.seed)
         for name in ("temperature", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"):
@@ -114,8 +116,8 @@ class AnswerRequest(Sampling, kw_only=True):
     schema_field: ClassVar[str] = "parameters"  # of a tool
     raw: ClassVar[bool] = False
 
-    def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
-        """The command. Raises `ApiError` 400."""
+    def generate(self, request: str, base: Settings, model: ModelInfo, longest_tokens: int) -> Generate:
+        """The command; see `settings_of`. Raises `ApiError` 400."""
         self.check()
         self.changes.extend(self.unsupported(model))
         tools, given = self.tool_use, self.answer_grammar()
@@ -128,7 +130,7 @@ class AnswerRequest(Sampling, kw_only=True):
             Generate(
                 request,
                 self.conversation(),
-                self.settings_of(base, model.context_tokens),
+                self.settings_of(base, longest_tokens),
                 raw=self.raw,
                 tools=tools.declared,
                 stops=(*self.given_stops(), *tools.stops(model)),

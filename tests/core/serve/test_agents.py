@@ -418,7 +418,7 @@ def test_custom_tools_are_functions_of_a_text(served: Served) -> None:
             tool_choice={"type": "custom", "name": "patch"},
         )
     )
-    generate = asked.generate("r", settings(), model)
+    generate = asked.generate("r", settings(), model, model.context_tokens)
     assert [one.setting for one in asked.changes] == ["tools[0]", "tools[0].format"]
     assert "start: /x/" in generate.tools[0].description
     assert json.loads(generate.messages[1].tool_calls[0].arguments) == {"input": 'a "b"'}

@@ -176,7 +176,7 @@ def test_blocks_become_turns(served: Served) -> None:
     model = served.answers.gate.model
     assert model is not None
     request = message_request(body(messages=given, system=system, tools=[TOOL]))
-    asked = request.generate("r", settings(), model)
+    asked = request.generate("r", settings(), model, model.context_tokens)
     assert asked.messages == (
         Message("system", "Be brief."),
         Message("user", "one\ntwo", (Attachment("notes.txt", "long"),)),
