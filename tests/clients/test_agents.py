@@ -34,6 +34,8 @@ SHORT_CONTEXT_TOKENS = 1024
 _RUN_S = 300
 _START_S = 120
 _NOBODY = "http://127.0.0.1:9"
+# npm runs no scripts of packages; these two copy the program for this system over a placeholder.
+_COPY_BINARY = ("@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs")
 _CONTINUE = """\
 name: local
 version: 1.0.0
@@ -87,10 +89,16 @@ def programs(environments: Path) -> Path:
             shutil.copy(HERE / "agents" / name, folder)
         # Not `npm ci`: it looks up programs for other systems, which some registries do not have.
         command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts"]
-        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        assert ran.returncode == 0, ran.stderr
+        _run_in(folder, command)
+        for script in _COPY_BINARY:
+            _run_in(folder, ["node", f"node_modules/{script}"])
         installed.write_bytes(lock)
     return folder / "node_modules" / ".bin"
+
+
+def _run_in(folder: Path, command: Sequence[str]) -> None:
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert ran.returncode == 0, f"{command}: {ran.stdout}{ran.stderr}"
 
 
 class AgentServer:
