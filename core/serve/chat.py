@@ -26,9 +26,9 @@ from core.events import (
     Role,
     Stats,
     Token,
-    Tool,
     ToolCall,
 )
+from core.serve.adapt import Adapter, Kind, question_at
 from core.serve.answering import (
     Logprobs,
     Serving,
@@ -41,10 +41,10 @@ from core.serve.answering import (
 )
 from core.serve.fields import convert_fields, effort_changes, refused, thinks_at
 from core.serve.http import ApiError, FieldNames, event, field_error, read_fields
-from core.serve.left_out import Kind, LeftOut, question_at
 from core.serve.queue import Answers
 from core.serve.request import AnswerRequest, limit, stops_of
-from core.serve.tools import CallRules, ToolChoice, Written, choose
+from core.serve.response_request import chat_fields
+from core.serve.tools import CallRules, Written
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -172,35 +172,6 @@ class StreamOptions(Struct):
     include_obfuscation: bool = False
 
 
-class FunctionTool(Struct):
-    """A function that the model may call."""
-
-    name: str
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-    strict: bool | None = None
-
-
-class ChatTool(Struct):
-    """An entry of `tools`."""
-
-    type: Literal["function"]
-    function: FunctionTool
-
-
-class NamedFunction(Struct):
-    """By its name."""
-
-    name: str
-
-
-class NamedChoice(Struct):
-    """The function that must be called."""
-
-    function: NamedFunction
-    type: Literal["function"] = "function"
-
-
 class Schema(Struct):
     """The schema in `response_format`."""
 
@@ -211,10 +182,26 @@ class Schema(Struct):
 
 
 class ResponseFormat(Struct):
-    """What an answer must be."""
+    """The form of the answer. Other servers, and responses, have the schema's fields beside the type."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: Schema | None = None
+    schema: dict[str, Any] | None = None
+    name: str = ""
+    strict: bool | None = None
+
+    def grammar(self) -> Grammar | None:
+        """None for text. Raises `ApiError` 400 without a schema."""
+        given = self.json_schema.schema if self.json_schema else self.schema
+        if self.type == "text" or (self.type == "json_object" and not given):
+            return Grammar("json_object") if self.type == "json_object" else None
+        if given is None:
+            raise field_error(
+                "response_format.json_schema.schema",
+                "“response_format” of the type “json_schema” needs “json_schema.schema”.",
+                "missing_required_parameter",
+            )
+        return Grammar("json_schema", msgspec.json.encode(given).decode())
 
 
 class Prediction(Struct):
@@ -228,6 +215,19 @@ class TemplateWords(Struct):
     """What other local servers pass on to the chat template; Draftlight has a setting for this one."""
 
     enable_thinking: bool | None = None
+
+
+class Reasoning(Struct):
+    """OpenRouter's: a level of effort, or whether to think at all."""
+
+    effort: str | None = None
+    enabled: bool | None = None
+
+
+class Thinking(Struct):
+    """DeepSeek's, GLM's and Kimi's."""
+
+    type: Literal["enabled", "disabled", "auto"]
 
 
 class Sampled(AnswerRequest, kw_only=True):
@@ -273,12 +273,12 @@ class ChatRequest(Sampled, kw_only=True):
     max_completion_tokens: int | None = None
     logprobs: bool = False
     top_logprobs: int | None = None
-    tools: list[ChatTool] = field(default_factory=list)
-    tool_choice: Literal["auto", "none", "required"] | NamedChoice = "auto"
-    parallel_tool_calls: bool = True
     response_format: ResponseFormat | None = None
     modalities: list[Literal["text"]] = field(default_factory=list)
     reasoning_effort: str | None = None
+    reasoning: Reasoning = field(default_factory=Reasoning)
+    thinking: Thinking | None = None
+    enable_thinking: bool | None = None
     chat_template_kwargs: TemplateWords = field(default_factory=TemplateWords)
 
     @property
@@ -288,7 +288,8 @@ class ChatRequest(Sampled, kw_only=True):
 
     def unsupported(self, model: ModelInfo) -> Iterable[Change]:
         """Levels of thinking."""
-        return effort_changes("reasoning_effort", self.reasoning_effort, model)
+        yield from effort_changes("reasoning_effort", self.reasoning_effort, model)
+        yield from effort_changes("reasoning.effort", self.reasoning.effort, model)
 
     def conversation(self) -> tuple[Message, ...]:
         """The messages."""
@@ -296,11 +297,17 @@ class ChatRequest(Sampled, kw_only=True):
 
     def own_settings(self) -> Iterable[tuple[str, str, Any]]:
         """The same, and whether the model thinks first."""
-        if self.chat_template_kwargs.enable_thinking is not None:
-            wanted = self.chat_template_kwargs.enable_thinking
-            yield "chat_template_kwargs.enable_thinking", "chat.thinking", wanted
-        if self.reasoning_effort is not None:
-            yield "reasoning_effort", "chat.thinking", thinks_at(self.reasoning_effort)
+        switches = {
+            "thinking": None if self.thinking is None else self.thinking.type != "disabled",
+            "enable_thinking": self.enable_thinking,
+            "chat_template_kwargs.enable_thinking": self.chat_template_kwargs.enable_thinking,
+            "reasoning.enabled": self.reasoning.enabled,
+            "reasoning.effort": thinks_at(self.reasoning.effort) if self.reasoning.effort else None,
+            "reasoning_effort": thinks_at(self.reasoning_effort) if self.reasoning_effort else None,
+        }
+        for name, thinks in switches.items():
+            if thinks is not None:
+                yield name, "chat.thinking", thinks
         yield from super().own_settings()
 
     def logprobs_count(self) -> int | None:
@@ -313,81 +320,111 @@ class ChatRequest(Sampled, kw_only=True):
             raise field_error("top_logprobs", f"“top_logprobs” takes 0 to {_MOST_TOP}.")
         return self.top_logprobs
 
-    def choose_tools(self) -> ToolChoice:
-        """By `tools`, `tool_choice` and `parallel_tool_calls`."""
-        told = [
-            Tool(
-                tool.function.name,
-                tool.function.description or "",
-                msgspec.json.encode(tool.function.parameters or {}).decode(),
-            )
-            for tool in self.tools
-        ]
-        named = self.tool_choice if isinstance(self.tool_choice, NamedChoice) else None
-        return choose(
-            told,
-            self.tool_choice if isinstance(self.tool_choice, str) else "auto",
-            name=named.function.name if named else "",
-            several=self.parallel_tool_calls,
-            strict=[tool.function.name for tool in self.tools if tool.function.strict],
-        )
-
     def answer_grammar(self) -> tuple[str, Grammar] | None:
         """By `response_format`."""
-        asked = self.response_format
-        if asked is None or asked.type == "text":
-            return None
-        if asked.type == "json_object":
-            return "response_format", Grammar("json_object")
-        if asked.json_schema is None or asked.json_schema.schema is None:
-            raise field_error(
-                "response_format.json_schema.schema",
-                "“response_format” of the type “json_schema” needs “json_schema.schema”.",
-                "missing_required_parameter",
-            )
-        schema = msgspec.json.encode(asked.json_schema.schema).decode()
-        return "response_format", Grammar("json_schema", schema)
+        grammar = self.response_format.grammar() if self.response_format else None
+        return ("response_format", grammar) if grammar else None
 
 
 def chat_request(fields: dict[str, Any]) -> ChatRequest:
     """The request from a decoded body. Raises `ApiError` 400."""
-    left = LeftOut()
-    fields = left.tools(fields, ("function",))
+    if "messages" not in fields and isinstance(fields.get("input"), str | list):
+        fields = chat_fields(fields)
+    adapter = Adapter()
+    fields = adapter.tools(fields)
     if isinstance(messages := fields.get("messages"), list):
+        messages = _with_ids([one for message in messages for one in _turns(message)])
         question = question_at(messages, lambda message: _KINDS.get(str(message.get("role")), "other"))
         fields |= {
             "messages": [
-                _readable(left, f"messages[{number}]", message, number == question)
+                _adapted(adapter, f"messages[{number}]", message, number == question)
                 for number, message in enumerate(messages)
             ]
         }
-    return convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, left.changes)
+    return convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, adapter.changes)
 
 
-def _readable(left: LeftOut, place: str, message: Any, is_question: bool) -> Any:
-    """The message without what the model cannot read."""
+def _turns(message: Any) -> list[Any]:
+    """The message with the calls of older versions, and of Anthropic's blocks, as `tool_calls` and `tool`."""
+    if not isinstance(message, dict):
+        return [message]
+    role, called = message.get("role"), message.get("function_call")
+    if role == "function":
+        return [{**message, "role": "tool"}]
+    if isinstance(called, dict) and not message.get("tool_calls"):
+        message = {**message, "tool_calls": [{"function": called}], "function_call": None}
+    content = message.get("content")
+    blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    calls = [one for one in blocks if one.get("type") == "tool_use"] if role == "assistant" else []
+    results = [one for one in blocks if one.get("type") == "tool_result"] if role == "user" else []
+    if not calls and not results:
+        return [message]
+    left = [one for one in content if one not in calls and one not in results]
+    made = [
+        {"id": one.get("id"), "function": {"name": one.get("name"), "arguments": one.get("input")}}
+        for one in calls
+    ]
+    told = [
+        {"role": "tool", "tool_call_id": one.get("tool_use_id"), "content": one.get("content")}
+        for one in results
+    ]
+    if calls:
+        return [{**message, "content": left, "tool_calls": [*(message.get("tool_calls") or ()), *made]}]
+    return [*told, {**message, "content": left}] if left else told
+
+
+def _with_ids(messages: list[Any]) -> list[Any]:
+    """`messages` with an id for each call and result that has none: results follow in the order of calls."""
+    waiting: list[Any] = []
+    told = []
+    for number, message in enumerate(messages):
+        if isinstance(message, dict):
+            if isinstance(calls := message.get("tool_calls"), list):
+                calls = [
+                    {**call, "id": call.get("id") or f"call_{number}_{index}"}
+                    for index, call in enumerate(calls)
+                    if isinstance(call, dict)
+                ]
+                message = {**message, "tool_calls": calls}
+                waiting = [call["id"] for call in calls]
+            elif message.get("role") == "tool":
+                answered = message.get("tool_call_id") or next(iter(waiting), None)
+                message = {**message, "tool_call_id": answered}
+                waiting = [call for call in waiting if call != answered]
+        told.append(message)
+    return told
+
+
+def _adapted(adapter: Adapter, path: str, message: Any, is_question: bool) -> Any:
+    """The message without what the model cannot read, and with its calls as `GivenCall` has them."""
     if not isinstance(message, dict):
         return message
-    where = f"{place}.content"
-    content = left.content(
-        where, message.get("content"), _CONTENT_TYPES, text_type="text", is_question=is_question
-    )
+    where, content = f"{path}.content", message.get("content")
+    if message.get("role") == "tool":
+        content = adapter.result(where, content, _CONTENT_TYPES, text_type="text")
+    else:
+        content = adapter.content(where, content, _CONTENT_TYPES, text_type="text", is_question=is_question)
     if message.get("role") in ("system", "developer"):
-        content = left.system(where, content)
+        content = adapter.system(where, content)
     message = {**message, "content": content}
     if isinstance(calls := message.get("tool_calls"), list):
         message["tool_calls"] = [
-            _with_arguments(left, f"{place}.tool_calls[{number}].function.arguments", call)
-            for number, call in enumerate(calls)
+            _called(adapter, f"{path}.tool_calls[{number}]", call) for number, call in enumerate(calls)
         ]
     return message
 
 
-def _with_arguments(left: LeftOut, place: str, call: Any) -> Any:
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict) or "arguments" not in function:
+def _called(adapter: Adapter, path: str, call: Any) -> Any:
+    """The call of a function. That of a custom tool has one argument, its input."""
+    if not isinstance(call, dict):
         return call
-    return {**call, "function": {**function, "arguments": left.arguments(place, function["arguments"])}}
+    if isinstance(custom := call.get("custom"), dict):
+        function = {"name": custom.get("name"), "arguments": {"input": custom.get("input")}}
+        call = {**call, "type": "function", "custom": None, "function": function}
+    if not isinstance(function := call.get("function"), dict):
+        return call
+    arguments = adapter.arguments(f"{path}.function.arguments", function.get("arguments"))
+    return {**call, "function": {**function, "arguments": arguments}}
 
 
 DONE = b"data: [DONE]\n\n"

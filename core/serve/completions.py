@@ -20,7 +20,7 @@ from core.serve.answering import (
     usage,
 )
 from core.serve.chat import DONE, IGNORED, REASONS, Sampled
-from core.serve.fields import convert_fields, refused
+from core.serve.fields import change, convert_fields, refused
 from core.serve.http import ApiError, FieldNames, event, field_error, read_fields
 from core.serve.queue import Answers
 from core.serve.tools import CallRules
@@ -62,6 +62,14 @@ class CompletionRequest(Sampled, kw_only=True):
         if self.logprobs is not None and not 0 <= self.logprobs <= _MOST_LOGPROBS:
             raise field_error("logprobs", f"“logprobs” takes 0 to {_MOST_LOGPROBS}.")
         return self.logprobs
+
+
+def completion_request(fields: dict[str, Any]) -> CompletionRequest:
+    """The request from a decoded body. Raises `ApiError` 400."""
+    reason = "no chat template declares tools in a completion's prompt"
+    tools = {name: fields.pop(name) for name in ("tools", "tool_choice") if fields.get(name)}
+    changes = tuple(change(name, value, "left out", reason) for name, value in tools.items())
+    return convert_fields(fields, CompletionRequest, IGNORED, _UNSUPPORTED, changes)
 
 
 class CompletionWriter:
@@ -165,7 +173,7 @@ class CompletionsEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         fields = await read_fields(scope, receive, self._serving.doors.most_bytes)
-        asked = convert_fields(fields, CompletionRequest, IGNORED, _UNSUPPORTED)
+        asked = completion_request(fields)
         writer = partial(CompletionWriter, asked)
         await answer_request(self._answers, self._serving, asked, "cmpl-", writer, scope, receive, send)
 

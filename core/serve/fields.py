@@ -137,6 +137,8 @@ _MISSING = re.compile(r"^Object missing required field `(?P<field>.*)`$")
 _INDEX = re.compile(r"\[\d+\]")
 _MOST_NAMED = 50
 _MOST_SHORT = 5
+# Schemas, arguments of calls and settings: null is a value in them.
+_OWN = frozenset({"parameters", "schema", "input", "settings"})
 _SIMILAR = 0.7
 
 
@@ -147,22 +149,41 @@ def convert_fields(
     unsupported: Mapping[str, str] | None = None,
     changes: tuple[Change, ...] = (),
 ) -> _T:
-    """`fields` as a `kind`; null means absent. The request's `changes` are `changes` and its unknown fields.
+    """`fields` as a `kind`; null, or an empty value of an optional field, means absent.
+
+    The request's `changes` are `changes` and its unknown fields.
 
     `ignored` names fields that cannot change the answer, at any depth. `unsupported` maps top-level fields
     that would change it to the reason why they are refused. Raises `ApiError` 400 that names the field.
     """
-    said = {name: value for name, value in fields.items() if value is not None}
+    try:
+        said = _without_nulls(fields)
+    except RecursionError:
+        raise field_error("", "The request is nested too deeply.") from None
+    optional = {each.encode_name for each in struct_fields(kind) if not each.required}
+    said = {name: value for name, value in said.items() if name not in optional or value not in ("", [], {})}
     for name, why in (unsupported or {}).items():
         # An empty list or text asks for nothing.
         if said.pop(name, None) not in (None, False, "", [], {}):
             raise refused(name, why)
     try:
-        request = msgspec.convert(said, kind)
+        # Some clients send numbers as text, or whole ones with a decimal point.
+        request = msgspec.convert(said, kind, strict=False)
     except _BAD as error:
         raise _named(str(error)) from None
     request.changes.extend([*changes, *_unknown(said, request, ignored)])
     return request
+
+
+def _without_nulls(value: Any) -> Any:
+    """`value` without the null members of its objects, except in those that are the client's own."""
+    if isinstance(value, dict):
+        return {
+            name: inner if name in _OWN and isinstance(inner, dict) else _without_nulls(inner)
+            for name, inner in value.items()
+            if inner is not None
+        }
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _unknown(said: dict[str, Any], request: Struct, ignored: frozenset[str]) -> Iterator[Change]:

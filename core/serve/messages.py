@@ -29,9 +29,9 @@ from core.events import (
     PrefillProgress,
     Stats,
     Token,
-    Tool,
     ToolCall,
 )
+from core.serve.adapt import Adapter, Kind, question_at
 from core.serve.answering import (
     Serving,
     answer_request,
@@ -46,10 +46,9 @@ from core.serve.answering import (
 )
 from core.serve.fields import change, convert_fields, effort_changes, refused
 from core.serve.http import ApiError, FieldNames, error_body, event, field_error, read_fields, send_json
-from core.serve.left_out import Kind, LeftOut, question_at
 from core.serve.queue import Answers, AnswerUpdate
 from core.serve.request import AnswerRequest, stops_of
-from core.serve.tools import CallRules, ToolChoice, Written, choose
+from core.serve.tools import CallRules, Written
 
 
 class TextBlock(Struct, tag_field="type", tag="text"):
@@ -124,7 +123,7 @@ class GivenMessage(Struct):
     """One message."""
 
     role: Literal["user", "assistant", "system"]
-    content: str | list[Block]
+    content: str | list[Block] = ""
 
 
 def text_of(content: str | Sequence[TextBlock] | None) -> str:
@@ -214,39 +213,6 @@ _CLEARS_THOUGHTS = "clear_thinking_"
 Display = Literal["summarized", "omitted"]
 
 
-class GivenTool(Struct):
-    """A tool that the client runs."""
-
-    name: str
-    input_schema: dict[str, Any]
-    type: Literal["custom"] | None = None
-    description: str | None = None
-    strict: bool | None = None
-
-
-class Auto(Struct, tag_field="type", tag="auto"):
-    """Call as it sees fit."""
-
-    disable_parallel_tool_use: bool = False
-
-
-class Any_(Struct, tag_field="type", tag="any"):
-    """Call something."""
-
-    disable_parallel_tool_use: bool = False
-
-
-class Named(Struct, tag_field="type", tag="tool"):
-    """Call this one."""
-
-    name: str
-    disable_parallel_tool_use: bool = False
-
-
-class Nothing(Struct, tag_field="type", tag="none"):
-    """Call nothing."""
-
-
 class Disabled(Struct, tag_field="type", tag="disabled"):
     """Do not think first."""
 
@@ -260,7 +226,7 @@ class Adaptive(Struct, tag_field="type", tag="adaptive"):
 class Enabled(Struct, tag_field="type", tag="enabled"):
     """Think first, within a number of tokens."""
 
-    budget_tokens: int
+    budget_tokens: int | None = None
     display: Display | None = None
 
 
@@ -298,8 +264,6 @@ class Asked(AnswerRequest, kw_only=True):
 
     messages: list[GivenMessage]
     system: str | list[TextBlock] | None = None
-    tools: list[GivenTool] = field(default_factory=list)
-    tool_choice: Auto | Any_ | Named | Nothing = field(default_factory=Auto)
     thinking: Disabled | Adaptive | Enabled | None = None
     output_config: OutputConfig = field(default_factory=OutputConfig)
     output_format: Format | None = None
@@ -313,21 +277,6 @@ class Asked(AnswerRequest, kw_only=True):
     def shows_thoughts(self) -> bool:
         """Whether thinking blocks have their text; otherwise they are empty."""
         return not isinstance(self.thinking, Adaptive | Enabled) or self.thinking.display != "omitted"
-
-    def choose_tools(self) -> ToolChoice:
-        """By `tools` and `tool_choice`."""
-        told = [
-            Tool(tool.name, tool.description or "", msgspec.json.encode(tool.input_schema).decode())
-            for tool in self.tools
-        ]
-        choice = self.tool_choice
-        return choose(
-            told,
-            {Any_: "required", Nothing: "none"}.get(type(choice), "auto"),
-            name=choice.name if isinstance(choice, Named) else "",
-            several=isinstance(choice, Nothing) or not choice.disable_parallel_tool_use,
-            strict=[tool.name for tool in self.tools if tool.strict],
-        )
 
     def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
         if self.thinking is not None:
@@ -385,19 +334,19 @@ def count_request(fields: dict[str, Any]) -> Asked:
 
 
 def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
-    left = LeftOut()
-    fields = left.tools(fields, ("custom",))
+    adapter = Adapter()
+    fields = adapter.tools(fields, typed=False)
     if "system" in fields:
-        fields |= {"system": left.system("system", fields["system"])}
+        fields |= {"system": adapter.system("system", fields["system"])}
     if isinstance(messages := fields.get("messages"), list):
         question = question_at(messages, _kind)
         fields |= {
             "messages": [
-                _with_text(left, f"messages[{number}].content", message, number == question)
+                _adapted(adapter, f"messages[{number}].content", message, number == question)
                 for number, message in enumerate(messages)
             ]
         }
-    return convert_fields(fields, kind, IGNORED, UNSUPPORTED, left.changes)
+    return convert_fields(fields, kind, IGNORED, UNSUPPORTED, adapter.changes)
 
 
 def _kind(message: dict[str, Any]) -> Kind:
@@ -411,23 +360,56 @@ def _is_result(block: Any) -> bool:
     return isinstance(block, dict) and block.get("type") == "tool_result"
 
 
-def _with_text(left: LeftOut, place: str, message: Any, is_question: bool) -> Any:
+def _adapted(adapter: Adapter, path: str, message: Any, is_question: bool) -> Any:
     """The message with texts in place of the blocks that the model cannot read, in results of calls, too."""
-    if not isinstance(message, dict) or not isinstance(message.get("content"), list):
+    if not isinstance(message, dict):
         return message
-    blocks = []
-    for number, block in enumerate(message["content"]):
-        if _is_result(block):
-            where = f"{place}[{number}].content"
-            block = {
-                **block,
-                "content": left.content(where, block.get("content"), ("text",), text_type="text"),
-            }
-        blocks.append(block)
-    content = left.content(place, blocks, _TYPES, text_type="text", is_question=is_question)
+    if message.get("role") == "developer":
+        message = {**message, "role": "system"}
+    content = message.get("content")
+    if isinstance(content, list):
+        content = [
+            _adapted_block(adapter, f"{path}[{number}]", block) for number, block in enumerate(content)
+        ]
+    content = adapter.content(path, content, _TYPES, text_type="text", is_question=is_question)
     if message.get("role") == "system":
-        content = left.system(place, content)
+        content = adapter.system(path, content)
     return {**message, "content": content}
+
+
+def _adapted_block(adapter: Adapter, path: str, block: Any) -> Any:
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind == "tool_result":
+        content = block.get("content")
+        if isinstance(content, list):
+            content = [_text_of_document(one) for one in content]
+        return {**block, "content": adapter.result(f"{path}.content", content, ("text",), text_type="text")}
+    if kind == "tool_use" and not isinstance(block.get("input"), dict):
+        arguments = adapter.arguments(f"{path}.input", block.get("input"))
+        return {**block, "input": _object(arguments) if isinstance(arguments, str) else arguments}
+    if kind == "document" and _source_type(block) not in ("text", "content", None):
+        return {**block, "type": "file"}
+    return _text_of_document(block) if kind == "search_result" else block
+
+
+def _source_type(block: dict[str, Any]) -> Any:
+    source = block.get("source")
+    return source.get("type") if isinstance(source, dict) else None
+
+
+def _text_of_document(block: Any) -> Any:
+    """A search result, or a document in a result, as text; anything else as it is."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind == "search_result":
+        content, head = block.get("content"), (block.get("title"), block.get("source"))
+    elif kind == "document" and _source_type(block) in ("text", "content"):
+        content = block["source"].get("data") or block["source"].get("content")
+        head = (block.get("title"), block.get("context"))
+    else:
+        return block
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [*head, *(part.get("text") for part in parts if isinstance(part, dict))]
+    return {"type": "text", "text": "\n".join(text for text in texts if isinstance(text, str) and text)}
 
 
 class MessageWriter:
@@ -533,7 +515,7 @@ class MessageWriter:
     def _figures(self, finished: Finished) -> dict[str, Any]:
         changes = (*self._asked.changes, *self._written.changes)
         own = effective(finished, unlimited=False, changes=changes)
-        if isinstance(self._asked.thinking, Enabled):
+        if isinstance(self._asked.thinking, Enabled) and self._asked.thinking.budget_tokens is not None:
             asked = str(self._asked.thinking.budget_tokens)
             why = "thoughts are not counted apart; “max_tokens” bounds both"
             change = {"setting": "thinking.budget_tokens", "asked": asked, "used": "none", "reason": why}

@@ -18,7 +18,7 @@ from core.events.text import well_formed_record
 from core.serve.fields import OwnFields, refused, seed_of, settings_with
 from core.serve.http import FieldNames, field_error
 from core.serve.schemas import SchemaCheck, relaxed
-from core.serve.tools import ToolChoice
+from core.serve.tools import Choice, GivenTool, ToolChoice, choose
 from core.settings import Settings
 from core.settings.declaration import find
 
@@ -107,10 +107,16 @@ class Sampling(OwnFields, kw_only=True):
 
 
 class AnswerRequest(Sampling, kw_only=True):
-    """A request for an answer, of any API. `prompt_field` and `schema_field` name its fields in errors."""
+    """A request for an answer, of any API, as `Adapter` makes it.
+
+    `prompt_field` and `schema_field` name its fields in errors.
+    """
 
     model: str = ""
     stream: bool = False
+    tools: list[GivenTool] = field(default_factory=list)
+    tool_choice: Choice = field(default_factory=Choice)
+    parallel_tool_calls: bool = True
 
     prompt_field: ClassVar[str] = "messages"
     schema_field: ClassVar[str] = "parameters"  # of a tool
@@ -150,7 +156,7 @@ class AnswerRequest(Sampling, kw_only=True):
     @cached_property
     def tool_use(self) -> ToolChoice:
         """The tools and which of them may or must be called. Raises `ApiError` 400."""
-        return self.choose_tools()
+        return choose(self.tools, self.tool_choice, several=self.parallel_tool_calls)
 
     # ---- what each API has its own fields for; all raise `ApiError` 400
 
@@ -164,10 +170,6 @@ class AnswerRequest(Sampling, kw_only=True):
     def conversation(self) -> tuple[Message, ...]:
         """The messages. Each API has them."""
         raise NotImplementedError
-
-    def choose_tools(self) -> ToolChoice:
-        """See `tool_use`."""
-        return ToolChoice()
 
     def answer_grammar(self) -> tuple[str, Grammar] | None:
         """The form of the answer, and the field that requires it."""

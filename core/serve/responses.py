@@ -25,6 +25,7 @@ from core.events import (
     Stats,
     Token,
 )
+from core.serve.adapt import completed
 from core.serve.answering import (
     Logprobs,
     Serving,
@@ -36,10 +37,9 @@ from core.serve.answering import (
 )
 from core.serve.fields import change
 from core.serve.http import TOO_LONG, ApiError, FieldNames, event, field_error, read_fields
-from core.serve.left_out import completed
 from core.serve.queue import Answers, AnswerUpdate
 from core.serve.response_request import ResponseRequest, response_request
-from core.serve.tools import CallRules, Written
+from core.serve.tools import CallRules, Choice, GivenTool, Written
 
 Told = tuple[str, dict[str, Any]]
 
@@ -144,6 +144,23 @@ class Output:
         return event, place | fields
 
 
+def _shown_choice(choice: Choice) -> Any:
+    """`tool_choice` as OpenAI's responses have it."""
+    if not choice.names:
+        return choice.type
+    if choice.type == "required" and len(choice.names) == 1:
+        return {"type": "function", "name": choice.names[0]}
+    tools = [{"type": "function", "name": name} for name in choice.names]
+    return {"type": "allowed_tools", "mode": choice.type, "tools": tools}
+
+
+def _shown_tool(tool: GivenTool) -> dict[str, Any]:
+    shown = {"type": tool.type, "name": tool.name, "description": tool.description or None}
+    if tool.type == "custom":
+        return {**shown, "format": tool.format}
+    return {**shown, "parameters": tool.parameters, "strict": tool.strict}
+
+
 def _input_of(arguments: str) -> str:
     """The text of a custom tool's call; what the model wrote instead of an object with it, as it is."""
     try:
@@ -204,8 +221,8 @@ class ResponseWriter:
             "store": False,
             "temperature": sampling.temperature,
             "text": {"format": msgspec.to_builtins(asked.text.format) or {"type": "text"}},
-            "tool_choice": msgspec.to_builtins(asked.tool_choice),
-            "tools": msgspec.to_builtins(asked.tools),
+            "tool_choice": _shown_choice(asked.tool_choice),
+            "tools": list(map(_shown_tool, asked.tools)),
             "top_logprobs": asked.top_logprobs or 0,
             "top_p": sampling.top_p,
             "truncation": "disabled",

@@ -182,6 +182,7 @@ _APIS = (
     "/v1/embeddings",
     "/v1/models",
 )
+_WITHOUT_V1 = tuple(f"{path}/" for path in _APIS)
 Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
@@ -214,12 +215,14 @@ def application(answers: Answers, serving: Serving, metrics: Metrics | None = No
 
 
 def _tidy_paths(app: ASGIApp) -> ASGIApp:
-    """`app` with paths as its routes have them: clients add slashes to addresses, or /v1 twice."""
+    """`app` with paths as its routes have them: clients add slashes, leave /v1 out, or have it twice."""
 
     async def tidied(scope: Scope, receive: Receive, send: Send) -> None:
         path = "/" + "/".join(part for part in scope["path"].split("/") if part)
         while path.startswith("/v1/v1/"):
             path = path.removeprefix("/v1")
+        if f"/v1{path}/".startswith(_WITHOUT_V1):
+            path = f"/v1{path}"
         await app({**scope, "path": path}, receive, send)
 
     return tidied

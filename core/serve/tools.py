@@ -1,5 +1,7 @@
-"""Tools of a request: which the model is given, the grammar of a required call, and the calls in an answer.
-Pure.
+"""Tools of a request: their declarations, the grammar of a required call, and the calls in an answer. Pure.
+
+The APIs nest and name the parts of a tool and of a choice differently; `flat_tool` and `flat_choice` rewrite
+all of them to one shape, since clients mix them.
 
 A required call is written by a grammar: `{"name": …, "arguments": …}`, by the schemas of the tools that may
 be called. Where a call is optional and a tool is `strict`, the text is free and calls in it follow their
@@ -35,6 +37,92 @@ from core.serve.schemas import SchemaCheck
 # The syntax of calls that are JSON between marks: Hermes', Qwen's, and that of tools in the system prompt.
 _AS_JSON = "hermes"
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+
+
+_CUSTOM_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+
+
+class GivenTool(Struct):
+    """A function that the model may call, or a custom tool, whose input is any text.
+
+    To the model a custom tool is a function of that text, with the grammar in its description.
+    """
+
+    name: str
+    type: Literal["function", "custom"] = "function"
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    strict: bool = False
+    format: Any = None
+
+    @property
+    def declared(self) -> Tool:
+        """The declaration for the model."""
+        if self.type == "function":
+            return Tool(self.name, self.description, msgspec.json.encode(self.parameters).decode())
+        grammar = self.format.get("definition") if isinstance(self.format, dict) else None
+        texts = [self.description, f"Grammar of the input:\n{grammar}" if grammar else ""]
+        parameters = msgspec.json.encode(_CUSTOM_PARAMETERS).decode()
+        return Tool(self.name, "\n\n".join(filter(None, texts)), parameters)
+
+
+class Choice(Struct):
+    """Whether a call is allowed or required, and of which functions; of any without `names`."""
+
+    type: Literal["auto", "none", "required"] = "auto"
+    names: list[str] = []
+    disable_parallel_tool_use: bool = False
+
+
+def flat_tool(tool: Any, *, typed: bool = True) -> Any:
+    """`tool` with the fields of `GivenTool`, whatever API's shape it has.
+
+    Not `typed`: the type “custom” means a function, as at Anthropic's.
+    """
+    if not isinstance(tool, dict):
+        return tool
+    key = next((key for key in ("function", "custom") if isinstance(tool.get(key), dict)), "")
+    tool = {name: value for name, value in tool.items() if name != key} | (tool[key] if key else {})
+    if "input_schema" in tool:
+        tool["parameters"] = tool.pop("input_schema")
+        typed = False
+    if tool.get("type") is None or (tool["type"] == "custom" and not typed):
+        tool["type"] = "function"
+    return tool
+
+
+def flat_choice(choice: Any, declared: Sequence[Any]) -> Any:
+    """`choice` with the fields of `Choice`, whatever API's shape it has; `declared` are the tools' names."""
+    if isinstance(choice, str):
+        if choice in declared:
+            return {"type": "required", "names": [choice]}
+        choice = {"type": choice}
+    if not isinstance(choice, dict):
+        return choice
+    choice = dict(choice)
+    kind = choice.pop("type", "function")
+    if kind == "allowed_tools":
+        allowed = choice.pop("allowed_tools", choice)
+        names = [_name_of(tool) for tool in allowed.get("tools") or []]
+        return {"type": allowed.get("mode") or "auto", "names": names}
+    if kind in ("function", "tool", "custom"):
+        name = _name_of(choice)
+        for key in ("name", "function", "custom"):
+            choice.pop(key, None)
+        return {**choice, "type": "required", "names": [name]}
+    return {**choice, "type": "required" if kind == "any" else kind}
+
+
+def _name_of(tool: Any) -> Any:
+    """The name in a tool or a choice, at the top or nested."""
+    if not isinstance(tool, dict):
+        return tool
+    nested = next((tool[key] for key in ("function", "custom") if isinstance(tool.get(key), dict)), tool)
+    return nested.get("name") or ""
 
 
 class ToolChoice(Struct, frozen=True):
@@ -110,19 +198,8 @@ class ToolChoice(Struct, frozen=True):
         return tuple(tool for tool in self.declared if not self.name or tool.name == self.name)
 
 
-def choose(
-    tools: Sequence[Tool],
-    choice: Literal["auto", "none", "required"] | str,
-    *,
-    name: str = "",
-    several: bool = True,
-    strict: Iterable[str] = (),
-    field: str = "tool_choice",
-) -> ToolChoice:
-    """`choice` of `tools`; `name` is the function that must be called.
-
-    Raises `ApiError` 400 naming `field`.
-    """
+def choose(tools: Sequence[GivenTool], choice: Choice, *, several: bool = True) -> ToolChoice:
+    """`choice` of `tools`. `several`: more than one call is allowed. Raises `ApiError` 400."""
     names = [tool.name for tool in tools]
     if odd := next((one for one in names if not _NAME.fullmatch(one)), None):
         raise field_error(
@@ -131,14 +208,22 @@ def choose(
         )
     if doubled := next((one for one in names if names.count(one) > 1), None):
         raise field_error("tools", f"“tools” has “{doubled}” twice.")
-    if name and name not in names:
-        raise field_error(field, f"“{field}” names “{name}”, which is not in “tools”.")
-    must = choice == "required" or bool(name)
+    if unknown := next((one for one in choice.names if one not in names), None):
+        raise field_error("tool_choice", f"“tool_choice” names “{unknown}”, which is not in “tools”.")
+    if "" in choice.names:
+        raise field_error("tool_choice", "“tool_choice” has no name of a function.")
+    must = choice.type == "required"
     if must and not tools:
-        raise field_error(field, f"“{field}” wants a call, and “tools” is empty.")
-    if choice == "none":
+        raise field_error("tool_choice", "“tool_choice” requires a call, but “tools” is empty.")
+    if choice.type == "none":
         return ToolChoice()
-    return ToolChoice(tuple(tools), must, name, several, frozenset(strict))
+    # The declarations stay whole where one function must be called: the prompt stays the same.
+    only = () if must and len(choice.names) == 1 else choice.names
+    declared = tuple(tool.declared for tool in tools if not only or tool.name in only)
+    name = choice.names[0] if must and len(choice.names) == 1 else ""
+    strict = frozenset(tool.name for tool in tools if tool.strict)
+    several = several and not choice.disable_parallel_tool_use
+    return ToolChoice(declared, must, name, several, strict)
 
 
 def _moved(schema: Any, root: str) -> Any:

@@ -259,7 +259,6 @@ def test_what_cannot_change_the_answer_is_taken(served: Served, fields: dict[str
             },
             "messages[0].content[0].citations",
         ),
-        ({"tools": [{"name": "n"}]}, "tools[0].input_schema"),
         ({"tool_choice": {"type": "any"}}, "tool_choice"),
         ({"tools": [TOOL], "tool_choice": {"type": "tool", "name": "other"}}, "tool_choice"),
         ({"thinking": {"type": "between_tools"}}, "thinking.type"),

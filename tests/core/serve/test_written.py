@@ -16,7 +16,7 @@ from core.serve.messages import MessageWriter, message_request
 from core.serve.queue import AnswerUpdate
 from core.serve.response_request import response_request
 from core.serve.responses import ResponseWriter
-from core.serve.tools import choose
+from core.serve.tools import CallRules
 from core.settings import Settings
 
 TEXT = "<think>\nOne and one.\n</think>\n\nTwo."
@@ -38,13 +38,13 @@ def finished() -> Finished:
 
 def message_writer(**fields: Any) -> MessageWriter:
     body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 90, **fields}
-    return MessageWriter(message_request(body), Generate("msg_1", ()), "toy", choose((), "auto").rules(None))
+    return MessageWriter(message_request(body), Generate("msg_1", ()), "toy", CallRules())
 
 
 def response_writer(**fields: Any) -> ResponseWriter:
     asked = response_request({"input": "hello", **fields})
     generate = Generate("resp_1", (Message("user", "hello"),))
-    return ResponseWriter(asked, generate, "toy", choose((), "auto").rules(None))
+    return ResponseWriter(asked, generate, "toy", CallRules())
 
 
 def streamed(writer: MessageWriter | ResponseWriter, some: list[Token]) -> list[dict[str, Any]]:
