@@ -391,11 +391,11 @@ def chat_fields(fields: dict[str, Any]) -> dict[str, Any]:
             told[-1] = {**told[-1], "tool_calls": [*told[-1].get("tool_calls", ()), call]}
         elif call:
             told.append({"role": "assistant", "tool_calls": [call]})
-    text = fields.get("text") if isinstance(fields.get("text"), dict) else {}
+    text = fields.get("text")
     same = {
         "messages": told if fields.get("instructions") else told[1:],
         "max_completion_tokens": fields.get("max_output_tokens"),
-        "response_format": text.get("format"),
+        "response_format": text.get("format") if isinstance(text, dict) else None,
     }
     dropped = ("input", "instructions", "max_output_tokens", "text", "include", "truncation")
     return {key: value for key, value in fields.items() if key not in dropped} | same

