@@ -53,6 +53,11 @@ class ServedRequest(Struct, frozen=True):
         return self.state in _OVER
 
     @property
+    def embeds(self) -> bool:
+        """Whether vectors are requested, not an answer; it does not wait in the queue."""
+        return self.path.endswith("/embeddings")
+
+    @property
     def acceptance(self) -> float:
         """Share of the tested drafted tokens that were accepted."""
         return self.accepted / self.tested if self.tested else 0.0
@@ -137,8 +142,8 @@ class ServedRequests:
 
     # ---- for the server
 
-    def add(self, record: ServedRequest, generate: Generate) -> None:
-        """One more."""
+    def add(self, record: ServedRequest, generate: Generate | None = None) -> None:
+        """Add a request; one for vectors has no command."""
         self._kept[record.id] = _Kept(record, generate if self._whole else None)
         self._drop_words()
         self._tell(record)
