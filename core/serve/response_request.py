@@ -273,7 +273,7 @@ class TextConfig(Struct):
 
 
 class Reasoning(Struct):
-    """How long the model thinks. There are no summaries: thoughts are in the answer as they are."""
+    """How long the model thinks, and whether its thoughts are shown as summaries, whole all the same."""
 
     effort: str | None = None
     summary: Any = None
@@ -307,6 +307,11 @@ class ResponseRequest(AnswerRequest, kw_only=True):
     def most_tokens(self) -> tuple[str, int] | None:
         """The field that limits the answer's length, and its value in tokens."""
         return limit("max_output_tokens", self.max_output_tokens)
+
+    @property
+    def summarizes(self) -> bool:
+        """Whether thoughts are summaries in the answer."""
+        return bool(self.reasoning.summary or self.reasoning.generate_summary)
 
     @property
     def wants_logprobs(self) -> bool:

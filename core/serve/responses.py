@@ -45,10 +45,15 @@ Told = tuple[str, dict[str, Any]]
 
 
 class Output:
-    """`items`: all items until now. Events are pairs (name without `response.`, fields)."""
+    """`items`: all items until now. Events are pairs (name without `response.`, fields).
 
-    def __init__(self, custom_tools: Collection[str] = ()) -> None:
+    `summarizes`: a thought is its item's summary, which clients that request summaries show instead of the
+    text of reasoning; the text is the same.
+    """
+
+    def __init__(self, custom_tools: Collection[str] = (), *, summarizes: bool = False) -> None:
         self._custom_tools = custom_tools
+        self._summarizes = summarizes
         self._arguments = ""  # of the custom tool's call that is open
         self.items: list[dict[str, Any]] = []
         self._logprobs: list[dict[str, Any]] = []
@@ -62,8 +67,12 @@ class Output:
             match piece:
                 case Thought(text):
                     yield from self._text("reasoning")
-                    self.items[-1]["content"][0]["text"] += text
-                    yield self._of("reasoning_text.delta", content_index=0, delta=text)
+                    if self._summarizes:
+                        self.items[-1]["summary"][0]["text"] += text
+                        yield self._of("reasoning_summary_text.delta", summary_index=0, delta=text)
+                    else:
+                        self.items[-1]["content"][0]["text"] += text
+                        yield self._of("reasoning_text.delta", content_index=0, delta=text)
                 case Text(text):
                     yield from self._text("message")
                     part = self.items[-1]["content"][0]
@@ -111,6 +120,10 @@ class Output:
         elif item["type"] == "function_call":
             arguments, name = item["arguments"], item["name"]
             yield self._of("function_call_arguments.done", arguments=arguments, name=name)
+        elif item.get("summary"):
+            part = item["summary"][0]
+            yield self._of("reasoning_summary_text.done", summary_index=0, text=part["text"])
+            yield self._of("reasoning_summary_part.done", summary_index=0, part=part)
         else:
             part = item["content"][0]
             more = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
@@ -127,6 +140,12 @@ class Output:
         if kind == "message":
             item: dict[str, Any] = {"id": _id("msg"), "role": "assistant"}
             part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        elif self._summarizes:
+            part = {"type": "summary_text", "text": ""}
+            yield from self._begin({"id": _id("rs"), "type": kind, "status": "in_progress", "summary": []})
+            self.items[-1]["summary"].append(part)
+            yield self._of("reasoning_summary_part.added", summary_index=0, part=part)
+            return
         else:
             item = {"id": _id("rs"), "summary": []}
             part = {"type": "reasoning_text", "text": ""}
@@ -196,7 +215,7 @@ class ResponseWriter:
         self._asked = asked
         self._keep = keep
         self._written = Written(rules, asked.schema_check, streams=asked.stream)
-        self._output = Output(asked.custom_tools)
+        self._output = Output(asked.custom_tools, summarizes=asked.summarizes)
         self._logprobs = Logprobs()
         self._events = 0
         self._begun = False
@@ -217,7 +236,7 @@ class ResponseWriter:
             "output": [],
             "parallel_tool_calls": asked.parallel_tool_calls,
             "previous_response_id": asked.previous_response_id,
-            "reasoning": {"effort": asked.reasoning.effort, "summary": None},
+            "reasoning": {"effort": asked.reasoning.effort, "summary": asked.reasoning.summary},
             "store": False,
             "temperature": sampling.temperature,
             "text": {"format": msgspec.to_builtins(asked.text.format) or {"type": "text"}},

@@ -130,6 +130,29 @@ def test_a_thought_is_streamed_as_an_item_of_its_own() -> None:
     ]
 
 
+def test_a_thought_is_a_summary_where_one_is_requested() -> None:
+    asked = {"reasoning": {"effort": "high", "summary": "auto"}}
+    [thought, message] = response_writer(**asked).whole(tokens(), finished())["output"]
+    assert thought["summary"] == [{"type": "summary_text", "text": THOUGHT}]
+    assert "content" not in thought
+    assert message["content"][0]["text"] == SAID
+    told = streamed(response_writer(**asked, stream=True), tokens())
+    kinds = [one["type"].removeprefix("response.") for one in told if not one["type"].endswith(".delta")]
+    assert kinds[2:7] == [
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+        "output_item.done",
+    ]
+    assert told[2]["item"]["summary"] == []
+    deltas = [one for one in told if one["type"] == "response.reasoning_summary_text.delta"]
+    assert "".join(one["delta"] for one in deltas) == THOUGHT
+    # It comes back with the conversation.
+    sent = response_request({"input": [{"role": "user", "content": "hello"}, thought, message]})
+    assert sent.conversation()[1].thought == THOUGHT
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_logprobs_stand_with_the_text_alone(stream: bool) -> None:
     fields: dict[str, Any] = {"include": ["message.output_text.logprobs"], "top_logprobs": 1}
