@@ -95,7 +95,7 @@ class Writer(Protocol):
 
     @property
     def names(self) -> FieldNames:
-        """What the request's fields are called."""
+        """The API's names of the request's fields, for errors."""
         ...
 
     def alive(self, happening: AnswerUpdate | None) -> bytes:
@@ -105,7 +105,7 @@ class Writer(Protocol):
         ...
 
     def opening(self) -> bytes:
-        """Before the first token."""
+        """Bytes before the first token."""
         ...
 
     def written(self, tokens: Sequence[Token]) -> bytes:
@@ -113,15 +113,15 @@ class Writer(Protocol):
         ...
 
     def finished(self, finished: Finished) -> bytes:
-        """The end."""
+        """Bytes of the end of the answer."""
         ...
 
     def failed(self, error: ApiError) -> bytes:
-        """The end, where something went wrong after the opening."""
+        """Bytes of the end of an answer that failed after its opening."""
         ...
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
-        """All of it in one piece."""
+        """The body of an answer that is not streamed."""
         ...
 
 
@@ -131,14 +131,14 @@ def new_id(prefix: str) -> str:
 
 
 def client_name(scope: Scope) -> str:
-    """What a client calls itself: the first word of its user agent, without anything unprintable."""
+    """The client's name: its user agent, printable characters only."""
     agent = Headers(scope=scope).get("user-agent", "")
     name = "".join(letter for letter in agent if letter.isprintable()).strip()[:_CLIENT_CHARACTERS]
     return name or "Unknown client"
 
 
 async def loaded_model(answers: Answers, receive: Receive) -> ModelInfo:
-    """The model that will answer; while one is being loaded, the one that comes. The body was read.
+    """The loaded model; waits while one is being loaded. The body was read.
 
     Raises `NoModelError`, `ClientGoneError`.
     """
@@ -171,7 +171,7 @@ async def loaded_model(answers: Answers, receive: Receive) -> ModelInfo:
 
 
 def commented(happening: AnswerUpdate | None) -> bytes:
-    """A comment that says how far it is; nothing has happened yet at None."""
+    """A comment with the progress; None before the first update."""
     match happening:
         case Waiting(position):
             return comment(f"waiting {position}" if position else "loading model")
@@ -214,11 +214,11 @@ async def answer_with(
     receive: Receive,
     send: Send,
 ) -> None:
-    """Ask, and answer. The body was read. Raises `ApiError` before anything was sent, `ClientGoneError`."""
+    """Queue `generate` and write the answer. Raises `ApiError` before the first byte, `ClientGoneError`."""
     generate = with_own_system_message(generate)
     scope["draftlight.begun"] = True  # from here on its record says what becomes of it
     answer = answers.begin(generate, path=scope["path"], client=client_name(scope), streams=streams)
-    # OpenAI's name of it, and Anthropic's.
+    # The header's names at OpenAI's and Anthropic's.
     headers = {"x-request-id": generate.request, "request-id": generate.request}
     try:
         async with watched(receive, answer.leave):
@@ -349,7 +349,7 @@ def timings(stats: Stats) -> dict[str, Any]:
 
 
 def origins(tokens: Sequence[Token]) -> list[dict[str, Any]]:
-    """Where each token came from: see docs/server.md."""
+    """The origins of tokens, as docs/server.md describes them."""
     return [
         {
             "id": token.id,
@@ -436,7 +436,7 @@ def _one(text: str, logprob: float) -> dict[str, Any]:
 
 
 def model_id(model: ModelInfo) -> str:
-    """The name in one word: clients take it on command lines."""
+    """The model's id: its name without spaces, because clients have it on command lines."""
     return "-".join(model.name.split())
 
 

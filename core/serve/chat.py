@@ -66,7 +66,7 @@ Content = str | list[TextPart] | None
 
 
 class CalledFunction(Struct):
-    """What a call called."""
+    """The function of a call."""
 
     name: str
     arguments: str = "{}"
@@ -101,16 +101,16 @@ class ChatMessage(Struct):
 
 
 def text_of(content: Content) -> str:
-    """All of it; parts are lines of their own."""
+    """The whole text; each part is a line."""
     if isinstance(content, list):
         return "\n".join(part.text for part in content)
     return content or ""
 
 
 def messages_of(given: Sequence[ChatMessage]) -> tuple[Message, ...]:
-    """Draftlight's. Raises `ApiError` 400 where there are none, or one has nothing that it must have."""
+    """The messages for the worker. Raises `ApiError` 400 if there are none, or one lacks a field."""
     if not given:
-        raise field_error("messages", "“messages” is empty; it takes at least one message.")
+        raise field_error("messages", "“messages” is empty; it accepts at least one message.")
     return tuple(_message(f"messages[{place}]", message) for place, message in enumerate(given))
 
 
@@ -205,7 +205,7 @@ class ResponseFormat(Struct):
 
 
 class Prediction(Struct):
-    """What an answer will probably be."""
+    """`prediction`: the probable answer."""
 
     type: Literal["content"]
     content: Content
@@ -231,7 +231,7 @@ class Thinking(Struct):
 
 
 class Sampled(AnswerRequest, kw_only=True):
-    """What chat completions and completions share."""
+    """The fields that chat completions and completions share."""
 
     stream_options: StreamOptions | None = None
     max_tokens: int | None = None
@@ -241,7 +241,7 @@ class Sampled(AnswerRequest, kw_only=True):
 
     @property
     def includes_usage(self) -> bool:
-        """Whether a stream ends with a chunk of figures."""
+        """Whether a stream ends with a chunk of usage."""
         return self.stream_options is not None and self.stream_options.include_usage
 
     @property
@@ -261,7 +261,7 @@ class Sampled(AnswerRequest, kw_only=True):
     def check(self) -> None:
         """Raises `ApiError` 400 for more than one answer."""
         if self.n != 1:
-            raise refused("n", "one answer a request; it takes 1")
+            raise refused("n", "one answer a request; it accepts 1")
 
 
 class ChatRequest(Sampled, kw_only=True):
@@ -287,7 +287,7 @@ class ChatRequest(Sampled, kw_only=True):
         return limit("max_completion_tokens", self.max_completion_tokens) or super().most_tokens
 
     def unsupported(self, model: ModelInfo) -> Iterable[Change]:
-        """Levels of thinking."""
+        """Levels of effort."""
         yield from effort_changes("reasoning_effort", self.reasoning_effort, model)
         yield from effort_changes("reasoning.effort", self.reasoning.effort, model)
 
@@ -296,7 +296,7 @@ class ChatRequest(Sampled, kw_only=True):
         return messages_of(self.messages)
 
     def own_settings(self) -> Iterable[tuple[str, str, Any]]:
-        """The same, and whether the model thinks first."""
+        """The shared fields, and whether the model thinks first."""
         switches = {
             "thinking": None if self.thinking is None else self.thinking.type != "disabled",
             "enable_thinking": self.enable_thinking,
@@ -317,7 +317,7 @@ class ChatRequest(Sampled, kw_only=True):
         if not self.logprobs:
             raise field_error("top_logprobs", "“top_logprobs” needs “logprobs”: true.")
         if not 0 <= self.top_logprobs <= _MOST_TOP:
-            raise field_error("top_logprobs", f"“top_logprobs” takes 0 to {_MOST_TOP}.")
+            raise field_error("top_logprobs", f"“top_logprobs” accepts 0 to {_MOST_TOP}.")
         return self.top_logprobs
 
     def answer_grammar(self) -> tuple[str, Grammar] | None:
@@ -428,7 +428,7 @@ def _called(adapter: Adapter, path: str, call: Any) -> Any:
 
 
 DONE = b"data: [DONE]\n\n"
-# One that was cancelled was cut off, as one that was too long.
+# A cancelled answer is cut off, like one that reached its limit.
 REASONS = {"stop": "stop", "length": "length", "cancelled": "length"}
 
 
@@ -456,11 +456,11 @@ class ChatWriter:
 
     @property
     def names(self) -> FieldNames:
-        """What its fields are called."""
+        """See `Writer.names`."""
         return self._asked.names
 
     def opening(self) -> bytes:
-        """The first chunk: who speaks."""
+        """The first chunk, with the role."""
         return self._chunk({"role": "assistant", "content": ""})
 
     def written(self, tokens: Sequence[Token]) -> bytes:
@@ -479,7 +479,7 @@ class ChatWriter:
         return out
 
     def finished(self, finished: Finished) -> bytes:
-        """The last chunks, and the end."""
+        """The last chunks and `[DONE]`."""
         stats = finished.stats
         out = b"".join(self._chunk(_delta(piece)) for piece in self._written.end())
         figures: dict[str, Any] = {"timings": timings(stats), "draftlight": self._effective(finished)}
@@ -490,11 +490,11 @@ class ChatWriter:
         return out + self._chunk({}, reason) + event(last) + DONE
 
     def failed(self, error: ApiError) -> bytes:
-        """What went wrong in the middle of it."""
+        """The event of an error after the opening."""
         return event(error.body())
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
-        """All of it in one piece."""
+        """The body of an answer that is not streamed."""
         message = _gathered(map(_delta, [*self._written.add(tokens), *self._written.end()]))
         own = self._effective(finished)
         if self._asked.draftlight.tokens:
@@ -543,7 +543,7 @@ class ChatWriter:
 def _delta(piece: Delta) -> dict[str, Any]:
     match piece:
         case Thought(text):
-            # The name that local servers share; OpenAI tells no thoughts.
+            # The name that local servers share; OpenAI shows no thoughts.
             return {"reasoning_content": text}
         case Text(text):
             return {"content": text}
@@ -555,7 +555,7 @@ def _delta(piece: Delta) -> dict[str, Any]:
 
 
 def _gathered(deltas: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The message that a stream's deltas come to."""
+    """The message made of the deltas of a stream."""
     said, thought, calls = "", "", []
     for delta in deltas:
         said += delta.get("content", "")
@@ -574,7 +574,7 @@ def _gathered(deltas: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 class ChatEndpoint:
-    """Answers `messages`."""
+    """The endpoint; see the module."""
 
     def __init__(self, answers: Answers, serving: Serving) -> None:
         self._answers = answers

@@ -103,14 +103,14 @@ def encoder_shape(since: int) -> dict[str, Any]:
 
 
 class EmbeddingsEndpoint:
-    """Answers `input`."""
+    """The endpoint; see the module."""
 
     def __init__(self, answers: Answers, serving: Serving) -> None:
         self._answers = answers
         self._serving = serving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request. Waits while the worker starts."""
+        """Answer one request. Waits while the worker starts."""
         fields = await read_fields(scope, receive, self._serving.doors.most_bytes)
         asked = convert_fields(fields, EmbeddingRequest, _IGNORED)
         texts = asked.texts()

@@ -41,7 +41,7 @@ class OwnObject(Struct, forbid_unknown_fields=True):
 
 
 class OwnFields(Struct, kw_only=True, dict=True):
-    """Fields that no other server has, or that servers like this one share."""
+    """Draftlight's own fields, and those that local servers share."""
 
     drafter: str | None = None
     specprefill: bool | None = None
@@ -51,12 +51,12 @@ class OwnFields(Struct, kw_only=True, dict=True):
 
     @property
     def changes(self) -> list[Change]:
-        """What of the request the answer does not honour."""
+        """Parts of the request that the answer does not honour."""
         changes: list[Change] = self.__dict__.setdefault("changes", [])
         return changes
 
     def own_settings(self) -> Iterable[tuple[str, str, Any]]:
-        """(the field, the setting's key, its value) of all that was said."""
+        """(field, the setting's key, its value) of each given field."""
         for key, value in self.settings.items():
             _check_open(key, value)
             yield f"settings.{key}", key, value

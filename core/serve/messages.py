@@ -95,7 +95,7 @@ class CallBlock(Struct, tag_field="type", tag="tool_use"):
 
 
 class ResultBlock(Struct, tag_field="type", tag="tool_result"):
-    """What a call gave."""
+    """The result of a call."""
 
     tool_use_id: str
     content: str | list[TextBlock] | None = None
@@ -110,7 +110,7 @@ class ThoughtBlock(Struct, tag_field="type", tag="thinking"):
 
 
 class HiddenThoughtBlock(Struct, tag_field="type", tag="redacted_thinking"):
-    """The same, unreadable."""
+    """An encrypted thought before an earlier answer."""
 
     data: str
 
@@ -120,23 +120,23 @@ BLOCKS = (TextBlock, DocumentBlock, CallBlock, ResultBlock, ThoughtBlock, Hidden
 
 
 class GivenMessage(Struct):
-    """One message."""
+    """A message."""
 
     role: Literal["user", "assistant", "system"]
     content: str | list[Block] = ""
 
 
 def text_of(content: str | Sequence[TextBlock] | None) -> str:
-    """All of it; blocks are lines of their own."""
+    """The whole text; each block is a line."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(block.text for block in content)
 
 
 def messages_of(system: str | list[TextBlock] | None, given: Sequence[GivenMessage]) -> tuple[Message, ...]:
-    """Draftlight's. Raises `ApiError` 400 that names the place of what cannot be asked."""
+    """The messages for the worker. Raises `ApiError` 400 that names the path of an unsupported part."""
     if not given:
-        raise field_error("messages", "“messages” is empty; it takes at least one message.")
+        raise field_error("messages", "“messages” is empty; it accepts at least one message.")
     told = [Message("system", said)] if (said := text_of(system)) else []
     return (*told, *(one for place, each in enumerate(given) for one in _turns(f"messages[{place}]", each)))
 
@@ -182,7 +182,7 @@ def _turns(place: str, given: GivenMessage) -> Iterator[Message]:
 
 def _attachment(where: str, block: DocumentBlock, number: int) -> Attachment:
     if block.citations is not None and block.citations.enabled:
-        raise refused(f"{where}.citations", "answers do not cite; it takes “enabled”: false")
+        raise refused(f"{where}.citations", "answers do not cite; it accepts “enabled”: false")
     text = block.source.data if isinstance(block.source, PlainText) else text_of(block.source.content)
     head = f"{block.context}\n\n" if block.context else ""
     return Attachment(block.title or f"Document {number}", head + text)
@@ -214,7 +214,7 @@ Display = Literal["summarized", "omitted"]
 
 
 class Disabled(Struct, tag_field="type", tag="disabled"):
-    """Do not think first."""
+    """The model does not think first."""
 
 
 class Adaptive(Struct, tag_field="type", tag="adaptive"):
@@ -224,14 +224,14 @@ class Adaptive(Struct, tag_field="type", tag="adaptive"):
 
 
 class Enabled(Struct, tag_field="type", tag="enabled"):
-    """Think first, within a number of tokens."""
+    """The model thinks first, within a number of tokens."""
 
     budget_tokens: int | None = None
     display: Display | None = None
 
 
 class Format(Struct):
-    """What an answer must be."""
+    """The form of the answer."""
 
     type: Literal["json_schema"]
     schema: dict[str, Any]
@@ -257,8 +257,8 @@ class ContextManagement(Struct):
     edits: list[Edit] = field(default_factory=list)
 
 
-class Asked(AnswerRequest, kw_only=True):
-    """What a message and a count of its tokens share."""
+class PromptRequest(AnswerRequest, kw_only=True):
+    """The fields that a message and a count of its tokens share."""
 
     schema_field: ClassVar[str] = "input_schema"
 
@@ -304,18 +304,18 @@ class Asked(AnswerRequest, kw_only=True):
         return name, Grammar("json_schema", msgspec.json.encode(asked.schema).decode())
 
 
-_T = TypeVar("_T", bound=Asked)
+_T = TypeVar("_T", bound=PromptRequest)
 
 
-class MessageRequest(Asked, kw_only=True):
-    """All of it."""
+class MessageRequest(PromptRequest, kw_only=True):
+    """A request for a message."""
 
     max_tokens: int
     stop_sequences: list[str] = field(default_factory=list)
 
     @property
     def most_tokens(self) -> tuple[str, int]:
-        """It has to be said."""
+        """The required field `max_tokens`."""
         return "max_tokens", self.max_tokens
 
     def given_stops(self) -> tuple[str, ...]:
@@ -328,9 +328,9 @@ def message_request(fields: dict[str, Any]) -> MessageRequest:
     return _converted(fields, MessageRequest)
 
 
-def count_request(fields: dict[str, Any]) -> Asked:
+def count_request(fields: dict[str, Any]) -> PromptRequest:
     """The request from a decoded body. Raises `ApiError` 400."""
-    return _converted(fields, Asked)
+    return _converted(fields, PromptRequest)
 
 
 def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
@@ -437,11 +437,11 @@ class MessageWriter:
 
     @property
     def names(self) -> FieldNames:
-        """What its fields are called."""
+        """See `Writer.names`."""
         return self._asked.names
 
     def alive(self, happening: AnswerUpdate | None) -> bytes:
-        """A comment that says how far it is; from when the prompt is read on, pings."""
+        """A comment with the progress; pings too once the prompt is being read."""
         said = commented(happening)
         if isinstance(happening, PrefillProgress) and not self._begun:
             self._usage = _usage(_begun(happening))
@@ -481,11 +481,11 @@ class MessageWriter:
         return out + _named(delta) + _named({"type": "message_stop"})
 
     def failed(self, error: ApiError) -> bytes:
-        """What went wrong in the middle of it."""
+        """The event of an error after the opening."""
         return _named(error_body(error.status, error.anthropic_message))
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
-        """All of it in one piece."""
+        """The body of an answer that is not streamed."""
         content = _blocks([*self._written.add(tokens), *self._written.end()], self._asked.shows_thoughts)
         figures = self._figures(finished)
         if self._asked.draftlight.tokens:
@@ -499,7 +499,7 @@ class MessageWriter:
         }
 
     def _end(self, finished: Finished) -> dict[str, Any]:
-        """Why it ended."""
+        """The reason why the answer ended."""
         given = finished.stopped_by in self._asked.stop_sequences
         if finished.reason != "stop":
             reason = "max_tokens"
@@ -586,7 +586,7 @@ def _usage(stats: Stats) -> dict[str, int]:
 
 
 def _call(call: str, name: str) -> dict[str, Any]:
-    # As Anthropic's ids look.
+    # The form of Anthropic's ids.
     return {"type": "tool_use", "id": f"toolu_{call.removeprefix('call_')}", "name": name, "input": {}}
 
 
@@ -620,7 +620,7 @@ def _blocks(pieces: Iterable[Delta], shows_thoughts: bool) -> list[dict[str, Any
 
 
 def _object(text: str) -> dict[str, Any]:
-    """What of the arguments is an object; one that was cut off by the answer's length is empty."""
+    """The arguments as an object; empty if they are no object or were cut off."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError:
@@ -628,14 +628,14 @@ def _object(text: str) -> dict[str, Any]:
 
 
 class MessagesEndpoint:
-    """Answers `messages`."""
+    """The endpoint; see the module."""
 
     def __init__(self, answers: Answers, serving: Serving) -> None:
         self._answers = answers
         self._serving = serving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answer one request."""
         asked = message_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
         writer = partial(MessageWriter, asked)
         await answer_request(self._answers, self._serving, asked, "msg_", writer, scope, receive, send)
@@ -649,7 +649,7 @@ class CountEndpoint:
         self._serving = serving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answer one request."""
         asked = count_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
         model = await loaded_model(self._answers, receive)
         answering_model(self._answers, asked, self._serving.strict)

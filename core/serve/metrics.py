@@ -37,7 +37,7 @@ _COUNTERS = {
 
 
 class Metrics:
-    """Listens to the requests, and tells what they came to."""
+    """The endpoint, which counts what requests and answers report."""
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
@@ -49,11 +49,11 @@ class Metrics:
         self._stop_listening = answers.requests.listen(self)
 
     def close(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         self._stop_listening()
 
     def request_changed(self, request: ServedRequest) -> None:
-        """Count it when it is over."""
+        """Count a request that is over."""
         if request.is_over:
             self._ended[request.state] += 1
             self._embedding.discard(request.id)
@@ -62,7 +62,7 @@ class Metrics:
             self._embedding.add(request.id)
 
     def request_heard(self, request: str, event: Event) -> None:
-        """Add up what an answer came to."""
+        """Add the figures of a finished answer."""
         if not isinstance(event, Finished):
             return
         stats = event.stats
@@ -90,11 +90,11 @@ class Metrics:
             self._ttft_sum_s += stats.ttft_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Tell them."""
+        """Answer one request."""
         await send_whole(send, self.text().encode(), _KIND)
 
     def text(self) -> str:
-        """All figures."""
+        """All figures as text."""
         queue = self._answers.queue.tickets
         lines: list[str] = []
         for name, help_ in _COUNTERS.items():

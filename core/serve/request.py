@@ -26,7 +26,7 @@ _MOST_STOPS = 1000
 
 
 class Sampling(OwnFields, kw_only=True):
-    """How long an answer may be is each API's own field: `most_tokens`."""
+    """The sampling fields. The limit of an answer's length is each API's own field: `most_tokens`."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -40,7 +40,7 @@ class Sampling(OwnFields, kw_only=True):
 
     @property
     def schema_check(self) -> SchemaCheck | None:
-        """What the finished answer is checked for."""
+        """The keywords that the finished answer is checked for."""
         check: SchemaCheck | None = self.__dict__.get("schema_check")
         return check
 
@@ -52,7 +52,7 @@ class Sampling(OwnFields, kw_only=True):
         return grammar
 
     def check_strictly(self) -> None:
-        """Raises `ApiError` 400 if the answer would not honour something of the request."""
+        """Raises `ApiError` 400 if the answer would not honour a part of the request."""
         if self.changes:
             first = self.changes[0]
             raise field_error(
@@ -98,11 +98,11 @@ class Sampling(OwnFields, kw_only=True):
             if (value := getattr(self, name)) is not None:
                 yield name, f"sampling.{name}", value
         if self.top_p is not None:
-            # At 0 the likeliest token is left, as at any number that is small enough.
+            # 0 keeps the likeliest token only, as any small enough number does.
             yield "top_p", "sampling.top_p", self.top_p or 1e-9
         if self.top_k is not None:
             yield "top_k", "sampling.top_k", 0 if self.top_k == -1 else self.top_k
-        # Draftlight's own come last: they are the most exact.
+        # Draftlight's own fields come last: they take precedence.
         yield from self.own_settings()
 
 
@@ -197,7 +197,7 @@ def limit(name: str, tokens: int | None) -> tuple[str, int] | None:
 def stops_of(name: str, stops: tuple[str, ...]) -> tuple[str, ...]:
     """`stops`, the value of the field `name`. Raises `ApiError` 400."""
     if len(stops) > _MOST_STOPS:
-        raise field_error(name, f"“{name}” takes at most {_MOST_STOPS} texts.")
+        raise field_error(name, f"“{name}” accepts at most {_MOST_STOPS} texts.")
     if "" in stops:
         raise field_error(name, f"“{name}” has an empty text, which would end every answer at once.")
     return stops

@@ -1,4 +1,4 @@
-"""Requests of `/v1/responses`: their fields and input items, and the command that comes of them.
+"""Requests of `/v1/responses`: their fields and input items, and the command made of them.
 
 An answer's text and its calls are separate items there, and one turn here. The rules for unsupported fields
 are those of chat completions.
@@ -73,7 +73,7 @@ class CallItem(Struct, tag_field="type", tag="function_call"):
 
 
 class ResultItem(Struct, tag_field="type", tag="function_call_output"):
-    """What a call gave."""
+    """The result of a call."""
 
     call_id: str
     output: str | list[InputText]
@@ -93,7 +93,7 @@ class CustomCallItem(Struct, tag_field="type", tag="custom_tool_call"):
 
 
 class CustomResultItem(Struct, tag_field="type", tag="custom_tool_call_output"):
-    """What the call of a custom tool gave."""
+    """The result of a call of a custom tool."""
 
     call_id: str
     output: str | list[InputText]
@@ -119,7 +119,7 @@ _PARTS = tuple(str(kind.__struct_config__.tag) for kind in (InputText, OutputTex
 
 
 def with_types(given: Any) -> Any:
-    """`input` as it came, with the type of those items that are messages and do not say so."""
+    """`input` with the type of items that are messages without one."""
     if not isinstance(given, list):
         return given
     return [
@@ -128,7 +128,7 @@ def with_types(given: Any) -> Any:
 
 
 def adapted(adapter: Adapter, items: list[Any]) -> list[Any]:
-    """The items without those of other types, and with texts in place of parts that the model cannot read."""
+    """The items of known types, with texts in place of parts that the model cannot read."""
     question = question_at(items, _kind)
     read = [
         _adapted(adapter, f"input[{number}]", item, number == question) if isinstance(item, dict) else item
@@ -165,7 +165,7 @@ def _kind(item: dict[str, Any]) -> Kind:
 
 
 def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[Message, ...]:
-    """Draftlight's. Raises `ApiError` 400 if there are none."""
+    """The messages for the worker. Raises `ApiError` 400 if there are none."""
     items = [MessageItem("user", given)] if isinstance(given, str) else given
     messages = [Message("system", instructions)] if instructions else []
     asked = len(messages)
@@ -192,7 +192,7 @@ def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[
                 continue
         thoughts.clear()
     if len(messages) == asked:
-        raise field_error("input", "“input” is empty; it takes a text or at least one message.")
+        raise field_error("input", "“input” is empty; it accepts a text or at least one message.")
     return tuple(messages)
 
 
@@ -335,7 +335,7 @@ class ResponseRequest(AnswerRequest, kw_only=True):
     def check(self) -> None:
         """Refuse answers in the background."""
         if self.background:
-            raise refused("background", "answers are not stored for later; it takes false")
+            raise refused("background", "answers are not stored for later; it accepts false")
 
     def unsupported(self, model: ModelInfo) -> Iterable[Change]:
         """Effort, verbosity, grammars of custom tools, and other values of `include`."""
@@ -358,7 +358,7 @@ class ResponseRequest(AnswerRequest, kw_only=True):
             return None
         top = self.top_logprobs or 0
         if not 0 <= top <= _MOST_TOP:
-            raise field_error("top_logprobs", f"“top_logprobs” takes 0 to {_MOST_TOP}.")
+            raise field_error("top_logprobs", f"“top_logprobs” accepts 0 to {_MOST_TOP}.")
         return top
 
     def answer_grammar(self) -> tuple[str, Grammar] | None:

@@ -102,11 +102,11 @@ class Output:
                     self.items[-1]["arguments"] += text
                     yield self._of("function_call_arguments.delta", delta=text)
         if piece is not None:
-            # Thoughts and calls have none.
+            # Thoughts and calls have no logprobs.
             self._logprobs = []
 
     def close(self, status: str = "completed") -> Iterator[Told]:
-        """The item that is open, if one is, is done."""
+        """Finish the open item, if there is one."""
         if not self._open:
             return
         self._open = False
@@ -132,7 +132,7 @@ class Output:
         yield "output_item.done", {"output_index": len(self.items) - 1, "item": item}
 
     def _text(self, kind: Literal["message", "reasoning"]) -> Iterator[Told]:
-        """An item that has text is open after this."""
+        """Open an item with text of this kind, unless one is open."""
         if self._open and self.items[-1]["type"] == kind:
             return
         yield from self.close()
@@ -181,7 +181,7 @@ def _shown_tool(tool: GivenTool) -> dict[str, Any]:
 
 
 def _input_of(arguments: str) -> str:
-    """The text of a custom tool's call; what the model wrote instead of an object with it, as it is."""
+    """The text of a custom tool's call; `arguments` as written if they are no object with it."""
     try:
         given = msgspec.json.decode(completed(arguments))["input"]
     except (msgspec.DecodeError, KeyError):
@@ -251,7 +251,7 @@ class ResponseWriter:
 
     @property
     def names(self) -> FieldNames:
-        """What its fields are called."""
+        """See `Writer.names`."""
         return self._asked.names
 
     def alive(self, happening: AnswerUpdate | None) -> bytes:
@@ -291,14 +291,14 @@ class ResponseWriter:
         return out + self._event(response["status"], {"response": response})
 
     def failed(self, error: ApiError) -> bytes:
-        """What went wrong, after the first events."""
+        """The event of an error, after the first events."""
         code = TOO_LONG if error.code == TOO_LONG else "server_error"
         told = {"code": code, "message": error.message}
         response = self._head | {"status": "failed", "output": self._output.items, "error": told}
         return self.opening() + self._event("failed", {"response": response})
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
-        """All of it in one piece."""
+        """The body of an answer that is not streamed."""
         for _ in self._added(tokens):
             pass
         for _ in self._ended(finished):
@@ -348,7 +348,7 @@ class ResponseWriter:
 
 
 def _status(finished: Finished) -> str:
-    # One that was cancelled was cut off, as one that was too long.
+    # A cancelled answer is cut off, like one that reached its limit.
     return "completed" if finished.reason == "stop" else "incomplete"
 
 
@@ -448,7 +448,7 @@ def _refers(given: Any) -> bool:
 
 
 class ResponsesEndpoint:
-    """Answers `input`."""
+    """The endpoint; see the module."""
 
     def __init__(self, answers: Answers, serving: Serving) -> None:
         self._answers = answers
@@ -456,7 +456,7 @@ class ResponsesEndpoint:
         self._memory = ResponseMemory()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answer one request."""
         changes: list[Change] = []
         given = await read_fields(scope, receive, self._serving.doors.most_bytes)
         fields = self._memory.resolved(given, changes)

@@ -138,7 +138,7 @@ class ToolChoice(Struct, frozen=True):
     strict: frozenset[str] = frozenset()
 
     def grammar(self, model: ModelInfo) -> Grammar | None:
-        """What the answer must be; None where it is free."""
+        """The grammar of the answer; None if it is free."""
         if not self.must and not self._keeps_calls(model):
             return None
         wanted = self._callable
@@ -154,20 +154,20 @@ class ToolChoice(Struct, frozen=True):
         return Grammar("tool_calls", text, begin=begin, end=end)
 
     def field_of(self, schema: str) -> str:
-        """The field that the grammar was made of; `schema` is its name within a tool."""
+        """The request's field of the grammar; `schema` is its name within a tool."""
         if len(self._callable) == 1:
             return f"tools[{self.declared.index(self._callable[0])}].{schema}"
         return "tools"
 
     def stops(self, model: ModelInfo | None) -> tuple[str, ...]:
-        """Where one call is all there may be, its end is the answer's."""
+        """Stop sequences: the end of a call, if only one is allowed."""
         if self.several or self.must or not self.declared or model is None:
             return ()
         _, end = call_marks(model.format)
         return (end,) if end else ()
 
     def rules(self, model: ModelInfo | None) -> CallRules:
-        """How the answer's calls are read."""
+        """How the answer's calls are parsed."""
         if self.must:
             return CallRules(forced=True)
         if not self.declared or model is None:
@@ -176,11 +176,11 @@ class ToolChoice(Struct, frozen=True):
         return CallRules(self.declared, most=None if self.several else 1, loose=loose)
 
     def _keeps_calls(self, model: ModelInfo) -> bool:
-        """Whether calls that need not be made are written by their schemas."""
+        """Whether the schemas of optional calls are enforced."""
         return bool(self.strict) and not self.must and model.format.calls[:1] == (_AS_JSON,)
 
     def _call_schema(self, tool: Tool, root: str) -> dict[str, Any]:
-        # What a call that need not be made has is the model's affair, unless its schema is to be kept.
+        # The arguments of an optional call are free, unless the tool is strict.
         keeps = self.must or tool.name in self.strict
         parameters = (msgspec.json.decode(tool.parameters) if keeps else None) or {"type": "object"}
         return {
@@ -227,7 +227,7 @@ def choose(tools: Sequence[GivenTool], choice: Choice, *, several: bool = True) 
 
 
 def _moved(schema: Any, root: str) -> Any:
-    """`schema` with its references rewritten for its place at `root`."""
+    """`schema` with its references rewritten for the path `root`."""
     if isinstance(schema, list):
         return [_moved(one, root) for one in schema]
     if not isinstance(schema, dict):
@@ -240,12 +240,12 @@ def _moved(schema: Any, root: str) -> Any:
     return moved
 
 
-# As `ToolChoice.grammar` makes it.
+# The form of `ToolChoice.grammar`.
 _HEAD = re.compile(r'\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]*)"\s*,\s*"arguments"\s*:\s*')
 
 
 class ForcedCall:
-    """Parses such an answer; has the methods of an `AnswerParser`."""
+    """Parser of an answer that is one forced call; has the methods of an `AnswerParser`."""
 
     in_thought = False
 
@@ -281,7 +281,7 @@ class ForcedCall:
 
 
 class CallRules(Struct, frozen=True):
-    """What a request says about the calls in its answer.
+    """Rules for the calls in an answer.
 
     Without `tools` nothing is a call. `forced`: a grammar makes the answer one call. `most`: further calls
     are dropped. `loose`: a tool is strict, and nothing makes the model keep its schema.
@@ -320,7 +320,7 @@ class Written:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What of the schemas in the request was not enforced, and calls that are not whole. At the end."""
+        """Schemas that were not enforced, and incomplete calls; after `end`."""
         found = [_LOOSE] if self._rules.loose else []
         if isinstance(self._parser, AnswerParser):
             found += [Change("tools", name, "incomplete", _CUT_OFF) for name in self._parser.cut_off]
@@ -332,7 +332,7 @@ class Written:
         return (*found, *self._check.changes(calls))
 
     def add(self, tokens: Sequence[Token]) -> Iterator[Delta]:
-        """More tokens. Text that belongs together comes in one piece."""
+        """Add tokens. Consecutive text is one delta."""
         found: list[Delta] = []
         for token in tokens:
             if self._parser is None:
