@@ -154,9 +154,11 @@ class ServerPage(QObject):
         self._opened, self._over_one = request, None
         one = self._now()
         transcript = self._window.transcript
-        self._over = one is None or one.record.is_over
+        # Vectors have no answer that the transcript could show.
+        self._over = one is None or one.record.is_over or one.record.embeds
         refused = one is not None and one.asked is None and bool(one.record.problem)
-        gone = strings.refused(one.record.problem) if one is not None and refused else strings.NOT_KEPT
+        gone = strings.EMBEDDED if one is not None and one.record.embeds else strings.NOT_KEPT
+        gone = strings.refused(one.record.problem) if one is not None and refused else gone
         loading = self._keeping.is_loading(request)
         self._window.show_kept(one is None or one.asked is not None or loading, gone)
         if one is None or one.asked is None:

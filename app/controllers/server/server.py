@@ -141,7 +141,7 @@ class ServerController(QObject):
         doors = doors_of(wanted, self.key)
         server = LocalServer(
             self._sharing.answers,
-            Serving(doors, wanted.port, metrics=wanted.metrics, base=self._base, strict=wanted.strict),
+            Serving(doors, wanted.port, wanted.metrics, self._base, wanted.strict, wanted.longest_answer),
         )
         await server.start()
         self._server = server

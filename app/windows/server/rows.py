@@ -67,7 +67,7 @@ def _row(request: ServedRequest, today: date) -> RequestRow:
         speed=speed(request.tokens_per_s) if request.tokens_per_s else DASH,
         accepted=percent(request.acceptance) if request.tested else DASH,
         cached=strings.read_of(request.cached_tokens, request.prompt_tokens)
-        if request.prompt_tokens
+        if request.prompt_tokens and not request.embeds
         else DASH,
         first_token=strings.seconds(seconds(request.ttft_s)) if request.ttft_s else DASH,
         came=_came(datetime.fromtimestamp(request.came_s), today),

@@ -52,6 +52,7 @@ NEXT = "Next"
 CANCELLED_NOTE = "Cancelled: the client disconnected or cancelled the request."
 NOTHING_ON = "No request yet. “Connect an App…” has ready configurations for editors and agents."
 NOTHING_OFF = "The server is off. Click Settings to turn it on. Requests appear here."
+EMBEDDED = "This request is for vectors of its texts. They are not kept."
 NOT_KEPT = "The request and its answer are no longer stored: newer requests replaced them."
 
 REQUEST = "Request"

@@ -1,14 +1,16 @@
-"""Parts and tools of a request that no loaded model supports: images, files, tools that a server runs.
+"""Adapts decoded requests to the loaded model and to the fields that the APIs' requests have.
 
-Also what a client sends that the model should not read as it is: its billing header, calls that were cut
-off. In earlier turns and in results of tools a short text replaces such a part, so that one image does not
-end a conversation. In the question itself it is refused: without it the answer would be wrong.
+Content, calls and tools in the shape of another API, or of an older version, are rewritten: they mean the
+same. What no loaded model supports is left out: images, files, tools that a server runs; so is what the
+model should not read, such as a client's billing header. In earlier turns and in results of tools a short
+text replaces such a part, so that one image does not end a conversation. In the question itself it is
+refused: without it the answer would be wrong.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +18,7 @@ import msgspec
 from core.events import Change
 from core.serve.fields import change
 from core.serve.http import field_error
+from core.serve.tools import flat_choice, flat_tool
 
 Kind = Literal["system", "user", "result", "other"]
 _NOUNS = {
@@ -36,8 +39,8 @@ _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal"
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 
 
-class LeftOut:
-    """What one request loses; `changes` names all of it."""
+class Adapter:
+    """Adapts one request; `changes` names what is left out of it."""
 
     def __init__(self) -> None:
         self._changes: list[Change] = []
@@ -48,16 +51,16 @@ class LeftOut:
         return tuple(self._changes)
 
     def content(
-        self, place: str, content: Any, types: Iterable[str], *, text_type: str, is_question: bool = False
+        self, path: str, content: Any, types: Collection[str], *, text_type: str, is_question: bool = False
     ) -> Any:
         """`content` with a text part in place of each part whose type is not in `types`.
 
         Raises `ApiError` 400 for such a part of the question.
         """
-        if not isinstance(content, list):
+        if not isinstance(content, dict | list):
             return content
         parts = []
-        for number, part in enumerate(content):
+        for number, part in enumerate(_parts(content, text_type)):
             kind = _type_of(part)
             if kind is None or kind in types:
                 parts.append(part)
@@ -65,13 +68,13 @@ class LeftOut:
             if isinstance(text := part.get(_TEXTS.get(kind, "")), str):
                 parts.append({"type": text_type, "text": text})
                 continue
+            where = f"{path}[{number}]"
             if kind in _THOUGHTS:
                 reason = "the thoughts of earlier answers are not part of their text"
-                self._changes.append(change(f"{place}[{number}]", kind, "left out", reason))
+                self._changes.append(change(where, kind, "left out", reason))
                 continue
             noun = _NOUNS.get(kind, kind[:80])
             reason = _DOES_NOT.get(noun, _TEXT_ONLY)
-            where = f"{place}[{number}]"
             if is_question:
                 raise field_error(
                     f"{where}.type",
@@ -82,7 +85,14 @@ class LeftOut:
             self._changes.append(change(where, noun, words, reason))
         return parts
 
-    def items(self, place: str, items: list[Any], types: Iterable[str]) -> list[Any]:
+    def result(self, path: str, result: Any, types: Collection[str], *, text_type: str) -> Any:
+        """The result of a call. One that is neither text nor parts is JSON: some clients send it as it is."""
+        is_part = isinstance(result, dict) and (_type_of(result) is not None or "text" in result)
+        if result is not None and not isinstance(result, str | list) and not is_part:
+            return msgspec.json.encode(result).decode()
+        return self.content(path, result, types, text_type=text_type)
+
+    def items(self, path: str, items: list[Any], types: Iterable[str]) -> list[Any]:
         """`items` without those whose type is not in `types`."""
         kept = []
         for number, item in enumerate(items):
@@ -91,18 +101,23 @@ class LeftOut:
                 kept.append(item)
             else:
                 reason = "Draftlight does not support items of this type"
-                self._changes.append(change(f"{place}[{number}]", kind, "left out", reason))
+                self._changes.append(change(f"{path}[{number}]", kind, "left out", reason))
         return kept
 
-    def tools(self, fields: dict[str, Any], types: Iterable[str]) -> dict[str, Any]:
-        """`fields` without the tools whose type is not in `types`; a tool without a type stays."""
+    def tools(self, fields: dict[str, Any], *, custom: bool = False, typed: bool = True) -> dict[str, Any]:
+        """`fields` with the functions of `tools` alone, and with `tool_choice`, as the requests have them.
+
+        `custom` keeps custom tools. Not `typed`: a custom tool is a function, as at Anthropic's.
+        """
         tools = fields.get("tools")
         if not isinstance(tools, list):
-            return fields
-        kept, missing = [], set()
+            return self._with_choice(fields, [])
+        kept: list[Any] = []
+        missing = set()
         for number, tool in enumerate(tools):
+            tool = flat_tool(tool, typed=typed)
             kind = _type_of(tool)
-            if kind is None or kind in types:
+            if kind in (None, "function") or (custom and kind == "custom"):
                 kept.append(tool)
             else:
                 missing.add(str(tool.get("name") or kind))
@@ -115,9 +130,15 @@ class LeftOut:
             reason = "the tool that must be called was left out"
             self._changes.append(change("tool_choice", choice, "auto", reason))
             del fields["tool_choice"]
-        return fields
+        return self._with_choice(fields, kept)
 
-    def system(self, place: str, content: Any) -> Any:
+    def _with_choice(self, fields: dict[str, Any], tools: list[Any]) -> dict[str, Any]:
+        if not fields.get("tool_choice"):
+            return fields
+        names = [tool.get("name") for tool in tools if isinstance(tool, dict)]
+        return fields | {"tool_choice": flat_choice(fields["tool_choice"], names)}
+
+    def system(self, path: str, content: Any) -> Any:
         """The system prompt `content` without a billing header of the client at its beginning.
 
         Claude Code writes one that differs in each request, so that no prefix could be reused.
@@ -127,27 +148,45 @@ class LeftOut:
             if header is None:
                 return content
             reason = "it differs in each request, so that nothing of the prompt could be reused"
-            self._changes.append(change(place, header[0].strip(), "left out", reason))
+            self._changes.append(change(path, header[0].strip(), "left out", reason))
             return content[header.end() :]
         if not isinstance(content, list):
             return content
         parts = []
-        for number, part in enumerate(content):
+        for number, part in enumerate(_parts(content, "text")):
             text = part.get("text") if isinstance(part, dict) else None
-            if not isinstance(text, str) or self.system(f"{place}[{number}]", text) == text:
+            if not isinstance(text, str) or self.system(f"{path}[{number}]", text) == text:
                 parts.append(part)
             elif left := text[_HEADER.match(text).end() :]:  # type: ignore[union-attr]
                 parts.append({**part, "text": left})
         return parts
 
-    def arguments(self, place: str, text: Any) -> Any:
-        """The arguments of an earlier call; a JSON object that the answer's length cut off is completed."""
-        if not isinstance(text, str) or _is_json(text):
-            return text
-        whole = completed(text)
-        if text.strip():
-            self._changes.append(change(place, text, whole, "the call was cut off"))
+    def arguments(self, path: str, arguments: Any) -> Any:
+        """The arguments of an earlier call as JSON; an object that the answer's length cut off is completed.
+
+        Some clients send the object itself instead of its JSON.
+        """
+        if arguments is None or isinstance(arguments, dict):
+            return msgspec.json.encode(arguments or {}).decode()
+        if not isinstance(arguments, str) or _is_json(arguments):
+            return arguments
+        whole = completed(arguments)
+        if arguments.strip():
+            self._changes.append(change(path, arguments, whole, "the call was cut off"))
         return whole
+
+
+def _parts(content: dict[str, Any] | list[Any], text_type: str) -> list[Any]:
+    """The parts of `content`. Some clients send one alone, plain strings, or texts without a type."""
+    parts = []
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, str):
+            part = {"type": text_type, "text": part}
+        elif isinstance(part, dict) and "type" not in part and "text" in part:
+            part = {"type": text_type, **part}
+        if not (isinstance(part, dict) and _type_of(part) in _TEXTS and part.get("text", "") is None):
+            parts.append(part)
+    return parts
 
 
 def completed(text: str) -> str:
