@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QWidget
 from app.chat import strings
 from app.controls.buttons.button import Button
 from app.controls.buttons.icon_button import IconButton
-from app.controls.shapes import draw_box
+from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -74,7 +74,7 @@ class NoticeBar(QWidget):
         self.action_button.setAccessibleName(action)
         self.action_button.setVisible(bool(action))
         self.action_button.updateGeometry()
-        self._label.setToolTip(text)
+        self._label.setToolTip(in_own_direction(text))
         self.setAccessibleName(text)
         self.show()
         self._elide()

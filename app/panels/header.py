@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLa
 from app.controls.buttons.button import CopyButton
 from app.controls.buttons.icon_button import IconButton
 from app.controls.focus_ring import FocusRing
-from app.controls.shapes import draw_box
+from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.theme.fonts import ui_font
@@ -59,7 +59,7 @@ class ModelButton(QAbstractButton):
     def describe(self, title: str, subtitle: str, cut: bool) -> None:
         """Say both lines to who cannot see them; with the mouse, where they are `cut`."""
         self.setAccessibleDescription(f"{title}. {subtitle}")
-        self.setToolTip(f"{title}\n{subtitle}" if cut else strings.CHOOSE_MODEL)
+        self.setToolTip(in_own_direction(f"{title}\n{subtitle}") if cut else strings.CHOOSE_MODEL)
 
     def sizeHint(self) -> QSize:
         return self._names.sizeHint()

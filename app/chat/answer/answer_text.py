@@ -75,7 +75,9 @@ class AnswerText:
         self._certain = 0  # up to where the open block's pieces are closed
         self._before = ""  # what stands for the lists that are open there
         self._marked = 0  # where the marks before `_fed` begin
-        self._searched = 0  # up to where no closing tag is to be found
+        self._searched = 0  # no closing tag that ends a thought ends before this offset of the source
+        self._before_tag = BlockSplitter()  # the source before the last closing tag that was found
+        self._before_tag_end = 0
         self._thinks = False  # whether a thought is open
         self._again = False
 
@@ -188,16 +190,16 @@ class AnswerText:
 
     def _closes_alone(self, source: str) -> bool:
         """Whether a closing tag came that nothing opened; then begin again, in a thought."""
-        found = lone_closing_tag(source[: self._fed], self._searched)
-        if found is None:
+        while found := lone_closing_tag(source[: self._fed], self._searched):
+            at, tag = found
+            self._searched = at + len(tag)
+            self._before_tag.feed(source[self._before_tag_end : at])
+            self._before_tag_end = at
+            if not (self._before_tag.in_fence or source[:at].endswith("`")):
+                break
+        else:
             self._searched = self._fed
             return False
-        at, tag = found
-        self._searched = at + len(tag)
-        before = BlockSplitter()
-        before.feed(source[:at])
-        if before.in_fence or source[:at].endswith("`"):
-            return False  # code that speaks of tags
         self._format = AnswerFormat(begins="thought", thought_end=tag)
         self._begin()
         return True

@@ -18,7 +18,7 @@ from app.chat.reading.map_paint import draw_map
 from app.chat.reading.reading_map import MapCell
 from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
-from app.controls.shapes import draw_box, draw_text
+from app.controls.shapes import draw_box, draw_text, in_own_direction
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
@@ -45,7 +45,7 @@ class MessageChip(QAbstractButton):
         self._cells: list[MapCell] = []
         self.setText(attachment.name)
         self.setAccessibleName(strings.OPEN_DOCUMENT.format(name=attachment.name))
-        self.setToolTip(self.accessibleName())
+        self.setToolTip(strings.OPEN_DOCUMENT.format(name=in_own_direction(attachment.name)))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setCursor(Qt.CursorShape.PointingHandCursor)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from app.chat.answer import strings
 from app.chat.reading.sources import Source
 from app.controls.buttons.button import Button
+from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
 from app.theme.zoom import px
@@ -41,7 +42,9 @@ class SourcesRow(QWidget):
                 source.words if len(source.words) <= _TIP_CHARACTERS else source.words[:_TIP_CHARACTERS] + "…"
             )
             # As rich text, long words are broken into lines of a readable length.
-            button.setToolTip(f"<p><b>{escape(source.name)}</b><br>{escape(words)}</p>")
+            button.setToolTip(
+                f"<p><b>{escape(in_own_direction(source.name))}</b><br>{escape(in_own_direction(words))}</p>"
+            )
             button.setAccessibleName(strings.OPEN_SOURCE.format(number=number))
             button.setAccessibleDescription(f"{source.name}: {words}")
             button.clicked.connect(partial(self.source_chosen.emit, source))

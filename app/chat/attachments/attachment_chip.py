@@ -7,6 +7,8 @@ file's chip shows how far its reading is; its cross gives it up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QFont, QFontMetricsF, QKeyEvent, QPaintEvent, QResizeEvent
@@ -16,7 +18,7 @@ from app.chat.attachments import strings
 from app.chat.attachments.token_estimate import size_words
 from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
-from app.controls.shapes import draw_box
+from app.controls.shapes import draw_box, draw_text, in_own_direction
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_size
@@ -35,11 +37,16 @@ _BAR_PX = 3
 
 
 class Chip(QAbstractButton):
-    """`note` is the second line, `fraction` a bar under it (None: no bar)."""
+    """`note` is the second line, `fraction` a bar under it (None: no bar).
+
+    `remove` gives the cross its name for a file name.
+    """
 
     remove_requested = Signal()
 
-    def __init__(self, theme: Theme, name: str, remove: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, name: str, remove: Callable[[str], str], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._theme = theme
         self._note = ""
@@ -47,7 +54,8 @@ class Chip(QAbstractButton):
         self.setText(name)
         self.setAccessibleName(name)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._remove = _RemoveButton(theme, remove, self)
+        self._remove = _RemoveButton(theme, remove(name), self)
+        self._remove.setToolTip(remove(in_own_direction(name)))
         self._remove.clicked.connect(self.remove_requested)
         theme.changed.connect(self.update)
 
@@ -67,7 +75,7 @@ class Chip(QAbstractButton):
             return
         self._note, self._fraction = note, fraction
         self.setAccessibleDescription(note)
-        self.setToolTip(f"{self.text()}\n{note}")
+        self.setToolTip(in_own_direction(f"{self.text()}\n{note}"))
         self.updateGeometry()
         self.resize(self.sizeHint())
         self.update()
@@ -109,10 +117,9 @@ class Chip(QAbstractButton):
             (_name_font(), "text", 6, 16, self.text()),
             (_size_font(), "text2", 22, 15, self._note),
         ):
-            painter.setFont(font)
-            painter.setPen(theme.color(color))
-            shown = QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideMiddle, width)
-            painter.drawText(QRectF(left, top, width, height), int(Qt.AlignmentFlag.AlignVCenter), shown)
+            line = QRectF(left, top, width, height)
+            align, elide = Qt.AlignmentFlag.AlignLeft, Qt.TextElideMode.ElideMiddle
+            draw_text(painter, line, text, font, theme.color(color), align, elide)
         if self._fraction is not None:
             bar = QRectF(left, height_of(self) - 5, width, _BAR_PX)
             draw_box(painter, bar, _BAR_PX / 2, theme.color("fill2"))
@@ -130,7 +137,7 @@ class AttachmentChip(Chip):
     encoding_chosen = Signal(str)
 
     def __init__(self, theme: Theme, attachment: Attachment, parent: QWidget | None = None) -> None:
-        super().__init__(theme, attachment.name, strings.remove_attachment(attachment.name), parent)
+        super().__init__(theme, attachment.name, strings.remove_attachment, parent)
         self._attachment = attachment
         self._tokens: int | None = None
         self._embedded: float | None = None
@@ -165,7 +172,7 @@ class AttachmentChip(Chip):
         self.set_note(note, self._embedded)
         words = note if self._embedded is None else f"{note}\n{strings.indexing(self._embedded)}"
         self.setAccessibleDescription(words)
-        self.setToolTip(f"{self.text()}\n{words}")
+        self.setToolTip(in_own_direction(f"{self.text()}\n{words}"))
 
     def offer_encodings(self, guess: Guess) -> None:
         """Name the encoding that was guessed, and offer the others."""
@@ -193,7 +200,7 @@ class FileChip(Chip):
     """A file that is being read."""
 
     def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(theme, name, strings.stop_reading(name), parent)
+        super().__init__(theme, name, strings.stop_reading, parent)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
 
@@ -204,7 +211,6 @@ class _RemoveButton(QAbstractButton):
         super().__init__(parent)
         self._theme = theme
         self.setAccessibleName(name)
-        self.setToolTip(name)
         set_fixed_size(self, QSize(_REMOVE_PX, _REMOVE_PX))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)

@@ -11,6 +11,7 @@ from PySide6.QtGui import QAccessible, QAccessibleEvent, QFontMetricsF, QPaintEv
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from app.controls.buttons.button import Button
+from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels.chats import strings
 from app.theme.fonts import ui_font
@@ -83,4 +84,4 @@ class UndoBar(QWidget):
         room = max(1.0, width_of(self) - 34 - design_px(self.undo_button.sizeHint().width()))
         metrics = QFontMetricsF(ui_font(12))
         self._label.setText(metrics.elidedText(self._text, Qt.TextElideMode.ElideMiddle, room))
-        self._label.setToolTip(self._text)
+        self._label.setToolTip(in_own_direction(self._text))

@@ -16,6 +16,7 @@ from app.chat.reading import reading_map
 from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.segment import Segment
 from app.controls.popup import Popup
+from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels.document import strings
 from app.panels.document.finder import DocumentFinder
@@ -160,7 +161,7 @@ class DocumentTab(QWidget):
         if document is None:
             return
         self.name_label.setText(document.attachment.name)
-        self.name_label.setToolTip(document.attachment.name)
+        self.name_label.setToolTip(in_own_direction(document.attachment.name))
         several = len(self._documents) > 1
         self.name_label.setVisible(not several)
         self.chooser.setVisible(several)
