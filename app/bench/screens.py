@@ -32,7 +32,7 @@ from core.settings.window import ZOOM_STEPS_PCT
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
-    from app.chat.transcript.finder import Finder
+    from app.chat.find import Finder
     from app.panels.document.finder import DocumentFinder
     from app.shell.window import MainWindow
     from app.theme.theme import Scheme

@@ -8,8 +8,8 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat.first_page.handbook import handbook
-from app.chat.transcript.finder import Finder
+from app.chat.find import Finder
+from app.chat.first_page import handbook
 from app.controllers.views import Views
 from app.controllers.window import WindowController
 from app.panels.document.finder import DocumentFinder

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.reading import reading_map
-from app.chat.reading.reading_facts import skipped_places
+from app.chat import reading_map
+from app.chat.reading_facts import skipped_places
 from app.controllers.chat import strings
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter

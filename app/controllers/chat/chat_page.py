@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.composer import strings as composer_strings
-from app.chat.reading.reading_facts import skipped_places
-from app.chat.reading.reading_map import of_source
+from app.chat import strings as composer_strings
+from app.chat.reading_facts import skipped_places
+from app.chat.reading_map import of_source
 from app.controllers.chat import strings
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.views import Views

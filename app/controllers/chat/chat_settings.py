@@ -7,16 +7,219 @@ turns what a section shows into what every chat starts with.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from app.controllers.chat.chat_presets import ChatPresets
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from app.chat.bars import NoticeBar
+from app.controllers.chat import strings
+from app.controls.folders import first_folder, show_in_folder
 from app.panels.inspector.inspector import Inspector
+from app.panels.inspector.preset_bar import PresetBar, PresetState
+from app.session.chats import presets
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.overrides import apply, chosen_keys, differences
+from app.session.chats.presets import Preset
+from app.store import strings as store_strings
+from app.store.faults import StoreError, TransferError
+from app.store.files import file_name
 from app.store.preferences import PreferencesFile
+from app.store.preset_file import from_json, to_json
+from core.errors import RequestError
 from core.events import ModelInfo
 from core.settings import Settings, assign
+from core.system.files import replacing
+
+
+class ChatPresets(QObject):
+    """`defaults` gives what a chat has that chose nothing. `show()` after each change of settings."""
+
+    changed = Signal()  # a person's own, or which one new chats start with: they are in the preferences
+    failed = Signal(object)  # RequestError
+
+    def __init__(
+        self,
+        inspector: Inspector,
+        chats: Chats,
+        preferences: PreferencesFile,
+        defaults: Callable[[], Settings],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._inspector = inspector
+        self._chats = chats
+        self._preferences = preferences
+        self._defaults = defaults
+        bar = inspector.presets
+        bar.preset_chosen.connect(self.take)
+        bar.save_requested.connect(self.save)
+        bar.update_requested.connect(self.update)
+        bar.rename_requested.connect(self.rename)
+        bar.delete_requested.connect(self.delete)
+        bar.default_requested.connect(self.make_default)
+
+    @property
+    def own(self) -> tuple[Preset, ...]:
+        """A person's own."""
+        return self._preferences.now.presets
+
+    def show(self) -> None:
+        """How the open chat stands to all of them."""
+        settings, defaults, own = self._inspector.settings, self._defaults(), self.own
+        taken = presets.find(self._chats.open.preset, own)
+        current = taken.name if taken else presets.name_of(settings, defaults, own)
+        self._inspector.presets.show_presets(
+            PresetState(
+                tuple(preset.name for preset in presets.known(own)),
+                frozenset(preset.name for preset in own),
+                current,
+                modified=taken is not None and presets.chosen(taken, defaults) != settings,
+                custom=not current and settings != defaults,
+                default=self._preferences.now.preset,
+            )
+        )
+
+    def take(self, name: str) -> None:
+        """Let the open chat have the settings of a preset; empty for the defaults."""
+        defaults, preset = self._defaults(), presets.find(name, self.own)
+        self._chats.keep(self._chats.open.with_preset(preset.name if preset else ""))
+        if preset is None:
+            self._inspector.change_settings(defaults, frozenset())
+        else:
+            chosen = chosen_keys(preset.overrides)
+            self._inspector.change_settings(presets.chosen(preset, defaults), chosen)
+
+    def save(self, name: str) -> None:
+        """Keep the open chat's settings under `name`, which none of the person's own has."""
+        if self._is_free(name):
+            settings, chosen = self._inspector.settings, self._inspector.chosen
+            self._chats.keep(self._chats.open.with_preset(name))
+            self.keep(presets.with_preset(self.own, name, settings, self._defaults(), chosen))
+
+    def update(self, name: str) -> None:
+        """Let one of the person's own have the open chat's settings."""
+        settings, chosen = self._inspector.settings, self._inspector.chosen
+        self.keep(presets.updated(self.own, name, settings, self._defaults(), chosen))
+
+    def rename(self, name: str, new: str) -> None:
+        """Call one of the person's own `new`. Other chats that took it keep their settings."""
+        if self._is_free(new):
+            chat = self._chats.open
+            if chat.preset == name:
+                self._chats.keep(chat.with_preset(new))
+            self.keep(presets.renamed(self.own, name, new), {name: new})
+
+    def delete(self, name: str) -> None:
+        """A person's own goes; the chats that took it keep their settings."""
+        self.keep(presets.without(self.own, name), {name: ""})
+
+    def make_default(self, name: str) -> None:
+        """Let new chats start with a preset; empty for the defaults alone."""
+        self._preferences.change(preset=name)
+        self._tell()
+
+    def keep(self, own: tuple[Preset, ...], moved: dict[str, str] | None = None) -> None:
+        """`own` are the person's from now on; `moved` says what became of names."""
+        default = self._preferences.now.preset
+        kept = default if presets.find(default, own) else (moved or {}).get(default, "")
+        self._preferences.change(presets=own, preset=kept)
+        self._tell()
+
+    def _is_free(self, name: str) -> bool:
+        free = all(preset.name != name for preset in self.own)
+        if not free:
+            self.failed.emit(RequestError(strings.preset_exists(name), strings.PRESET_EXISTS_HINT))
+        return free
+
+    def _tell(self) -> None:
+        self.changed.emit()
+        self.show()
+
+
+# Of a few settings and a system prompt; what is far longer is something else.
+_LONGEST_BYTES = 4 * 2**20
+
+
+class PresetFiles(QObject):
+    """`bar` asks and is the parent of the dialogs, `notice` says what was done."""
+
+    failed = Signal(object)  # RequestError
+
+    def __init__(
+        self, bar: PresetBar, notice: NoticeBar, kept: ChatPresets, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._window: QWidget = bar
+        self._notice = notice
+        self._kept = kept
+        bar.export_requested.connect(self.export)
+        bar.import_requested.connect(self.import_files)
+
+    def export(self, name: str) -> None:
+        """Ask where to, and write one preset, or (empty name) all of the person's own."""
+        one = presets.find(name, self._kept.own)
+        found = (one,) if one else self._kept.own
+        proposed = f"{file_name(name) or strings.ALL_PRESETS_FILE}.json"
+        chosen, _ = QFileDialog.getSaveFileName(
+            self._window,
+            strings.EXPORT_TITLE,
+            str(Path(first_folder()) / proposed),
+            strings.export_filter("json"),
+        )
+        if chosen and found:
+            self._write(Path(chosen), found)
+
+    def import_files(self) -> None:
+        """Ask which files, and take in what is in them."""
+        names, _ = QFileDialog.getOpenFileNames(
+            self._window, strings.IMPORT_PRESETS_TITLE, first_folder(), strings.PRESETS_FILTER
+        )
+        self.take_in([Path(name) for name in names])
+
+    def take_in(self, paths: Sequence[Path]) -> None:
+        """The presets of these files; a file that cannot be used is named and the others are taken."""
+        taken: list[Preset] = []
+        for path in paths:
+            try:
+                taken += _read(path)
+            except StoreError as error:
+                self.failed.emit(error)
+        if taken:
+            self._kept.keep(presets.with_imported(self._kept.own, taken))
+            self._notice.show_notice(strings.imported_presets([each.name for each in taken]))
+
+    def _write(self, path: Path, found: Sequence[Preset]) -> None:
+        try:
+            with replacing(path) as file:
+                file.write(to_json(found))
+        except OSError as error:
+            reason = store_strings.not_written(str(path), error.strerror or str(error))
+            self.failed.emit(TransferError(reason))
+            return
+        text = strings.exported_presets(path.name, len(found))
+        self._notice.show_notice(text, strings.SHOW_IN_FOLDER, lambda: self._show(path))
+
+    def _show(self, path: Path) -> None:
+        if not show_in_folder(path):
+            self.failed.emit(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
+
+
+def _read(path: Path) -> tuple[Preset, ...]:
+    """The presets of one file. Raises `TransferError` that names it."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LONGEST_BYTES + 1)
+    except OSError as error:
+        raise TransferError(store_strings.not_read(path.name, error.strerror or str(error))) from None
+    if len(data) > _LONGEST_BYTES:
+        raise TransferError(store_strings.in_file(path.name, store_strings.NO_PRESETS))
+    try:
+        return from_json(data)
+    except TransferError as error:
+        raise TransferError(store_strings.in_file(path.name, error.message), error.hint) from None
 
 
 class ChatSettings(QObject):

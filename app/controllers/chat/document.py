@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal
 
-from app.chat.reading.reading_facts import read_now
-from app.chat.reading.sources import Source
+from app.chat.reading_facts import read_now
+from app.chat.sources import Source
 from app.controllers.chat.answer import AnswerController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.views import Views

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.attachments import strings as attachment_strings
-from app.chat.attachments.folder_reading import FolderReading
+from app.chat import strings as attachment_strings
+from app.chat.file_reader import FolderReading
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.documents import strings
 from app.controllers.documents.embedding import EmbeddingController, digest_in_prompts

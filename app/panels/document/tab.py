@@ -11,8 +11,8 @@ from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app.chat.attachments.token_estimate import size_words
-from app.chat.reading import reading_map
+from app.chat import reading_map
+from app.chat.attachment_chip import size_words
 from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.segment import Segment
 from app.controls.popup import Popup

@@ -12,7 +12,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
 from app.controls.buttons.button import Button, CopyButton, Kind
 from app.controls.question import Question
 from app.controls.record_table import RecordTable

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QPoint
 
-from app.chat.answer.message_chip import MessageChip
-from app.chat.first_page.example_card import ExampleCard
-from app.chat.first_page.strings import EXAMPLE_DOCUMENT
+from app.chat.first_page import ExampleCard
+from app.chat.strings import EXAMPLE_DOCUMENT
+from app.chat.user_message import MessageChip
 from app.controls.popup import Popup
 from app.controls.slider import Slider
 from app.controls.spin import Spin

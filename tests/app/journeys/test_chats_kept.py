@@ -20,7 +20,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
 
-from app.chat.answer.user_message import UserMessage
+from app.chat.user_message import UserMessage
 from app.controllers.chat import transfer as transfer_module
 from app.launch.scenario import ask
 from app.panels.chats.chat_delegate import dots_rect

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
-from app.chat.answer.message_chip import MessageChip
+from app.chat.user_message import MessageChip
 from app.panels.document.view import DocumentView
 from app.shell.window import MainWindow
 from core.events import Attachment, Message

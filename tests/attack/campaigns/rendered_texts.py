@@ -29,9 +29,9 @@ from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QtMsgType, qIns
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
-from app.chat.answer.answer import AnswerView
-from app.chat.answer.entry import Reply
-from app.chat.transcript.transcript import Transcript
+from app.chat.answer import AnswerView
+from app.chat.entry import Reply
+from app.chat.transcript import Transcript
 from app.launch.application import Application
 from app.richtext.canvas import strings
 from app.richtext.layout.piece_box import PieceBox

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.chat.answer.answer_footer import AnswerFooter
+from app.chat.answer_footer import AnswerFooter
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from app.windows.compare.window import CompareWindow

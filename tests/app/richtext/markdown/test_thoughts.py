@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer_text import AnswerText
-from app.chat.answer.entry import Reply
-from app.chat.answer.thought_head import ThoughtHead
-from app.chat.transcript.transcript import Transcript
+from app.chat.answer_body import ThoughtHead
+from app.chat.answer_text import AnswerText
+from app.chat.entry import Reply
+from app.chat.transcript import Transcript
 from core.answer_format import AnswerFormat, answer_format
 from core.events import Token
 from tests.app.chat.watching import body_of

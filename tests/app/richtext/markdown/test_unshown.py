@@ -8,8 +8,8 @@ import pytest
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer import AnswerView
-from app.chat.transcript.transcript import Transcript
+from app.chat.answer import AnswerView
+from app.chat.transcript import Transcript
 from app.richtext.canvas import strings
 from app.richtext.layout.piece_box import PieceBox
 from app.richtext.markdown import markdown

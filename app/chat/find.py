@@ -1,0 +1,216 @@
+"""Finder: carries a search through the conversation: in slices, on the screen, from match to match.
+
+It owns the bar and the search; what stands where and how to get there is the transcript's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QWidget
+
+from app.chat.entry import Entry, Reply
+from app.richtext.canvas.find_bar import HEIGHT_PX, WIDTH_PX, FindBar
+from app.richtext.canvas.matches import Match, matches_in
+from app.richtext.markdown.user_text import pieces_of
+from app.theme.theme import Theme
+from app.theme.zoom import px
+
+
+class Find:
+    """`start`, then `look` until it says True; `step` goes from match to match."""
+
+    def __init__(self) -> None:
+        self.needle = ""
+        self._entries: list[Entry] = []
+        self._waiting: list[Entry] = []
+        self._found: dict[Entry, tuple[Match, ...]] = {}
+        self.current: tuple[Entry, Match] | None = None
+
+    def start(self, needle: str, entries: Sequence[Entry], first: int) -> None:
+        """Look for `needle` in `entries`, from number `first` on and then from the beginning."""
+        self.needle = needle
+        self._entries = list(entries)
+        self._waiting = [*entries[first:], *entries[:first]] if needle.strip() else []
+        self._found = {}
+        self.current = None
+
+    def look_again(self, entry: Entry) -> None:
+        """`entry` has other text now."""
+        if not self.needle.strip():
+            return
+        if entry not in self._entries:
+            self._entries.append(entry)
+        if entry not in self._waiting:
+            self._waiting.append(entry)
+
+    def look(self) -> bool:
+        """Search one entry more, or read one part more of it; whether that was all."""
+        if self._waiting:
+            entry = self._waiting[0]
+            if isinstance(entry, Reply) and not entry.is_read and not entry.read_some():
+                return False
+            self._waiting.pop(0)
+            pieces = entry.text.pieces if isinstance(entry, Reply) else pieces_of(entry.message.content)
+            found = matches_in(pieces, self.needle)
+            self._found[entry] = found
+            if self.current is None and found:
+                self.current = (entry, found[0])
+            elif self.current and self.current[0] is entry and self.current[1] not in found:
+                self.current = (entry, found[0]) if found else None
+        return not self._waiting
+
+    def matches(self, entry: Entry) -> tuple[Match, ...]:
+        """What was found in `entry`."""
+        return self._found.get(entry, ())
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything was searched."""
+        return not self._waiting
+
+    @property
+    def all(self) -> list[tuple[Entry, Match]]:
+        """Every match so far, as they are read."""
+        return [(entry, match) for entry in self._entries for match in self.matches(entry)]
+
+    @property
+    def count(self) -> int:
+        """How many there are so far."""
+        return sum(map(len, self._found.values()))
+
+    @property
+    def number(self) -> int:
+        """Which of them, from 1, is looked at; 0 for none."""
+        return self.all.index(self.current) + 1 if self.current else 0
+
+    def step(self, forward: bool) -> None:
+        """The next match, or the one before; round at the ends."""
+        found = self.all
+        if found:
+            number = (self.number or (0 if forward else 1)) - 1
+            self.current = found[(number + (1 if forward else -1)) % len(found)]
+
+
+_SLICE_S = 0.005
+_MARGIN_PX = 12
+
+
+class Finder(QObject):
+    """`marks_changed` asks for painting, `shown` for scrolling to a match."""
+
+    marks_changed = Signal()
+    opened = Signal(bool)  # or closed: it takes the first lines' place, or gives it back
+    shown = Signal(object, object)  # Entry, Match
+
+    def __init__(
+        self,
+        theme: Theme,
+        area: QWidget,
+        entries: Callable[[], Sequence[Entry]],
+        first_seen: Callable[[], int],
+    ) -> None:
+        super().__init__(area)
+        self._area = area
+        self._entries = entries
+        self._first_seen = first_seen
+        self._find = Find()
+        self._went_to: tuple[Entry, Match] | None = None
+        self.bar = FindBar(theme, area)
+        self.bar.hide()
+        self.bar.text_changed.connect(self.search)
+        self.bar.step_requested.connect(self.step)
+        self.bar.closed.connect(self.close)
+        self._timer = QTimer(self, interval=0, singleShot=True)
+        self._timer.timeout.connect(self._look)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the bar is shown."""
+        return self.bar.is_open
+
+    def open(self) -> None:
+        """Show the bar; look for what was looked for last."""
+        if not self.is_open:
+            self.search(self.bar.field.text())
+        self.place()
+        self.bar.open()
+        self.opened.emit(True)
+
+    def close(self) -> None:
+        """Away with bar and marks; the keyboard goes back to where it was."""
+        if not self.is_open:
+            return
+        self._stop()
+        self.bar.leave()
+        self.opened.emit(False)
+
+    def forget(self) -> None:
+        """Another chat is shown: nothing is looked for in it yet."""
+        self.close()
+        self.bar.field.clear()
+
+    def reset(self) -> None:
+        """Another conversation: the search starts anew in it."""
+        self._stop()
+        if self.is_open:
+            self.search(self.bar.field.text())
+
+    def search(self, needle: str) -> None:
+        """Look for `needle`, first in what is seen."""
+        self._went_to = None
+        self._find.start(needle, self._entries(), self._first_seen())
+        self._timer.start()
+        if not needle.strip():
+            self._show()
+
+    def look_again(self, entry: Entry) -> None:
+        """`entry` has more text now."""
+        if self.is_open:
+            self._find.look_again(entry)
+            self._timer.start()
+
+    def step(self, forward: bool = True) -> None:
+        """To the next match, or back."""
+        self._find.step(forward)
+        self._show()
+
+    def marks(self, entry: Entry) -> tuple[tuple[Match, ...], Match | None]:
+        """The matches in `entry`, and which of them is looked at."""
+        current = self._find.current
+        return self._find.matches(entry), current[1] if current and current[0] is entry else None
+
+    @property
+    def room_px(self) -> int:
+        """The height that the bar takes, with its margins."""
+        return px(HEIGHT_PX) + 2 * _MARGIN_PX
+
+    def place(self) -> None:
+        """Into the right upper corner."""
+        width = min(px(WIDTH_PX), self._area.width() - 2 * _MARGIN_PX)
+        self.bar.resize(width, px(HEIGHT_PX))
+        self.bar.move(self._area.width() - width - 2 * _MARGIN_PX, _MARGIN_PX)
+
+    def _stop(self) -> None:
+        self._timer.stop()
+        self._find.start("", (), 0)
+        self._went_to = None
+        self.marks_changed.emit()
+
+    def _look(self) -> None:
+        until_s = time.perf_counter() + _SLICE_S
+        while not self._find.look() and time.perf_counter() < until_s:
+            pass
+        self._show()
+        if not self._find.is_done:
+            self._timer.start()
+
+    def _show(self) -> None:
+        find = self._find
+        self.bar.show_count(find.number, find.count, find.is_done)
+        self.marks_changed.emit()
+        if find.current and find.current != self._went_to:
+            self._went_to = find.current
+            self.shown.emit(*find.current)
