@@ -1,7 +1,7 @@
-"""ActionButton: a small icon button under an answer or beside a message.
+"""ActionButton: a small icon button under an answer or next to a message.
 
-Shown on demand only, but always there for the keyboard: with focus it shows itself. After it
-has copied something it shows a check mark for 1.5 s.
+It is drawn while the entry is hovered or the button has the focus. After copying it shows a check mark for
+1.5 s.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SIZE = QSize(26, 24)
 
 
 class ActionButton(IconButton):
-    """`set_revealed(False)` leaves its place empty."""
+    """Keeps its geometry and works while it is not revealed."""
 
     def __init__(
         self, theme: Theme, icon_name: str, accessible_name: str, parent: QWidget | None = None
@@ -28,25 +28,25 @@ class ActionButton(IconButton):
         self._revealed = True
         self._own_icon = icon_name
         self._timer = QTimer(self, interval=_DONE_MS, singleShot=True)
-        self._timer.timeout.connect(self._rest)
+        self._timer.timeout.connect(self._restore)
 
     @property
     def is_revealed(self) -> bool:
-        """Whether it can be seen now."""
+        """Whether it is drawn."""
         return self._revealed or self.hasFocus() or self._timer.isActive()
 
     def set_revealed(self, revealed: bool) -> None:
-        """Show or hide the drawing; the button stays where it is and works."""
+        """Sets whether it is drawn."""
         self._revealed = revealed
         self.update()
 
     def show_done(self) -> None:
-        """Say for a moment that it worked."""
+        """Show the check mark."""
         self.set_icon_name("check")
         self.setToolTip(strings.COPIED)
         self._timer.start()
 
-    def _rest(self) -> None:
+    def _restore(self) -> None:
         self.set_icon_name(self._own_icon)
         self.setToolTip(self.accessibleName())
 

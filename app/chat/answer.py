@@ -1,24 +1,21 @@
-"""AnswerView: one answer in the transcript: what is read, then the text, then the footer.
-
-Widgets of the transcript are asked `height_for(width)` and placed by it; `height_changed` says
-that the answer must be asked again.
-"""
+"""AnswerView: one answer in the transcript: the reading card during the prefill, then text and footer."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QRect, Qt
 from PySide6.QtGui import QEnterEvent, QGuiApplication, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat import stats_line, strings, token_strip
 from app.chat.answer_body import AnswerBody
 from app.chat.answer_footer import AnswerFooter
-from app.chat.entry import Reply
+from app.chat.entry import AnswerEntry
+from app.chat.intents import Intent, SelectAnswer
 from app.chat.reading_card import ReadingCard
-from app.chat.reading_facts import everything_s, everything_words, fits, is_worth_showing
+from app.chat.reading_facts import dense_estimate, dense_time_s, is_worth_showing, prompt_fits
 from app.chat.sources import sources_of
 from app.chat.token_facts import TokenFacts, facts_of
 from app.richtext.canvas.accessible_text import announce
@@ -30,97 +27,94 @@ from core.events import Finished, PrefillProgress, Token
 
 _STRIP_GAP_PX = 12
 _FOOTER_OUTDENT_PX = 6
-# Figures that change 30 times a second cannot be read: four times is what the gauges do.
+# Figures that change 30 times a second cannot be read. The gauges use the same rate.
 _STATS_EVERY_S = 0.25
 
 
 class AnswerView(QWidget):
-    """Stands `OUTDENT_PX` out of the reading column on both sides."""
+    """Extends `OUTDENT_PX` beyond the text column on both sides.
+
+    The transcript places it: it calls `height_for(width)`, and again after `resized`.
+    """
 
     OUTDENT_PX = MARGIN_PX
-    height_changed = Signal()
-    token_pointed = Signal(object, int, QRect)  # self, token or −1, where it is in this widget
-    regenerate_requested = Signal()
-    everything_requested = Signal()
-    more_requested = Signal()
-    stop_requested = Signal()
-    place_chosen = Signal(object)  # events.Passage, on the map that is read
-    source_chosen = Signal(object)  # Source
-    chosen = Signal()  # a press of the mouse anywhere in it
-    branch_requested = Signal()
-    version_requested = Signal(int)  # its place
-    compare_requested = Signal()
 
-    def __init__(self, theme: Theme, reply: Reply, parent: QWidget | None = None) -> None:
-        """Shows nothing of `reply` until `ready_some` has said that it is ready."""
+    def __init__(
+        self,
+        theme: Theme,
+        entry: AnswerEntry,
+        act: Callable[[Intent], object],
+        resized: Callable[[], object],
+        point: Callable[[AnswerView, int, QRect], object],
+        parent: QWidget | None = None,
+    ) -> None:
+        """Shows nothing of `entry` until `prepare_step` has returned True.
+
+        `act` gets the person's intents, `point` the index of the token under the mouse (−1: none) and its
+        rectangle in this widget.
+        """
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self._theme = theme
-        self._reply = reply
-        self._drafter = reply.drafter
+        self._entry = entry
+        self._act = act
+        self._resized = resized
+        self._tell_pointed = point
+        self._drafter = entry.drafter
         self._ready = False
         self._card: ReadingCard | None = None
         self._is_newest = False
         self._hovered = False
         self._finished = False
         self._stats_shown_s = 0.0
-        self.body = AnswerBody(theme, self, reply.text, reply.unfolded)
-        self.footer = AnswerFooter(theme, self)
+        self.body = AnswerBody(theme, self, entry.text, entry.unfolded)
+        self.footer = AnswerFooter(theme, entry.turn_id, act, self.copy, self._strip_pointed, self)
         self.footer.hide()
-        self.body.height_changed.connect(self.height_changed)
+        self.body.height_changed.connect(resized)
         self.body.token_pointed.connect(self._body_pointed)
-        self.footer.strip.token_pointed.connect(self._strip_pointed)
-        self.footer.regenerate_requested.connect(self.regenerate_requested)
-        self.footer.everything_requested.connect(self.everything_requested)
-        self.footer.more_requested.connect(self.more_requested)
-        self.footer.branch_requested.connect(self.branch_requested)
-        self.footer.copy_requested.connect(self.copy)
-        self.footer.source_chosen.connect(self.source_chosen)
-        self.footer.version_requested.connect(self.version_requested)
-        self.footer.compare_requested.connect(self.compare_requested)
 
-    # ---- getting ready
+    # ---- preparation
 
     @property
     def is_ready(self) -> bool:
-        """Whether all that is known of the answer is shown."""
+        """Whether the whole entry is shown."""
         return self._ready
 
-    def ready_some(self) -> bool:
-        """Show one part more of what is known, a few milliseconds' work; whether that was all."""
+    def prepare_step(self) -> bool:
+        """Parse and lay out for a few milliseconds. Returns True once the whole entry is shown."""
         column = self.width() - 2 * self.OUTDENT_PX
-        if self._ready or not self._reply.read_some() or not self.body.lay_out_some(column):
+        if self._ready or not self._entry.parse_step() or not self.body.lay_out_step(column):
             return self._ready
         self._ready = True
-        reply = self._reply
-        if reply.tokens:
+        entry = self._entry
+        if entry.tokens:
             self.footer.show()
-            self.footer.append(reply.tokens)
+            self.footer.append(entry.tokens)
             self._show_live()
-        elif reply.progress:
-            self.show_progress(reply.progress)
-        if reply.over:
-            self.finish(reply.finished, reply.note)
+        elif entry.progress:
+            self.show_progress(entry.progress)
+        if entry.over:
+            self.finish(entry.finished, entry.note)
         return True
 
-    # ---- what is shown
+    # ---- content
 
     @property
     def text(self) -> str:
-        """The answer's source."""
+        """The answer's Markdown source."""
         return self.body.table.text
 
     @property
     def card(self) -> ReadingCard | None:
-        """The reading card while it is shown."""
+        """The reading card; None except during the prefill."""
         return self._card
 
     def facts(self, token: int) -> TokenFacts:
-        """What the tooltip says about that token."""
+        """The tooltip's content for that token."""
         return facts_of(self.body.table, token, self._drafter, self.body.link_of(token))
 
     def show_progress(self, progress: PrefillProgress) -> None:
-        """The prompt is being read. Ignored once a token has come."""
+        """Show prefill progress. Ignored after the first token."""
         if len(self.body.table) or self._finished:
             return
         if self._card is None:
@@ -131,13 +125,13 @@ class AnswerView(QWidget):
         self._change_card(lambda card: card.show_progress(progress))
 
     def show_map(self) -> None:
-        """It is known what of the prompt is read. Ignored once a token has come."""
-        reading = self._reply.reading
+        """Show which passages are read. Ignored after the first token."""
+        reading = self._entry.reading
         if self._card is not None and reading is not None:
-            self._change_card(lambda card: card.show_map(reading, self._reply.labels))
+            self._change_card(lambda card: card.show_map(reading, self._entry.labels))
 
     def append(self, tokens: Sequence[Token]) -> None:
-        """More of the answer."""
+        """Append tokens."""
         if not tokens:
             return
         self._drop_card()
@@ -150,10 +144,10 @@ class AnswerView(QWidget):
             self._show_live()
 
     def finish(self, finished: Finished | None, note: str) -> None:
-        """The end: figures if it ended in order, or that it was cut off, and a note."""
+        """Show the figures of a finished answer, or that it was cut off (None), and `note`."""
         self._drop_card()
         self._finished = True
-        self.body.finish()  # which says what of it was a thought
+        self.body.finish()  # completes the thoughts
         alone = self.body.figures
         notes = [note] if note else []
         if finished:
@@ -165,40 +159,40 @@ class AnswerView(QWidget):
         else:
             parts = (
                 stats_line.imported_parts()
-                if self._reply.imported
+                if self._entry.imported
                 else stats_line.cut_off_parts(self.body.table, alone)
             )
-        # Words that an answer shares with a passage by chance support nothing.
+        # An unmatched answer shares words with a passage only by chance.
         passages = finished.sources if finished and not finished.effective.unmatched else ()
         self.footer.finish(
-            parts, notes, sources_of(passages, self.text, self._reply.documents, self._reply.reading)
+            parts, notes, sources_of(passages, self.text, self._entry.documents, self._entry.reading)
         )
-        self.footer.show_version(self._reply.place, self._reply.versions)
-        if finished and finished.effective.reading == "sparse" and fits(finished.stats):
+        self.footer.show_version(self._entry.version_index, self._entry.versions)
+        if finished and finished.effective.reading == "sparse" and prompt_fits(finished.stats):
             stats = finished.stats
-            takes_s = everything_s(self._reply.reading, stats)
-            self.footer.offer_everything(everything_words(stats.prompt_tokens, takes_s))
+            dense_s = dense_time_s(self._entry.reading, stats)
+            self.footer.offer_everything(dense_estimate(stats.prompt_tokens, dense_s))
         self.footer.show()
         self.footer.strip.set_thoughts(self.body.thoughts)
         self._reveal()
-        self.height_changed.emit()
+        self._resized()
         if self._ready and self.isVisible():
             announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.text}")
 
     def _show_live(self) -> None:
-        """Figures of what is there so far."""
+        """Show the figures of an unfinished answer."""
         self.footer.set_stats(stats_line.live_parts(self.body.table, self.body.figures))
         self.footer.strip.set_thoughts(self.body.thoughts)
 
     def set_mode(self, mode: TintMode) -> None:
-        """When tints show."""
+        """Sets when tokens are tinted."""
         self.body.set_mode(mode)
         if self.footer.strip.isHidden() != (mode == "never"):
             self.footer.strip.setVisible(mode != "never")
-            self.height_changed.emit()
+            self._resized()
 
     def set_newest(self, newest: bool) -> None:
-        """Whether this is the newest finished answer, whose actions always show."""
+        """Sets whether this is the newest finished answer, whose buttons are always visible."""
         self._is_newest = newest
         self._reveal()
 
@@ -207,22 +201,19 @@ class AnswerView(QWidget):
         self.footer.stats.set_revealed(self._hovered)
 
     def _make_card(self) -> None:
-        card = self._card = ReadingCard(self._theme, self)
-        card.everything_requested.connect(self.everything_requested)
-        card.cancel_requested.connect(self.stop_requested)
-        card.place_chosen.connect(self.place_chosen)
+        card = self._card = ReadingCard(self._theme, self._entry.turn_id, self._act, self)
         card.show()
         self.body.hide()
-        if self._reply.reading is not None:
-            card.show_map(self._reply.reading, self._reply.labels)
-        self.height_changed.emit()
+        if self._entry.reading is not None:
+            card.show_map(self._entry.reading, self._entry.labels)
+        self._resized()
 
     def _change_card(self, change: Callable[[ReadingCard], None]) -> None:
         assert self._card
         before_px = self._card.height_px
         change(self._card)
         if self._card.height_px != before_px:
-            self.height_changed.emit()
+            self._resized()
 
     def _drop_card(self) -> None:
         if self._card:
@@ -233,12 +224,12 @@ class AnswerView(QWidget):
 
     def copy(self) -> None:
         """Copy the answer's source, without thoughts."""
-        QGuiApplication.clipboard().setText(self._reply.text.answer_source)
+        QGuiApplication.clipboard().setText(self._entry.text.answer_source)
 
-    # ---- place
+    # ---- layout
 
     def height_for(self, width: int) -> int:
-        """The height when the reading column is `width` wide."""
+        """The height in screen pixels in a text column of that width."""
         if self._card:
             return px(self._card.height_px)
         height = self.body.height_for(width)
@@ -252,13 +243,13 @@ class AnswerView(QWidget):
         self.arrange()
 
     def arrange(self) -> None:
-        """Put the parts in their places. The owner calls it after a change of height."""
+        """Lay the parts out. The transcript calls it after a change of height."""
         column = self.width() - 2 * self.OUTDENT_PX
         if self._card:
             self._card.setGeometry(self.OUTDENT_PX, 0, column, px(self._card.height_px))
             return
         height = self.body.height_for(column)
-        # Outlines reach over the last line's edge; the footer starts well below.
+        # 2 px more, because outlines reach below the last line.
         self.body.setGeometry(self.OUTDENT_PX - MARGIN_PX, 0, column + 2 * MARGIN_PX, height + 2)
         top = height + px(_STRIP_GAP_PX - token_strip.REACH_PX)
         width = column + 2 * px(_FOOTER_OUTDENT_PX)
@@ -270,12 +261,12 @@ class AnswerView(QWidget):
     def _body_pointed(self, token: int) -> None:
         rect = self.body.token_rect(token) if token >= 0 else None
         if rect is None:
-            self.token_pointed.emit(self, -1, QRect())
+            self._tell_pointed(self, -1, QRect())
             return
-        self.token_pointed.emit(self, token, self.target_of(token))
+        self._tell_pointed(self, token, self.target_of(token))
 
     def target_of(self, token: int) -> QRect:
-        """Where the token's text is in this widget; empty if it is not seen."""
+        """The rectangle of the token's text in this widget; empty if it is not visible."""
         rect = self.body.token_rect(token)
         return rect.toAlignedRect().translated(self.body.pos()) if rect else QRect()
 
@@ -283,14 +274,14 @@ class AnswerView(QWidget):
         shown = self.body.table.shown_by(token) if token >= 0 else None
         self.body.point_at(-1 if shown is None else shown)
         if token < 0:
-            self.token_pointed.emit(self, -1, QRect())
+            self._tell_pointed(self, -1, QRect())
             return
         cell = px_rect(self.footer.strip.cell(token)).toAlignedRect()
         origin = self.footer.strip.mapTo(self, cell.topLeft())
-        self.token_pointed.emit(self, token, QRect(origin, cell.size()))
+        self._tell_pointed(self, token, QRect(origin, cell.size()))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        self.chosen.emit()
+        self._act(SelectAnswer(self._entry.turn_id))
         super().mousePressEvent(event)
 
     def enterEvent(self, event: QEnterEvent) -> None:

@@ -1,8 +1,7 @@
-"""AnswerBody: the text of an answer with its tokens tinted.
+"""AnswerBody: the text of an answer with tinted tokens and foldable thoughts.
 
-Takes tokens as they come, lays out only the open piece again, and knows which token is where.
-One token can be pointed at, by the mouse, by the arrow keys or from the answer strip. Code
-blocks get a Copy button.
+New tokens are appended, and only the unfinished last pieces are laid out again. The mouse, the arrow keys or
+the token strip can point at a token. Code blocks have a Copy button.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _FONT_PX = 13
 
 
 class ThoughtHead(QAbstractButton):
-    """Checked while the thought is unfolded; `start` says which thought it is."""
+    """The button that folds the thought at source offset `start`, with its figures. Checked: unfolded."""
 
     def __init__(self, theme: Theme, start: int, parent: QWidget) -> None:
         super().__init__(parent)
@@ -55,11 +54,10 @@ class ThoughtHead(QAbstractButton):
         self.setCursor(Qt.CursorShape.ArrowCursor)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self._ring = FocusRing(self, theme, 5)
-        theme.changed.connect(self.update)
         theme.zoomed.connect(self._fit)
 
     def show_figures(self, figures: PartFigures, over: bool) -> None:
-        """Its own figures, so far or at its end. One that came in one piece was not written here."""
+        """Show the figures of the thought. Tokens are hidden if there is one only: it was imported."""
         parts = [(strings.THOUGHT if over else strings.THINKING).format(seconds=_tenths(figures.took_s))]
         if figures.tokens > 1:
             parts.append(strings.TOKENS.format(tokens=figures.tokens))
@@ -101,11 +99,11 @@ class ThoughtHead(QAbstractButton):
 
 
 def _tenths(took_s: float) -> str:
-    """One decimal while that says something: 0.4 s, 12.3 s, 112 s."""
+    """A time with one decimal below 100 s: 0.4 s, 12.3 s, 112 s."""
     return strings.SECONDS.format(value=f"{took_s:.1f}") if took_s < 99.95 else seconds(took_s)
 
 
-# A thought's tints stand back behind the answer's; its underlines say the same as everywhere.
+# Opacity of the tints in a thought; underlines are not dimmed.
 _THOUGHT_TINT = 0.5
 _CARET_WIDTH_PX = 2
 _CARET_HEIGHT_PX = 18
@@ -114,9 +112,9 @@ _CARET_LINE_PX = 30
 
 
 class AnswerBody(TextCanvas):
-    """`token_pointed` gives a token's number, or −1 for none."""
+    """The text canvas of one answer."""
 
-    token_pointed = Signal(int)
+    token_pointed = Signal(int)  # index, or −1 for none
 
     def __init__(
         self,
@@ -125,9 +123,9 @@ class AnswerBody(TextCanvas):
         text: AnswerText | None = None,
         unfolded: set[int] | None = None,
     ) -> None:
-        """`text` may hold an answer already; `lay_out_some` then brings it to the screen.
+        """`text` may contain an answer already, which `lay_out_step` then lays out.
 
-        `unfolded` are the starts of the thoughts that are open; it is changed in place.
+        `unfolded` are the source offsets of the unfolded thoughts; it is changed in place.
         """
         super().__init__(theme, None, parent)
         self._text = text or AnswerText()
@@ -135,10 +133,10 @@ class AnswerBody(TextCanvas):
         self._heads: list[ThoughtHead] = []
         self._mode: TintMode = "always"
         self._pointed = -1
-        self._open = 0  # how many of the last boxes are of pieces that are open
+        self._open = 0  # the number of boxes at the end whose pieces are open
         self._writing = True
         self.setAccessibleName(strings.ANSWER_NAME)
-        # It grows downwards: what is above need not be painted again.
+        # It grows downwards, so the text above needs no repainting.
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
 
     @property
@@ -148,26 +146,26 @@ class AnswerBody(TextCanvas):
 
     @property
     def thoughts(self) -> list[range]:
-        """The numbers of the tokens of each thought."""
+        """The token indices of each thought."""
         return self._text.thought_tokens
 
     @property
     def figures(self) -> PartFigures | None:
-        """Those of the answer without its thoughts; None if it has none."""
+        """The figures of the answer without its thoughts; None without thoughts."""
         return self._text.figures
 
     @property
     def pointed_token(self) -> int:
-        """The number of the token pointed at, or −1."""
+        """The index of the token pointed at, or −1."""
         return self._pointed
 
     @property
     def line_count(self) -> int:
-        """How many lines of text are shown."""
+        """The number of shown lines of text."""
         return sum(len(box.layout.lines) for box in self.boxes)
 
-    def lay_out_some(self, width: int) -> bool:
-        """Lay out one piece more of a text that was there before, so wide; whether that was all."""
+    def lay_out_step(self, width: int) -> bool:
+        """Lay out the next piece of an existing text at that width. Returns True once all are laid out."""
         self.height_for(width)
         pieces = self._text.pieces
         try:
@@ -182,11 +180,11 @@ class AnswerBody(TextCanvas):
         return True
 
     def append(self, tokens: Sequence[Token]) -> None:
-        """More of the answer. Only what is open is laid out and painted again."""
+        """Append tokens. Only open pieces are laid out and painted again."""
         self._apply(self._text.append(tokens))
 
     def finish(self) -> None:
-        """The answer is complete or will not go on."""
+        """No more tokens will be appended."""
         self._writing = False
         if not self._text.finished:
             self._apply(self._text.finish())
@@ -194,11 +192,11 @@ class AnswerBody(TextCanvas):
 
     @property
     def mode(self) -> TintMode:
-        """When tints show."""
+        """When tokens are tinted."""
         return self._mode
 
     def set_mode(self, mode: TintMode) -> None:
-        """When tints show."""
+        """Sets when tokens are tinted."""
         self._mode = mode
         self.update()
 
@@ -209,7 +207,7 @@ class AnswerBody(TextCanvas):
             self.update()
 
     def link_of(self, token: int) -> str:
-        """Where the link that the token is part of goes; empty if it is of none."""
+        """The address of the link that contains the token; empty if there is none."""
         shown = self.table.shown_by(token)
         for box in self.boxes if shown is not None else ():
             found = shown_range(box.piece.segments, *self.table.range_of(shown or 0))
@@ -218,18 +216,17 @@ class AnswerBody(TextCanvas):
         return ""
 
     def code_is_coloured(self, box: PieceBox) -> bool:
-        """Two meanings of colour in one place cannot be read: where tokens are tinted, code is not."""
+        """Code is not coloured where its tokens are tinted."""
         if self._mode == "always":
             return not box.inks.runs
         step = self.table[self._pointed].step if self._pointed >= 0 and self._mode == "hover" else None
         return step is None or all(run.step != step for run in box.inks.runs)
 
     def add_to_menu(self, menu: QMenu) -> None:
-        action = menu.addAction(strings.MENU_COPY_MARKDOWN)
-        action.triggered.connect(lambda: to_clipboard(self._text.answer_source))
+        menu.addAction(strings.MENU_COPY_MARKDOWN, lambda: to_clipboard(self._text.answer_source))
 
     def token_rect(self, token: int) -> QRectF | None:
-        """Where the token's text is on the canvas, its first line; None if none of it shows."""
+        """The rectangle of the token's first line on the canvas; None if it is not shown."""
         shown = self.table.shown_by(token)
         if shown is None:
             return None
@@ -262,7 +259,7 @@ class AnswerBody(TextCanvas):
 
     def _show(self, change: TextChange) -> None:
         kept = self._selected_source()
-        # The caret stands at the end, and goes from there.
+        # The caret at the old end has to be erased.
         dirty_top = self.boxes[-1].bottom - self._theme.zoom * _CARET_LINE_PX if self.boxes else 0.0
         first = 0 if change.again else len(self.boxes) - self._open
         dirty_top = min(dirty_top, self._show_from(first, [*change.closed, *change.open]))
@@ -273,16 +270,15 @@ class AnswerBody(TextCanvas):
             self.boxes[-1].is_whole = not self._open
         self._select_source(kept)
         self._place_parts()
-        # First the place, then what has to be painted: Qt moves what is on the screen when it
-        # scrolls, but paints everything again if any of it waits to be painted.
+        # The geometry changes first: Qt shifts the screen on scrolling only if no update is pending.
         self.height_changed.emit()
         top = int(dirty_top) - 30
         self.update(0, top, self.width(), self.height() - top)
 
     def _show_from(self, first: int, pieces: Sequence[Piece]) -> float:
-        """Show `pieces` instead of the boxes from number `first` on. The top of what changed.
+        """Replace the boxes from `first` on by `pieces`. Returns the top of what changed.
 
-        What looks as it did keeps its box, and the last one grows if it can.
+        Boxes of equal pieces are kept, and the last box is extended if possible.
         """
         changed: list[float] = []
         for number, piece in enumerate(pieces, first):
@@ -304,10 +300,10 @@ class AnswerBody(TextCanvas):
     def _grow(self, box: PieceBox, piece: Piece) -> float:
         changed = box.extend(piece)
         if box.is_inked:
-            # The last token may have been shown in part only, without its line break.
+            # The last token may have been shown without its line break.
             inks = box.inks.inks
             resume = inks[-1].token if inks else 0
-            # The last run may go on, or be joined by what comes: its line changes with it.
+            # The last run may grow, so its line is repainted.
             start = box.inks.runs[-1].start if box.inks.runs else 0
             first = max(0, min(start, inks[-1].start if inks else 0) - 1)
             changed = min(changed, box.layout.line_of(first))
@@ -327,7 +323,7 @@ class AnswerBody(TextCanvas):
         return inks
 
     def _ink_from(self, inks: InkTable, piece: Piece, first_token: int) -> None:
-        """Add the inks of `piece` from token `first_token` on."""
+        """Append the tints of `piece` from token `first_token` on."""
         table = self.table
         spans = list(spans_of(piece.segments, table, first_token))
         inks.extend(
@@ -339,7 +335,7 @@ class AnswerBody(TextCanvas):
         self._place_heads()
 
     def _place_heads(self) -> None:
-        """One head for each thought."""
+        """Place a head above each thought."""
         boxes = [box for box in self.boxes if box.piece.kind == "thought"]
         known = {head.start: head for head in self._heads}
         for start in known.keys() - {box.piece.thought for box in boxes}:
@@ -359,7 +355,7 @@ class AnswerBody(TextCanvas):
             known[start].show()
 
     def unfold(self, start: int, unfold: bool = True) -> None:
-        """Show or hide the thought at `start`."""
+        """Unfold or fold the thought at source offset `start`."""
         if unfold == (start in self._unfolded):
             return
         (self._unfolded.add if unfold else self._unfolded.discard)(start)
@@ -377,7 +373,7 @@ class AnswerBody(TextCanvas):
     def is_hidden(self, piece: Piece) -> bool:
         return piece.thought >= 0 and piece.kind != "thought" and piece.thought not in self._unfolded
 
-    # ---- a selection survives the open piece becoming Markdown
+    # ---- the selection is kept when open pieces are replaced
 
     def _selected_source(self) -> tuple[int | None, int | None] | None:
         if self._selection is None:
@@ -423,7 +419,7 @@ class AnswerBody(TextCanvas):
             self.token_pointed.emit(token)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrows walk through the tokens, so that the facts can be had without a mouse."""
+        """The arrow keys point at tokens; Return opens a link."""
         last = len(self.table) - 1
         keys = Qt.Key
         steps = {keys.Key_Right: self._pointed + 1, keys.Key_Left: self._pointed - 1}
@@ -454,13 +450,13 @@ class AnswerBody(TextCanvas):
         paint_tints(painter, box.layout, box.inks, lines, origin, self._theme, self._mode, pointed)
 
     def paint_over_text(self, painter: QPainter) -> None:
-        """The caret, while the answer is being written."""
+        """Paint the caret while the answer is being generated."""
         if not self._writing:
             return
         x, middle = 0.0, 12.5
         box = next((box for box in reversed(self.boxes) if not box.hidden), None)
         if box and box.piece.kind == "thought":
-            return  # its head says that the model is at work
+            return  # its head shows the progress
         if box and box.layout.lines:
             line = box.layout.lines[-1]
             end = box.text_left + line.x_at(line.end)

@@ -1,21 +1,27 @@
-"""AnswerFooter: strip, figures, what was not done as asked, and actions under an answer.
-
-Its parts stand at fixed distances; the room of actions that are not shown is kept, so that
-nothing jumps when the mouse comes.
-"""
+"""AnswerFooter: the token strip, figures, notes, sources and buttons under an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
 
-from PySide6.QtCore import QPointF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat import action_button, strings, token_strip
 from app.chat.action_button import ActionButton
+from app.chat.intents import (
+    Branch,
+    CompareVersions,
+    ContinueAnswer,
+    Intent,
+    OpenSource,
+    ReadEverything,
+    Regenerate,
+    ShowVersion,
+)
 from app.chat.sources import Source
 from app.chat.stats_line import StatsLabel, StatsPart
 from app.chat.token_strip import TokenStrip
@@ -35,28 +41,26 @@ _SIZE_PX = 11
 
 
 class VersionSwitch(QWidget):
-    """Hidden while there is one version only. ← and → go from one to the next; so do clicks."""
+    """Shows ‹ 2/3 ›; hidden while there is one version only. `choose` gets the index of another version."""
 
-    version_requested = Signal(int)  # the place of another version, from 0
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, choose: Callable[[int], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._place, self._count = 0, 1
+        self._choose = choose
+        self._index, self._count = 0, 1
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._ring = FocusRing(self, theme, 5.0)
-        theme.changed.connect(self.update)
         self.hide()
 
     @property
     def text(self) -> str:
-        """What stands between the arrows."""
-        return f"{self._place + 1}/{self._count}"
+        """The text between the arrows."""
+        return f"{self._index + 1}/{self._count}"
 
-    def show_version(self, place: int, count: int) -> None:
-        """The one at `place` of `count` is shown."""
-        self._place, self._count = place, count
-        words = strings.VERSION.format(place=place + 1, count=count)
+    def show_version(self, index: int, count: int) -> None:
+        """Show that version `index` of `count` is visible."""
+        self._index, self._count = index, count
+        words = strings.VERSION.format(number=index + 1, count=count)
         self.setAccessibleName(words)
         self.setToolTip(f"{words}. {strings.VERSION_KEYS}")
         self.setVisible(count > 1)
@@ -64,10 +68,10 @@ class VersionSwitch(QWidget):
         self.update()
 
     def step(self, by: int) -> None:
-        """Ask for the version before or after, if there is one."""
-        place = self._place + by
-        if self.isEnabled() and 0 <= place < self._count:
-            self.version_requested.emit(place)
+        """Choose the next version (1) or the previous one (−1), if it exists."""
+        index = self._index + by
+        if self.isEnabled() and 0 <= index < self._count:
+            self._choose(index)
 
     def sizeHint(self) -> QSize:
         words_px = QFontMetricsF(ui_font(_SIZE_PX, tabular=True)).horizontalAdvance(self.text)
@@ -85,11 +89,11 @@ class VersionSwitch(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        for icon, left, is_way in (
-            ("left", 0, self._place > 0),
-            ("right", width_of(self) - _ARROW_PX, self._place + 1 < self._count),
+        for icon, left, possible in (
+            ("left", 0, self._index > 0),
+            ("right", width_of(self) - _ARROW_PX, self._index + 1 < self._count),
         ):
-            ink = self._theme.color("text2" if is_way and self.isEnabled() else "text3")
+            ink = self._theme.color("text2" if possible and self.isEnabled() else "text3")
             pixmap = icon_pixmap(icon, ink, _ICON_PX, ratio_of(self))
             painter.drawPixmap(
                 QPointF(left + (_ARROW_PX - _ICON_PX) // 2, (_HEIGHT_PX - _ICON_PX) // 2), pixmap
@@ -100,26 +104,30 @@ class VersionSwitch(QWidget):
         painter.end()
 
 
-HEIGHT_PX = 24
+_SOURCES_HEIGHT_PX = 24
 _GAP_PX = 2
 _TIP_CHARACTERS = 400
 
 
 class SourcesRow(QWidget):
-    """Hidden where there are none."""
+    """A numbered button for each source: the tooltip shows its sentence, a click passes it to `open_source`.
 
-    source_chosen = Signal(object)  # Source
+    Hidden without sources.
+    """
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, open_source: Callable[[Source], object], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._open = open_source
         self._title = TextLabel(theme, strings.SOURCES, 11, 16, "text2", parent=self)
         self.buttons: list[Button] = []
         self.hide()
         theme.zoomed.connect(self._arrange)
 
     def show_sources(self, sources: tuple[Source, ...]) -> None:
-        """The best first."""
+        """Show the sources, best first."""
         for number, source in enumerate(sources, start=1):
             button = Button(self._theme, f"{number}", "link", True, self)
             words = (
@@ -129,7 +137,7 @@ class SourcesRow(QWidget):
             button.setToolTip(f"<p><b>{escape(source.name)}</b><br>{escape(words)}</p>")
             button.setAccessibleName(strings.OPEN_SOURCE.format(number=number))
             button.setAccessibleDescription(f"{source.name}: {words}")
-            button.clicked.connect(partial(self.source_chosen.emit, source))
+            button.clicked.connect(partial(self._open, source))
             self.buttons.append(button)
             button.show()
         self._arrange()
@@ -140,7 +148,9 @@ class SourcesRow(QWidget):
         self._title.setGeometry(0, px(4), left, px(16))
         for button in self.buttons:
             size = button.sizeHint()
-            button.setGeometry(left, (px(HEIGHT_PX) - size.height()) // 2, size.width(), size.height())
+            button.setGeometry(
+                left, (px(_SOURCES_HEIGHT_PX) - size.height()) // 2, size.width(), size.height()
+            )
             left += size.width() + px(_GAP_PX)
         self.setFixedWidth(left)
 
@@ -156,57 +166,58 @@ _ESTIMATE_GAP_PX = 4
 
 
 class AnswerFooter(QWidget):
-    """Starts `token_strip.REACH_PX` above the strip."""
+    """Its top is `token_strip.REACH_PX` above the strip. `act` gets the person's intents about the turn."""
 
-    copy_requested = Signal()
-    regenerate_requested = Signal()
-    everything_requested = Signal()
-    more_requested = Signal()
-    branch_requested = Signal()
-    source_chosen = Signal(object)  # Source
-    version_requested = Signal(int)  # its place
-    compare_requested = Signal()
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        turn_id: str,
+        act: Callable[[Intent], object],
+        copy: Callable[[], object],
+        point: Callable[[int], object],
+        parent: QWidget | None = None,
+    ) -> None:
+        """`copy` copies the answer. `point` gets the index of the token under the mouse, or −1."""
         super().__init__(parent)
         self._theme = theme
         self._copies_only = False
-        self.strip = TokenStrip(theme, self)
-        self.stats = StatsLabel(theme, self)
-        self.sources = SourcesRow(theme, self)
+        self._finished = False
         self._notes: list[TextLabel] = []
-        self._copy = ActionButton(theme, "copy", strings.COPY_ANSWER, self)
+        self.strip = TokenStrip(theme, point, self)
+        self.stats = StatsLabel(theme, self)
+        self.sources = SourcesRow(theme, lambda source: act(OpenSource(turn_id, source)), self)
+        self.versions = VersionSwitch(theme, lambda index: act(ShowVersion(turn_id, index)), self)
+        self.copy_button = ActionButton(theme, "copy", strings.COPY_ANSWER, self)
         self._again = ActionButton(theme, "redo", strings.REGENERATE, self)
-        self.versions = VersionSwitch(theme, self)
+        self._branch = ActionButton(theme, "branch", strings.BRANCH, self)
         self.compare_button = Button(theme, strings.COMPARE, "link", True, self)
-        self.compare_button.hide()
-        self.versions.version_requested.connect(self.version_requested)
-        self.compare_button.clicked.connect(self.compare_requested)
-        self.more_button = Button(theme, strings.CONTINUE, "link", True, self)
+        self.continue_button = Button(theme, strings.CONTINUE, "link", True, self)
         self.everything_button = Button(theme, strings.READ_EVERYTHING, "link", True, self)
         self._estimate = TextLabel(theme, "", 11, 16, "text2", tabular=True, parent=self)
-        self.more_button.hide()
-        self.everything_button.hide()
-        self._estimate.hide()
-        self._branch = ActionButton(theme, "branch", strings.BRANCH, self)
-        self._finished = False
-        self.more_button.clicked.connect(self.more_requested)
-        self.everything_button.clicked.connect(self.everything_requested)
-        self._copy.clicked.connect(self.copy_requested)
-        self._copy.clicked.connect(self._copy.show_done)
-        self._again.clicked.connect(self.regenerate_requested)
-        self._branch.clicked.connect(self.branch_requested)
-        self.sources.source_chosen.connect(self.source_chosen)
-        for button in self.buttons:
-            button.hide()
+        self.copy_button.clicked.connect(copy)
+        self.copy_button.clicked.connect(self.copy_button.show_done)
+        for button, intent in (
+            (self._again, Regenerate(turn_id)),
+            (self._branch, Branch(turn_id)),
+            (self.compare_button, CompareVersions(turn_id)),
+            (self.continue_button, ContinueAnswer(turn_id)),
+            (self.everything_button, ReadEverything(turn_id)),
+        ):
+            button.clicked.connect(lambda checked=False, intent=intent: act(intent))
+        for widget in (*self.buttons, *self._links, self._estimate):
+            widget.hide()
 
     @property
     def buttons(self) -> tuple[ActionButton, ...]:
-        """From left to right."""
-        return (self._copy,) if self._copies_only else (self._copy, self._again, self._branch)
+        """The icon buttons, from left to right."""
+        return (self.copy_button,) if self._copies_only else (self.copy_button, self._again, self._branch)
 
-    def keep_to_copying(self) -> None:
-        """Nobody here can ask for another answer."""
+    @property
+    def _links(self) -> tuple[QWidget, ...]:
+        return (self.versions, self.compare_button, self.continue_button, self.everything_button)
+
+    def offer_copy_only(self) -> None:
+        """Offer Copy only, for answers to API clients."""
         self._copies_only = True
         for button in (self._again, self._branch):
             button.hide()
@@ -217,17 +228,17 @@ class AnswerFooter(QWidget):
         return tuple(note.text() for note in self._notes)
 
     def append(self, tokens: Sequence[Token]) -> None:
-        """More cells in the strip."""
+        """Add cells to the strip."""
         self.strip.append(tokens)
 
     def set_stats(self, parts: Sequence[StatsPart]) -> None:
-        """Other figures; the caller asks for the height again."""
+        """Show other figures. The height may change."""
         self.stats.set_parts(parts)
 
     def finish(
         self, parts: Sequence[StatsPart], notes: Sequence[str], sources: tuple[Source, ...] = ()
     ) -> None:
-        """The last figures, sentences to put under them, what the answer stands on, and the actions."""
+        """Show the final figures, the notes, the sources and the icon buttons."""
         self.stats.set_parts(parts)
         self.sources.show_sources(sources)
         for text in notes:
@@ -239,13 +250,13 @@ class AnswerFooter(QWidget):
         for button in self.buttons:
             button.show()
 
-    def show_version(self, place: int, count: int) -> None:
-        """Which version of the answer this is, from 0, of how many."""
-        self.versions.show_version(place, count)
+    def show_version(self, index: int, count: int) -> None:
+        """Show that this is version `index` of `count`."""
+        self.versions.show_version(index, count)
         self.compare_button.setVisible(count > 1)
 
     def offer_everything(self, estimate: str) -> None:
-        """Only a part was read: all of it can be. `estimate` says what that takes."""
+        """Offer Read Everything after a sparse prefill; `estimate` gives its tokens and time."""
         if self._copies_only:
             return
         self._estimate.setText(estimate)
@@ -253,33 +264,31 @@ class AnswerFooter(QWidget):
         self.everything_button.show()
         self._estimate.show()
 
-    def offer_more(self, possible: bool) -> None:
-        """Whether the model could write on from here."""
-        self.more_button.setVisible(possible)
+    def offer_continue(self, possible: bool) -> None:
+        """Show or hide Continue."""
+        self.continue_button.setVisible(possible)
         self._arrange(self.width())
 
     def set_regenerable(self, possible: bool) -> None:
-        """Whether another answer, or more of this one, can be asked for now."""
-        self._again.setEnabled(possible)
-        self.more_button.setEnabled(possible)
-        self.everything_button.setEnabled(possible)
-        self.versions.setEnabled(possible)
+        """Enable or disable everything that starts an answer or changes the shown version."""
+        for widget in (self._again, self.continue_button, self.everything_button, self.versions):
+            widget.setEnabled(possible)
 
     def set_revealed(self, revealed: bool) -> None:
-        """Whether the actions are to be seen."""
+        """Show or hide the icon buttons; their space is kept, so that nothing moves on hover."""
         for button in self.buttons:
             button.set_revealed(revealed)
 
     def height_for(self, width: int) -> int:
-        """The whole footer's height, actions included once there are any."""
+        """The height in screen pixels for a footer of that width."""
         return self._arrange(width)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._arrange(self.width())
 
     def _arrange(self, width: int) -> int:
-        """Put everything in its place for the column's width; the height taken."""
-        # The footer's own left edge is as far out as the buttons' empty borders.
+        """Lay everything out for the width; returns the height."""
+        # The footer's left edge is outdented by the empty border of the icon buttons.
         left = px(-_ACTIONS_LEFT_PX)
         column = width - 2 * left
         self.strip.setGeometry(left, 0, column, px(token_strip.HEIGHT_PX + 2 * token_strip.REACH_PX))
@@ -294,28 +303,22 @@ class AnswerFooter(QWidget):
             y += height
         if not self.sources.isHidden():
             y += px(_NOTE_GAP_PX)
-            self.sources.setGeometry(left, y, self.sources.width(), px(HEIGHT_PX))
-            y += px(HEIGHT_PX)
+            self.sources.setGeometry(left, y, self.sources.width(), px(_SOURCES_HEIGHT_PX))
+            y += px(_SOURCES_HEIGHT_PX)
         if self._finished:
             y += px(_ACTIONS_GAP_PX)
             size = px_size(action_button.SIZE)
-            for place, button in enumerate(self.buttons):
-                button.setGeometry(place * px(_ACTION_PITCH_PX), y, size.width(), size.height())
-            self._arrange_offers(len(self.buttons) * px(_ACTION_PITCH_PX) + px(_EVERYTHING_GAP_PX), y, width)
+            for number, button in enumerate(self.buttons):
+                button.setGeometry(number * px(_ACTION_PITCH_PX), y, size.width(), size.height())
+            self._arrange_links(len(self.buttons) * px(_ACTION_PITCH_PX) + px(_EVERYTHING_GAP_PX), y, width)
             y += size.height()
         return y
 
-    def _arrange_offers(self, left: int, y: int, width: int) -> None:
-        for offer in (self.versions, self.compare_button):
-            if not offer.isHidden():
-                size = offer.sizeHint()
-                offer.setGeometry(left, y, size.width(), size.height())
+    def _arrange_links(self, left: int, y: int, width: int) -> None:
+        for link in self._links:
+            if not link.isHidden():
+                size = link.sizeHint()
+                link.setGeometry(left, y, size.width(), size.height())
                 left += size.width() + px(_EVERYTHING_GAP_PX)
-        if not self.more_button.isHidden():
-            size = self.more_button.sizeHint()
-            self.more_button.setGeometry(left, y, size.width(), size.height())
-            left += size.width() + px(_EVERYTHING_GAP_PX)
-        size = self.everything_button.sizeHint()
-        self.everything_button.setGeometry(left, y, size.width(), size.height())
-        left += size.width() + px(_ESTIMATE_GAP_PX)
+        left += px(_ESTIMATE_GAP_PX) - px(_EVERYTHING_GAP_PX)
         self._estimate.setGeometry(left, y + px(4), max(0, width - left), px(16))

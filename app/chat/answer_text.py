@@ -1,11 +1,9 @@
-"""AnswerText: an answer's source as pieces while it grows. Pure: no Qt.
+"""AnswerText: parses an answer's Markdown source into pieces while it grows. No Qt.
 
-Closed blocks are Markdown pieces and never change again. What follows them is open: plain text,
-code once a fence was opened, or what a list item reads as so far; what is certain of that is closed
-at once, so that only its last part is read again. `append` and `finish` say what
-changed; `closed` and `open` are all there is. Thoughts are pieces like others that say which thought they are
-of, with a piece without text at their head. A finished answer is read by `append` in as many
-parts as one likes, so a long one need not be read at once.
+Pieces of complete blocks are closed and never change. The pieces of the last block are open: plain text, code
+after an opening fence, or the list items so far. Parts of an open block that cannot change any more are
+closed early, so that only its end is parsed again. Pieces of a thought contain its source offset and follow a
+head piece without text.
 """
 
 from __future__ import annotations
@@ -24,7 +22,11 @@ from core.events import Token
 
 
 class PartFigures(Struct, frozen=True):
-    """`accepted` of `tokens` were accepted drafts; None where the whole answer has none."""
+    """Token count and duration of a thought, or of the answer without its thoughts.
+
+    A thought contains its tags. Durations add up to the time from the first to the last token of the answer.
+    `accepted` is the number of accepted drafted tokens, None if the whole answer has none.
+    """
 
     tokens: int
     accepted: int | None
@@ -32,14 +34,14 @@ class PartFigures(Struct, frozen=True):
 
     @property
     def percent(self) -> int | None:
-        """The accepted share."""
+        """The accepted percentage."""
         if self.accepted is None:
             return None
         return round(100 * self.accepted / self.tokens) if self.tokens else 0
 
 
 def figures_of(table: TokenTable, tokens: range) -> PartFigures:
-    """Of the tokens with these numbers. Before its first token an answer has no time."""
+    """The figures of these token indices. The time before the answer's first token is not counted."""
     if not tokens:
         return PartFigures(0, None, 0.0)
     before_s = table[max(0, tokens.start - 1)].time_s
@@ -49,7 +51,7 @@ def figures_of(table: TokenTable, tokens: range) -> PartFigures:
 
 
 def figures_without(table: TokenTable, thoughts: Sequence[range]) -> PartFigures | None:
-    """Of all tokens but those of `thoughts`, in order; None if there are none."""
+    """The figures of all tokens outside `thoughts`, which are in order; None without thoughts."""
     if not thoughts:
         return None
     whole = figures_of(table, range(len(table)))
@@ -61,14 +63,14 @@ def figures_without(table: TokenTable, thoughts: Sequence[range]) -> PartFigures
     )
 
 
-# Characters that are read again with all that comes; more of them stand as written until their end.
-_LONGEST_OPEN = 8_000
+# A longer open block is shown as plain text until it is complete, because it is parsed again for each token.
+_MAX_OPEN_CHARACTERS = 8_000
 
 
 class TextChange(Struct, frozen=True):
-    """`closed` follow the pieces that were closed before; `open` is all that is open now.
+    """New `closed` pieces, and all pieces that are `open` now.
 
-    `again`: all that was said before no longer holds, and `closed` is everything.
+    `again`: the whole text was parsed again, and `closed` contains all closed pieces.
     """
 
     closed: tuple[Piece, ...]
@@ -77,9 +79,9 @@ class TextChange(Struct, frozen=True):
 
 
 class Thought(Struct):
-    """A thought stands from `start` to `end` (None while it goes on), its tags not counted.
+    """Source offsets: of the thought's text from `start` to `end`, with its tags from `opens` to `closes`.
 
-    With its tags it takes the source from `opens` to `closes`.
+    `end` and `closes` are None while the thought is incomplete.
     """
 
     start: int
@@ -89,9 +91,9 @@ class Thought(Struct):
 
 
 class AnswerText:
-    """`table` holds the tokens. The first token, or `use_format`, says in which format the answer is written.
+    """`table` holds the tokens. The answer's format comes from its first token or from `use_format`.
 
-    In an answer of unknown format a closing tag that nothing opened makes all before it a thought.
+    In an unknown format, a closing tag without an opening one makes everything before it a thought.
     """
 
     def __init__(self) -> None:
@@ -100,37 +102,37 @@ class AnswerText:
         self._begin()
 
     def _begin(self) -> None:
-        """Clear what was read of the tokens."""
+        """Reset the parser; the tokens are kept."""
         self.closed: list[Piece] = []
         self.open: tuple[Piece, ...] = ()
         self.finished = False
         self.thoughts: list[Thought] = []
         self._answer = AnswerSplitter((self._format or AnswerFormat()).without_calls())
-        self._seen = 0  # how much of the source the answer's splitter has
+        self._seen = 0  # end of the source in `_answer`
         self._said: list[tuple[int, int]] = []  # ranges of the answer without thoughts and marks
         self._splitter = BlockSplitter()
-        self._fed = 0  # how much of the source the splitter of blocks has
-        self._certain = 0  # up to where the open block's pieces are closed
-        self._before = ""  # what stands for the lists that are open there
-        self._marked = 0  # where the marks before `_fed` begin
-        self._searched = 0  # up to where no closing tag is to be found
+        self._fed = 0  # end of the source in `_splitter`
+        self._certain = 0  # end of the closed pieces of the open block
+        self._before = ""  # prefix that opens the same lists at `_certain`
+        self._marked = 0  # start of the marks before `_fed`
+        self._searched = 0  # end of the source searched for closing tags
         self._thinks = False  # whether a thought is open
         self._again = False
 
     def use_format(self, format: AnswerFormat) -> None:
-        """Read the answer in `format`; ignored after the first token, and if it is an unknown model's."""
+        """Sets the format. Ignored after the first token, and for the default format."""
         if not len(self.table) and format != AnswerFormat():
             self._format = format
             self._begin()
 
     @property
     def pieces(self) -> list[Piece]:
-        """Closed and open, in order."""
+        """All pieces in order."""
         return [*self.closed, *self.open]
 
     @property
     def answer_source(self) -> str:
-        """What was written, without thoughts and marks."""
+        """The source without thoughts and marks."""
         source = self.table.text
         if self._fed < len(source) and not self.thoughts:
             return source
@@ -139,41 +141,41 @@ class AnswerText:
 
     @property
     def thought_tokens(self) -> list[range]:
-        """The numbers of the tokens of each thought, its tags among them; an empty one is none."""
+        """The token indices of each thought with its tags; empty thoughts are left out."""
         source = self.table.text
         said = [each for each in self.thoughts if source[each.start : each.end].strip()]
         return [tokens for tokens in map(self._tokens_of, said) if tokens]
 
     def thought_figures(self, start: int) -> tuple[PartFigures, bool]:
-        """Figures of the thought at `start` so far, and whether it is over."""
+        """The figures of the thought at source offset `start`, and whether it is complete."""
         thought = next(thought for thought in self.thoughts if thought.start == start)
         return figures_of(self.table, self._tokens_of(thought)), self.finished or thought.end is not None
 
     @property
     def figures(self) -> PartFigures | None:
-        """Those of the answer without its thoughts; None if it has none."""
+        """The figures of the answer without its thoughts; None without thoughts."""
         return figures_without(self.table, self.thought_tokens)
 
     def _tokens_of(self, thought: Thought) -> range:
-        """A token that ends a thought and begins the answer is the thought's."""
+        """A token that ends a thought and begins the answer belongs to the thought."""
         table = self.table
         end = table.length if thought.closes is None else min(thought.closes, table.length)
         if thought.opens >= end:
             return range(0)
-        # What goes on is all of it, tokens without text of their own yet included.
+        # An incomplete thought includes tokens without text.
         last = len(table) if thought.closes is None else table.at(end - 1) + 1
         first = table.at(thought.opens)
         return range(first, last)
 
     def append(self, tokens: Sequence[Token]) -> TextChange:
-        """More tokens came."""
+        """Append tokens."""
         if tokens and tokens[0].format:
             self.use_format(tokens[0].format)
         self.table.extend(tokens)
         return self._change(self._feed(whole=False))
 
     def finish(self) -> TextChange:
-        """No more will come."""
+        """Close all pieces; no more tokens will be appended."""
         self.finished = True
         made = self._feed(whole=True)
         made += self._pieces(self._splitter.finish())
@@ -193,7 +195,7 @@ class AnswerText:
         return TextChange(tuple(made), self.open)
 
     def _feed(self, whole: bool) -> list[Piece]:
-        """Give the splitters what is new; the pieces that were closed by it."""
+        """Pass new source to the splitters. Returns the pieces closed by it."""
         source = self.table.text
         parts = self._answer.add(source[self._seen :]) + (self._answer.end() if whole else [])
         self._seen = len(source)
@@ -225,7 +227,7 @@ class AnswerText:
         return self._pieces(self._splitter.feed(part.text))
 
     def _closes_alone(self, source: str) -> bool:
-        """Whether a closing tag came that nothing opened; then begin again, in a thought."""
+        """Handles a closing tag without an opening one: returns True and starts again inside a thought."""
         found = lone_closing_tag(source[: self._fed], self._searched)
         if found is None:
             self._searched = self._fed
@@ -235,13 +237,13 @@ class AnswerText:
         before = BlockSplitter()
         before.feed(source[:at])
         if before.in_fence or source[:at].endswith("`"):
-            return False  # code that speaks of tags
+            return False  # a tag quoted in code
         self._format = AnswerFormat(begins="thought", thought_end=tag)
         self._begin()
         return True
 
     def _pieces(self, blocks: Sequence[Block]) -> list[Piece]:
-        """The pieces of `blocks`, which were closed under the thought that is open, if one is."""
+        """The closed pieces of `blocks`, assigned to the open thought."""
         return self._close([piece for block in blocks for piece in self._parse(block)])
 
     def _close(self, pieces: Sequence[Piece]) -> list[Piece]:
@@ -263,12 +265,12 @@ class AnswerText:
 
     @property
     def _is_headed(self) -> bool:
-        """Whether the last thought has its head."""
+        """Whether the last thought has its head piece."""
         last = next((piece for piece in reversed(self.closed) if piece.kind == "thought"), None)
         return last is not None and last.thought == self.thoughts[-1].start
 
     def _read_open(self) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-        """What the open block reads as: the pieces that are certain now, and the open ones."""
+        """Parse the open block. Returns the pieces that cannot change any more, and the open ones."""
         source = self.table.text
         start, end = self._splitter.open_start, self._fed
         certain: tuple[Piece, ...] = ()
@@ -279,7 +281,7 @@ class AnswerText:
             end = shown_end(source, start, end)
             if self._certain <= start:
                 self._certain, self._before = start, ""
-            if end - self._certain <= _LONGEST_OPEN and reads_early(source, start, end):
+            if end - self._certain <= _MAX_OPEN_CHARACTERS and reads_early(source, start, end):
                 read = read_open(source, self._certain, end, self._before)
                 self._certain, self._before = read.start, read.before
                 certain, pieces = read.pieces[: read.certain], read.pieces[read.certain :]

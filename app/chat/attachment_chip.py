@@ -1,14 +1,16 @@
-"""Chips beside the message that is written: a document, or a file on its way to being one.
+"""Chips of the composer: an attached document, or a file that is being read.
 
-A chip has a name, a line about it, and a cross. A document's chip is a button: a click, Space or
-Return show what is in it, Delete takes it away. Where indexing it takes long, a bar shows the progress. A
-file's chip shows how far its reading is; its cross gives it up.
+A document's chip opens its preview on a click, Space or Return, and removes it on Delete. A bar shows the
+progress of embedding the document, or of reading the file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from msgspec.structs import replace
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QContextMenuEvent, QFont, QFontMetricsF, QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
@@ -25,14 +27,14 @@ from core.documents.text import Guess
 from core.events import Attachment
 
 _CHARACTERS_PER_TOKEN = 4.0
-# Writing without spaces takes about a token a letter.
+# From this letter on: scripts without spaces, which take about a token a letter.
 _DENSE_FROM = "\u2e80"
-# Of a longer text so much of its beginning, its middle and its end is looked at.
+# Sampled from the beginning, middle and end of a longer text.
 _SAMPLE_CHARACTERS = 8_000
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens; within a third for prose in Latin or Chinese writing."""
+    """The estimated tokens of `text`; within a third for prose in Latin or Chinese script."""
     sample = text
     if len(text) > 3 * _SAMPLE_CHARACTERS:
         middle = len(text) // 2
@@ -47,7 +49,7 @@ def estimated_tokens(text: str) -> int:
 
 
 def size_words(attachment: Attachment) -> str:
-    """“3,201 tokens”, or “about 3,200 tokens” where nobody counted."""
+    """“3,201 tokens”, or “about 3,200 tokens” if they are estimated."""
     if attachment.tokens:
         return strings.tokens(attachment.tokens)
     estimate = estimated_tokens(attachment.text)
@@ -65,21 +67,27 @@ _BAR_PX = 3
 
 
 class Chip(QAbstractButton):
-    """`note` is the second line, `fraction` a bar under it (None: no bar)."""
+    """A chip with a name, a second line, an optional progress bar and a remove button."""
 
-    remove_requested = Signal()
-
-    def __init__(self, theme: Theme, name: str, remove: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        name: str,
+        remove_name: str,
+        remove: Callable[[Chip], object],
+        parent: QWidget | None = None,
+    ) -> None:
+        """`remove_name` is the accessible name of the button that calls `remove`."""
         super().__init__(parent)
         self._theme = theme
+        self._on_remove = remove
         self._note = ""
         self._fraction: float | None = None
         self.setText(name)
         self.setAccessibleName(name)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._remove = _RemoveButton(theme, remove, self)
-        self._remove.clicked.connect(self.remove_requested)
-        theme.changed.connect(self.update)
+        self._remove = _RemoveButton(theme, remove_name, self)
+        self._remove.clicked.connect(lambda: remove(self))
 
     @property
     def size_text(self) -> str:
@@ -88,11 +96,11 @@ class Chip(QAbstractButton):
 
     @property
     def remove_button(self) -> QAbstractButton:
-        """The cross."""
+        """The remove button."""
         return self._remove
 
     def set_note(self, note: str, fraction: float | None = None) -> None:
-        """What stands under the name, and how far the bar is."""
+        """Sets the second line and the bar's fraction; None: no bar."""
         if (note, fraction) == (self._note, self._fraction):
             return
         self._note, self._fraction = note, fraction
@@ -114,7 +122,7 @@ class Chip(QAbstractButton):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
-            self.remove_requested.emit()
+            self._on_remove(self)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             if not event.isAutoRepeat():
                 self.click()
@@ -152,40 +160,45 @@ class Chip(QAbstractButton):
 
 
 class AttachmentChip(Chip):
-    """A document. `tokens` is None until the worker has counted; an estimate stands in for it.
+    """An attached document. Its tokens are estimated until the worker has counted them.
 
     If the file's encoding was guessed, the chip names it, and its menu offers others.
     """
 
-    encoding_chosen = Signal(str)
-
-    def __init__(self, theme: Theme, attachment: Attachment, parent: QWidget | None = None) -> None:
-        super().__init__(theme, attachment.name, strings.remove_attachment(attachment.name), parent)
+    def __init__(
+        self,
+        theme: Theme,
+        attachment: Attachment,
+        remove: Callable[[Chip], object],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(theme, attachment.name, strings.remove_attachment(attachment.name), remove, parent)
         self._attachment = attachment
         self._tokens: int | None = None
         self._embedded: float | None = None
         self._guess: Guess | None = None
+        self._read_as: Callable[[str], object] = lambda encoding: None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._ring = FocusRing(self, theme, _RADIUS_PX)
         self.show_tokens(attachment.tokens or None)
 
     @property
     def attachment(self) -> Attachment:
-        """The document, with its tokens if they are known."""
+        """The document, with its tokens if they are counted."""
         return replace(self._attachment, tokens=self._tokens or 0)
 
     @property
     def tokens(self) -> int | None:
-        """Its size, if it is counted."""
+        """The counted tokens; None if they are not counted yet."""
         return self._tokens
 
     def show_tokens(self, tokens: int | None) -> None:
-        """What the worker counted; None while it has not, which takes nothing away."""
+        """Show the counted tokens; None keeps the last count."""
         self._tokens = tokens or self._tokens
         self._show()
 
     def show_embedding(self, fraction: float | None) -> None:
-        """How much of it is embedded; None: all or nothing is, and no bar is shown."""
+        """Show the embedded fraction; None hides the bar."""
         self._embedded = fraction
         self._show()
 
@@ -197,19 +210,18 @@ class AttachmentChip(Chip):
         self.setAccessibleDescription(words)
         self.setToolTip(f"{self.text()}\n{words}")
 
-    def offer_encodings(self, guess: Guess) -> None:
-        """Name the encoding that was guessed, and offer the others."""
-        self._guess = guess
+    def offer_encodings(self, guess: Guess, read_as: Callable[[str], object]) -> None:
+        """Name the guessed encoding and offer the others in the menu; `read_as` gets the chosen one."""
+        self._guess, self._read_as = guess, read_as
         self._show()
 
     def encoding_menu(self) -> QMenu | None:
-        """The other encodings to read the file in; None if its encoding is certain."""
+        """The menu of other encodings; None if the encoding is certain."""
         if self._guess is None:
             return None
         menu = QMenu(self)
         for encoding in self._guess.others:
-            action = menu.addAction(strings.read_as(encoding))
-            action.triggered.connect(lambda checked=False, to=encoding: self.encoding_chosen.emit(to))
+            menu.addAction(strings.read_as(encoding), partial(self._read_as, encoding))
         return menu
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
@@ -222,13 +234,15 @@ class AttachmentChip(Chip):
 class FileChip(Chip):
     """A file that is being read."""
 
-    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(theme, name, strings.stop_reading(name), parent)
+    def __init__(
+        self, theme: Theme, name: str, remove: Callable[[Chip], object], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(theme, name, strings.stop_reading(name), remove, parent)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
 
 class _RemoveButton(QAbstractButton):
-    """A small cross."""
+    """A small ✕."""
 
     def __init__(self, theme: Theme, name: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -239,7 +253,6 @@ class _RemoveButton(QAbstractButton):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self._ring = FocusRing(self, theme, 5)
-        theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
         return px_size(QSize(_REMOVE_PX, _REMOVE_PX))
@@ -266,5 +279,5 @@ def _size_font() -> QFont:
 
 
 def _width(font: QFont, text: str) -> float:
-    # Rounded up, or the text would be elided by the fraction that layouts drop.
+    # Rounded up, because layouts drop fractions and the text would be elided.
     return QFontMetricsF(font).horizontalAdvance(text) + 1

@@ -1,12 +1,13 @@
-"""AttachmentPreview: what is in an attachment, over the transcript and above the composer.
+"""AttachmentPreview: the text of an attachment in a panel above the composer.
 
-One at a time. Escape and the cross close it and give the focus back. Very long texts are shown
-from their beginning: it is for a look, not for reading.
+Shows the first 200,000 characters. Escape and the close button close it and return the focus.
 """
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, Signal
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
@@ -32,12 +33,17 @@ _RADIUS_PX = 12
 class AttachmentPreview(QWidget):
     """Hidden until `show_attachment()`."""
 
-    closed = Signal()
-    keep_requested = Signal()
-
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        parent: QWidget,
+        closed: Callable[[], object],
+        keep: Callable[[], object],
+    ) -> None:
+        """`closed` is called after closing, `keep` by the button that keeps the document in the library."""
         super().__init__(parent)
         self._theme = theme
+        self._closed = closed
         self._name = TextLabel(theme, "", 13, 18, "text", weight=600)
         self._note = TextLabel(theme, "", 11, 15, "text2", tabular=True)
         self.keep_button = Button(theme, strings.KEEP, small=True, icon_name="save")
@@ -68,14 +74,14 @@ class AttachmentPreview(QWidget):
         set_spacing(column, 10)
         column.addLayout(head)
         column.addWidget(view, 1)
-        self.keep_button.clicked.connect(self.keep_requested)
+        self.keep_button.clicked.connect(keep)
         self.close_button.clicked.connect(self.close_preview)
         theme.changed.connect(self._recolor)
         self._recolor()
         self.setVisible(False)
 
     def show_attachment(self, attachment: Attachment, size: str, can_be_kept: bool = True) -> None:
-        """Show its text; `size` is said under its name."""
+        """Show the name, `size` and text of a document."""
         self.keep_button.setVisible(can_be_kept)
         text = attachment.text
         self._name.setText(attachment.name)
@@ -89,19 +95,19 @@ class AttachmentPreview(QWidget):
         self.text_view.setFocus()
 
     def close_preview(self) -> None:
-        """Hide it and forget the text."""
+        """Hide it and clear the text."""
         if not self.isHidden():
             self.setVisible(False)
             self.text_view.clear()
-            self.closed.emit()
+            self._closed()
 
     def place_above(self, frame: QRect) -> None:
-        """Stand above `frame` (the composer, in the parent's coordinates)."""
+        """Place it above `frame`, the composer in the parent's coordinates."""
         height = max(px(120), min(px(_HEIGHT_PX), frame.top() - 2 * px(_GAP_PX)))
         self.setGeometry(frame.left(), frame.top() - px(_GAP_PX) - height, frame.width(), height)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        # The window's own Escape stops the answer; here it closes what it was pressed in.
+        # Takes precedence over the window's shortcut Escape, which stops the answer.
         if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
             if event.type() == QEvent.Type.ShortcutOverride:
                 event.accept()
@@ -127,27 +133,36 @@ class AttachmentPreview(QWidget):
 
 
 class ChipPreview(QObject):
-    """Of the chips in `row`, shown above `frame`. The keyboard goes back to the chip, or else to `edit`."""
+    """Opens the preview for the chips in `row`, above `frame`; `keep` keeps a document in the library.
 
-    keep_requested = Signal(object)  # Attachment
+    When it closes, the focus returns to the chip, or else to `edit`.
+    """
 
-    def __init__(self, theme: Theme, row: ChipRow, edit: QWidget, frame: QWidget) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        row: ChipRow,
+        edit: QWidget,
+        frame: QWidget,
+        keep: Callable[[Attachment], object],
+    ) -> None:
         super().__init__(frame)
+        self._keep_document = keep
         self._theme = theme
         self._row = row
         self._edit = edit
         self._frame = frame
         self._chip: AttachmentChip | None = None
-        self.popup: AttachmentPreview | None = None  # once there was one
-        row.opened.connect(self.toggle)
+        self.popup: AttachmentPreview | None = None  # None until it was opened once
+        row.open = self.toggle
 
     @property
     def is_open(self) -> bool:
-        """Whether it is seen."""
+        """Whether the preview is visible."""
         return self.popup is not None and self.popup.isVisible()
 
     def toggle(self, chip: AttachmentChip) -> None:
-        """Show what is in `chip`, or no more."""
+        """Open the preview of `chip`, or close it."""
         if chip is self._chip:
             self.close()
             return
@@ -157,7 +172,7 @@ class ChipPreview(QObject):
         self.place()
 
     def show_text(self, attachment: Attachment, note: str) -> None:
-        """Something to read that no chip holds."""
+        """Show a text without a chip."""
         self.close()
         popup = self._made()
         self._chip = None
@@ -166,27 +181,25 @@ class ChipPreview(QObject):
 
     def _made(self) -> AttachmentPreview:
         if self.popup is None:
-            self.popup = AttachmentPreview(self._theme, self._frame.window())
-            self.popup.closed.connect(self._closed)
-            self.popup.keep_requested.connect(self._keep)
+            self.popup = AttachmentPreview(self._theme, self._frame.window(), self._closed, self._keep)
         return self.popup
 
     def _keep(self) -> None:
         if self._chip is not None:
-            self.keep_requested.emit(self._chip.attachment)
+            self._keep_document(self._chip.attachment)
 
     def close(self) -> None:
-        """Away with it."""
+        """Close the preview."""
         if self.popup is not None:
             self.popup.close_preview()
 
-    def keep(self) -> None:
-        """The chips may be others: what is gone is not shown."""
+    def refresh(self) -> None:
+        """Close the preview if its chip was removed."""
         if self._chip is not None and self._chip not in self._row.chips:
             self.close()
 
     def place(self) -> None:
-        """The frame may have moved."""
+        """Follow the frame's geometry."""
         if self.popup is not None and not self.popup.isHidden():
             origin = self._frame.mapTo(self._frame.window(), QPoint(0, 0))
             self.popup.place_above(QRect(origin, self._frame.size()))

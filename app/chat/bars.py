@@ -1,8 +1,4 @@
-"""NoticeBar: above the composer, what was done as it was asked, and one thing that can be done with it.
-
-Nothing is wrong: what is wrong is the banner's. It goes by its cross, or by itself after a while in
-which neither the mouse nor the keyboard was at it.
-"""
+"""One-line bars around the composer: a notice, the edited message, the queue, and the offer of a model."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from PySide6.QtGui import QAccessible, QAccessibleEvent, QFontMetricsF, QPaintEv
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QWidget
 
 from app.chat import strings
+from app.chat.intents import CancelEdit, SendQueued, UnqueueLast
 from app.controls.buttons.button import Button
 from app.controls.buttons.icon_button import IconButton
 from app.controls.shapes import draw_box
@@ -21,72 +18,64 @@ from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
 from app.theme.theme import Theme
-from app.theme.zoom import design_px, painter_on, px, ratio_of, width_of
+from app.theme.zoom import design_px, painter_on, ratio_of, width_of
 from core.events import Message
 
 SHOWN_MS = 20_000
-WIDTH_PX = 752
+_WIDTH_PX = 752  # as the composer
 _HEIGHT_PX = 36
 _BOX_PX = 32
 
 
-class NoticeBar(QWidget):
-    """Hidden until `show_notice()`. One at a time, the newest."""
+class _Bar(QWidget):
+    """An icon, an elided text and buttons in a box. Hidden until it has a text."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        icon: str,
+        parent: QWidget | None,
+        *,
+        fill: str = "fill1",
+        ink: str = "text2",
+        elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+    ) -> None:
+        """`fill` and `ink` are the palette tokens of the box and the icon."""
         super().__init__(parent)
         self._theme = theme
+        self._icon, self._fill, self._ink, self._elide_mode = icon, fill, ink, elide
         self._text = ""
-        self._act: Callable[[], object] | None = None
         self._label = TextLabel(theme, "", 12, 16, "text")
         self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.action_button = Button(theme, "", "link", True)
-        self.close_button = IconButton(theme, "x", strings.CLOSE_NOTICE)
-        row = QHBoxLayout(self)
+        row = self._row = QHBoxLayout(self)
         set_margins(row, 38, 0, 4, _HEIGHT_PX - _BOX_PX)
         set_spacing(row, 4)
         row.addWidget(self._label, 1)
-        row.addWidget(self.action_button)
-        row.addWidget(self.close_button)
         set_fixed_height(self, _HEIGHT_PX)
-        set_maximum_width(self, WIDTH_PX)
+        set_maximum_width(self, _WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._timer = QTimer(self, interval=SHOWN_MS, singleShot=True)
-        self._timer.timeout.connect(self._time_is_over)
-        self.action_button.clicked.connect(self._acted)
-        self.close_button.clicked.connect(self.clear)
-        theme.changed.connect(self.update)
         theme.zoomed.connect(self._elide)
         self.hide()
 
     @property
     def text(self) -> str:
-        """What it says, in full; empty while hidden."""
+        """The whole text; empty while hidden."""
         return self._text
 
-    def set_time_ms(self, time_ms: int) -> None:
-        """How long it stays from the next time on."""
-        self._timer.setInterval(time_ms)
-
-    def show_notice(self, text: str, action: str = "", act: Callable[[], object] | None = None) -> None:
-        """Say `text`; the button `action` does `act`."""
-        self._text, self._act = text, act
-        self.action_button.setText(action)
-        self.action_button.setAccessibleName(action)
-        self.action_button.setVisible(bool(action))
-        self.action_button.updateGeometry()
+    def _show_text(self, text: str, announce: bool = True) -> None:
+        """Show `text`, and have it read aloud if `announce`; empty hides the bar."""
+        self._text = text
         self._label.setToolTip(text)
         self.setAccessibleName(text)
-        self.show()
+        self.setVisible(bool(text))
         self._elide()
-        self._timer.start()
-        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
+        if text and announce:
+            QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
-    def clear(self) -> None:
-        """Nothing to say."""
-        self._timer.stop()
-        self._text, self._act = "", None
-        self.hide()
+    def _elide(self) -> None:
+        self._row.activate()  # the label's width depends on which buttons are shown
+        width = max(1.0, design_px(self._label.width()))
+        self._label.setText(QFontMetricsF(ui_font(12)).elidedText(self._text, self._elide_mode, width))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -94,34 +83,105 @@ class NoticeBar(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        draw_box(painter, QRectF(0, 0, width_of(self), _BOX_PX), 9, self._theme.color("fill1"))
-        icon = icon_pixmap("check", self._theme.color("text2"), 14, ratio_of(self))
+        draw_box(painter, QRectF(0, 0, width_of(self), _BOX_PX), 9, self._theme.color(self._fill))
+        icon = icon_pixmap(self._icon, self._theme.color(self._ink), 14, ratio_of(self))
         painter.drawPixmap(QPointF(14, 9), icon)
 
-    def _acted(self) -> None:
+
+class NoticeBar(_Bar):
+    """The result of an action and a button for the next step. Failures are shown by the banner.
+
+    Shows the newest notice only. Hides after 20 s, but not while the mouse or the focus is on it.
+    """
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        # The text ends with a file's name.
+        super().__init__(theme, "check", parent, elide=Qt.TextElideMode.ElideMiddle)
+        self._act: Callable[[], object] | None = None
+        self.action_button = Button(theme, "", "link", True)
+        self.close_button = IconButton(theme, "x", strings.CLOSE_NOTICE)
+        self._row.addWidget(self.action_button)
+        self._row.addWidget(self.close_button)
+        self._timer = QTimer(self, interval=SHOWN_MS, singleShot=True)
+        self._timer.timeout.connect(self._on_timeout)
+        self.action_button.clicked.connect(self._run_action)
+        self.close_button.clicked.connect(self.clear)
+
+    def set_time_ms(self, time_ms: int) -> None:
+        """Sets how long the next notices are shown."""
+        self._timer.setInterval(time_ms)
+
+    def show_notice(self, text: str, action: str = "", act: Callable[[], object] | None = None) -> None:
+        """Show `text`; a button with the label `action` calls `act`."""
+        self._act = act
+        self.action_button.setText(action)
+        self.action_button.setAccessibleName(action)
+        self.action_button.setVisible(bool(action))
+        self.action_button.updateGeometry()
+        self._show_text(text)
+        self._timer.start()
+
+    def clear(self) -> None:
+        """Hide the bar."""
+        self._timer.stop()
+        self._act = None
+        self._show_text("")
+
+    def _run_action(self) -> None:
         if self._act:
             self._act()
 
-    def _time_is_over(self) -> None:
+    def _on_timeout(self) -> None:
         focus = QApplication.focusWidget()
         if self.underMouse() or (focus is not None and self.isAncestorOf(focus)):
             self._timer.start()
         else:
             self.clear()
 
-    def _elide(self) -> None:
-        button = self.action_button
-        used = button.sizeHint().width() + 4 if button.text() else 0
-        room = design_px(max(1, self.width() - px(42 + 4) - used - self.close_button.sizeHint().width()))
-        metrics = QFontMetricsF(ui_font(12))
-        self._label.setText(metrics.elidedText(self._text, Qt.TextElideMode.ElideMiddle, room))
+
+class EditingBar(_Bar):
+    """Shown while the composer holds a sent message; cancels the edit."""
+
+    intent = Signal(object)  # intents.CancelEdit
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, "edit", parent, fill="accent_tint", ink="accent")
+        self.cancel_button = Button(theme, strings.CANCEL, "link", True)
+        self._row.addWidget(self.cancel_button)
+        self.cancel_button.clicked.connect(lambda: self.intent.emit(CancelEdit()))
+
+    def show_text(self, text: str) -> None:
+        """Say what sending will do."""
+        self._show_text(text)
 
 
-_WIDTH_PX = 752
+class QueueBar(_Bar):
+    """The messages that are sent when the current answer has ended."""
+
+    intent = Signal(object)  # intents.UnqueueLast or SendQueued
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, "send", parent)
+        self.send_button = Button(theme, strings.SEND_NOW, "link", True)
+        self.remove_button = Button(theme, strings.REMOVE, "link", True)
+        self._row.addWidget(self.send_button)
+        self._row.addWidget(self.remove_button)
+        self.send_button.clicked.connect(lambda: self.intent.emit(SendQueued()))
+        self.remove_button.clicked.connect(lambda: self.intent.emit(UnqueueLast()))
+
+    def show_messages(self, messages: Sequence[Message], held: bool = False) -> None:
+        """Show the queued `messages` in sending order.
+
+        `held`: the last answer failed, so the next message is sent only by the button.
+        """
+        texts = [_summary(message) for message in messages]
+        self.send_button.setVisible(held)
+        text = (strings.held(texts) if held else strings.queued(texts)) if texts else ""
+        self._show_text(text, announce=False)
 
 
 class OfferBar(QWidget):
-    """Hidden until `show_offer()`."""
+    """Offers the download of a larger model, under the composer. Hidden until `show_offer()`."""
 
     answered = Signal(bool)  # True: download
 
@@ -154,114 +214,6 @@ class OfferBar(QWidget):
         self.setVisible(bool(text))
 
 
-_EDITING_BAR_HEIGHT_PX = 36
-_EDITING_BAR_BOX_PX = 32
-
-
-class EditingBar(QWidget):
-    """Hidden until `show_text()`."""
-
-    cancel_requested = Signal()
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        self._label = TextLabel(theme, "", 12, 16, "text")
-        self.cancel_button = Button(theme, strings.CANCEL, "link", True)
-        self.cancel_button.clicked.connect(self.cancel_requested)
-        row = QHBoxLayout(self)
-        set_margins(row, 38, 0, 6, _EDITING_BAR_HEIGHT_PX - _EDITING_BAR_BOX_PX)
-        row.addWidget(self._label, 1)
-        row.addWidget(self.cancel_button)
-        set_fixed_height(self, _EDITING_BAR_HEIGHT_PX)
-        set_maximum_width(self, WIDTH_PX)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self.update)
-        self.hide()
-
-    @property
-    def text(self) -> str:
-        """What it says."""
-        return self._label.text()
-
-    def show_text(self, text: str) -> None:
-        """Say what sending will do."""
-        self._label.setText(text)
-        self.setAccessibleName(text)
-        self.show()
-        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        box = QRectF(0, 0, width_of(self), _EDITING_BAR_BOX_PX)
-        draw_box(painter, box, 9, self._theme.color("accent_tint"))
-        icon = icon_pixmap("edit", self._theme.color("accent"), 14, ratio_of(self))
-        painter.drawPixmap(QPointF(14, 9), icon)
-
-
-_QUEUE_BAR_HEIGHT_PX = 36
-_QUEUE_BAR_BOX_PX = 32
-
-
-class QueueBar(QWidget):
-    """Hidden while nothing waits."""
-
-    remove_requested = Signal()  # the one that came last
-    send_requested = Signal()  # the next one, now
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        self._text = ""
-        self._label = TextLabel(theme, "", 12, 16, "text")
-        self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.remove_button = Button(theme, strings.REMOVE, "link", True)
-        self.remove_button.clicked.connect(self.remove_requested)
-        self.send_button = Button(theme, strings.SEND_NOW, "link", True)
-        self.send_button.clicked.connect(self.send_requested)
-        row = QHBoxLayout(self)
-        set_margins(row, 38, 0, 6, _QUEUE_BAR_HEIGHT_PX - _QUEUE_BAR_BOX_PX)
-        row.addWidget(self._label, 1)
-        row.addWidget(self.send_button)
-        row.addWidget(self.remove_button)
-        set_fixed_height(self, _QUEUE_BAR_HEIGHT_PX)
-        set_maximum_width(self, WIDTH_PX)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self.update)
-        theme.zoomed.connect(self._elide)
-        self.hide()
-
-    @property
-    def text(self) -> str:
-        """What it says, in full."""
-        return self._text
-
-    def show_messages(self, messages: Sequence[Message], held: bool = False) -> None:
-        """These wait, the first to be sent first; `held`: an answer broke off, a person has to send them."""
-        texts = [_short(message) for message in messages]
-        self._text = (strings.held(texts) if held else strings.queued(texts)) if texts else ""
-        self.send_button.setVisible(held)
-        self._elide()
-        self.setAccessibleName(self._text)
-        self.setVisible(bool(messages))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._elide()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        box = QRectF(0, 0, width_of(self), _QUEUE_BAR_BOX_PX)
-        draw_box(painter, box, 9, self._theme.color("fill1"))
-        icon = icon_pixmap("send", self._theme.color("text2"), 14, ratio_of(self))
-        painter.drawPixmap(QPointF(14, 9), icon)
-
-    def _elide(self) -> None:
-        metrics = QFontMetricsF(ui_font(12))
-        room = max(1.0, design_px(self._label.width()))
-        self._label.setText(metrics.elidedText(self._text, Qt.TextElideMode.ElideRight, room))
-
-
-def _short(message: Message) -> str:
+def _summary(message: Message) -> str:
     words = " ".join(message.content.split())
     return words or ", ".join(attachment.name for attachment in message.attachments)

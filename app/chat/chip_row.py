@@ -1,7 +1,4 @@
-"""ChipRow: the documents of the message being written and the files on their way.
-
-One row; if they do not fit it, the last place in it has a button that unfolds the others.
-"""
+"""ChipRow: the chips of the composer in one or more rows, and the frame that scrolls them."""
 
 from __future__ import annotations
 
@@ -24,25 +21,29 @@ _GAP_PX = 8
 
 
 class ChipRow(QWidget):
-    """Hidden while there is nothing in it. The height follows from the width.
+    """Hidden while empty. The height depends on the width. A file's chip is replaced by its document's.
 
-    A file's chip gives its place to the document that is read from it.
+    `cancel` is set by the owner of the readings and called when the chip of a file is removed; `open` when a
+    document's chip is clicked.
     """
 
     changed = Signal()
-    removed = Signal(object)  # Attachment, by its own cross or key
-    opened = Signal(object)  # AttachmentChip
-    given_up = Signal(object)  # Reading
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, removed: Callable[[Attachment], object], parent: QWidget | None = None
+    ) -> None:
+        """`removed` gets a document that the person removed."""
         super().__init__(parent)
         self._theme = theme
+        self._removed = removed
+        self.cancel: Callable[[Reading], object] = lambda reading: None
+        self.open: Callable[[AttachmentChip], object] = lambda chip: None
         self._all: list[Chip] = []
         self._files: dict[Reading, FileChip] = {}
         self._folded = True
         self.fold_button = Button(theme, "", "link", True, self)
         self.fold_button.hide()
-        self.fold_button.clicked.connect(self._turn_fold)
+        self.fold_button.clicked.connect(self._toggle_fold)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
 
@@ -58,66 +59,65 @@ class ChipRow(QWidget):
 
     @property
     def files(self) -> tuple[FileChip, ...]:
-        """The chips of files that are being read."""
+        """The chips of the files that are being read."""
         return tuple(self._files.values())
 
     def add(self, attachment: Attachment, instead_of: Reading | None = None) -> AttachmentChip:
-        """One more document, at the end or where its file's chip is. Returns its chip."""
+        """Add a document, at the end or in place of its file's chip. Returns its chip."""
         chip = self._chip(attachment)
         self._put(chip, instead_of)
         return chip
 
     def add_all(self, attachments: Sequence[Attachment], instead_of: Reading) -> list[AttachmentChip]:
-        """Replaces the chip of a folder by those of its documents, and returns them."""
+        """Replace the chip of a folder by those of its documents, and return them."""
         first, *others = attachments
-        place = self._all.index(self._files[instead_of])
+        at = self._all.index(self._files[instead_of])
         chips = [self._chip(attachment) for attachment in others]
         chips.insert(0, self.add(first, instead_of))
-        self._all[place + 1 : place + 1] = chips[1:]
+        self._all[at + 1 : at + 1] = chips[1:]
         for chip in chips:
             chip.show()
         self._changed()
         return chips
 
     def add_file(self, reading: Reading) -> None:
-        """A file that is being read."""
-        chip = FileChip(self._theme, reading.name, self)
+        """Add the chip of a file that is being read."""
+        chip = FileChip(self._theme, reading.name, lambda _: self._cancel(reading), self)
         chip.set_note(reading.words, reading.fraction)
-        chip.remove_requested.connect(lambda: self._give_up(reading))
         self._files[reading] = chip
         self._put(chip)
 
     def show_file(self, reading: Reading) -> None:
-        """How far a reading is."""
+        """Show the progress of a reading."""
         if chip := self._files.get(reading):
             chip.set_note(reading.words, reading.fraction)
             self._arrange()
 
     def drop_file(self, reading: Reading) -> None:
-        """A file that gave nothing."""
+        """Remove the chip of a file that could not be read."""
         if chip := self._files.pop(reading, None):
             self.remove(chip)
 
     def replace(self, chip: AttachmentChip, attachment: Attachment) -> AttachmentChip:
-        """Another text in a chip's place. Returns the new chip."""
-        place = self._all.index(chip)
+        """Replace the document of a chip. Returns the new chip."""
+        at = self._all.index(chip)
         other = self.add(attachment)
-        self._all.insert(place, self._all.pop())
+        self._all.insert(at, self._all.pop())
         self.remove(chip)
         return other
 
     def remove(self, chip: Chip) -> None:
-        """Take one away. The focus, if it was there, goes to the chip that takes its place."""
+        """Remove a chip. If it had the focus, the next chip gets it."""
         focused = chip.hasFocus() or chip.remove_button.hasFocus()
-        place = self._all.index(chip)
+        at = self._all.index(chip)
         self._all.remove(chip)
         if focused and self.chips:
-            self._all[min(place, len(self._all) - 1)].setFocus()
+            self._all[min(at, len(self._all) - 1)].setFocus()
         _discard(chip)
         self._changed()
 
     def clear(self) -> None:
-        """None left."""
+        """Remove all chips."""
         if not self._all:
             return
         for chip in self._all:
@@ -128,13 +128,13 @@ class ChipRow(QWidget):
         self._changed()
 
     def show_tokens(self, count: Callable[[str], int | None]) -> None:
-        """Write each document's tokens, as far as `count` knows them."""
+        """Show each document's tokens; `count` returns None for unknown ones."""
         for chip in self.chips:
             chip.show_tokens(count(chip.attachment.text))
         self._arrange()
 
     def show_embedding(self, fraction: Callable[[str], float | None]) -> None:
-        """Show how much of each document is embedded, and nothing for those of which `fraction` is None."""
+        """Show the embedded fraction of each document; `fraction` returns None to hide the bar."""
         for chip in self.chips:
             chip.show_embedding(fraction(chip.attachment.text))
 
@@ -145,21 +145,21 @@ class ChipRow(QWidget):
         self._arrange()
 
     def event(self, event: QEvent) -> bool:
-        # A chip whose figures changed asks its parent for another size.
+        # A chip whose size hint changed posts this to its parent.
         if event.type() == QEvent.Type.LayoutRequest:
             self._arrange()
         return super().event(event)
 
     def _chip(self, attachment: Attachment) -> AttachmentChip:
-        chip = AttachmentChip(self._theme, attachment, self)
-        chip.remove_requested.connect(lambda: self._remove(chip))
-        chip.clicked.connect(lambda: self.opened.emit(chip))
+        chip = AttachmentChip(self._theme, attachment, self._remove, self)
+        chip.clicked.connect(lambda: self.open(chip))
         return chip
 
-    def _remove(self, chip: AttachmentChip) -> None:
+    def _remove(self, chip: Chip) -> None:
+        assert isinstance(chip, AttachmentChip)
         attachment = chip.attachment
         self.remove(chip)
-        self.removed.emit(attachment)
+        self._removed(attachment)
 
     def _put(self, chip: Chip, instead_of: Reading | None = None) -> None:
         file = self._files.pop(instead_of, None) if instead_of else None
@@ -171,9 +171,9 @@ class ChipRow(QWidget):
         chip.show()
         self._changed()
 
-    def _give_up(self, reading: Reading) -> None:
+    def _cancel(self, reading: Reading) -> None:
         self.drop_file(reading)
-        self.given_up.emit(reading)
+        self.cancel(reading)
 
     def _changed(self) -> None:
         self.setVisible(bool(self._all))
@@ -182,7 +182,7 @@ class ChipRow(QWidget):
         self._arrange()
         self.changed.emit()
 
-    def _turn_fold(self) -> None:
+    def _toggle_fold(self) -> None:
         self._folded = not self._folded
         self._arrange()
 
@@ -191,9 +191,9 @@ class ChipRow(QWidget):
         fits = sum(widths) + gap * (len(widths) - 1) <= self.width()
         shown = len(self._all)
         if not fits and self._folded:
-            room = self.width() - self._fold_size(shown).width() - gap
+            available = self.width() - self._fold_size(shown).width() - gap
             shown = 0
-            while sum(widths[: shown + 1]) + gap * shown <= room:
+            while sum(widths[: shown + 1]) + gap * shown <= available:
                 shown += 1
             shown = max(1, shown)
         x = y = row_height = 0
@@ -234,15 +234,15 @@ def _discard(chip: Chip) -> None:
     chip.deleteLater()
 
 
-# Three rows, and the upper edge of the next so that it is seen.
-_MOST_PX = 3 * 51 + 12
-_LEAST_PX = 43
-_ROOM_PX = 8
-_MOST_SHARE = 0.2  # of the window
+# Three rows, and the upper edge of the fourth, which shows that there is more.
+_MAX_PX = 3 * 51 + 12
+_MIN_PX = 43
+_MARGIN_PX = 8
+_MAX_SHARE = 0.2  # of the window's height
 
 
 class ChipShelf(QScrollArea):
-    """Around `row`; hidden while that is."""
+    """Scrolls `row` once it has more than a few rows, fewer in a low window. Hidden while `row` is."""
 
     def __init__(self, theme: Theme, row: ChipRow, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -282,18 +282,18 @@ class ChipShelf(QScrollArea):
             return False
         if event.type() in (QEvent.Type.Resize, QEvent.Type.ShowToParent, QEvent.Type.HideToParent):
             self._fit()
-        # It is the scroll area's own way to know how much there is to scroll, too.
+        # QScrollArea uses its event filter to follow the size of its widget.
         return super().eventFilter(watched, event)
 
     def _fit(self) -> None:
         self.setVisible(not self._row.isHidden())
-        most = px(_MOST_PX)
-        # A composer that is a window itself grows with what is in it.
+        limit = px(_MAX_PX)
+        # A composer that is a window itself grows with its content.
         if self._window is not None and self._window is not self.parentWidget():
-            most = min(most, max(px(_LEAST_PX), round(_MOST_SHARE * self._window.height())))
-        self.setFixedHeight(min(self._row.height(), most))
+            limit = min(limit, max(px(_MIN_PX), round(_MAX_SHARE * self._window.height())))
+        self.setFixedHeight(min(self._row.height(), limit))
 
     def _follow(self, old: QWidget | None, now: QWidget | None) -> None:
-        """The keyboard goes on to a chip that is not seen."""
+        """Scroll to a chip that gets the focus."""
         if now is not None and self._row.isAncestorOf(now):
-            self.ensureWidgetVisible(now, 0, px(_ROOM_PX))
+            self.ensureWidgetVisible(now, 0, px(_MARGIN_PX))

@@ -1,11 +1,9 @@
-"""Composer: where a message is written. Text, attachments, the context's ring, send and stop.
+"""Composer: the message field with its attachments, the context gauge, and Send or Stop.
 
-Three states. Idle: Return and the button send what is there. Busy: the button stops, Return
-queues what is there as the next message. Blocked: nothing is sent, and `blocked_reason` says why. In all
-of them one can write. It never clears itself: whoever takes a message calls `clear()`, so a message that is
-refused is still there. Files that take long are read in the background, and nothing is sent
-until they are there. It knows nothing of chats or of the worker: counts come by `show_tokens()`,
-what does not fit by `show_fit()`, and long pastes are weighed by `weigh`.
+It has three states. Idle: Return and the button send the message. Busy: the button stops the answer, Return
+queues the message. Blocked: nothing is sent, for `blocked_reason`. Text can be typed in all of them. The
+composer never clears itself, so that a refused message is not lost: the controller calls `clear()`. Large
+files are read in the background, and nothing is sent until they are complete.
 """
 
 from __future__ import annotations
@@ -31,10 +29,20 @@ from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip
 from app.chat.attachment_preview import AttachmentPreview, ChipPreview
 from app.chat.chip_row import ChipRow, ChipShelf
-from app.chat.composer_edit import SURELY_CHARACTERS, ComposerEdit, PasteWeigher, SendKeys, Weigh
-from app.chat.composer_fit import ComposerNotice, Remedy, Way, Written, beginning, remedies
+from app.chat.composer_edit import DOCUMENT_CHARACTERS, ComposerEdit, CountTokens, LongPaste, SendKeys
+from app.chat.composer_fit import ComposerNotice, MessageSize, NoticeAction, Remedy, beginning, remedies
 from app.chat.composer_tools import ContextPill, SendButton, ThinkSwitch
 from app.chat.file_intake import FileIntake
+from app.chat.intents import (
+    EditMessage,
+    Escape,
+    KeepInLibrary,
+    MoveToNewChat,
+    OpenLibrary,
+    QueueMessage,
+    SendMessage,
+    StopAnswer,
+)
 from app.controls.buttons.icon_button import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.folders import first_folder
@@ -50,24 +58,18 @@ ComposerState = Literal["idle", "busy", "blocked"]
 
 WIDTH_PX = 752
 _RADIUS_PX = 14
-# Of a pasted text's first line, which names it.
+# Maximum length of a name made from the first line of a pasted text.
 _NAME_CHARACTERS = 40
 
 
 class Composer(QWidget):
-    """The frame with everything in it."""
+    """The framed widget. `draft_changed` is emitted for changes by the person and by the program."""
 
-    message_submitted = Signal(object)  # events.Message
-    message_queued = Signal(object)  # events.Message, to be sent when the answer under way has ended
-    stop_requested = Signal()
-    escaped = Signal()  # Escape in the field, while no preview is open
+    intent = Signal(object)  # intents.Intent
     draft_changed = Signal()
     attach_failed = Signal(object)  # RequestError
-    new_chat_requested = Signal()  # with what is written
     folder_attached = Signal(object)  # FolderReading
-    attachment_removed = Signal(object)  # Attachment, by a person, from its chip
-    keep_requested = Signal(object)  # Attachment, to be kept in the library
-    library_requested = Signal()
+    attachment_removed = Signal(object)  # Attachment, removed by the person
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -81,18 +83,18 @@ class Composer(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAcceptDrops(True)
 
-        self.edit = ComposerEdit(theme, self)
-        # Drops belong to the whole frame.
+        self.edit = ComposerEdit(theme, self, self)
+        # The whole frame accepts drops.
         self.edit.setAcceptDrops(False)
         self._notice = ComposerNotice(theme, self)
         self._notice_gap = QWidget(self)
         set_fixed_height(self._notice_gap, 10)
         self._notice_gap.setVisible(False)
-        self._chips = ChipRow(theme, self)
+        self._chips = ChipRow(theme, self.attachment_removed.emit, self)
         self._shelf = ChipShelf(theme, self._chips, self)
-        self._intake = FileIntake(self._chips, self)
-        self._preview = ChipPreview(theme, self._chips, self.edit, self)
-        self._paste = PasteWeigher(self.edit, self._attach_pasted, self)
+        self._intake = FileIntake(self._chips, self.attach_failed.emit, self.folder_attached.emit, self)
+        self._preview = ChipPreview(theme, self._chips, self.edit, self, self._keep)
+        self._paste = LongPaste(self.edit, self._attach_pasted, self)
         self._attach = IconButton(theme, "plus", strings.ATTACH)
         self.think = ThinkSwitch(theme, self)
         self.pill = ContextPill(theme, self)
@@ -100,141 +102,132 @@ class Composer(QWidget):
         self._lay_out()
 
         self.edit.textChanged.connect(self._changed)
-        self.edit.send_requested.connect(self._submit)
-        self.edit.escaped.connect(self._escape)
-        self.edit.long_pasted.connect(self._paste.take)
-        self.edit.files_dropped.connect(self.attach_files)
-        self.edit.image_pasted.connect(self._refuse_image)
-        # Qt's own slot: the field still tells of its focus while both are being destroyed.
+        # Qt's own slot, because the field emits this also while both are being destroyed.
         self.edit.focus_changed.connect(self.update)
         self._chips.changed.connect(self._changed)
-        self._chips.removed.connect(self.attachment_removed)
-        self._intake.failed.connect(self.attach_failed)
-        self._intake.folder_read.connect(self.folder_attached)
-        self._preview.keep_requested.connect(self.keep_requested)
         self._attach.clicked.connect(self._show_attach_menu)
-        self.send_button.clicked.connect(self._button)
-        theme.changed.connect(self.update)
+        self.send_button.clicked.connect(self._click_button)
         self._ring = FocusRing(self, theme, _RADIUS_PX, sources=[self.edit], with_mouse=True)
         self._show_state()
 
-    # ---- what is written
+    # ---- content
 
     @property
     def text(self) -> str:
-        """What is typed."""
+        """The typed text."""
         return self.edit.text
 
     def set_text(self, text: str) -> None:
-        """Replace what is typed."""
+        """Replace the typed text."""
         self.edit.set_text(text)
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """The documents beside it."""
+        """The attached documents."""
         return self._chips.attachments
 
     @property
     def notice(self) -> ComposerNotice:
-        """What is wrong with what is written, and the ways out."""
+        """The notice that the message is too long."""
         return self._notice
 
     def attach(self, attachment: Attachment) -> None:
-        """Add one document."""
+        """Attach a document."""
         self._chips.add(well_formed_record(attachment))
 
     def attach_files(self, paths: Sequence[Path]) -> None:
-        """Add files. Those that give no text are reported by `attach_failed`, all in one."""
+        """Attach files and folders. Failures are emitted together as one `attach_failed`."""
         self._intake.add(paths)
 
     def choose_files(self) -> None:
-        """Ask which files to attach."""
+        """Ask for files and attach them."""
         names, _ = QFileDialog.getOpenFileNames(self, strings.ATTACH_FILE, first_folder())
         self.attach_files([Path(name) for name in names])
 
     def choose_folder(self) -> None:
-        """Ask which folder's files to attach."""
+        """Ask for a folder and attach its files."""
         name = QFileDialog.getExistingDirectory(self, strings.ATTACH_FOLDER, first_folder())
         if name:
             self.attach_files([Path(name)])
 
     def show_text(self, title: str, note: str, text: str) -> None:
-        """Something to read above the frame, as a document's preview is."""
+        """Show a text in the preview above the frame."""
         self._preview.show_text(Attachment(title, text), note)
 
     def attach_menu(self) -> QMenu:
-        """Where documents come from; whoever shows it deletes it."""
+        """The menu of the attach button. The caller deletes it."""
         menu = QMenu(self)
         for title, act in (
             (strings.FROM_FILES, self.choose_files),
             (strings.FROM_FOLDER, self.choose_folder),
-            (strings.FROM_LIBRARY, self.library_requested.emit),
+            (strings.FROM_LIBRARY, lambda: self.intent.emit(OpenLibrary())),
         ):
-            menu.addAction(title).triggered.connect(lambda checked=False, act=act: act())
+            menu.addAction(title, act)
         return menu
 
     def set_message(self, message: Message) -> None:
-        """Put a whole message back, as if it had just been written."""
+        """Replace the draft by `message`."""
         self._empty()
         for attachment in message.attachments:
             self._chips.add(attachment)
         self.edit.set_text(message.content)
 
     def message(self) -> Message:
-        """What is written now."""
+        """The draft as a message."""
         return well_formed_record(Message("user", self.text.strip(), self.attachments))
 
     def quote(self, text: str) -> None:
-        """Quote `text` in the message; one of a document's length comes along as one."""
-        if len(text) >= SURELY_CHARACTERS:
+        """Quote `text` in the message; attach it as a document if it is long."""
+        if len(text) >= DOCUMENT_CHARACTERS:
             self._attach_text(strings.QUOTED_TEXT, text)
             self.edit.setFocus()
         elif text.strip():
             self.edit.insert_quote(text)
 
     def clear(self) -> None:
-        """Nothing written, nothing attached, nothing on its way."""
+        """Remove the text and the attachments, and cancel files that are being read."""
         self._empty()
         self.edit.set_text("")
 
     def show_tokens(self, count: Callable[[str], int | None]) -> None:
-        """Write the chips' sizes in tokens, as far as `count` knows them."""
+        """Show the token counts of the documents; `count` returns None for unknown ones."""
         self._chips.show_tokens(count)
 
     def show_embedding(self, fraction: Callable[[str], float | None]) -> None:
-        """Show on the chips how much of each document is embedded; None: nothing to show."""
+        """Show the embedded fraction of each document; `fraction` returns None to hide the bar."""
         self._chips.show_embedding(fraction)
 
-    def show_fit(self, written: Written, refused_by_tokens: int = 0) -> None:
-        """Say by how much the message is too long and what can be done; nothing if it fits.
+    def show_fit(self, written: MessageSize, refused_by_tokens: int = 0) -> None:
+        """Show by how many tokens the message is too long, with remedies; hide the notice if it fits.
 
-        `refused_by_tokens` is what the worker found to be too much, if it has been asked.
+        `refused_by_tokens` is the excess reported by the worker, 0 if there was none.
         """
         over = refused_by_tokens or written.over_tokens
         text = strings.over_limit(over, written.limit_tokens) if over else ""
-        self._notice.show_notice(text, [self._way(one) for one in remedies(written, refused_by_tokens)])
+        actions = [self._notice_action(remedy) for remedy in remedies(written, refused_by_tokens)]
+        self._notice.show_notice(text, actions)
         self._notice_gap.setVisible(bool(text))
         self._over_tokens = over
         self._show_state()
 
-    def set_weigh(self, weigh: Weigh | None) -> None:
-        """Who counts the tokens of a long paste; None leaves it to an estimate."""
-        self._paste.set_weigh(weigh)
+    def set_token_counter(self, count: CountTokens | None) -> None:
+        """Sets the function that counts the tokens of a long paste; None: they are estimated."""
+        self._paste.set_token_counter(count)
 
     def set_send_keys(self, keys: SendKeys) -> None:
-        """Whether Return sends, or ⌘Return, which leaves Return to break the line."""
+        """Sets whether Return or ⌘Return sends."""
         self.edit.set_send_keys(keys)
 
     # ---- states
 
     @property
     def state(self) -> ComposerState:
-        """Which of the three."""
+        """The state."""
         return self._state
 
     @property
     def blocked_reason(self) -> str:
-        """Why nothing can be sent; empty unless blocked."""
+        """Why nothing is sent; empty unless blocked."""
         return self._reason
 
     def set_idle(self) -> None:
@@ -242,17 +235,46 @@ class Composer(QWidget):
         self._set_state("idle", "")
 
     def set_busy(self) -> None:
-        """An answer is written; the button stops it."""
+        """An answer is being generated; the button stops it."""
         self._set_state("busy", "")
 
     def set_blocked(self, reason: str) -> None:
-        """Nothing can be sent because of `reason`."""
+        """Nothing is sent, for `reason`."""
         self._set_state("blocked", reason)
 
     def set_placeholder(self, text: str) -> None:
-        """Shown while nothing is typed; while an answer is written, that the next message waits for it."""
+        """Sets the placeholder. The busy state has its own."""
         self._placeholder = text
         self._show_placeholder()
+
+    # ---- input of the field, for `ComposerEdit`
+
+    def submit(self) -> None:
+        """Send the message, or queue it while an answer is generated."""
+        if self._can_send():
+            self.intent.emit(SendMessage(self.message()))
+        elif self._state == "busy" and self._is_whole():
+            self.intent.emit(QueueMessage(self.message()))
+
+    def escape(self) -> None:
+        """Close the preview, or else pass Escape on."""
+        if self._preview.is_open:
+            self._preview.close()
+        else:
+            self.intent.emit(Escape())
+
+    def edit_last(self) -> None:
+        """Edit the last sent message, unless documents are attached."""
+        if not self.attachments:
+            self.intent.emit(EditMessage())
+
+    def take_long_paste(self, text: str) -> None:
+        """Insert a long pasted text or attach it, depending on its tokens."""
+        self._paste.take(text)
+
+    def refuse_image(self) -> None:
+        """Report that pictures cannot be attached."""
+        self.attach_failed.emit(RequestError(strings.NO_IMAGES, strings.NO_IMAGES_HINT))
 
     # ---- inside
 
@@ -277,37 +299,29 @@ class Composer(QWidget):
         return self._state == "idle" and self._is_whole()
 
     def _is_whole(self) -> bool:
-        """Whether there is a message, and all of it is there and fits."""
-        written = bool(self.text.strip() or self.attachments)
-        return written and not self._over_tokens and not self._chips.files and not self._paste.busy
+        """Whether there is a message, it is complete and it fits."""
+        has_content = bool(self.text.strip() or self.attachments)
+        return has_content and not self._over_tokens and not self._chips.files and not self._paste.busy
 
-    def _submit(self) -> None:
-        if self._can_send():
-            self.message_submitted.emit(self.message())
-        elif self._state == "busy" and self._is_whole():
-            self.message_queued.emit(self.message())
-
-    def _escape(self) -> None:
-        if self._preview.is_open:
-            self._preview.close()
-        else:
-            self.escaped.emit()
-
-    def _button(self) -> None:
+    def _click_button(self) -> None:
         if self._state == "busy":
-            self.stop_requested.emit()
+            self.intent.emit(StopAnswer())
         else:
-            self._submit()
+            self.submit()
+
+    def _keep(self, attachment: Attachment) -> None:
+        self.intent.emit(KeepInLibrary(attachment))
 
     def _show_attach_menu(self) -> None:
         menu = self.attach_menu()
         menu.aboutToHide.connect(menu.deleteLater)
-        # Above its button: below it the window ends.
+        # Above the button, which is at the lower end of the window.
         corner = self._attach.mapToGlobal(QPoint(0, 0))
         menu.popup(corner - QPoint(0, menu.sizeHint().height() + 2))
 
     def _changed(self) -> None:
-        self._preview.keep()
+        self._chip_gap.setVisible(bool(self.attachments))
+        self._preview.refresh()
         self._show_state()
         self.draft_changed.emit()
 
@@ -332,11 +346,11 @@ class Composer(QWidget):
             name = strings.numbered(kind, number)
         self.attach(Attachment(name, text))
 
-    # ---- what does not fit
+    # ---- remedies
 
-    def _way(self, remedy: Remedy) -> Way:
+    def _notice_action(self, remedy: Remedy) -> NoticeAction:
         if remedy.action == "new_chat":
-            return strings.WAY_NEW_CHAT, self.new_chat_requested.emit
+            return strings.WAY_NEW_CHAT, lambda: self.intent.emit(MoveToNewChat())
         chip = self._chips.chips[remedy.attachment]
         if remedy.action == "remove":
             return strings.way_remove(chip.text(), remedy.tokens), lambda: self._remove(chip)
@@ -357,7 +371,7 @@ class Composer(QWidget):
 
     @property
     def preview(self) -> AttachmentPreview | None:
-        """The preview, once there was one."""
+        """The preview; None until it was opened once."""
         return self._preview.popup
 
     def moveEvent(self, event: QMoveEvent) -> None:
@@ -368,7 +382,7 @@ class Composer(QWidget):
 
     def _lay_out(self) -> None:
         tools = QHBoxLayout()
-        # The tools hang 8 px out to the left of the text.
+        # The tools are outdented by 8 px to the left of the text.
         set_margins(tools, 0, 8, 0, 0)
         set_spacing(tools, 4)
         tools.addWidget(self._attach)
@@ -399,7 +413,6 @@ class Composer(QWidget):
         column.addWidget(self._chip_gap)
         column.addLayout(text)
         column.addLayout(tools)
-        self._chips.changed.connect(lambda: self._chip_gap.setVisible(bool(self.attachments)))
         QWidget.setTabOrder(self.edit, self._attach)
         QWidget.setTabOrder(self._attach, self.think.switch)
         QWidget.setTabOrder(self.think.switch, self.send_button)
@@ -426,7 +439,7 @@ class Composer(QWidget):
         painter.end()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        # A picture without a file is accepted to be refused with the reason.
+        # A picture without a file is accepted, so that the reason for refusing it is shown.
         if event.mimeData().hasUrls() or event.mimeData().hasText() or event.mimeData().hasImage():
             event.acceptProposedAction()
             self._set_dragging(True)
@@ -439,9 +452,6 @@ class Composer(QWidget):
         self.edit.insertFromMimeData(event.mimeData())
         event.acceptProposedAction()
 
-    def _refuse_image(self) -> None:
-        self.attach_failed.emit(RequestError(strings.NO_IMAGES, strings.NO_IMAGES_HINT))
-
     def _set_dragging(self, dragging: bool) -> None:
         self._dragging = dragging
         self.pill.setVisible(not dragging and self.pill.limit_tokens > 0)
@@ -449,7 +459,7 @@ class Composer(QWidget):
 
 
 def _first_line(text: str) -> str:
-    """The first words of a text, without the marks of a heading or a comment; empty if there are none."""
+    """The first words of a text, without heading or comment marks; empty if it has none."""
     line = next((line.strip(" \t#*/-=") for line in text.splitlines() if line.strip(" \t#*/-=")), "")
     words = " ".join(line.split())
     if len(words) <= _NAME_CHARACTERS:

@@ -1,16 +1,15 @@
-"""ComposerEdit: the text field of the composer. Plain text, grows to eight lines, then scrolls.
+"""ComposerEdit: the text field of the composer. Plain text; grows to eight lines, then scrolls.
 
-Return asks to send and Shift+Return breaks the line, or, with the other send keys, ⌘Return
-sends and Return breaks the line. Escape is told. A paste that may be a document is not
-inserted but offered as `long_pasted`; pasting raw (⇧⌘V) inserts it whatever its length.
-Dropped or pasted files are offered as `files_dropped`. It decides nothing about any of them.
+Return sends and Shift+Return breaks the line; with the other `SendKeys`, ⌘Return sends and Return breaks the
+line. Sending, Escape, files, pictures and long pastes are passed to the composer. Paste as Plain Text (⇧⌘V)
+inserts a text of any length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -37,15 +36,12 @@ from core.events.text import well_formed
 
 
 def quote_lines(text: str) -> str:
-    """`text` with a mark before each line, without empty lines around it."""
+    """`text` as a Markdown quote, without leading and trailing empty lines."""
     return "\n".join(f"> {line}".rstrip() for line in text.strip("\n").splitlines())
 
 
 def quote_between(text: str, before: str, after: str) -> tuple[str, str]:
-    """What to insert between `before` and `after` so that the quote of `text` is a paragraph of its own.
-
-    In two parts: the person goes on writing between them.
-    """
+    """The texts to insert before and after the cursor to quote `text` as a paragraph of its own."""
     gap = "" if not before or before.endswith("\n\n") else "\n" if before.endswith("\n") else "\n\n"
     rest = "\n\n" if after and not after.startswith("\n") else ""
     return f"{gap}{quote_lines(text)}\n\n", rest
@@ -53,7 +49,7 @@ def quote_between(text: str, before: str, after: str) -> tuple[str, str]:
 
 SendKeys = Literal["return", "command_return"]
 
-# Shorter than the tokens that make a document (the visual design's 2,000), whatever it says.
+# A text of this length has fewer tokens than `DOCUMENT_TOKENS` in any tokenizer.
 SHORT_CHARACTERS = 2_000
 _FONT_PX = 14.5
 _LINE_PX = 21
@@ -61,20 +57,43 @@ _MIN_HEIGHT_PX = 24
 _MAX_LINES = 8
 
 
+class FieldHost(Protocol):
+    """The composer, as its text field uses it."""
+
+    def submit(self) -> None:
+        """Send the message."""
+        ...
+
+    def escape(self) -> None:
+        """Escape was pressed."""
+        ...
+
+    def edit_last(self) -> None:
+        """Up was pressed in the empty field."""
+        ...
+
+    def take_long_paste(self, text: str) -> None:
+        """A text that may be a document was pasted."""
+        ...
+
+    def attach_files(self, paths: Sequence[Path]) -> None:
+        """Files were pasted or dropped."""
+        ...
+
+    def refuse_image(self) -> None:
+        """A picture was pasted or dropped."""
+        ...
+
+
 class ComposerEdit(QTextEdit):
-    """Signals say what the person asked for; the text stays until `set_text` replaces it."""
+    """The text field of the composer `host`. It never clears its text."""
 
-    send_requested = Signal()
-    escaped = Signal()
-    edit_last_requested = Signal()  # Up in an empty field
-    long_pasted = Signal(str)  # a text that may be a document
-    image_pasted = Signal()
-    files_dropped = Signal(object)  # list[Path]
-    focus_changed = Signal(bool)  # has it now
+    focus_changed = Signal(bool)  # True: it has the focus
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, host: FieldHost, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._host = host
         self._placeholder = strings.ASK_FIRST
         self._send_keys: SendKeys = "return"
         self.setAccessibleName(strings.MESSAGE)
@@ -96,28 +115,28 @@ class ComposerEdit(QTextEdit):
 
     @property
     def text(self) -> str:
-        """What is typed."""
+        """The typed text."""
         return well_formed(self.toPlainText())
 
     def set_text(self, text: str) -> None:
-        """Replace what is typed and put the cursor behind it; undo brings the old text back."""
+        """Replace the text and move the cursor to its end. Can be undone."""
         cursor = self.textCursor()
         cursor.select(QTextCursor.SelectionType.Document)
         cursor.insertText(text)
         self.setTextCursor(cursor)
 
     def set_send_keys(self, keys: SendKeys) -> None:
-        """Which key sends; the other ones break the line."""
+        """Sets which key sends."""
         self._send_keys = keys
 
     def paste_raw(self) -> None:
-        """Insert the text on the clipboard, whatever its length, and go on writing here."""
+        """Insert the clipboard's text, of any length."""
         self.textCursor().insertText(QGuiApplication.clipboard().text())
         self.ensureCursorVisible()
         self.setFocus()
 
     def insert_quote(self, text: str) -> None:
-        """Put `text` in as a quote where the cursor is, and go on writing below it."""
+        """Insert `text` as a quote at the cursor, and move the cursor below it."""
         cursor = self.textCursor()
         written = self.toPlainText()
         quote, rest = quote_between(
@@ -134,13 +153,13 @@ class ComposerEdit(QTextEdit):
         self.setFocus()
 
     def set_placeholder(self, text: str) -> None:
-        """Shown while nothing is typed."""
+        """Sets the text shown in the empty field."""
         self._placeholder = text
         self.viewport().update()
 
     @property
     def placeholder(self) -> str:
-        """What is shown while nothing is typed."""
+        """The text shown in the empty field."""
         return self._placeholder
 
     def sizeHint(self) -> QSize:
@@ -153,16 +172,16 @@ class ComposerEdit(QTextEdit):
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
             if held == _SENDING[self._send_keys]:
-                self.send_requested.emit()
+                self._host.submit()
             elif held in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
                 self.textCursor().insertBlock()
                 self.ensureCursorVisible()
             event.accept()
         elif event.key() == Qt.Key.Key_Escape:
-            self.escaped.emit()
+            self._host.escape()
             event.accept()
         elif event.key() == Qt.Key.Key_Up and not event.modifiers() and not self.text:
-            self.edit_last_requested.emit()
+            self._host.edit_last()
             event.accept()
         elif _is_raw_paste(event):
             self.paste_raw()
@@ -171,7 +190,7 @@ class ComposerEdit(QTextEdit):
             super().keyPressEvent(event)
 
     def event(self, event: QEvent) -> bool:
-        # The window may own the same keys; while this field has them they mean what is said above.
+        # The window has shortcuts with the same keys; the focused field takes precedence.
         if (
             isinstance(event, QKeyEvent)
             and event.type() == QEvent.Type.ShortcutOverride
@@ -187,11 +206,11 @@ class ComposerEdit(QTextEdit):
     def insertFromMimeData(self, source: QMimeData) -> None:
         files = [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
         if files:
-            self.files_dropped.emit(files)
+            self._host.attach_files(files)
         elif source.hasImage() and not source.hasText():
-            self.image_pasted.emit()
+            self._host.refuse_image()
         elif len(source.text()) > SHORT_CHARACTERS:
-            self.long_pasted.emit(source.text())
+            self._host.take_long_paste(source.text())
         else:
             self.textCursor().insertText(source.text())
             self.ensureCursorVisible()
@@ -227,7 +246,7 @@ class ComposerEdit(QTextEdit):
         return px(_LINE_PX)
 
     def _set_size(self) -> None:
-        """The type and its fixed lines, of what is there too. Undo knows nothing of before."""
+        """Apply the font and the line height to the whole text. Clears the undo history."""
         self.setFont(enlarged_ui_font(_FONT_PX))
         line = QTextBlockFormat()
         line.setLineHeight(self._line_px, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
@@ -273,51 +292,55 @@ def _is_raw_paste(event: QKeyEvent) -> bool:
 
 
 DOCUMENT_TOKENS = 2_000
-# No tokenizer in use makes fewer tokens of this.
-SURELY_CHARACTERS = 24_000
+# A text of this length has more tokens than `DOCUMENT_TOKENS` in any tokenizer.
+DOCUMENT_CHARACTERS = 24_000
 _PATIENCE_MS = 400
 
-# Ask for the tokens of a text; the answer comes by the callback. False: nobody can count now.
-Weigh = Callable[[str, Callable[[int], None]], bool]
+# Counts the tokens of a text and passes them to the callback. Returns False if it cannot count now.
+CountTokens = Callable[[str, Callable[[int], None]], bool]
 
 
-class PasteWeigher(QObject):
-    """One paste at a time: another one first decides the one before by estimate."""
+class LongPaste(QObject):
+    """Attaches a long pasted text as a document if it has more than 2,000 tokens, else inserts it.
+
+    The worker counts the tokens; if it is busy or takes longer than 0.4 s, they are estimated. The text is
+    inserted where it was pasted, even if typing continued. A second paste ends the wait for the first.
+    """
 
     def __init__(self, edit: ComposerEdit, attach: Callable[[str], None], parent: QObject | None) -> None:
         super().__init__(parent)
         self._edit = edit
         self._attach = attach
-        self._weigh: Weigh | None = None
+        self._count_tokens: CountTokens | None = None
         self._text = ""
-        self._place: QTextCursor | None = None
+        self._cursor: QTextCursor | None = None
         self._timer = QTimer(self, interval=_PATIENCE_MS, singleShot=True)
         self._timer.timeout.connect(self._estimate)
 
     @property
     def busy(self) -> bool:
-        """Whether a paste is being weighed."""
-        return self._place is not None
+        """Whether a pasted text is waiting for its token count."""
+        return self._cursor is not None
 
-    def set_weigh(self, weigh: Weigh | None) -> None:
-        """Who counts."""
-        self._weigh = weigh
+    def set_token_counter(self, count: CountTokens | None) -> None:
+        """Sets the function that counts tokens; None: they are estimated."""
+        self._count_tokens = count
 
     def take(self, text: str) -> None:
-        """Decide about `text`, now or soon."""
+        """Insert or attach `text`, now or when it is counted."""
         self._estimate()
-        self._text, self._place = text, QTextCursor(self._edit.textCursor())
-        if len(text) >= SURELY_CHARACTERS:
+        self._text, self._cursor = text, QTextCursor(self._edit.textCursor())
+        if len(text) >= DOCUMENT_CHARACTERS:
             self._decide(DOCUMENT_TOKENS + 1)
-        elif self._weigh is None or not self._weigh(text, lambda tokens: self._counted(text, tokens)):
+        elif not (self._count_tokens and self._count_tokens(text, lambda n: self._counted(text, n))):
             self._estimate()
         elif self.busy:
             self._timer.start()
 
     def cancel(self) -> None:
-        """Forget what is being weighed."""
+        """Discard the waiting text."""
         self._timer.stop()
-        self._text, self._place = "", None
+        self._text, self._cursor = "", None
 
     def _counted(self, text: str, tokens: int) -> None:
         if self.busy and text == self._text:
@@ -328,10 +351,10 @@ class PasteWeigher(QObject):
             self._decide(estimated_tokens(self._text))
 
     def _decide(self, tokens: int) -> None:
-        text, place = self._text, self._place
+        text, cursor = self._text, self._cursor
         self.cancel()
         if tokens > DOCUMENT_TOKENS:
             self._attach(text)
-        elif place is not None:
-            place.insertText(text)
+        elif cursor is not None:
+            cursor.insertText(text)
             self._edit.ensureCursorVisible()

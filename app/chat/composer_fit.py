@@ -1,8 +1,7 @@
-"""Fit: whether what is written fits the model's context, and what can be done if it does not.
+"""Whether a message fits the model's context, and the notice with remedies if it does not.
 
-Pure. Counts are the worker's, of the plain texts; the chat template adds a few tokens to them,
-so the worker's own refusal is the last word and this is the early one. Passages that sparse
-reading skips still take their positions, so they count like all others.
+Token counts are of the plain texts. The chat template adds a few, so the worker may refuse a message that
+seems to fit. Skipped passages count as well, because they keep their positions in the context.
 """
 
 from __future__ import annotations
@@ -24,26 +23,26 @@ from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, ratio_of
 from core.settings.prefill import TAIL_TOKENS, Prefill
 
-# What is cut to fit leaves this much for the template, the answer, and some questions more: an
-# eighth of the context, and on a tiny one the beginning of an answer at least.
+# A shortened document leaves an eighth of the context, and at least 256 tokens, for the template, the answer
+# and later turns.
 _SPARE_PART = 8
 _LEAST_SPARE_TOKENS = 256
-# A beginning that is shorter than this says too little to be worth sending.
-_WORTH_TOKENS = 128
+# A shorter beginning of a document is not worth sending.
+_MIN_KEPT_TOKENS = 128
 
 Action = Literal["remove", "shorten", "new_chat"]
 
 
 class Remedy(Struct, frozen=True):
-    """One way out. `attachment` is the chip's number, `tokens` how many it has or will have."""
+    """`attachment` is the index of the document, `tokens` its tokens, or those left after shortening."""
 
     action: Action
     attachment: int = -1
     tokens: int = 0
 
 
-class Written(Struct, frozen=True):
-    """What would be sent. None stands for what is not counted yet, and counts as nothing."""
+class MessageSize(Struct, frozen=True):
+    """Token counts of the context and the draft; None: not counted yet, taken as 0."""
 
     used_tokens: int
     typed_tokens: int | None
@@ -52,61 +51,61 @@ class Written(Struct, frozen=True):
 
     @property
     def new_tokens(self) -> int:
-        """What the message adds, as far as it is counted."""
+        """The counted tokens of the draft."""
         return (self.typed_tokens or 0) + sum(tokens or 0 for tokens in self.attachment_tokens)
 
     @property
     def over_tokens(self) -> int:
-        """How many tokens too many; 0 if it fits or the limit is not known."""
+        """Tokens over the limit; 0 if it fits or the limit is unknown."""
         if not self.limit_tokens or not self.new_tokens:
             return 0
-        # The engine needs one place for the first token of the answer.
+        # The engine needs one position for the first token of the answer.
         return max(0, self.used_tokens + self.new_tokens - (self.limit_tokens - 1))
 
 
-def remedies(written: Written, refused_by_tokens: int = 0) -> tuple[Remedy, ...]:
-    """What would help, what helps most surely first. Empty if it fits.
+def remedies(written: MessageSize, refused_by_tokens: int = 0) -> tuple[Remedy, ...]:
+    """The remedies, the most effective first; empty if the message fits.
 
-    `refused_by_tokens` is what the worker found to be too much, which counts more than our sum.
+    `refused_by_tokens`, the excess reported by the worker, takes precedence over the sum of the counts.
     """
     over = refused_by_tokens or written.over_tokens
     if not over:
         return ()
-    ways = []
+    found = []
     if written.used_tokens:
-        ways.append(Remedy("new_chat"))
+        found.append(Remedy("new_chat"))
     largest = _largest(written.attachment_tokens)
     if largest is not None:
         index, tokens = largest
         kept = tokens - over - spare_tokens(written.limit_tokens)
-        if kept >= _WORTH_TOKENS:
-            ways.append(Remedy("shorten", index, kept))
-        ways.append(Remedy("remove", index, tokens))
-    return tuple(ways)
+        if kept >= _MIN_KEPT_TOKENS:
+            found.append(Remedy("shorten", index, kept))
+        found.append(Remedy("remove", index, tokens))
+    return tuple(found)
 
 
 def spare_tokens(limit_tokens: int) -> int:
-    """What is left free when something is cut to fit."""
+    """The tokens left free when a document is shortened to fit."""
     return max(_LEAST_SPARE_TOKENS, limit_tokens // _SPARE_PART)
 
 
 def will_skip(new_tokens: int, dense_s: float | None, prefill: Prefill) -> int:
-    """About how many of the new tokens will be skipped when they are read.
+    """Estimates how many of the new tokens a sparse prefill will skip.
 
-    `dense_s`: how long reading all of them would take; None if that is not known. Not known here: that a
-    question may need every word, or finds nothing, and what is kept of it for its place.
+    `dense_s` is the predicted time of a dense prefill, None if unknown. The estimate ignores that a question
+    may need the whole text or match nothing, and passages that are kept for their position.
     """
     skips = prefill.mode == "on" or (prefill.mode == "auto" and not prefill.is_quick(new_tokens, dense_s))
     return max(0, round(new_tokens * (1 - prefill.keep_pct / 100)) - TAIL_TOKENS) if skips else 0
 
 
 def beginning(text: str, tokens: int, kept_tokens: int) -> str:
-    """About the first `kept_tokens` of the `tokens` in `text`, ending with a whole line or word."""
+    """About the first `kept_tokens` of the `tokens` of `text`, cut at the end of a line or word."""
     cut = text[: len(text) * kept_tokens // max(1, tokens)]
     for end in ("\n", " "):
-        place = cut.rfind(end)
-        if place > 0.8 * len(cut):
-            return cut[:place].rstrip()
+        at = cut.rfind(end)
+        if at > 0.8 * len(cut):
+            return cut[:at].rstrip()
     return cut
 
 
@@ -115,17 +114,17 @@ def _largest(counts: Sequence[int | None]) -> tuple[int, int] | None:
     return max(known, key=lambda entry: entry[1]) if known else None
 
 
-Way = tuple[str, Callable[[], object]]
+NoticeAction = tuple[str, Callable[[], object]]  # a button's label, and what it does
 
 
 class ComposerNotice(QWidget):
-    """Hidden while there is nothing to say."""
+    """A warning inside the composer with a button for each remedy. Hidden without a text."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._labels: tuple[str, ...] = ()
-        self._ways: list[Way] = []
+        self._actions: list[NoticeAction] = []
         self._text = TextLabel(theme, "", 12, 17, "text", tabular=True, parent=self)
         self._buttons: list[Button] = []
         self._row = QHBoxLayout()
@@ -139,31 +138,30 @@ class ComposerNotice(QWidget):
         self._row.addStretch(1)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
-        theme.changed.connect(self.update)
 
     @property
     def text(self) -> str:
-        """What it says; empty while hidden."""
+        """The text; empty while hidden."""
         return self._text.text()
 
     @property
     def buttons(self) -> tuple[Button, ...]:
-        """The ways out, from left to right."""
+        """The buttons, from left to right."""
         return tuple(self._buttons)
 
-    def show_notice(self, text: str, ways: Sequence[Way]) -> None:
-        """Say `text`, with a button for each way: its label and what it does. Empty hides it.
+    def show_notice(self, text: str, actions: Sequence[NoticeAction]) -> None:
+        """Show `text` with a button for each action; empty hides the notice.
 
-        Buttons whose labels stay are kept, so that none goes away under a finger.
+        Buttons are kept while the labels stay the same, so that a click is not lost.
         """
-        news = text != self.text
+        is_new = text != self.text
         self._text.setText(text)
-        self._ways = list(ways)
-        if tuple(label for label, _ in ways) != self._labels:
+        self._actions = list(actions)
+        if tuple(label for label, _ in actions) != self._labels:
             self._rebuild()
         self.setVisible(bool(text))
         self.setAccessibleName(text)
-        if text and news:
+        if text and is_new:
             QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -178,9 +176,9 @@ class ComposerNotice(QWidget):
             self._row.removeWidget(button)
             button.hide()
             button.deleteLater()
-        self._labels = tuple(label for label, _ in self._ways)
+        self._labels = tuple(label for label, _ in self._actions)
         self._buttons = [Button(self._theme, label, "plain", True, self) for label in self._labels]
-        for place, button in enumerate(self._buttons):
-            self._row.insertWidget(place, button, 0, Qt.AlignmentFlag.AlignLeft)
-            button.clicked.connect(lambda checked=False, place=place: self._ways[place][1]())
+        for index, button in enumerate(self._buttons):
+            self._row.insertWidget(index, button, 0, Qt.AlignmentFlag.AlignLeft)
+            button.clicked.connect(lambda checked=False, index=index: self._actions[index][1]())
             button.show()

@@ -1,12 +1,8 @@
-"""ContextPill: how much of the model's context is used, as a ring and in figures.
-
-What sparse prefill skips keeps its place in the context but is not held in memory: that part of
-the ring is paler.
-"""
+"""The tools of the composer: the context gauge, the send button and the thinking switch."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QWidget
 
@@ -20,7 +16,7 @@ from app.theme.measures import set_fixed_size, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px_size, ratio_of, width_of
 
-# By the visual design, above this the ring turns vermilion.
+# Above this the ring is vermilion.
 WARN_FRACTION = 0.85
 _HEIGHT_PX = 24
 _LEFT_PX, _RING_PX, _GAP_PX, _RIGHT_PX = 7, 14, 6, 10
@@ -28,7 +24,10 @@ _RADIUS_PX, _STROKE_PX = 5.2, 2.0
 
 
 class ContextPill(QWidget):
-    """Shows nothing until a limit is known."""
+    """The used part of the model's context, as a ring and in figures. Hidden until the limit is known.
+
+    Skipped tokens keep their positions in the context but are not in memory; their part of the ring is paler.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -38,30 +37,29 @@ class ContextPill(QWidget):
         self._skipped_tokens = 0
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
-        theme.changed.connect(self.update)
 
     @property
     def used_tokens(self) -> int:
-        """What the ring shows."""
+        """The used tokens."""
         return self._used_tokens
 
     @property
     def limit_tokens(self) -> int:
-        """The model's context; 0 while it is not known."""
+        """The model's context; 0 while it is unknown."""
         return self._limit_tokens
 
     @property
     def near_limit(self) -> bool:
-        """Whether the ring warns."""
+        """Whether the ring shows a warning."""
         return self._used_tokens > WARN_FRACTION * self._limit_tokens > 0
 
     @property
     def skipped_tokens(self) -> int:
-        """Of the used ones, those that were or will be skipped when reading."""
+        """How many of the used tokens were or will be skipped."""
         return self._skipped_tokens
 
     def show_context(self, used_tokens: int, limit_tokens: int, skipped_tokens: int = 0) -> None:
-        """`limit_tokens` 0 means unknown. `skipped_tokens` are part of the used ones."""
+        """Show the figures. `limit_tokens` is 0 if unknown; `skipped_tokens` are part of the used ones."""
         self._used_tokens, self._limit_tokens = used_tokens, limit_tokens
         self._skipped_tokens = skipped_tokens
         self.setVisible(limit_tokens > 0)
@@ -85,7 +83,7 @@ class ContextPill(QWidget):
         fraction = min(1.0, self._used_tokens / self._limit_tokens) if self._limit_tokens else 0.0
         color = self._theme.color("series_vermilion" if self.near_limit else "accent")
         painter.setPen(QPen(color, _STROKE_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
-        # Qt counts sixteenths of a degree, anticlockwise from three o'clock.
+        # Qt measures in sixteenths of a degree, anticlockwise from three o'clock.
         painter.drawArc(ring, 90 * 16, -round(fraction * 360 * 16))
         if self._skipped_tokens and not self.near_limit:
             held = fraction * (1 - min(1.0, self._skipped_tokens / self._used_tokens))
@@ -107,7 +105,7 @@ _ICON_PX = 16
 
 
 class SendButton(QAbstractButton):
-    """28 px. `stops` says which of the two it does."""
+    """The round button that sends the message, or stops the answer."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -117,16 +115,15 @@ class SendButton(QAbstractButton):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self._ring = FocusRing(self, theme, _SIDE_PX / 2)
-        theme.changed.connect(self.update)
         self.set_stops(False)
 
     @property
     def stops(self) -> bool:
-        """Whether a click stops instead of sending."""
+        """Whether it is the stop button."""
         return self._stops
 
     def set_stops(self, stops: bool) -> None:
-        """Become the stop button, or the send button again."""
+        """Sets whether it is the stop button."""
         self._stops = stops
         self.setAccessibleName(strings.STOP if stops else strings.SEND)
         self.setToolTip(strings.STOP if stops else strings.SEND)
@@ -160,9 +157,7 @@ _THINK_SWITCH_LEFT_PX = 6
 
 
 class ThinkSwitch(QWidget):
-    """Hidden for models that have no such switch. `turned` tells a person's choice."""
-
-    turned = Signal(bool)
+    """Whether the model thinks before it answers. Hidden for models without that choice."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -176,15 +171,15 @@ class ThinkSwitch(QWidget):
         set_spacing(row, _THINK_SWITCH_GAP_PX)
         row.addWidget(self.switch)
         row.addWidget(TextLabel(theme, strings.THINK_FIRST, 12, 16))
-        self.switch.clicked.connect(self.turned)
+        self.turned = self.switch.clicked  # bool, by the person
         self.hide()
 
     def show_choice(self, known: bool, thinks: bool) -> None:
-        """Whether the model has the switch, and how it stands."""
+        """Show the switch if the model has it, in that state."""
         self.switch.setChecked(thinks)
         self.setVisible(known)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Its words are a part of it."""
+        """Clicks on the label turn the switch as well."""
         if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(event.position().toPoint()):
             self.switch.click()

@@ -1,38 +1,40 @@
-"""ReadingColumn: where the messages stand under each other, in a column centred in the view.
+"""EntryColumn: the scrolled widget of the transcript, which lays the entries out in a centred column.
 
-Widgets are placed by hand. Heights that have not been measured are estimated, and while measured
-ones come in, what the reader looks at stays where it is.
+Heights of entries without a widget are estimated. When a measured height replaces an estimate, the entry in
+view keeps its position on the screen.
 """
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from PySide6.QtCore import QObject, QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QRect, Qt, QTimer
 from PySide6.QtWidgets import QScrollArea, QWidget
 
 from app.chat.answer import AnswerView
-from app.chat.entry import Entry, Reply
+from app.chat.entry import AnswerEntry, Entry
 from app.chat.widget_pool import WidgetPool
 from app.theme.theme import Theme
 from app.theme.zoom import px, zoom
 
 
 class Anchor(NamedTuple):
-    """Something the reader looks at: `offset` px (or, `scaled`, that share) of entry `place`'s
-    height is above the view's top."""
+    """Keeps an entry in place: `offset` px of its height (`scaled`: that fraction) are above the view."""
 
-    place: int
+    entry: int  # index
     offset: float
     scaled: bool = False
 
 
 class EntryLayout:
-    """`heights[i]` high entries with `gaps[i]` under them, the first one `first_px` from the top."""
+    """Tops of entries with `heights`, each followed by its gap. The first top is `first_px`.
+
+    All values are screen pixels from the top of the column.
+    """
 
     def __init__(self, heights: Sequence[int] = (), gaps: Sequence[int] = (), first_px: int = 0) -> None:
         self.heights = list(heights)
@@ -43,18 +45,18 @@ class EntryLayout:
         return len(self.tops)
 
     def bottom(self, index: int) -> int:
-        """Where entry `place` ends."""
+        """The bottom of entry `index`."""
         return self.tops[index] + self.heights[index]
 
     def between(self, low: float, high: float) -> range:
-        """The entries that touch [low, high)."""
+        """The indices of the entries that intersect [low, high)."""
         first = max(0, bisect_right(self.tops, low) - 1)
         if first < len(self) and self.bottom(first) <= low:
             first += 1
         return range(first, max(first, bisect_left(self.tops, high)))
 
     def anchor(self, view_top: float, view_bottom: float, measured: Sequence[bool]) -> Anchor | None:
-        """What must not move: the first measured entry in the view, else the share of the first one."""
+        """The first measured entry in view, else a fraction of the first entry; None without entries."""
         seen = self.between(view_top, view_bottom)
         for index in seen:
             if measured[index]:
@@ -65,27 +67,30 @@ class EntryLayout:
         return Anchor(seen[0], (view_top - self.tops[seen[0]]) / height, scaled=True)
 
     def view_top(self, anchor: Anchor) -> int:
-        """Where the view has to start so that `anchor` is where it was."""
-        if anchor.place >= len(self):
+        """The scroll position that restores `anchor`."""
+        if anchor.entry >= len(self):
             return self.end
-        offset = anchor.offset * self.heights[anchor.place] if anchor.scaled else anchor.offset
-        return round(self.tops[anchor.place] + offset)
+        offset = anchor.offset * self.heights[anchor.entry] if anchor.scaled else anchor.offset
+        return round(self.tops[anchor.entry] + offset)
 
 
 class Follow:
-    """`following` is what counts."""
+    """Whether the transcript stays scrolled to its end.
+
+    Only the user's scrolling changes it, not a change of the content's height.
+    """
 
     def __init__(self) -> None:
         self.following = True
 
     def scrolled(self, value: int, maximum: int) -> bool:
-        """The reader scrolled to `value` of `maximum`. Whether `following` changed."""
+        """Handle scrolling by the user. Returns True if `following` changed."""
         before = self.following
         self.following = value >= maximum
         return self.following != before
 
     def follow(self) -> bool:
-        """Go back to the end. Whether `following` changed."""
+        """Follow again. Returns True if `following` changed."""
         before, self.following = self.following, True
         return not before
 
@@ -98,13 +103,22 @@ _AFTER_MESSAGE_PX = 16
 _AFTER_ANSWER_PX = 8
 
 
-class ReadingColumn(QWidget):
-    """What the scroll area `area` scrolls. `entries` are all there are, `pool` has their widgets."""
+class EntryColumn(QWidget):
+    """The widget of the scroll area `area`; `pool` has the widgets of `entries`.
 
-    placed = Signal()  # widgets may have moved
+    `placed` is called when widgets may have moved.
+    """
 
-    def __init__(self, theme: Theme, area: QScrollArea, entries: Sequence[Entry], pool: WidgetPool) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        area: QScrollArea,
+        entries: Sequence[Entry],
+        pool: WidgetPool,
+        placed: Callable[[], object],
+    ) -> None:
         super().__init__()
+        self._placed = placed
         self._theme = theme
         self._area = area
         self._entries = entries
@@ -112,62 +126,62 @@ class ReadingColumn(QWidget):
         self._measured: list[bool] = []
         self.entry_layout = EntryLayout()
         self.follow = Follow()
-        self._zoom = zoom()  # that texts are laid out at
-        self.column_px = 0  # how wide texts are laid out
-        self.is_placing = False  # while the scroll bar moves by itself, not by the reader
+        self._zoom = zoom()  # of the current layout
+        self.column_px = 0  # width of the text column
+        self.is_placing = False  # while the program moves the scroll bar
         self.setAutoFillBackground(True)
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         area.setWidget(self)
 
     def clear(self) -> None:
-        """Another conversation, from its end."""
+        """Lay out an empty conversation and follow its end."""
         self.entry_layout, self._measured = EntryLayout(), []
         self.follow.follow()
         self.place()
 
-    # ---- what is seen
+    # ---- viewport
 
     def view(self, views_more: float = 0.0) -> tuple[int, int]:
-        """Top and bottom of what is seen, and so many views above and below it."""
+        """Top and bottom of the viewport, extended by `views_more` viewport heights on both sides."""
         top, height = self._area.verticalScrollBar().value(), self._area.viewport().height()
         more = round(views_more * height)
         return top - more, top + height + more
 
     def near(self, views_more: float = 0.0) -> range:
-        """The numbers of the entries that are seen, or so many views around."""
+        """The indices of the entries in that view."""
         return self.entry_layout.between(*self.view(views_more))
 
     def go_to_end(self) -> None:
-        """Scroll there."""
+        """Scroll to the end."""
         self.is_placing = True
         bar = self._area.verticalScrollBar()
         bar.setValue(bar.maximum())
         self.is_placing = False
 
-    def go_to(self, number: int) -> None:
-        """Scroll so that entry `number` begins at the top."""
-        for _ in range(2):  # what comes into view is measured, and may move it
-            self._area.verticalScrollBar().setValue(round(self.entry_layout.tops[number]) - px(_TOP_PX))
+    def go_to(self, index: int) -> None:
+        """Scroll entry `index` to the top."""
+        for _ in range(2):  # entries that come into view are measured, which may move it
+            self._area.verticalScrollBar().setValue(round(self.entry_layout.tops[index]) - px(_TOP_PX))
 
-    # ---- place
+    # ---- layout
 
     def height_changed(self, entry: Entry) -> None:
-        """Most of what an answer gets still fits into its last line: then nothing else has to move."""
+        """Lay out again after a change of `entry`, or only its widget if the height is unchanged."""
         before, entry.height_px = entry.height_px, None
         item = self._pool.items.get(entry)
         if before is not None and before == self._height(entry) and isinstance(item, AnswerView):
             item.arrange()
-            self.placed.emit()
+            self._placed()
         else:
             self.place()
 
     def forget_heights(self) -> None:
-        """Texts have another size or another width."""
+        """Discard all heights after a change of zoom or column width."""
         for entry in self._entries:
-            entry.height_px = entry.guess_px = None
+            entry.height_px = entry.estimated_px = None
 
     def place(self) -> None:
-        """Give every entry its place; only widgets whose place or height changed are moved."""
+        """Lay out all entries. Only widgets whose geometry changed are moved."""
         view = self._area.viewport()
         width = max(1, view.width())
         column = max(120, min(px(COLUMN_PX), width - 2 * _MIN_MARGIN_PX))
@@ -181,11 +195,12 @@ class ReadingColumn(QWidget):
             self.forget_heights()
         anchor = None if self.follow.following else self.entry_layout.anchor(*self.view(), self._measured)
         heights = [self._height(entry) for entry in self._entries]
-        gaps = [px(_AFTER_ANSWER_PX if isinstance(e, Reply) else _AFTER_MESSAGE_PX) for e in self._entries]
+        gaps = [
+            px(_AFTER_ANSWER_PX if isinstance(e, AnswerEntry) else _AFTER_MESSAGE_PX) for e in self._entries
+        ]
         self.entry_layout = EntryLayout(heights, gaps, px(_TOP_PX))
         self._measured = [entry.height_px is not None for entry in self._entries]
-        # The column grows while the scroll bar stands still: that is not the reader scrolling.
-        # It is scrolled before anything in it moves, so that the screen can be shifted as it is.
+        # Scrolling before the widgets move lets Qt shift the pixels on the screen instead of painting.
         self.is_placing = True
         self.resize(width, max(self.entry_layout.end + px(_BOTTOM_PX), view.height()))
         if anchor:
@@ -193,50 +208,53 @@ class ReadingColumn(QWidget):
         self.is_placing = False
         if self.follow.following:
             self.go_to_end()
-        left = (self._area.width() - column) // 2  # as what stands below it, which has no scroll bar
+        left = (self._area.width() - column) // 2  # aligned with the composer, which has no scroll bar
         for index, entry in enumerate(self._entries):
             item = self._pool.items.get(entry)
             if item is None or not item.is_ready:
                 continue
-            place = QRect(
+            rect = QRect(
                 left - item.OUTDENT_PX,
                 self.entry_layout.tops[index],
                 column + 2 * item.OUTDENT_PX,
                 heights[index],
             )
-            if item.geometry() != place:
-                item.setGeometry(place)
+            if item.geometry() != rect:
+                item.setGeometry(rect)
             elif isinstance(item, AnswerView):
                 item.arrange()
-        self.placed.emit()
+        self._placed()
 
     def _height(self, entry: Entry) -> int:
         if entry.height_px is None:
             entry.height_px = self._pool.height_px(entry, self.column_px)
             if entry.height_px is not None:
                 return entry.height_px
-            if entry.guess_px is None:
-                entry.guess_px = entry.estimate_px(self.column_px, self._theme.zoom)
-            return entry.guess_px
+            if entry.estimated_px is None:
+                entry.estimated_px = entry.estimate_height_px(self.column_px, self._theme.zoom)
+            return entry.estimated_px
         return entry.height_px
 
 
-# Widgets are got ready this many views around the one that is seen, and dropped beyond the other.
+# In viewport heights: widgets are prepared within the first distance and deleted beyond the second.
 _READY_VIEWS = 2.0
 _KEPT_VIEWS = 4.0
-# Of each turn of the event loop, so that a frame at 60 Hz still has room for its painting.
-_READYING_S = 0.004
+# Per turn of the event loop; leaves time for painting at 60 Hz.
+_PREPARE_S = 0.004
 
 
 class Prefetch(QObject):
-    """Of `entries`, for the `column` that shows them. Those that are `unfinished` always have a widget."""
+    """Prepares the widgets of visible entries at once and those nearby while idle; deletes distant ones.
+
+    Entries in `unfinished` always have a widget.
+    """
 
     def __init__(
         self,
         entries: Sequence[Entry],
-        unfinished: Collection[Reply],
+        unfinished: Collection[AnswerEntry],
         pool: WidgetPool,
-        column: ReadingColumn,
+        column: EntryColumn,
         parent: QObject,
     ) -> None:
         super().__init__(parent)
@@ -245,10 +263,10 @@ class Prefetch(QObject):
         self._pool = pool
         self._column = column
         self._timer = QTimer(self, interval=0, singleShot=True)
-        self._timer.timeout.connect(self._get_ready)
+        self._timer.timeout.connect(self._prepare)
 
     def fill(self) -> None:
-        """Whatever is seen gets its widget now; what is near, soon."""
+        """Prepare the visible entries now and start preparing those nearby."""
         for _ in range(len(self._entries)):
             seen = self._column.near()
             wanted = [*self._entries[seen.start : seen.stop], *self._unfinished]
@@ -258,10 +276,10 @@ class Prefetch(QObject):
             for entry in missing:
                 self._pool.ready(entry)
             self._column.place()
-        if self._next_to_ready() or self._next_to_drop():
+        if self._next_to_prepare() or self._next_to_drop():
             self._timer.start()
 
-    def _next_to_ready(self) -> Entry | None:
+    def _next_to_prepare(self) -> Entry | None:
         """The entry near the view that is closest to it and not ready."""
         layout, (top, bottom) = self._column.entry_layout, self._column.view()
         near = self._column.near(_READY_VIEWS)
@@ -276,15 +294,15 @@ class Prefetch(QObject):
         kept = self._column.near(_KEPT_VIEWS)
         return self._pool.next_to_drop(self._entries[kept.start : kept.stop])
 
-    def _get_ready(self) -> None:
-        """A few milliseconds of work ahead of the reader."""
-        until_s = time.perf_counter() + _READYING_S
-        entry = self._next_to_ready()
+    def _prepare(self) -> None:
+        """Prepare or delete for a few milliseconds."""
+        until_s = time.perf_counter() + _PREPARE_S
+        entry = self._next_to_prepare()
         while entry and time.perf_counter() < until_s:
-            if self._pool.ready_some(entry):
+            if self._pool.prepare_step(entry):
                 self._pool.ready(entry)
                 self._column.place()
-                entry = self._next_to_ready()
+                entry = self._next_to_prepare()
         far = None if entry else self._next_to_drop()
         if far:
             self._pool.drop(far)

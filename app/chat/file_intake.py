@@ -1,17 +1,16 @@
-"""FileIntake: files on their way to being documents beside the message.
+"""FileIntake: attaches files and folders to the message.
 
-What is quick to read is there at once, the rest gets a chip that shows how far it is; so do the later
-ones of many, and a folder, until all of its files are there. Files that give no text are reported all in
-one, once nothing is on its way any more.
+Small files are attached at once. Large files, folders, and later ones of many get a chip with their progress.
+Files without text are reported together once all readings have ended.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip
@@ -22,31 +21,34 @@ from core.documents.text import Guess
 from core.errors import RequestError
 from core.events import Attachment
 
-# So long may the window stand still for files that are quick to read.
+# The window may block for this long to read small files.
 _QUICK_S = 0.1
-# Of many refusals so many are told.
-_TOLD = 6
+# Number of failures that are reported in full.
+_REPORTED = 6
 
 
 class FileIntake(QObject):
-    """Into the chips of `row`."""
+    """Adds to the chips of `row`. `report` gets errors, `folder_read` a folder whose files are attached."""
 
-    failed = Signal(object)  # RequestError
-    folder_read = Signal(object)  # FolderReading, whose files are attached
-
-    def __init__(self, row: ChipRow, parent: QObject) -> None:
+    def __init__(
+        self,
+        row: ChipRow,
+        report: Callable[[RequestError], object],
+        folder_read: Callable[[FolderReading], object],
+        parent: QObject,
+    ) -> None:
         super().__init__(parent)
         self._row = row
+        self._show_error = report
+        self._folder_read = folder_read
         self._refused: list[RequestError] = []
-        # Files that are read in another encoding, with their chip and what it offers.
+        # Files that are read again in another encoding, with their chip and its guess.
         self._again: dict[AttachmentReading, tuple[AttachmentChip, Guess]] = {}
-        self.reader = FileReader(self)
-        self.reader.progressed.connect(row.show_file)
-        self.reader.finished.connect(self._take)
-        row.given_up.connect(self._give_up)
+        self.reader = FileReader(row.show_file, self._on_read, self)
+        row.cancel = self._cancel_one
 
     def add(self, paths: Sequence[Path]) -> None:
-        """Read these."""
+        """Attach these files and folders."""
         ends_at = time.monotonic() + _QUICK_S
         for path in paths:
             if path.is_dir():
@@ -67,17 +69,16 @@ class FileIntake(QObject):
         self._report()
 
     def _offer_encodings(self, chip: AttachmentChip, path: Path, guess: Guess) -> None:
-        chip.offer_encodings(guess)
-        chip.encoding_chosen.connect(lambda encoding: self._read_again(chip, path, guess, encoding))
+        chip.offer_encodings(guess, lambda encoding: self._read_again(chip, path, guess, encoding))
 
     def _read_again(self, chip: AttachmentChip, path: Path, guess: Guess, encoding: str) -> None:
-        """Reads the chip's file in another encoding; the chip stays until there is another text."""
+        """Read the chip's file in another encoding; the chip stays until the text is read."""
         others = tuple(each for each in (guess.encoding, *guess.others) if each != encoding)
         chosen = Guess(encoding, others)
         try:
             text = quick_text(path, encoding=encoding)
         except RequestError as error:
-            self.failed.emit(error)
+            self._show_error(error)
             return
         if text is None:
             chip.set_note(strings.READING_FILE)
@@ -90,18 +91,18 @@ class FileIntake(QObject):
         self._offer_encodings(again, path, guess)
 
     def cancel(self) -> None:
-        """Stops every reading."""
+        """Stop all readings."""
         self.reader.cancel_all()
         self._again.clear()
         self._refused.clear()
 
-    def _give_up(self, reading: Reading) -> None:
+    def _cancel_one(self, reading: Reading) -> None:
         self.reader.cancel(reading)
         self._report()
 
-    def _take(self, reading: Reading) -> None:
+    def _on_read(self, reading: Reading) -> None:
         if isinstance(reading, AttachmentReading) and reading in self._again:
-            self._take_again(reading)
+            self._on_read_again(reading)
         elif isinstance(reading, AttachmentReading) and isinstance(reading.result, Attachment):
             chip = self._row.add(reading.result, instead_of=reading)
             if reading.guess:
@@ -110,21 +111,21 @@ class FileIntake(QObject):
             chips = self._row.add_all(reading.result, instead_of=reading)
             for number, (path, guess) in reading.guesses.items():
                 self._offer_encodings(chips[number], path, guess)
-            self.folder_read.emit(reading)
+            self._folder_read(reading)
         else:
             self._row.drop_file(reading)
             if isinstance(reading.result, RequestError):
                 self._refused.append(reading.result)
         self._report()
 
-    def _take_again(self, reading: AttachmentReading) -> None:
+    def _on_read_again(self, reading: AttachmentReading) -> None:
         chip, guess = self._again.pop(reading)
         if chip not in self._row.chips:
-            return  # removed meanwhile
+            return  # removed
         if isinstance(reading.result, Attachment) and reading.guess:
             self._replace(chip, reading.path, reading.result.text, reading.guess)
             return
-        chip.offer_encodings(guess)  # shows its size again
+        self._offer_encodings(chip, reading.path, guess)  # shows its size again
         if isinstance(reading.result, RequestError):
             self._refused.append(reading.result)
 
@@ -133,9 +134,9 @@ class FileIntake(QObject):
             return
         refused, self._refused = self._refused, []
         if len(refused) == 1:
-            self.failed.emit(refused[0])
+            self._show_error(refused[0])
         else:
-            told = [error.message for error in refused[:_TOLD]]
-            if len(refused) > _TOLD:
-                told.append(strings.and_more_files(len(refused) - _TOLD))
-            self.failed.emit(RequestError(strings.files_not_attached(len(refused)), " ".join(told)))
+            texts = [error.message for error in refused[:_REPORTED]]
+            if len(refused) > _REPORTED:
+                texts.append(strings.and_more_files(len(refused) - _REPORTED))
+            self._show_error(RequestError(strings.files_not_attached(len(refused)), " ".join(texts)))

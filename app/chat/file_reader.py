@@ -1,8 +1,7 @@
-"""FileReader: has files and folders read beside the window, one after another, with progress and cancel.
+"""FileReader: reads files and folders in the background, one after another, with progress and cancellation.
 
-Each file is read by a process of its own (`core.documents.client`). A thread that touches nothing
-of Qt waits for it and leaves its words in a mailbox, which a timer empties while there is something
-to wait for. A cancelled reading is forgotten at once and its process ended.
+Each file is read by a process of its own (`core.documents.client`), which a thread waits for. The thread sets
+plain attributes of the reading; a timer on the window's thread polls them. Cancelling ends the process.
 """
 
 from __future__ import annotations
@@ -10,10 +9,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer
 
 from app.chat import strings
 from core.documents import strings as document_strings
@@ -25,15 +25,15 @@ from core.documents.text import Guess
 from core.errors import RequestError
 from core.events import Attachment
 
-_FOLDER_READING_LOG = logging.getLogger("draftlight.window")
-# Of a folder that gives nothing, so many reasons.
-_TOLD = 3
+# Number of reasons reported for a folder without readable files.
+_REPORTED = 3
 
 
 class FolderReading:
-    """Reads the folder at `path`. Plain attributes, written whole; `result` only at its end.
+    """Reads all readable files of the folder at `path`; `run` on a thread.
 
-    `guesses` has the path and the encodings of each attachment of `result` whose encoding is not certain.
+    Files without text are in `skipped`. `fraction` and `words` are the progress. `guesses` has the path and
+    the encodings of each attachment in `result` whose encoding is uncertain, by its index.
     """
 
     def __init__(self, path: Path, limits: Limits) -> None:
@@ -50,25 +50,25 @@ class FolderReading:
 
     @property
     def pid(self) -> int | None:
-        """The process that reads one of the files, if one does."""
+        """The process that reads one of the files; None if there is none."""
         return self._document.pid if self._document else None
 
     def stop(self) -> None:
-        """Nobody wants it any more."""
+        """Stop reading."""
         self._stopped = True
         if self._document:
             self._document.stop()
 
     def run(self) -> None:
-        """Read. On its own thread; leaves the result or, given up, nothing at all."""
+        """Read and set `result`; not if it was stopped. Runs on a thread."""
         try:
             self._read()
         except StoppedError:
             pass
         except RequestError as error:
             self.result = error
-        except Exception as error:  # a bug of ours must not leave the chip waiting for ever
-            _FOLDER_READING_LOG.exception("Reading %s failed", self.path)
+        except Exception as error:  # otherwise our bug would leave the chip waiting forever
+            _LOG.exception("Reading %s failed", self.path)
             why = document_strings.folder_unreadable(self.name, type(error).__name__)
             self.result = RequestError(why, document_strings.CHECK_FILE)
 
@@ -99,7 +99,7 @@ class FolderReading:
         if found:
             self.result = tuple(found)
         else:
-            hint = strings.skipped_text(skipped[:_TOLD]) or strings.EMPTY_FOLDER
+            hint = strings.skipped_text(skipped[:_REPORTED]) or strings.EMPTY_FOLDER
             raise RequestError(strings.nothing_in_folder(self.name), hint)
 
     def _text(self, file: Path) -> tuple[str, Guess | None]:
@@ -115,13 +115,13 @@ class FolderReading:
 
 
 _LOG = logging.getLogger("draftlight.window")
-_LOOK_EVERY_MS = 30
+_POLL_MS = 30
 
 
 class AttachmentReading:
-    """One file being read. `fraction` and `words` are its progress; plain attributes, written whole.
+    """Reads one file; `run` on a thread. `fraction` and `words` are the progress.
 
-    `guess` is the encoding and the others to offer: `chosen`, or else what the reader was not certain of.
+    `guess` is the encoding with alternatives: `chosen`, or one that the reader is uncertain of.
     """
 
     def __init__(self, path: Path, limits: Limits, chosen: Guess | None = None) -> None:
@@ -135,15 +135,15 @@ class AttachmentReading:
 
     @property
     def pid(self) -> int | None:
-        """The process that reads; None before it runs."""
+        """The reading process; None before it runs."""
         return self.document.pid
 
     def stop(self) -> None:
-        """Nobody wants it any more."""
+        """Stop reading."""
         self.document.stop()
 
     def run(self) -> None:
-        """Read. On its own thread; leaves the result or, given up, nothing at all."""
+        """Read and set `result`; not if it was stopped. Runs on a thread."""
         try:
             text = self.document.run(self._progressed)
             self.guess = self.guess or self.document.guess
@@ -152,7 +152,7 @@ class AttachmentReading:
             pass
         except RequestError as error:
             self.result = error
-        except Exception as error:  # a bug of ours must not leave the chip waiting for ever
+        except Exception as error:  # otherwise our bug would leave the chip waiting forever
             _LOG.exception("Reading %s failed", self.path)
             why = document_strings.file_unreadable(self.name, type(error).__name__)
             self.result = RequestError(why, document_strings.CHECK_FILE)
@@ -169,35 +169,39 @@ _Some = TypeVar("_Some", AttachmentReading, FolderReading)
 
 
 class FileReader(QObject):
-    """Lives on the window's thread."""
+    """Lives on the window's thread. `progressed` and `finished` get the current reading."""
 
-    progressed = Signal(object)  # Reading
-    finished = Signal(object)  # Reading with its result
-
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        progressed: Callable[[Reading], object],
+        finished: Callable[[Reading], object],
+        parent: QObject | None = None,
+    ) -> None:
         super().__init__(parent)
+        self._progressed = progressed
+        self._finished = finished
         self.limits = Limits()
         self._waiting: deque[Reading] = deque()
         self._current: Reading | None = None
         self._thread: threading.Thread | None = None
-        self._timer = QTimer(self, interval=_LOOK_EVERY_MS)
-        self._timer.timeout.connect(self._look)
+        self._timer = QTimer(self, interval=_POLL_MS)
+        self._timer.timeout.connect(self._poll)
 
     @property
     def busy(self) -> bool:
-        """Whether a file is being read or waits for it."""
+        """Whether a file is being read."""
         return self._current is not None
 
     def read(self, path: Path, chosen: Guess | None = None) -> AttachmentReading:
-        """Read `path` when those before it are done, in the encoding that is `chosen`."""
+        """Read `path` after those before it, in the `chosen` encoding."""
         return self._add(AttachmentReading(path, self.limits, chosen))
 
     def read_folder(self, path: Path) -> FolderReading:
-        """Read all files in `path` when those before it are done."""
+        """Read all files in `path` after those before it."""
         return self._add(FolderReading(path, self.limits))
 
     def cancel(self, reading: Reading) -> None:
-        """Nothing will be heard of `reading` any more."""
+        """Stop `reading`; it is not reported any more."""
         reading.stop()
         if reading is self._current:
             self._current = None
@@ -206,7 +210,7 @@ class FileReader(QObject):
             self._waiting.remove(reading)
 
     def cancel_all(self) -> None:
-        """Nothing will be heard any more of what was asked so far."""
+        """Stop all readings."""
         self._waiting.clear()
         if self._current is not None:
             self.cancel(self._current)
@@ -226,13 +230,13 @@ class FileReader(QObject):
         elif not self._timer.isActive():
             self._timer.start()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         reading, thread = self._current, self._thread
         if reading is None or thread is None:
             return
         if thread.is_alive():
-            self.progressed.emit(reading)
+            self._progressed(reading)
             return
         self._current = None
         self._next()
-        self.finished.emit(reading)
+        self._finished(reading)

@@ -1,7 +1,4 @@
-"""FirstPage: what an empty chat shows: which model is ready, what to try, how an answer is written.
-
-Scrolls when the window is low. While the model loads, it says so and how far it is.
-"""
+"""FirstPage: the page of an empty chat: the model's state, three examples, and the token classes."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QFrame, QScrollArea, QWidget
 
 from app.chat import strings
+from app.chat.intents import UseExample
 from app.chat.token_tip import paint_class_name
 from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
@@ -33,11 +31,11 @@ _FILE = Path(__file__).resolve().parents[2] / "resources" / "first-page" / "hand
 
 
 def handbook() -> Attachment:
-    """About 6,000 tokens."""
+    """The example document, made from our docs; about 6,000 tokens."""
     return Attachment(strings.HANDBOOK, _FILE.read_text("utf-8"))
 
 
-# Text, class and step, as a model and a drafter could have given them.
+# Text, class and step of the tokens of a made-up answer.
 _TOKENS: tuple[tuple[str, Origin, int], ...] = (
     ("When", "normal", 1),
     (" the", "normal", 2),
@@ -61,7 +59,7 @@ _TOKENS: tuple[tuple[str, Origin, int], ...] = (
 
 
 class SampleLine:
-    """Laid out for one width."""
+    """A sentence with tinted tokens, laid out for one width. Not an answer of a model."""
 
     def __init__(self, width: float) -> None:
         text = "".join(token for token, _, _ in _TOKENS)
@@ -78,7 +76,7 @@ class SampleLine:
         return round(self._layout.height)
 
     def paint(self, painter: QPainter, left: float, top: float, theme: Theme) -> None:
-        """Paint with the text's left top there."""
+        """Paint with the upper left corner at (`left`, `top`)."""
         lines = range(len(self._layout.lines))
         origin = QPointF(left, top)
         paint_tints(painter, self._layout, self._inks, lines, origin, theme, "always", None)
@@ -94,7 +92,7 @@ _BOTTOM_PX = 16
 
 
 class ExampleCard(QAbstractButton):
-    """`example` is what it puts there."""
+    """A button that puts the question `example` into the composer."""
 
     def __init__(
         self, theme: Theme, icon_name: str, title: str, text: str, example: str, parent: QWidget | None = None
@@ -110,15 +108,14 @@ class ExampleCard(QAbstractButton):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self._ring = FocusRing(self, theme, 12)
-        theme.changed.connect(self.update)
 
     @property
     def least_width(self) -> float:
-        """What its title needs, in design pixels."""
+        """The width of the title with padding, in design pixels."""
         return QFontMetricsF(_title_font()).horizontalAdvance(self.text()) + 2 * _PAD_X_PX
 
     def height_for(self, width: float) -> int:
-        """How high the card is with its text broken to that width, in design pixels."""
+        """The height at that width, in design pixels."""
         return _TEXT_TOP_PX + round(self._layout(width).height) + _BOTTOM_PX
 
     def _layout(self, width: float) -> PieceLayout:
@@ -164,9 +161,9 @@ _EXAMPLES = (
 
 
 class FirstPage(QScrollArea):
-    """Starts in the loading state."""
+    """Starts in the loading state. Scrolls in a low window."""
 
-    example_chosen = Signal(object)  # events.Message, for the composer
+    intent = Signal(object)  # intents.UseExample
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -174,7 +171,7 @@ class FirstPage(QScrollArea):
         self._page = _Page(theme)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        OverlayScrollBar(theme, self)  # texts do not move when it comes
+        OverlayScrollBar(theme, self)  # an overlay, so that texts do not move
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setWidget(self._page)
         for card in self._page.cards:
@@ -196,26 +193,26 @@ class FirstPage(QScrollArea):
     def _choose(self, card: ExampleCard) -> None:
         with_document = card.example == strings.EXAMPLE_DOCUMENT_TEXT
         attachments = (handbook(),) if with_document else ()
-        self.example_chosen.emit(Message("user", card.example, attachments))
+        self.intent.emit(UseExample(Message("user", card.example, attachments)))
 
     def scroll_to_top(self) -> None:
-        """A new chat begins at its beginning."""
+        """Scroll to the top."""
         self.verticalScrollBar().setValue(0)
 
     def set_model_name(self, name: str) -> None:
-        """The name of the model that is ready or on its way."""
+        """Sets the name of the model that is ready or loading."""
         self._page.model = name
-        self._page.say()
+        self._page.refresh()
 
     def set_loading(self, stage: str, fraction: float | None) -> None:
-        """The model is being made ready; `fraction` None while it cannot be known."""
+        """Show that the model is loading; `fraction` is None while unknown."""
         self._page.loading, self._page.stage, self._page.fraction = True, stage, fraction
-        self._page.say()
+        self._page.refresh()
 
     def set_ready(self) -> None:
-        """The model answers from now on."""
+        """Show that the model is ready."""
         self._page.loading = False
-        self._page.say()
+        self._page.refresh()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -235,7 +232,7 @@ class FirstPage(QScrollArea):
 
 
 class _Page(QWidget):
-    """Paints the words; the cards are widgets."""
+    """Paints all texts; the cards are widgets."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -249,8 +246,7 @@ class _Page(QWidget):
         self._cards_bottom = 0
         self.setAutoFillBackground(True)
         self.cards = [ExampleCard(theme, *example, self) for example in _EXAMPLES]
-        theme.changed.connect(self.update)
-        self.say()
+        self.refresh()
 
     @property
     def title(self) -> str:
@@ -264,17 +260,17 @@ class _Page(QWidget):
             return self.stage
         return strings.RUNS_HERE_MAC if sys.platform == "darwin" else strings.RUNS_HERE
 
-    def say(self) -> None:
-        """The words changed."""
+    def refresh(self) -> None:
+        """Update the accessible texts and repaint."""
         self.setAccessibleName(self.title)
         self.setAccessibleDescription(self.subtitle)
         self.update()
 
     def arrange(self, width: int, height: int) -> int:
-        """Place everything for that viewport; the page's height. In design pixels."""
+        """Lay out for a viewport of that size; returns the page's height. In design pixels."""
         self._column = max(200, min(_COLUMN_PX, width - 2 * _MIN_MARGIN_PX))
         self._left = (width - self._column) // 2
-        # Under each other where side by side they would cut their titles off.
+        # Stacked where the titles would be elided in a row.
         across = len(self.cards)
         card_width = (self._column - (across - 1) * _CARD_GAP_PX) // across
         if card_width < max(card.least_width for card in self.cards):
@@ -350,7 +346,7 @@ class _Page(QWidget):
             words.draw(painter, at, y + 25, QRectF(at, y + 25, self._class_width(), words.height))
 
     def _paint_mark(self, painter: QPainter, x: float, y: float) -> None:
-        """The product's mark in the theme's token colours, drawn on a grid of 32."""
+        """Paint the app's mark in the theme's token colours, on a grid of 32."""
         unit = _MARK_PX / 32
         color = self._theme.color
         for left, top, width, height, radius, name in (

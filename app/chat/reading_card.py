@@ -1,7 +1,7 @@
-"""ReadingCard: how the prompt is read, while no token has come yet.
+"""ReadingCard: progress of the prefill, shown in place of the answer until its first token.
 
-Where all of it is read: a bar. Where the passages that matter are: three phases, the map, and
-the way to have everything read after all. Its height depends on which of the two it is.
+A dense prefill has a progress bar. A sparse prefill has three phases, the reading map, Read Everything and
+Cancel as well, so the card is higher.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import time
 from collections.abc import Callable
 
 from msgspec.structs import replace
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat import reading_map, strings
+from app.chat.intents import Intent, OpenPassage, ReadEverything, StopAnswer
 from app.chat.reading_facts import (
     ReadingFacts,
-    everything_s,
-    everything_words,
+    dense_estimate,
+    dense_time_s,
     facts_of,
-    read_now,
+    read_so_far,
     reading_rate,
     reads_on,
 )
@@ -40,49 +41,53 @@ from app.theme.zoom import (
     ratio_of,
     width_of,
 )
-from core.events import PrefillProgress, ReadingMap
+from core.events import Passage, PrefillProgress, ReadingMap
 
 STRIP_PX = 40
-# The playhead stands out of the strip at both ends.
+# The playhead is longer than the strip at both ends.
 _OUT_PX = 4
 _LABELS_PX = 18
 _LABEL_GAP_PX = 12
 
-Label = tuple[float, str]  # place on the strip from 0 to 1, words
+Label = tuple[float, str]  # position on the strip from 0 to 1, text
 
 
 class ReadingMapStrip(QWidget):
-    """While there is no map yet, the part that has been looked at is grey."""
+    """The prompt as a strip with its headings below. While passages are scored, the scored part is grey.
+
+    `open_passage` gets the passage at a click.
+    """
 
     HEIGHT_PX = _OUT_PX + STRIP_PX + _OUT_PX + _LABELS_PX
-    place_chosen = Signal(object)  # events.Passage
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, open_passage: Callable[[Passage], object], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._open_passage = open_passage
         self._reading: ReadingMap | None = None
         self._labels: tuple[Label, ...] = ()
         self._read_tokens = 0
         self._scored = 0.0
         self._cells: list[MapCell] | None = None
         self.setAccessibleName(strings.MAP_NAME)
-        theme.changed.connect(self.update)
 
     def show_scoring(self, fraction: float) -> None:
-        """How much of the prompt has been looked at."""
+        """Show the scored fraction of the prompt."""
         self._scored = fraction
-        self._forget()
+        self._invalidate()
 
     def show_map(self, reading: ReadingMap, labels: tuple[Label, ...] = ()) -> None:
-        """What will be read, and what stands where."""
+        """Show the selected passages and the headings."""
         self._reading, self._labels = reading, labels
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._forget()
+        self._invalidate()
 
     def show_read(self, read_tokens: int) -> None:
-        """How many of the kept tokens have been read."""
+        """Show how many of the kept tokens have been read."""
         self._read_tokens = read_tokens
-        self._forget()
+        self._invalidate()
 
     def sizeHint(self) -> QSize:
         return px_size(QSize(680, self.HEIGHT_PX))
@@ -93,10 +98,10 @@ class ReadingMapStrip(QWidget):
                 self._reading, design_point(event.position()).x() / max(1, width_of(self))
             )
             if passage is not None:
-                self.place_chosen.emit(passage)
+                self._open_passage(passage)
 
     def resizeEvent(self, event: object) -> None:
-        self._forget()
+        self._invalidate()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -130,7 +135,7 @@ class ReadingMapStrip(QWidget):
             free_from = x + width + _LABEL_GAP_PX
 
     def _columns(self) -> int:
-        """One a pixel of the screen it is on."""
+        """One column per device pixel."""
         return max(1, round(width_of(self) * ratio_of(self)))
 
     def _make_cells(self) -> list[MapCell]:
@@ -140,7 +145,7 @@ class ReadingMapStrip(QWidget):
             return [MapCell("skipped", 0.3)] * done + [MapCell("empty")] * (width - done)
         return reading_map.cells(self._reading.passages, width, self._read_tokens)
 
-    def _forget(self) -> None:
+    def _invalidate(self) -> None:
         self._cells = None
         self.update()
 
@@ -160,14 +165,16 @@ _RIGHT = Qt.AlignmentFlag.AlignRight
 
 
 class ReadingCard(QWidget):
-    """`height_px` may change with `show_progress` and `show_map`; the width is the column's."""
-
-    everything_requested = Signal()
-    cancel_requested = Signal()
-    place_chosen = Signal(object)  # events.Passage
+    """`height_px` may change with `show_progress` and `show_map`. `act` gets the person's intents."""
 
     def __init__(
-        self, theme: Theme, parent: QWidget | None = None, *, now: Callable[[], float] = time.monotonic
+        self,
+        theme: Theme,
+        turn_id: str,
+        act: Callable[[Intent], object],
+        parent: QWidget | None = None,
+        *,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(parent)
         self._theme = theme
@@ -178,53 +185,51 @@ class ReadingCard(QWidget):
         self._rate: float | None = None
         self._scoring_since_s: float | None = None
         self._scored_s: float | None = None
-        self._heard_s = self._between_s = 0.0  # when the newest report came, and how long after the last one
+        self._reported_s = self._interval_s = 0.0  # time of the last report, and since the one before
         self._clock = QTimer(self, interval=1000)
         self._clock.timeout.connect(self._refresh)
-        self.strip = ReadingMapStrip(theme, self)
+        self.strip = ReadingMapStrip(theme, lambda passage: act(OpenPassage(passage)), self)
         self.everything_button = Button(theme, strings.READ_EVERYTHING, parent=self)
         self.cancel_button = Button(theme, strings.CANCEL, parent=self)
-        self.strip.place_chosen.connect(self.place_chosen)
-        self.everything_button.clicked.connect(self.everything_requested)
-        self.cancel_button.clicked.connect(self.cancel_requested)
+        self.everything_button.clicked.connect(lambda: act(ReadEverything(turn_id)))
+        self.cancel_button.clicked.connect(lambda: act(StopAnswer()))
         self._sparse_parts = (self.strip, self.everything_button, self.cancel_button)
         for part in self._sparse_parts:
             part.hide()
-        theme.changed.connect(self.update)
         theme.zoomed.connect(self._arrange)
 
     @property
     def height_px(self) -> int:
-        """How high it is now."""
+        """The current height in design pixels."""
         return (_SPARSE_CARD_PX if self.is_sparse else _CARD_PX) + _NOTE_PX
 
     @property
     def is_sparse(self) -> bool:
-        """Whether only what matters is read."""
+        """Whether the prefill is sparse."""
         return bool(self._facts and self._facts.phases)
 
     @property
     def facts(self) -> ReadingFacts | None:
-        """What it says."""
+        """The texts and figures it shows."""
         return self._facts
 
     def show_progress(self, progress: PrefillProgress) -> None:
-        """Newer figures."""
+        """Show newer progress."""
         if progress.phase == "scoring" and self._scoring_since_s is None:
             self._scoring_since_s = self._now()
         now_s = self._now()
-        self._between_s = now_s - self._heard_s if self._progress is not None else 0.0
-        self._progress, self._heard_s = progress, now_s
+        self._interval_s = now_s - self._reported_s if self._progress is not None else 0.0
+        self._progress, self._reported_s = progress, now_s
         self._rate = reading_rate(progress) or self._rate
         self._clock.start()
         if progress.phase == "scoring":
             self.strip.show_scoring(progress.scored_tokens / max(1, progress.total_tokens))
         else:
-            self.strip.show_read(read_now(progress))
+            self.strip.show_read(read_so_far(progress))
         self._refresh()
 
     def show_map(self, reading: ReadingMap, labels: tuple[Label, ...] = ()) -> None:
-        """What will be read."""
+        """Show which passages will be read."""
         if self._scoring_since_s is not None and self._scored_s is None:
             self._scored_s = self._now() - self._scoring_since_s
         self._reading = reading
@@ -281,11 +286,11 @@ class ReadingCard(QWidget):
         self.update()
 
     def _left_s(self) -> float | None:
-        """By the newest report, and less each second after it; no more than the next report will take off."""
+        """Seconds left: the last report's, minus the time since then up to one report interval."""
         left_s = self._progress.seconds_left if self._progress else None
         if left_s is None:
             return None
-        passed_s = min(self._now() - self._heard_s, self._between_s)
+        passed_s = min(self._now() - self._reported_s, self._interval_s)
         return max(0.0, left_s - max(0.0, passed_s))
 
     def _arrange(self) -> None:
@@ -358,4 +363,4 @@ class ReadingCard(QWidget):
         if self._reading and not self._reading.all_fits:
             return strings.MORE_THAN_FITS
         tokens = self._reading.prompt_tokens if self._reading else self._progress.total_tokens
-        return everything_words(tokens, everything_s(self._reading))
+        return dense_estimate(tokens, dense_time_s(self._reading))

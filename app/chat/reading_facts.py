@@ -1,4 +1,4 @@
-"""What the reading card says: three phases, figures and times, from progress and map. Pure."""
+"""ReadingFacts: the texts and figures of the reading card, from prefill progress and reading map. No Qt."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from app.chat.reading_map import chosen_passages
 from core.events import Passage, PrefillProgress, ReadingMap, Stats
 from core.settings.declaration import find
 
-_WORTH_TOKENS = 256
-_WORTH_S = 2.0
-# A reading that is shorter, or a smaller share of the prompt, says nothing about how long all of it takes.
+# A shorter prefill shows no card.
+_SHOWN_FROM_TOKENS = 256
+_SHOWN_FROM_S = 2.0
+# The time of a dense prefill is not estimated from fewer tokens, or from a smaller fraction of the prompt.
 _COMPARABLE_TOKENS = 256
-_COMPARABLE = 0.05
-# No reading takes that long: a speed that says so is none.
-_LONGEST_S = 1e9
+_COMPARABLE_FRACTION = 0.05
+# A longer estimate is wrong and not shown.
+_MAX_S = 1e9
 
 PhaseState = Literal["done", "active", "ahead"]
 
 
 class ReadingPhase(Struct, frozen=True):
-    """One of Scored, Chosen, Reading."""
+    """One of the phases Scored, Chosen and Reading."""
 
     title: str
     note: str
@@ -32,7 +33,7 @@ class ReadingPhase(Struct, frozen=True):
 
 
 class ReadingFacts(Struct, frozen=True):
-    """All of the card's words. `fraction` is the bar's; `phases` are empty where all is read."""
+    """The card's texts. `fraction` is the progress bar's; `phases` is empty for a dense prefill."""
 
     title: str
     left: str
@@ -42,29 +43,29 @@ class ReadingFacts(Struct, frozen=True):
 
 
 def is_worth_showing(progress: PrefillProgress) -> bool:
-    """Whether there is enough to read that somebody will wonder."""
-    few = progress.total_tokens - progress.reused_tokens < _WORTH_TOKENS
-    return not few or (progress.seconds_left or 0.0) >= _WORTH_S
+    """Whether the prefill is long enough for the card."""
+    is_short = progress.total_tokens - progress.reused_tokens < _SHOWN_FROM_TOKENS
+    return not is_short or (progress.seconds_left or 0.0) >= _SHOWN_FROM_S
 
 
 def to_read(progress: PrefillProgress) -> int:
-    """How much has to be read. Kept tokens are counted with the prompt's last, which is read at the end."""
+    """Tokens to read. Kept tokens include the prompt's last token, which is read at the end."""
     return progress.kept_tokens or progress.total_tokens - progress.reused_tokens
 
 
-def read_now(progress: PrefillProgress) -> int:
-    """Of what has to be read, how much has been. `done_tokens` counts what was reused, too."""
+def read_so_far(progress: PrefillProgress) -> int:
+    """Tokens read so far, without the reused ones, which `done_tokens` includes."""
     unread = progress.total_tokens - progress.reused_tokens
     return max(0, min(unread, progress.done_tokens - progress.reused_tokens))
 
 
 def time_left(seconds: float | None) -> str:
-    """How long it will take, or nothing if that is not known."""
+    """The remaining time as a text; empty if unknown."""
     return "" if seconds is None else strings.LEFT.format(time=duration(seconds))
 
 
 def duration(seconds: float) -> str:
-    """About how long: `8 s`, `1 min 52 s`, `2 h 5 min`."""
+    """A rounded duration: `8 s`, `1 min 52 s`, `2 h 5 min`."""
     whole = max(1, round(seconds))
     if whole < 60:
         return strings.DURATION_S.format(seconds=whole)
@@ -73,41 +74,42 @@ def duration(seconds: float) -> str:
     return strings.DURATION_H.format(hours=whole // 3600, minutes=whole % 3600 // 60)
 
 
-def skipped_places(stats: Stats) -> int:
-    """How much of an answer's context was never read and has its place in it all the same."""
+def skipped_positions(stats: Stats) -> int:
+    """Skipped tokens that have positions in an answer's context; 0 if the kept ones are contiguous."""
     return stats.skipped_tokens if stats.context_used_tokens >= stats.prompt_tokens else 0
 
 
-def fits(stats: Stats) -> bool:
-    """Whether all of an answer's prompt could be read."""
+def prompt_fits(stats: Stats) -> bool:
+    """Whether an answer's whole prompt fits into the context."""
     return not stats.context_tokens or stats.prompt_tokens < stats.context_tokens
 
 
 def reading_rate(progress: PrefillProgress) -> float | None:
-    """Tokens a second, from what is left and how long that will take. None before that is known."""
-    unread = progress.total_tokens - progress.reused_tokens - read_now(progress)
+    """Tokens per second, from the remaining tokens and time; None while unknown."""
+    unread = progress.total_tokens - progress.reused_tokens - read_so_far(progress)
     if progress.phase != "reading" or not progress.seconds_left or not unread:
         return None
     return unread / progress.seconds_left
 
 
-def everything_words(tokens: int, takes_s: float | None) -> str:
-    """What reading all of the prompt means, with its time if that is known."""
-    # A stored answer's figures may be anything.
-    if not takes_s or not 0 <= takes_s < _LONGEST_S:
+def dense_estimate(tokens: int, dense_s: float | None) -> str:
+    """The tokens of a dense prefill, and its time if that is known."""
+    # Figures of a stored answer may be corrupt.
+    if not dense_s or not 0 <= dense_s < _MAX_S:
         return strings.EVERYTHING.format(tokens=tokens)
-    return strings.EVERYTHING_IN.format(tokens=tokens, time=duration(takes_s))
+    return strings.EVERYTHING_IN.format(tokens=tokens, time=duration(dense_s))
 
 
-def everything_s(reading: ReadingMap | None, stats: Stats | None = None) -> float | None:
-    """How long reading all would take: what the worker expects by this machine's pace, wherever it is said.
+def dense_time_s(reading: ReadingMap | None, stats: Stats | None = None) -> float | None:
+    """The time of a dense prefill in seconds: the worker's prediction, or an estimate from `stats`.
 
-    Where it expected nothing yet, what it read for the answer (`stats`) tells, once that is known: not a few
-    tokens, which take the time of a forward however few they are.
+    None if neither is available. Stats of a few tokens are ignored, because a forward has a minimum time.
     """
     if reading is not None and reading.dense_s is not None:
         return reading.dense_s
-    if stats is None or stats.read_tokens < max(_COMPARABLE_TOKENS, _COMPARABLE * stats.prompt_tokens):
+    if stats is None or stats.read_tokens < max(
+        _COMPARABLE_TOKENS, _COMPARABLE_FRACTION * stats.prompt_tokens
+    ):
         return None
     seconds = stats.prefill_s - stats.score_s
     return stats.prompt_tokens * seconds / stats.read_tokens if seconds > 0 else None
@@ -116,7 +118,7 @@ def everything_s(reading: ReadingMap | None, stats: Stats | None = None) -> floa
 def facts_of(
     progress: PrefillProgress, reading: ReadingMap | None, scored_s: float | None, rate: float | None
 ) -> ReadingFacts:
-    """The card as it stands. `scored_s` is how long scoring took, `rate` the newest reading speed."""
+    """The card's content. `scored_s` is the time of scoring, `rate` the current tokens per second."""
     left = time_left(progress.seconds_left)
     if progress.phase == "scoring":
         total, scored = max(1, progress.total_tokens), progress.scored_tokens
@@ -129,9 +131,9 @@ def facts_of(
         title = strings.SCORING_TITLE.format(total=progress.total_tokens)
         return ReadingFacts(title, left, strings.SCORING_DONE, min(1.0, scored / total), phases)
     unread = max(1, to_read(progress))
-    done = read_now(progress)
+    done = read_so_far(progress)
     if reading is None or not progress.kept_tokens:
-        # Without kept tokens all is read, also if that was decided after the map was made.
+        # Without kept tokens the prefill is dense, even if there is a map.
         words = strings.READING_DONE.format(done=done, unread=unread)
         return ReadingFacts(_title(progress), left, words, done / unread)
     words = strings.READING_KEPT.format(done=done, kept=unread)
@@ -141,7 +143,7 @@ def facts_of(
 
 
 def reads_on(reading: ReadingMap) -> bool:
-    """Whether it reads what an earlier turn skipped."""
+    """Whether passages that an earlier turn skipped are read."""
     return any(passage.earlier for passage in reading.passages)
 
 
@@ -169,7 +171,7 @@ def _phases(reading: ReadingMap, scored_s: float | None, rate: float | None) -> 
 
 
 def _of_documents(reading: ReadingMap) -> Sequence[Passage]:
-    """Counted as the Document tab counts them: of documents, where there are any, and not of the question."""
+    """The passages of documents if there are any, else all; as the Document tab counts them."""
     return [passage for passage in reading.passages if passage.source >= 0] or reading.passages
 
 

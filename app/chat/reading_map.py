@@ -1,7 +1,6 @@
-"""The reading map as numbers: cells of a strip, stretches of a document, the playhead's place.
+"""The reading map: which passages of a prompt are read, as cells of a strip, and its painting.
 
-Pure; painting is done elsewhere. A map is drawn over the tokens that its passages cover: what
-was remembered from before is not on it. Ranges are end-exclusive.
+The map covers the tokens of its passages; reused tokens are not on it. Ranges are end-exclusive.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from app.controls.shapes import blend
 from app.theme.theme import Theme
 from core.events import Passage, ReadingMap
 
-# More cannot be told apart on a strip.
-_MOST_LABELS = 40
+# More do not fit on a strip.
+_MAX_LABELS = 40
 _LABEL_CHARACTERS = 22
 
 _HEADING_CHARACTERS = 100
@@ -29,67 +28,67 @@ _NAMED = re.compile(
 )
 _ITEM = re.compile(r"\s*\d+[.)]?\s")
 
-# From the weakest: what shares a column shows the strongest.
+# In ascending priority: of passages that share a column the highest is shown.
 CellState = Literal["empty", "skipped", "earlier", "kept", "read"]
 _STRENGTH: tuple[CellState, ...] = get_args(CellState)
 
 
 class MapCell(Struct, frozen=True):
-    """One column of a strip. `score` is the best of the passages in it, for the grey of skipped ones."""
+    """One column of a strip. `score`, the highest of its passages, determines the grey if skipped."""
 
     state: CellState
     score: float = 0.0
 
 
 class Stretch(Struct, frozen=True):
-    """Characters of one document that are read without a gap."""
+    """A contiguous range of characters of one document that are read."""
 
     first: int
     last: int
 
 
 def covered(reading: ReadingMap) -> tuple[int, int]:
-    """The tokens on the map."""
+    """The token range of the map."""
     if not reading.passages:
         return (0, 0)
     return (reading.passages[0].start, reading.passages[-1].end)
 
 
 def kept_passages(passages: Sequence[Passage]) -> int:
-    """How many are read."""
+    """The number of passages that are read."""
     return sum(passage.kept for passage in passages)
 
 
 def chosen_passages(passages: Sequence[Passage]) -> int:
-    """How many are read in this turn."""
+    """The number of passages that are read in this turn."""
     return sum(passage.kept and not passage.earlier for passage in passages)
 
 
 def skipped_tokens(passages: Sequence[Passage]) -> int:
-    """How much is not read."""
+    """The number of skipped tokens."""
     return sum(passage.end - passage.start for passage in passages if not passage.kept)
 
 
-def skipped_places(reading: ReadingMap) -> int:
-    """How much is not read and has its place in the context all the same: none where it is closed up."""
-    closed_up = reading.held_tokens not in (0, reading.prompt_tokens)
-    return 0 if closed_up else skipped_tokens(reading.passages)
+def skipped_positions(reading: ReadingMap) -> int:
+    """Skipped tokens that have positions in the context; 0 if the kept tokens are contiguous."""
+    contiguous = reading.held_tokens not in (0, reading.prompt_tokens)
+    return 0 if contiguous else skipped_tokens(reading.passages)
 
 
-def of_source(reading: ReadingMap, source: int) -> tuple[Passage, ...]:
+def passages_of(reading: ReadingMap, source: int) -> tuple[Passage, ...]:
     """The passages of one attachment."""
     return tuple(passage for passage in reading.passages if passage.source == source)
 
 
 def cells(passages: Sequence[Passage], width: int, read_tokens: int | None = None) -> list[MapCell]:
-    """The strip in `width` columns: a kept passage is seen however narrow it is.
+    """The cells of a strip with `width` columns. A kept passage has at least one column.
 
-    `read_tokens` says how many kept tokens of the passages have been read; None: all of them.
+    `read_tokens` is the number of kept tokens read so far; None: all.
     """
     if not passages:
         return [MapCell("empty")] * max(0, width)
     start, end = passages[0].start, passages[-1].end
-    states = states_of(passages, read_tokens)
+    states = passage_states(passages, read_tokens)
     found = [(p.start - start, p.end - start, MapCell(s, p.score)) for p, s in zip(passages, states)]
     return _row(found, end - start, width)
 
@@ -97,8 +96,8 @@ def cells(passages: Sequence[Passage], width: int, read_tokens: int | None = Non
 def document_cells(
     reading: ReadingMap, source: int, length: int, height: int, read_tokens: int | None = None
 ) -> list[MapCell]:
-    """Like `cells`, for one attachment and by its `length` characters, as its text stands."""
-    states = states_of(reading.passages, read_tokens)
+    """Like `cells`, for the characters of one attachment, which has `length` of them."""
+    states = passage_states(reading.passages, read_tokens)
     found = [
         (passage.first_char, passage.last_char, MapCell(state, passage.score))
         for passage, state in zip(reading.passages, states)
@@ -107,8 +106,8 @@ def document_cells(
     return _row(found, length, height)
 
 
-def states_of(passages: Sequence[Passage], read_tokens: int | None = None) -> list[CellState]:
-    """What has become of each passage after so many kept tokens of this turn; None: all of them are read."""
+def passage_states(passages: Sequence[Passage], read_tokens: int | None = None) -> list[CellState]:
+    """The state of each passage after `read_tokens` kept tokens of this turn; None: all."""
     unread = sum(p.end - p.start for p in passages if p.kept) if read_tokens is None else read_tokens
     states: list[CellState] = []
     for passage in passages:
@@ -121,7 +120,7 @@ def states_of(passages: Sequence[Passage], read_tokens: int | None = None) -> li
 
 
 def playhead(reading: ReadingMap, read_tokens: int) -> float:
-    """Where on the strip (0 to 1) the reading is after so many kept tokens."""
+    """The position on the strip (0 to 1) after `read_tokens` kept tokens."""
     start, end = covered(reading)
     for passage in reading.passages:
         if passage.kept and not passage.earlier:
@@ -132,18 +131,18 @@ def playhead(reading: ReadingMap, read_tokens: int) -> float:
     return 1.0
 
 
-def passage_at(reading: ReadingMap, place: float) -> Passage | None:
-    """The passage at a place (0 to 1) of the strip."""
+def passage_at(reading: ReadingMap, position: float) -> Passage | None:
+    """The passage at a position (0 to 1) on the strip."""
     start, end = covered(reading)
-    token = start + place * (end - start)
+    token = start + position * (end - start)
     found = [passage for passage in reading.passages if passage.start <= token]
     return found[-1] if found else None
 
 
 def stretches(passages: Sequence[Passage]) -> tuple[Stretch, ...]:
-    """What is read of a document, from its passages: neighbours joined.
+    """The stretches of a document that are read: adjacent kept passages are joined.
 
-    Between two passages only the white space that no token owns may be missing.
+    Only white space that belongs to no token may be between adjacent passages.
     """
     joined: list[Stretch] = []
     before: Passage | None = None
@@ -158,7 +157,10 @@ def stretches(passages: Sequence[Passage]) -> tuple[Stretch, ...]:
 
 
 def heading_level(line: str) -> int:
-    """1 to 6 for a line that looks like a heading, else 0: Markdown's, or a number and few words."""
+    """The level, 1 to 6, of a line that looks like a heading, else 0.
+
+    Headings are those of Markdown, and lines with a number and a few words.
+    """
     words = line.strip()
     if len(words) > _HEADING_CHARACTERS:
         return 0
@@ -175,10 +177,9 @@ def heading_level(line: str) -> int:
 
 
 def heading_levels(lines: Sequence[str]) -> list[int]:
-    """The heading level of each line of a text, 0 for the others.
+    """The heading level of each line; 0 for other lines and in fenced code.
 
-    Inside fenced code nothing is a heading. A line that is one by its number or first word must begin
-    a paragraph, and not be in a numbered list.
+    A numbered heading must begin a paragraph and not be in a numbered list.
     """
     found: list[int] = []
     fence = ""
@@ -198,7 +199,7 @@ def heading_levels(lines: Sequence[str]) -> list[int]:
 
 
 def sections(text: str) -> tuple[tuple[int, str], ...]:
-    """The top headings of a text: where each is, and what it says without its marks."""
+    """The top-level headings of a text: offset, and text without marks."""
     lines = text.split("\n")
     starts = accumulate((len(line) + 1 for line in lines), initial=0)
     levels_of = heading_levels(lines)
@@ -206,13 +207,13 @@ def sections(text: str) -> tuple[tuple[int, str], ...]:
     if not found:
         return ()
     levels = sorted({level for level, _, _ in found})
-    # A lone title says nothing about where one is.
+    # A single title does not divide the text.
     top = next((one for one in levels if sum(level == one for level, _, _ in found) > 1), levels[0])
     return tuple((start, line.strip().lstrip("# ").strip()) for level, start, line in found if level == top)
 
 
-def place_of_character(reading: ReadingMap, source: int, character: int) -> float | None:
-    """Where on the strip a character of an attachment is; None if its passage is not on the map."""
+def position_of_character(reading: ReadingMap, source: int, character: int) -> float | None:
+    """The position (0 to 1) of an attachment's character on the strip; None if it is not on the map."""
     start, end = covered(reading)
     for passage in reading.passages:
         if passage.source == source and character < passage.last_char:
@@ -222,9 +223,9 @@ def place_of_character(reading: ReadingMap, source: int, character: int) -> floa
 
 
 def labels(reading: ReadingMap, texts: Mapping[int, tuple[str, str]]) -> tuple[tuple[float, str], ...]:
-    """What stands along the strip: the names of several documents, or the sections of one.
+    """The labels of the strip: the names of several documents, or the headings of one.
 
-    `texts` are name and text of each attachment by its number.
+    `texts`: name and text of each attachment by source number.
     """
     sources = sorted({p.source for p in reading.passages if p.source in texts})
     marks: list[tuple[int, int, str]] = []
@@ -232,10 +233,10 @@ def labels(reading: ReadingMap, texts: Mapping[int, tuple[str, str]]) -> tuple[t
         first = {p.source: p.first_char for p in reversed(reading.passages)}
         marks = [(source, first[source], texts[source][0]) for source in sources]
     elif sources:
-        found = sections(texts[sources[0]][1])[:_MOST_LABELS]
-        marks = [(sources[0], place, _short(words)) for place, words in found]
-    placed = [(place_of_character(reading, source, place), words) for source, place, words in marks]
-    return tuple((place, words) for place, words in placed if place is not None)
+        found = sections(texts[sources[0]][1])[:_MAX_LABELS]
+        marks = [(sources[0], offset, _short(words)) for offset, words in found]
+    placed = [(position_of_character(reading, source, offset), words) for source, offset, words in marks]
+    return tuple((position, words) for position, words in placed if position is not None)
 
 
 def _short(words: str) -> str:
@@ -257,17 +258,17 @@ def _row(found: Sequence[tuple[int, int, MapCell]], length: int, width: int) -> 
 
 
 def _stronger(one: MapCell, other: MapCell) -> MapCell:
-    """Of what shares a column: read before waiting, either before skipped, and the better score."""
+    """The cell with the higher priority, or the higher score."""
     return max(one, other, key=lambda cell: (_STRENGTH.index(cell.state), cell.score))
 
 
-# By the visual design, skipped cells blend this much text over the empty map, by score.
-_LEAST, _MOST = 0.045, 0.155
+# Skipped cells blend this much of the text colour over the empty map, by score.
+_MIN_BLEND, _MAX_BLEND = 0.045, 0.155
 _RADIUS_PX = 5.0
 
 
 def cell_color(theme: Theme, cell: MapCell) -> QColor:
-    """What one cell is painted with."""
+    """The colour of a cell: blue if read, paler if kept, blue-grey if read earlier, grey if skipped."""
     if cell.state == "read":
         return theme.color("accent")
     if cell.state == "kept":
@@ -277,7 +278,7 @@ def cell_color(theme: Theme, cell: MapCell) -> QColor:
         return blend(theme.color("accent_mid"), theme.color("text2"), 0.5)
     if cell.state == "empty":
         return empty
-    share = _LEAST + (_MOST - _LEAST) * max(0.0, min(1.0, cell.score))
+    share = _MIN_BLEND + (_MAX_BLEND - _MIN_BLEND) * max(0.0, min(1.0, cell.score))
     return blend(theme.color("text"), empty, share)
 
 
@@ -290,7 +291,10 @@ def draw_map(
     radius_px: float = _RADIUS_PX,
     vertical: bool = False,
 ) -> None:
-    """Fill `rect` with `cells`, from left to right or from top to bottom."""
+    """Fill `rect` with `cells`, from left to right, or from top to bottom if `vertical`.
+
+    The cells are scaled as one image, so that the time does not depend on their number.
+    """
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     shape = QPainterPath()
@@ -301,11 +305,11 @@ def draw_map(
         count = len(cells)
         image = QImage(*((1, count) if vertical else (count, 1)), QImage.Format.Format_RGB32)
         colors: dict[MapCell, int] = {}
-        for place, cell in enumerate(cells):
+        for at, cell in enumerate(cells):
             color = colors.get(cell)
             if color is None:
                 color = colors[cell] = cell_color(theme, cell).rgb()
-            image.setPixel(*((0, place) if vertical else (place, 0)), color)
+            image.setPixel(*((0, at) if vertical else (at, 0)), color)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
         painter.drawImage(rect, image)
     painter.setPen(Qt.PenStyle.NoPen)

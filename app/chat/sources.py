@@ -1,7 +1,6 @@
-"""The sentences an answer stands on, from the passages that the worker names. Pure.
+"""Sources: the sentences that support an answer, found in the passages that the worker names. No Qt.
 
-A passage is cut where tokens end and holds several sentences; what a reader is led to is the one of them that
-shares most words with the answer, the rare ones counting most.
+Of a passage's sentences, the one that shares most words with the answer is chosen; rare words count more.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ from msgspec import Struct
 
 from core.events import Passage, ReadingMap
 
-# Ends at a full stop with a space behind it, or where a paragraph, list item or table row does; a line that
-# is only wrapped goes on.
+# A sentence ends at a full stop before a space, or at the end of a paragraph, list item or table row, but not
+# at
+# the end of a wrapped line.
 _SENTENCE = re.compile(
     r"\S(?:(?![.!?][\"”’')\]]*\s|\n\s*(?:\n|[-*#|>•]|\d+[.)]\s)).)*(?:[.!?]+[\"”’')\]]*)?", re.S
 )
@@ -24,7 +24,7 @@ _MOST_CHARACTERS = 600
 
 
 class Source(Struct, frozen=True):
-    """A sentence of attachment `source`: its characters `first` to `last`, end-exclusive, and its words."""
+    """A sentence of attachment `source`: its characters `first` to `last` (end-exclusive) and its text."""
 
     source: int
     first: int
@@ -39,18 +39,17 @@ def sources_of(
     documents: Mapping[int, tuple[str, str]],
     reading: ReadingMap | None = None,
 ) -> tuple[Source, ...]:
-    """In the order of `passages`, each sentence once. `documents` are name and text of each attachment.
+    """The sources in the order of `passages`. `documents`: name and text by source number.
 
-    Sentences of which `reading`, the answer's own map, read nothing are left out: the model cannot have them
-    from there.
+    Sentences that were skipped according to `reading`, the answer's own map, are left out.
     """
-    asked = {word.casefold() for word in _WORD.findall(answer)}
+    answered = {word.casefold() for word in _WORD.findall(answer)}
     found: list[Source] = []
     for passage in passages:
         if passage.source not in documents:
             continue
         name, text = documents[passage.source]
-        sentence = _supporting(text, passage, asked)
+        sentence = _supporting(text, passage, answered)
         if sentence is None or _was_skipped(reading, passage.source, *sentence):
             continue
         first, last = sentence
@@ -61,8 +60,8 @@ def sources_of(
     return tuple(found)
 
 
-def _supporting(text: str, passage: Passage, asked: set[str]) -> tuple[int, int] | None:
-    """The sentence of `passage` that says most of what was answered; None if it shares no word with it."""
+def _supporting(text: str, passage: Passage, answered: set[str]) -> tuple[int, int] | None:
+    """The sentence of `passage` that shares most with the words `answered`; None if there is none."""
     before = text.rfind("\n\n", 0, passage.first_char) + 1
     begin = max(before, passage.first_char - _MOST_CHARACTERS)
     area = text[begin : passage.last_char + _MOST_CHARACTERS]
@@ -74,7 +73,7 @@ def _supporting(text: str, passage: Passage, asked: set[str]) -> tuple[int, int]
             continue
         if first >= passage.last_char:
             break
-        shared = {word.casefold() for word in _WORD.findall(match.group())} & asked
+        shared = {word.casefold() for word in _WORD.findall(match.group())} & answered
         score = sum(1 / rarity[word] for word in shared)
         if score > 0 and (best is None or score > best[0]):
             best = (score, first, last)

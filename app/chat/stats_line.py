@@ -1,4 +1,4 @@
-"""StatsLine: the figures under an answer, as parts that are not broken inside. No Qt."""
+"""The line of figures under an answer: its parts, and the widget that shows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from PySide6.QtGui import (
     QContextMenuEvent,
     QFont,
     QFontMetricsF,
-    QGuiApplication,
     QHelpEvent,
     QPainter,
     QPaintEvent,
@@ -22,6 +21,7 @@ from PySide6.QtWidgets import QMenu, QToolTip, QWidget
 from app.chat import strings
 from app.chat.answer_text import PartFigures
 from app.chat.token_facts import seconds
+from app.richtext.canvas.canvas_menu import to_clipboard
 from app.richtext.markdown.token_table import TokenTable
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
@@ -35,7 +35,7 @@ SEPARATOR = " · "
 
 
 class StatsPart(Struct, frozen=True):
-    """One figure; `detail` explains it in a tooltip. A `minor` one is shown while the answer is hovered."""
+    """One figure. `detail` is its tooltip; a `minor` one is shown only while the answer is hovered."""
 
     text: str
     emphasis: Emphasis = "plain"
@@ -46,9 +46,9 @@ class StatsPart(Struct, frozen=True):
 def finished_parts(
     finished: Finished, *, by_you: bool = True, alone: PartFigures | None = None
 ) -> tuple[StatsPart, ...]:
-    """The line of an answer that ended in order; `by_you`: if it was stopped, the person did it.
+    """The figures of a finished answer. `by_you`: a stopped answer was stopped by the person.
 
-    `alone` are the figures of the answer without its thoughts, if it has any.
+    `alone` are the figures of the answer without its thoughts, None without thoughts.
     """
     stats = finished.stats
     parts = [
@@ -71,8 +71,7 @@ def finished_parts(
 
 
 def live_parts(table: TokenTable, alone: PartFigures | None = None) -> tuple[StatsPart, ...]:
-    """The line while the answer is written, from the tokens alone. The speed is on the gauge: one of the
-    moment, where an average here would be another figure for the same thing."""
+    """The figures of an unfinished answer, from its tokens. Its current speed is on the gauge."""
     if not len(table):
         return ()
     return (
@@ -83,7 +82,7 @@ def live_parts(table: TokenTable, alone: PartFigures | None = None) -> tuple[Sta
 
 
 def cut_off_parts(table: TokenTable, alone: PartFigures | None = None) -> tuple[StatsPart, ...]:
-    """The line of an answer whose worker died or failed."""
+    """The figures of an answer whose worker died or failed."""
     parts = live_parts(table, alone)
     if len(table) > 1 and (written_s := table[len(table) - 1].time_s - table[0].time_s) > 0:
         parts = (StatsPart(_speed((len(table) - 1) / written_s), "strong"), *parts)
@@ -91,12 +90,12 @@ def cut_off_parts(table: TokenTable, alone: PartFigures | None = None) -> tuple[
 
 
 def imported_parts() -> tuple[StatsPart, ...]:
-    """The line of an answer that came from a file of words."""
+    """The line of an answer imported from a text."""
     return (StatsPart(strings.IMPORTED),)
 
 
 def change_text(change: Change) -> str:
-    """One thing that was not done as asked, as a sentence."""
+    """A sentence about a setting that was changed."""
     title = next((setting.title for setting in declared() if setting.key == change.setting), change.setting)
     reason = change.reason.rstrip(".") + "."
     return strings.CHANGE.format(
@@ -105,19 +104,19 @@ def change_text(change: Change) -> str:
 
 
 def details_text(parts: Sequence[StatsPart]) -> str:
-    """Why the figures are so, in one piece."""
+    """The details of all parts."""
     return " ".join(part.detail for part in parts if part.detail)
 
 
 def plain_text(parts: Sequence[StatsPart]) -> str:
-    """The line in one piece."""
+    """All parts in one line."""
     return SEPARATOR.join(part.text for part in parts)
 
 
 def break_parts(
     parts: Sequence[StatsPart], width: float, measure: Callable[[StatsPart], float]
 ) -> list[list[StatsPart]]:
-    """`parts` in lines of at most `width`, broken only between them. A part too wide gets a line."""
+    """Breaks `parts` into lines of at most `width`; a part that is wider gets its own line."""
     lines: list[list[StatsPart]] = []
     used = 0.0
     separator = measure(StatsPart(SEPARATOR))
@@ -137,7 +136,7 @@ def _speed(tokens_per_s: float) -> str:
 
 
 def _drawn(effective: Effective) -> str:
-    """With which seed, where there was something to draw."""
+    """The seed, if tokens were sampled."""
     sampling = effective.settings.sampling
     return strings.DRAWN.format(seed=sampling.seed) if sampling.temperature > 0 else ""
 
@@ -147,14 +146,14 @@ def _count(tokens: int) -> str:
 
 
 def _counted(tokens: int, alone: PartFigures | None) -> tuple[StatsPart, ...]:
-    """How many there are; of an answer that was thought about first, its own and then all."""
+    """The token count; with thoughts, that of the answer and then of both."""
     if alone is None:
         return (StatsPart(_count(tokens)),)
-    told = strings.ANSWER_ALONE.format(tokens=_count(alone.tokens), seconds=seconds(alone.took_s))
+    text = strings.ANSWER_ALONE.format(tokens=_count(alone.tokens), seconds=seconds(alone.took_s))
     if alone.percent is not None:
-        told += ", " + strings.ACCEPTED_SHARE.format(accepted=alone.accepted, percent=alone.percent)
+        text += ", " + strings.ACCEPTED_SHARE.format(accepted=alone.accepted, percent=alone.percent)
     whole = strings.WITH_THOUGHT.format(tokens=_count(tokens))
-    return (StatsPart(told), StatsPart(whole, detail=strings.WITH_THOUGHT_DETAIL, minor=True))
+    return (StatsPart(text), StatsPart(whole, detail=strings.WITH_THOUGHT_DETAIL, minor=True))
 
 
 def _drafts(stats: Stats) -> str:
@@ -167,12 +166,12 @@ def _drafts(stats: Stats) -> str:
 def _read(stats: Stats) -> str:
     if stats.read_tokens >= stats.prompt_tokens:
         return strings.READ_ALL.format(total=stats.prompt_tokens)
-    told = [strings.READ_SOME.format(read=stats.read_tokens, total=stats.prompt_tokens)]
+    parts = [strings.READ_SOME.format(read=stats.read_tokens, total=stats.prompt_tokens)]
     if stats.reused_tokens:
-        told.append(strings.CACHED.format(cached=stats.reused_tokens))
+        parts.append(strings.CACHED.format(cached=stats.reused_tokens))
     if stats.skipped_tokens:
-        told.append(strings.SKIPPED.format(skipped=stats.skipped_tokens))
-    return ", ".join(told)
+        parts.append(strings.SKIPPED.format(skipped=stats.skipped_tokens))
+    return ", ".join(parts)
 
 
 def _drafter(effective: Effective) -> StatsPart:
@@ -201,18 +200,20 @@ _COLORS: dict[Emphasis, str] = {"plain": "text2", "strong": "text", "danger": "d
 
 
 class StatsLabel(QWidget):
-    """`set_parts`, then `height_for(width)`."""
+    """Shows the figures, broken between them. The context menu copies one or all.
+
+    Space for minor figures is kept while they are hidden.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._parts: tuple[StatsPart, ...] = ()
         self._revealed = False
-        theme.changed.connect(self.update)
 
     @property
     def text(self) -> str:
-        """The whole line."""
+        """All figures in one line."""
         return plain_text(self._parts)
 
     def set_parts(self, parts: Sequence[StatsPart]) -> None:
@@ -223,18 +224,18 @@ class StatsLabel(QWidget):
         self.update()
 
     def set_revealed(self, revealed: bool) -> None:
-        """Whether minor figures are shown."""
+        """Sets whether minor figures are shown."""
         if revealed != self._revealed:
             self._revealed = revealed
             self.update()
 
     @property
     def shown_text(self) -> str:
-        """The figures that are shown."""
+        """The visible figures in one line."""
         return plain_text(self._shown(width_of(self)))
 
     def _shown(self, width: float) -> list[StatsPart]:
-        """What is shown at that width, in design pixels: minor figures take no further lines."""
+        """The figures shown at that width in design pixels; minor ones never add lines."""
         brief = [part for part in self._parts if not part.minor]
         if not self._revealed:
             return brief
@@ -247,7 +248,7 @@ class StatsLabel(QWidget):
         return shown
 
     def height_for(self, width: int) -> int:
-        """Height of the line when broken to that width; one line if there are no figures yet."""
+        """The height in screen pixels at that width, at least one line."""
         brief = [part for part in self._parts if not part.minor]
         return px(LINE_PX * max(1, len(break_parts(brief, design_px(width), _width))))
 
@@ -291,12 +292,8 @@ class StatsLabel(QWidget):
         menu = QMenu(self)
         part = self.part_at(event.pos().toPointF())
         if part:
-            menu.addAction(strings.COPY_FIGURE.format(figure=part.text)).triggered.connect(
-                lambda: QGuiApplication.clipboard().setText(part.text)
-            )
-        menu.addAction(strings.COPY_FIGURES).triggered.connect(
-            lambda: QGuiApplication.clipboard().setText(self.text)
-        )
+            menu.addAction(strings.COPY_FIGURE.format(figure=part.text), lambda: to_clipboard(part.text))
+        menu.addAction(strings.COPY_FIGURES, lambda: to_clipboard(self.text))
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(event.globalPos())
 

@@ -1,4 +1,4 @@
-"""Every text of this folder that a person reads."""
+"""All texts of the open chat that a person reads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def trouble_count(number: int, count: int) -> str:
 
 # ---- answer footer
 SPEED = "{value} tok/s"
-DRAWN = "Drawn with seed {seed}."
+DRAWN = "Sampled with seed {seed}."
 FIRST_TOKEN = "TTFT {seconds}"
 DRAFTS = "{accepted:,}/{tested:,} drafts accepted ({percent}%)"
 NO_DRAFTS = "no drafts tested"
@@ -61,9 +61,9 @@ COPY_FIGURES = "Copy All Figures"
 REGENERATE = "Regenerate"
 CONTINUE = "Continue"
 BRANCH = "Branch into new chat"
-EDIT_MESSAGE = "Edit and send again"
-VERSION = "Version {place} of {count}"
-VERSION_KEYS = "← and → show the others"
+EDIT_MESSAGE = "Edit and resend"
+VERSION = "Version {number} of {count}"
+VERSION_KEYS = "Use ← and → for other versions"
 COMPARE = "Compare"
 IMPORTED = "imported, without figures"
 READ_PERCENT = "{size} · read {percent}%"
@@ -83,8 +83,8 @@ THOUGHT = "Thought for {seconds}"
 ACCEPTED_SHARE = "{accepted:,} from drafts ({percent}%)"
 ANSWER_ALONE = "answer {tokens} in {seconds}"
 WITH_THOUGHT = "{tokens} with the thought"
-WITH_THOUGHT_DETAIL = "The figures after this one are of thought and answer together."
-THOUGHT_SAYS = "What the model wrote before its answer. Press to fold out or in."
+WITH_THOUGHT_DETAIL = "The following figures include the thought."
+THOUGHT_SAYS = "The model’s reasoning before its answer. Press to show or hide it."
 MENU_COPY_MARKDOWN = "Copy Answer as Markdown"
 UNMATCHED = "Nothing in the text matches this question."
 SOURCES = "Sources"
@@ -122,16 +122,16 @@ TOKENS = "{tokens:,} tokens"
 
 
 def tokens(count: int) -> str:
-    """So many of them."""
+    """`count` with its unit."""
     return ONE_TOKEN if count == 1 else TOKENS.format(tokens=count)
 
 
 def about(words: str) -> str:
-    """A figure that is not exact."""
+    """An estimated figure."""
     return f"about {words}"
 
 
-# What people and other programs call encodings; others have their name in capitals.
+# Common names of encodings. Others are shown as their codec in capitals.
 _ENCODINGS = {
     "cp1250": "Windows Central European", "cp1251": "Windows Cyrillic", "cp1252": "Windows Western",
     "cp1253": "Windows Greek", "cp1254": "Windows Turkish", "cp1255": "Windows Hebrew",
@@ -158,7 +158,7 @@ READING_FILE = "Reading"
 READING_PAGE = "Page {page:,} of {pages:,}"
 
 
-READING_FOLDER = "Looking through it"
+READING_FOLDER = "Listing files"
 
 
 def reading_folder(number: int, files: int) -> str:
@@ -169,11 +169,11 @@ def folder_text_full(most_characters: int) -> str:
     return f"more than {most_characters:,} characters in all"
 
 
-EMPTY_FOLDER = "It is empty; choose another one, or files."
+EMPTY_FOLDER = "The folder is empty. Choose another folder, or files."
 
 
 def nothing_in_folder(name: str) -> str:
-    return f"There is nothing to read in the folder “{name}”."
+    return f"The folder “{name}” contains no readable files."
 
 
 def folder_attached(name: str, files: int, skipped: int) -> str:
@@ -209,18 +209,18 @@ ASK_FIRST = "Ask anything, or drop a file"
 ASK_QUEUED = "Your next message, sent after this answer"
 MESSAGE = "Message"
 ATTACH = "Attach documents"
-ATTACH_FILE = "Attach file"
-ATTACH_FOLDER = "Attach folder"
+ATTACH_FILE = "Attach File"
+ATTACH_FOLDER = "Attach Folder"
 FROM_FILES = "File…"
 FROM_FOLDER = "Folder…"
 FROM_LIBRARY = "From Library…"
 DROP_TO_ATTACH = "Drop to attach"
 SEND = "Send message"
-STOP = "Stop answering"
+STOP = "Stop generating"
 THINK_FIRST = "Think first"
-THINK_FIRST_SAYS = "Whether the model thinks before it answers, in this chat"
+THINK_FIRST_SAYS = "Whether the model thinks before it answers in this chat"
 NO_IMAGES = "Pictures cannot be attached."
-NO_IMAGES_HINT = "Paste the words that it shows."
+NO_IMAGES_HINT = "Paste the text of the picture."
 PASTED_TEXT = "Pasted text"
 QUOTED_TEXT = "Quoted text"
 
@@ -242,17 +242,17 @@ def beginning_of(name: str) -> str:
 
 
 def short(name: str) -> str:
-    """For a label that has little room."""
+    """The name, elided for a button."""
     return name if len(name) <= 24 else f"{name[:14]}…{name[-9:]}"
 
 
 def over_limit(over_tokens: int, limit_tokens: int) -> str:
     over = "1 token" if over_tokens == 1 else f"{over_tokens:,} tokens"
-    return f"This is {over} more than fit: the model takes {limit_tokens:,}."
+    return f"{over} over this model’s limit of {limit_tokens:,}."
 
 
 def way_shorten(name: str, tokens: int) -> str:
-    # Cut by characters, so that what is kept is not known to the token before it is counted.
+    # Rounded, because the text is cut by characters.
     about = tokens if tokens < 1_000 else tokens // 100 * 100
     return f"Keep about the first {about:,} tokens of {short(name)}"
 
@@ -266,8 +266,8 @@ def context_pill(used_tokens: int, limit_tokens: int) -> str:
 
 
 def context_spoken(used_tokens: int, limit_tokens: int, skipped_tokens: int = 0) -> str:
-    said = f"Context: {used_tokens:,} of {limit_tokens:,} tokens used"
-    return f"{said}, {skipped_tokens:,} of them skipped when reading" if skipped_tokens else said
+    text = f"Context: {used_tokens:,} of {limit_tokens:,} tokens used"
+    return f"{text}, {skipped_tokens:,} of them skipped" if skipped_tokens else text
 
 
 CANCEL = "Cancel"
@@ -278,13 +278,13 @@ SEND_NOW = "Send Now"
 
 
 def queued(texts: Sequence[str]) -> str:
-    """What waits for the answer under way to end."""
+    """Messages that are sent after the current answer."""
     return f"Next: {texts[0]}{_more(texts)}"
 
 
 def held(texts: Sequence[str]) -> str:
-    """What waits for a person to send it."""
-    return f"Not sent, the last answer broke off: {texts[0]}{_more(texts)}"
+    """Messages that the person has to send."""
+    return f"Not sent because the last answer failed: {texts[0]}{_more(texts)}"
 
 
 def _more(texts: Sequence[str]) -> str:
@@ -300,16 +300,16 @@ RUNS_HERE = "It runs on this computer. Nothing you write leaves it."
 HOW_WRITTEN = "How an answer is written"
 EXAMPLE_DOCUMENT = "Read a long document"
 EXAMPLE_DOCUMENT_SAYS = (
-    "See what is read of Draftlight’s handbook, what is skipped, and how fast."
+    "See which passages of Draftlight’s handbook are read, which are skipped, and how fast."
     " Good answers need a larger model."
 )
 EXAMPLE_DOCUMENT_TEXT = "Does a table hold any texts, names or times, and what can be drawn out of it?"
 HANDBOOK = "handbook.md"
 EXAMPLE_CODE = "Write some code"
 EXAMPLE_CODE_SAYS = "Code repeats itself, so most of the draft tends to be accepted."
-EXAMPLE_CODE_TEXT = "Write a Python function that adds two numbers. Reply with the code only."
+EXAMPLE_CODE_TEXT = "Write a Python function that adds two numbers. AnswerEntry with the code only."
 EXAMPLE_LIST = "Write a list"
-EXAMPLE_LIST_SAYS = "In a regular format, the next tokens are easy to guess."
+EXAMPLE_LIST_SAYS = "In a regular format, the next tokens are easy to predict."
 EXAMPLE_LIST_TEXT = "List the twelve months of the year."
 
 
@@ -343,7 +343,7 @@ MAP_HINT = "Click the map to see that place in the document"
 MAP_NAME = "Reading map"
 READ_EVERYTHING = "Read Everything"
 EVERYTHING = "All {tokens:,} tokens"
-MORE_THAN_FITS = "Longer than the context: the passages that fit are read"
+MORE_THAN_FITS = "Longer than the context: only passages that fit are read"
 EVERYTHING_IN = "All {tokens:,} tokens, about {time}"
 CANCEL = "Cancel"
 READING_NOTE = "The answer starts as soon as this is done. You can keep typing."
@@ -352,9 +352,9 @@ READING_NOTE = "The answer starts as soon as this is done. You can keep typing."
 # ---- token classes
 CLASS_NAMES = {"accepted": "Accepted draft", "bonus": "Bonus", "normal": "Alone"}
 CLASS_EXPLAINED = {
-    "accepted": "Guessed ahead by the drafter, then checked by the model. Solid underline.",
-    "bonus": "The model's own token after accepted ones, free in the same step. Dotted underline.",
-    "normal": "Came alone in its step: there was no draft, or none of it was accepted. No mark.",
+    "accepted": "Proposed by the drafter and accepted by the model. Solid underline.",
+    "bonus": "The model's own token after accepted ones, at no extra cost. Dotted underline.",
+    "normal": "The only token of its step: there was no draft, or none of it was accepted. No mark.",
 }
 LEGEND_HINT = "Hover over a token for details"
 
@@ -374,9 +374,9 @@ ARRIVED_WITH = "{seconds}, with {others} others"
 SECONDS = "{value} s"
 END_OF_ANSWER = "end of answer"
 PART_OF = "part of {text}"
-STRIP_NAME = "Where the tokens came from"
+STRIP_NAME = "Token classes"
 STRIP_SAYS = "{accepted:,} accepted, {bonus:,} bonus, {normal:,} alone"
-TIP_LINK = "Opens outside:"
+TIP_LINK = "Opens in your browser:"
 
 
 COPY_SOURCE = "Copy Source"

@@ -1,4 +1,4 @@
-"""TokenFacts: what the tooltip says about one token, as text. No Qt."""
+"""TokenFacts: the content of a token's tooltip. No Qt."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from core.events import Origin, Token
 from core.settings import declared
 
 _VISIBLE = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "↵", "\u00a0": "␣"})
-_LONGEST = 24
+_MAX_CHARACTERS = 24
 
 
 class TokenFacts(Struct, frozen=True):
-    """`rows` are label and value, in order, without the class, which is shown tinted."""
+    """`rows` are labels and values, without the class, which is painted separately."""
 
     text: str
     id: str
     origin: Origin
     class_name: str
     rows: tuple[tuple[str, str], ...]
-    address: str = ""  # where a click goes
+    address: str = ""  # of the link that the token belongs to
 
 
 def facts_of(table: TokenTable, index: int, drafter: str, address: str = "") -> TokenFacts:
-    """The facts of token number `index`. `drafter` may be empty while it is not known."""
+    """The facts of the token `index`. `drafter` is empty while unknown."""
     token, origin = table[index], table.origin_of(index)
     drafted = token.origin == "accepted" and token.draft_length > 0
     return TokenFacts(
@@ -49,7 +49,7 @@ def facts_of(table: TokenTable, index: int, drafter: str, address: str = "") -> 
 
 
 def drafter_label(name: str) -> str:
-    """What people call the drafter `name`; a name without a label is its own."""
+    """The label of the drafter `name`, or the name if it has none."""
     for setting in declared():
         if setting.key == "drafting.drafter":
             return setting.labels.get(name, name)
@@ -57,7 +57,7 @@ def drafter_label(name: str) -> str:
 
 
 def seconds(value_s: float) -> str:
-    """A time with as many decimals as it deserves: 0.41 s, 24.3 s, 112 s."""
+    """A time with three significant digits: 0.41 s, 24.3 s, 112 s."""
     decimals = 2 if value_s < 9.995 else 1 if value_s < 99.95 else 0
     return strings.SECONDS.format(value=f"{value_s:,.{decimals}f}")
 
@@ -72,7 +72,7 @@ def _arrived(token: Token, others: int) -> str:
 
 
 def _shown(table: TokenTable, index: int) -> str:
-    """The token's text with its spaces visible; a leading space only where it is all there is."""
+    """The token's text without surrounding white space; white space alone is shown as symbols."""
     text = table[index].text
     if not text:
         whole = table.shown_by(index)
@@ -81,4 +81,4 @@ def _shown(table: TokenTable, index: int) -> str:
         return strings.PART_OF.format(text=_shown(table, whole))
     core = text.strip() or text.translate(_VISIBLE)
     core = core.translate({10: "↵", 9: "⇥", 13: "↵"})
-    return core if len(core) <= _LONGEST else core[: _LONGEST - 1] + "…"
+    return core if len(core) <= _MAX_CHARACTERS else core[: _MAX_CHARACTERS - 1] + "…"

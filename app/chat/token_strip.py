@@ -1,10 +1,10 @@
-"""TokenStrip: one thin bar over an answer's footer, a cell for each token in its class's colour."""
+"""Token classes outside the text: the strip above an answer's footer, and the legend under the composer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QImage, QMouseEvent, QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -18,7 +18,7 @@ from app.theme.zoom import design_point, painter_on, px_size, ratio_of, width_of
 from core.events import Origin, Token
 
 HEIGHT_PX = 3
-# The bar itself is too thin to be hit: the widget reaches this far over and under it.
+# The bar is too thin for the mouse: the widget extends this far above and below it.
 REACH_PX = 4
 _GAP_PX = 0.6
 _THOUGHT_VEIL = 0.55
@@ -28,44 +28,43 @@ _CLASSES = tuple(_COLORS)
 
 
 class TokenStrip(QWidget):
-    """`token_pointed` gives the number of the token under the mouse, or −1."""
+    """A thin bar with a cell for each token in the colour of its class."""
 
-    token_pointed = Signal(int)
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, point: Callable[[int], object], parent: QWidget | None = None) -> None:
+        """`point` gets the index of the token under the mouse, or −1."""
         super().__init__(parent)
         self._theme = theme
-        self._cells = bytearray()  # the number of each token's class in `_CLASSES`
+        self._tell_pointed = point
+        self._cells = bytearray()  # for each token, the index of its class in `_CLASSES`
         self._last: Token | None = None
         self._thoughts: tuple[range, ...] = ()
         self._pointed = -1
         self.setMouseTracking(True)
         self.setAccessibleName(strings.STRIP_NAME)
-        theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
         return px_size(QSize(720, HEIGHT_PX + 2 * REACH_PX))
 
     def append(self, tokens: Sequence[Token]) -> None:
-        """More cells at the right; the ones before move together."""
+        """Append cells; the others become narrower."""
         for token in tokens:
             self._cells.append(_CLASSES.index(shown_origin(token, self._last)))
             self._last = token
         self.update()
 
     def set_thoughts(self, thoughts: Sequence[range]) -> None:
-        """The tokens of thoughts stand back behind those of the answer."""
+        """Dim the tokens of thoughts."""
         if tuple(thoughts) != self._thoughts:
             self._thoughts = tuple(thoughts)
             self.update()
 
     def describe(self) -> None:
-        """Say in words what the bar shows, for those who cannot see it."""
+        """Sets the accessible description: the tokens of each class."""
         counts = {origin: self._cells.count(number) for number, origin in enumerate(_CLASSES)}
         self.setAccessibleDescription(strings.STRIP_SAYS.format(**counts))
 
     def cell(self, token: int) -> QRectF:
-        """Where the token's cell is."""
+        """The rectangle of a token's cell, in design pixels."""
         width = width_of(self) / max(1, len(self._cells))
         return QRectF(token * width, REACH_PX, width, HEIGHT_PX)
 
@@ -90,7 +89,7 @@ class TokenStrip(QWidget):
                 cell = QRectF(number * width, REACH_PX, width - _GAP_PX, HEIGHT_PX)
                 painter.fillRect(cell, self._theme.color(_COLORS[_CLASSES[index]]))
             return
-        # Narrow cells are averaged into the pixels there are, by Qt: thousands would take long here.
+        # Thousands of narrow cells are scaled by Qt, because painting each takes long.
         bar = self._bar()
         pixels = max(1, round(width_of(self) * ratio_of(self)))
         if bar.width() > pixels:
@@ -103,7 +102,7 @@ class TokenStrip(QWidget):
         painter.drawImage(QRectF(0, REACH_PX, width_of(self), HEIGHT_PX), bar)
 
     def _bar(self) -> QImage:
-        """One pixel a token."""
+        """An image with one pixel per token."""
         count = len(self._cells)
         indexed = QImage(bytes(self._cells), count, 1, count, QImage.Format.Format_Indexed8)
         indexed.setColorTable([self._theme.color(name).rgb() for name in _COLORS.values()])
@@ -121,54 +120,54 @@ class TokenStrip(QWidget):
     def _point(self, token: int) -> None:
         if token != self._pointed:
             self._pointed = token
-            self.token_pointed.emit(token)
+            self._tell_pointed(token)
 
 
-LEGEND_HEIGHT_PX = 34
+_LEGEND_HEIGHT_PX = 34
 _SWATCH_WIDTH_PX = 26
 _SWATCH_HEIGHT_PX = 16
 _LABEL_GAP_PX = 7
 _ITEM_GAP_PX = 20
-_LEGEND_CLASSES: tuple[Origin, ...] = ("accepted", "bonus", "normal")
 
 
 class Legend(QWidget):
-    """34 high, centred; the hint goes first when there is no room."""
+    """The token classes in one centred line; the hint is left out where it does not fit."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self.is_wanted = True  # False while token tint is off
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName(", ".join(strings.CLASS_NAMES[origin] for origin in _LEGEND_CLASSES))
-        self.setAccessibleDescription(" ".join(strings.CLASS_EXPLAINED[origin] for origin in _LEGEND_CLASSES))
-        theme.changed.connect(self.update)
+        self.setAccessibleName(", ".join(strings.CLASS_NAMES[origin] for origin in _CLASSES))
+        self.setAccessibleDescription(" ".join(strings.CLASS_EXPLAINED[origin] for origin in _CLASSES))
 
     def sizeHint(self) -> QSize:
-        return px_size(QSize(560, LEGEND_HEIGHT_PX))
+        return px_size(QSize(560, _LEGEND_HEIGHT_PX))
 
     def minimumSizeHint(self) -> QSize:
-        return px_size(QSize(0, LEGEND_HEIGHT_PX))
+        return px_size(QSize(0, _LEGEND_HEIGHT_PX))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         font = ui_font(11)
         metrics = QFontMetricsF(font)
-        labels = [metrics.horizontalAdvance(strings.CLASS_NAMES[origin]) for origin in _LEGEND_CLASSES]
+        labels = [metrics.horizontalAdvance(strings.CLASS_NAMES[origin]) for origin in _CLASSES]
         keys = sum(labels) + 3 * (_SWATCH_WIDTH_PX + _LABEL_GAP_PX) + 2 * _ITEM_GAP_PX
         hint = metrics.horizontalAdvance(strings.LEGEND_HINT)
         with_hint = keys + _ITEM_GAP_PX + hint <= width_of(self) - 16
         x = (width_of(self) - keys - (_ITEM_GAP_PX + hint if with_hint else 0)) / 2
         ink = self._theme.color("text2")
-        for origin, width in zip(_LEGEND_CLASSES, labels):
-            self._paint_swatch(painter, origin, QPointF(round(x), (LEGEND_HEIGHT_PX - _SWATCH_HEIGHT_PX) / 2))
+        for origin, width in zip(_CLASSES, labels):
+            self._paint_swatch(
+                painter, origin, QPointF(round(x), (_LEGEND_HEIGHT_PX - _SWATCH_HEIGHT_PX) / 2)
+            )
             x += _SWATCH_WIDTH_PX + _LABEL_GAP_PX
-            area = QRectF(x, 0, width + 1, LEGEND_HEIGHT_PX)
+            area = QRectF(x, 0, width + 1, _LEGEND_HEIGHT_PX)
             draw_text(painter, area, strings.CLASS_NAMES[origin], font, ink, Qt.AlignmentFlag.AlignLeft)
             x += width + _ITEM_GAP_PX
         if with_hint:
-            area = QRectF(x, 0, hint + 1, LEGEND_HEIGHT_PX)
+            area = QRectF(x, 0, hint + 1, _LEGEND_HEIGHT_PX)
             draw_text(painter, area, strings.LEGEND_HINT, font, ink, Qt.AlignmentFlag.AlignLeft)
 
     def _paint_swatch(self, painter: QPainter, origin: Origin, corner: QPointF) -> None:

@@ -1,6 +1,6 @@
-"""TokenTip: the small card that says what a token is and where it came from.
+"""TokenTip: the tooltip with the facts of a token, and when it is shown.
 
-A child of the transcript, so it never leaves the window and dies with it. It takes no mouse.
+It is a child widget of the transcript and transparent for the mouse.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _GAP_PX = 8
 _LINK_GAP_PX = 6
 _LINK_LINE_PX = 16
 _LINK_LINES = 3
-# Room around the card for its shadow.
+# Margin around the card for its shadow.
 SHADOW_PX = 24
 
 
 def place_tip(card: QSize, target: QRect, inside: QRect) -> QPoint:
-    """The card's left top: 8 px under `target`, above it if there is no room, within `inside`."""
+    """The card's upper left corner: 8 px below `target`, or above it, within `inside`."""
     x = max(inside.left(), min(target.left() - px(24), inside.right() + 1 - card.width()))
     below = target.bottom() + 1 + px(_GAP_PX)
     above = target.top() - px(_GAP_PX) - card.height()
@@ -48,7 +48,7 @@ def place_tip(card: QSize, target: QRect, inside: QRect) -> QPoint:
 
 
 class TokenTip(QWidget):
-    """`show_facts` fills and places it; `hide()` takes it away."""
+    """A card with the facts of one token. Hidden until `show_facts()`."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -57,21 +57,20 @@ class TokenTip(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.hide()
-        theme.changed.connect(self.update)
 
     @property
     def facts(self) -> TokenFacts | None:
-        """What it says."""
+        """The shown facts."""
         return self._facts
 
     @property
     def card(self) -> QRect:
-        """The card within the parent, without its shadow."""
+        """The card's rectangle in the parent, without the shadow."""
         around = px(SHADOW_PX)
         return self.geometry().adjusted(around, around, -around, -around)
 
     def show_facts(self, facts: TokenFacts, target: QRect, inside: QRect) -> None:
-        """Say `facts` about what is at `target`; both rectangles are in the parent's coordinates."""
+        """Show `facts` of the token at `target`, within `inside`; both in the parent's coordinates."""
         self._facts = facts
         rows = len(facts.rows) + 1
         height = _PAD_TOP_PX + _HEAD_PX + _HEAD_GAP_PX + rows * _ROW_PX + (rows - 1) * _ROW_GAP_PX
@@ -80,10 +79,10 @@ class TokenTip(QWidget):
         card = px_size(QSize(WIDTH_PX, height + _PAD_BOTTOM_PX))
         corner, around = place_tip(card, target, inside), px(SHADOW_PX)
         self.setGeometry(QRect(corner, card).adjusted(-around, -around, around, around))
-        said = [facts.text, facts.id, facts.class_name, *(f"{label} {value}" for label, value in facts.rows)]
+        texts = [facts.text, facts.id, facts.class_name, *(f"{label} {value}" for label, value in facts.rows)]
         if facts.address:
-            said.append(f"{strings.TIP_LINK} {facts.address}")
-        self.setAccessibleName(", ".join(said))
+            texts.append(f"{strings.TIP_LINK} {facts.address}")
+        self.setAccessibleName(", ".join(texts))
         self.raise_()
         self.show()
         self.update()
@@ -119,12 +118,12 @@ class TokenTip(QWidget):
                 ink = "accent"
 
     def _address_lines(self, address: str) -> list[str]:
-        """The address in at most three lines; of a longer one, the end goes, never the host."""
-        metrics, room = QFontMetricsF(ui_font(11.5)), WIDTH_PX - 2 * _PAD_X_PX - 2
+        """The address in at most three lines; a longer one is cut at its end, so that the host is visible."""
+        metrics, width = QFontMetricsF(ui_font(11.5)), WIDTH_PX - 2 * _PAD_X_PX - 2
         lines: list[str] = []
         while address and len(lines) < _LINK_LINES:
             fits = next(
-                (n for n in range(len(address), 1, -1) if metrics.horizontalAdvance(address[:n]) <= room), 1
+                (n for n in range(len(address), 1, -1) if metrics.horizontalAdvance(address[:n]) <= width), 1
             )
             lines.append(address[:fits])
             address = address[fits:]
@@ -147,7 +146,7 @@ class TokenTip(QWidget):
         draw_text(painter, area, label, ui_font(12), self._theme.color("text2"), _LEFT)
 
     def _paint_class(self, painter: QPainter, facts: TokenFacts, x: float, y: float) -> None:
-        """The class's name, marked as its tokens are."""
+        """Paint the class's name with the marks of its tokens."""
         font = ui_font(12)
         paint_class_name(painter, self._theme, facts.origin, facts.class_name, QPointF(x, y + 14), font)
         draw_text(
@@ -155,7 +154,7 @@ class TokenTip(QWidget):
         )
 
     def _paint_shadow(self, painter: QPainter, card: QRectF) -> None:
-        """Thin layers that add up to a soft shadow, a little below the card."""
+        """Paint a soft shadow of thin layers."""
         layer = QColor(0, 0, 0, 9 if self._theme.is_dark else 3)
         for spread in range(-6, SHADOW_PX - 8, 2):
             box = card.adjusted(-spread, -spread + 8, spread, spread + 8)
@@ -165,7 +164,7 @@ class TokenTip(QWidget):
 def paint_class_name(
     painter: QPainter, theme: Theme, origin: Origin, name: str, baseline: QPointF, font: QFont
 ) -> None:
-    """The tint and underline under the words that name a class; the words come on top."""
+    """Paint the tint and underline of a class below its name."""
     if origin == "normal":
         return
     metrics = QFontMetricsF(font)
@@ -190,7 +189,7 @@ _MARGIN_PX = 8
 
 
 class Tips(QObject):
-    """The one tooltip of a transcript, `area`."""
+    """Shows the tooltip of the transcript `area` after 150 ms, or at once while it is open."""
 
     def __init__(self, theme: Theme, area: QAbstractScrollArea) -> None:
         super().__init__(area)
@@ -201,30 +200,30 @@ class Tips(QObject):
         self._timer.timeout.connect(self._show)
 
     def point(self, answer: AnswerView, token: int, target: QRect) -> None:
-        """Token number `token` of `answer` is pointed at, and stands at `target` in it; −1: none."""
+        """The mouse or the keyboard points at a token at `target` in `answer`; −1: at none."""
         if token < 0:
             self.drop()
             return
         self._pointed = (answer, token, target)
-        # Where a click would go is said before there can be a click.
+        # The address of a link is shown before it can be clicked.
         if self.tip.isVisible() or answer.body.link_of(token):
             self._show()
         else:
             self._timer.start()
 
     def keep(self) -> None:
-        """The text moved under the open tooltip: it moves along."""
+        """Move the open tooltip with its text."""
         if self.tip.isVisible():
             self._show()
 
     def drop(self) -> None:
-        """Nothing is pointed at."""
+        """Hide the tooltip."""
         self._pointed = None
         self._timer.stop()
         self.tip.hide()
 
     def forget(self, answer: AnswerView) -> None:
-        """`answer` goes away."""
+        """Hide the tooltip if it belongs to `answer`, which will be deleted."""
         if self._pointed and self._pointed[0] is answer:
             self.drop()
 

@@ -1,8 +1,7 @@
-"""Transcript: the scrolling conversation: messages, answers, tooltip, and the way to its end.
+"""Transcript: the scrolling conversation.
 
-All of it is held as entries; widgets stand only for those near the view: `WidgetPool` has them, `Prefetch`
-sees to it that they are there in time, `ReadingColumn` places them. Turns are named by ids of the
-caller's choosing.
+It holds an entry for every message and answer. `WidgetPool` has the widgets of those near the viewport,
+`Prefetch` makes them in time, and `EntryColumn` lays them out.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from shiboken6 import delete
 
 from app.chat import strings
 from app.chat.answer import AnswerView
-from app.chat.entry import Entry, QuestionEntry, Reply
-from app.chat.entry_column import Prefetch, ReadingColumn
+from app.chat.entry import AnswerEntry, Entry, QuestionEntry
+from app.chat.entry_column import EntryColumn, Prefetch
 from app.chat.find import Finder
+from app.chat.intents import QuoteText
 from app.chat.reading_map import labels
-from app.chat.selecting import Selecting
 from app.chat.token_tip import Tips, TokenTip
+from app.chat.transcript_selection import TranscriptSelection
 from app.chat.user_message import UserMessage
 from app.chat.widget_pool import Item, UnshownEntry, WidgetPool
 from app.controls.focus_ring import FocusRing
@@ -39,34 +39,34 @@ from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap,
 
 
 def stops_in(items: Sequence[QWidget]) -> list[QWidget]:
-    """Who takes the keyboard in `items`, which are in reading order."""
+    """The widgets in `items` that Tab stops at, in reading order.
+
+    Qt's own order is the order of creation, and answers are created when they come near the viewport.
+    """
     return [stop for item in items for stop in _stops(item)]
 
 
 def next_stop(stops: Sequence[QWidget], forward: bool) -> QWidget | None:
-    """Who gets the keyboard after the one of `stops` that has it now.
-
-    None if the keyboard is not among them or leaves them.
-    """
-    has_it = QApplication.focusWidget()
-    if has_it is None or has_it not in stops:
+    """The widget after the focused one of `stops`; None at the end, or if none of them has the focus."""
+    focus = QApplication.focusWidget()
+    if focus is None or focus not in stops:
         return None
-    place = stops.index(has_it) + (1 if forward else -1)
-    return stops[place] if 0 <= place < len(stops) else None
+    index = stops.index(focus) + (1 if forward else -1)
+    return stops[index] if 0 <= index < len(stops) else None
 
 
 def _stops(item: QWidget) -> list[QWidget]:
     found = [child for child in item.findChildren(QWidget) if takes_tab(child)]
 
-    def place(child: QWidget) -> tuple[int, int]:
+    def position(child: QWidget) -> tuple[int, int]:
         corner = child.mapTo(item, QPoint(0, 0))
         return corner.y(), corner.x()
 
-    return sorted(found, key=place)
+    return sorted(found, key=position)
 
 
 def takes_tab(widget: QWidget) -> bool:
-    """Whether Tab may stop at `widget` now."""
+    """Whether Tab can stop at `widget` now."""
     tab = Qt.FocusPolicy.TabFocus
     can = widget.isVisible() and widget.isEnabled() and widget.focusProxy() is None
     return bool(widget.focusPolicy() & tab) and can
@@ -79,7 +79,7 @@ _GAP_PX = 5
 
 
 class NewestButton(QAbstractButton):
-    """A round-ended button."""
+    """Scrolls to the end; shown over the transcript while it is scrolled away from its end."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -89,7 +89,6 @@ class NewestButton(QAbstractButton):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self._ring = FocusRing(self, theme, _HEIGHT_PX / 2)
-        theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
         text = QFontMetricsF(ui_font(12, 500)).horizontalAdvance(self.text())
@@ -111,56 +110,39 @@ _WHEEL_STEP_PX = 25
 
 
 class Transcript(QScrollArea):
-    """All methods take the turn's id; an unknown one raises `KeyError`: that is our own mistake."""
+    """The open conversation. Methods take turn ids and raise `KeyError` for an unknown one."""
 
-    regenerate_requested = Signal(str)  # turn id
-    everything_requested = Signal(str)  # turn id
-    more_requested = Signal(str)  # turn id
-    stop_requested = Signal()
-    attachment_opened = Signal(str, int)  # turn id, the attachment's number in its message
-    place_chosen = Signal(object)  # events.Passage, on the map that is read
-    source_chosen = Signal(str, object)  # turn id, Source
-    answer_chosen = Signal(str)  # turn id: a press of the mouse in its answer
-    branch_requested = Signal(str)  # turn id
-    edit_requested = Signal(str)  # turn id
-    version_requested = Signal(str, int)  # turn id, the version's place
-    compare_requested = Signal(str)  # turn id
-    quote_requested = Signal(str)  # what is selected
+    intent = Signal(object)  # intents.Intent
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None, *, watched: bool = False) -> None:
-        """`watched`: what others ask is shown; nothing of it can be asked again or changed here."""
+    def __init__(self, theme: Theme, parent: QWidget | None = None, *, read_only: bool = False) -> None:
+        """`read_only`: a conversation of an API client, which can be copied but not changed."""
         super().__init__(parent)
         self._theme = theme
-        self._watched = watched
+        self._read_only = read_only
         self._mode: TintMode = "always"
         self._regenerable = True
-        self._unended = ""  # the turn whose answer the model could write on
+        self._continuable = ""  # id of the turn whose answer can be continued
         self._entries: list[Entry] = []
-        self._replies: dict[str, Reply] = {}
-        self._unfinished: set[Reply] = set()
-        self._pool = WidgetPool(self._make, self._stand_in, self._let_go, self._is_selected_in)
+        self._answers: dict[str, AnswerEntry] = {}
+        self._unfinished: set[AnswerEntry] = set()
+        self._pool = WidgetPool(self._make, self._make_unshown, self._release, self._is_selected_in)
         self._items = self._pool.items
 
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
-        # Its room is kept, so that texts do not move when there is something to scroll. One that lies over
-        # the texts would have all of them painted again for each line that is scrolled.
+        # Always on, so that texts keep their width. An overlay bar would repaint all texts on scrolling.
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName(strings.TRANSCRIPT_NAME)
-        self._column = ReadingColumn(theme, self, self._entries, self._pool)
-        self._supply = Prefetch(self._entries, self._unfinished, self._pool, self._column, self)
+        self._tips = Tips(theme, self)
+        self._column = EntryColumn(theme, self, self._entries, self._pool, self._tips.keep)
+        self._prefetch = Prefetch(self._entries, self._unfinished, self._pool, self._column, self)
         self._newest = NewestButton(theme, self)
         self._newest.hide()
         self._newest.clicked.connect(self.scroll_to_end)
-        self._tips = Tips(theme, self)
-        self._column.placed.connect(self._tips.keep)
-        self._selecting = Selecting(self, self._entries, self._pool, self._text_of)
-        self.finder = Finder(theme, self, lambda: self._entries, self._first_seen)
-        self.finder.marks_changed.connect(self._mark_found)
-        self.finder.shown.connect(self._go_to_match)
-        self.finder.opened.connect(self._make_room_to_find)
+        self._selecting = TranscriptSelection(self, self._entries, self._pool, self._text_of)
+        self.finder = Finder(theme, self, self)
         bar = self.verticalScrollBar()
         bar.setSingleStep(_WHEEL_STEP_PX)
         bar.valueChanged.connect(self._scrolled)
@@ -171,150 +153,166 @@ class Transcript(QScrollArea):
     # ---- the conversation
 
     def clear(self) -> None:
-        """An empty conversation."""
+        """Show an empty conversation."""
         self._tips.drop()
         self._selecting.clear()
         self._pool.drop_all()
         self._entries.clear()
-        self._replies.clear()
+        self._answers.clear()
         self._unfinished.clear()
-        self._unended = ""
+        self._continuable = ""
         self._column.clear()
         self.finder.reset()
 
     def show_turns(self, turns: Sequence[Turn], drafter: str = "") -> None:
-        """This conversation instead, at its end. `drafter` stands in where it is not known who drafted."""
+        """Show another conversation at its end. `drafter` names the drafter of unfinished answers."""
         self.clear()
         for turn in turns:
-            reply = _reply(turn, drafter)
-            self._entries += [QuestionEntry(turn.id, turn.user), reply]
-            self._replies[turn.id] = reply
-            if not reply.over:
-                self._unfinished.add(reply)
+            self._entries += [QuestionEntry(turn.id, turn.user), self._add_answer(turn, drafter)]
         self._newest.hide()
         self._column.place()
-        self._supply.fill()
+        self._prefetch.fill()
         self.finder.reset()
 
-    def show_version(self, turn_id: str, turn: Turn, drafter: str = "") -> None:
-        """`turn` in the place of `turn_id`, of which it is another version. The keyboard stays there."""
-        old = self._replies[turn_id]
-        place = self._entries.index(old)
+    def replace_turn(self, turn_id: str, turn: Turn, drafter: str = "") -> None:
+        """Replace the answer of `turn_id` by that of `turn`, another version; the question if it differs.
+
+        The focus stays on the version switch if it was there.
+        """
+        old = self._answers.pop(turn_id)
+        index = self._entries.index(old)
         item = self._items.get(old)
-        had_keyboard = isinstance(item, AnswerView) and item.footer.versions.hasFocus()
+        had_focus = isinstance(item, AnswerView) and item.footer.versions.hasFocus()
         self._tips.drop()
         self._selecting.clear()
-        for entry in self._entries[place - 1 : place + 1]:
-            if entry in self._items:
-                self._pool.drop(entry)
-        reply = _reply(turn, drafter)
-        self._entries[place - 1 : place + 1] = [QuestionEntry(turn.id, turn.user), reply]
-        self._replies = {each.turn_id: each for each in self._entries if isinstance(each, Reply)}
-        if self._unended == turn_id:
-            self._unended = ""
+        self._unfinished.discard(old)
+        question = self._entries[index - 1]
+        assert isinstance(question, QuestionEntry)
+        if question.message == turn.user:
+            question.turn_id = turn.id
+        else:
+            self._drop_widget(question)
+            self._entries[index - 1] = QuestionEntry(turn.id, turn.user)
+        self._drop_widget(old)
+        answer = self._entries[index] = self._add_answer(turn, drafter)
+        if self._continuable == turn_id:
+            self._continuable = ""
+        self._mark_newest()
         self._column.place()
-        self._supply.fill()
+        self._prefetch.fill()
         self.finder.reset()
-        if had_keyboard and isinstance(answer := self._pool.ready(reply), AnswerView):
+        if had_focus and isinstance(shown := self._pool.ready(answer), AnswerView):
             self._column.place()
-            answer.footer.versions.setFocus(Qt.FocusReason.OtherFocusReason)
+            shown.footer.versions.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _add_answer(self, turn: Turn, drafter: str) -> AnswerEntry:
+        entry = _answer_entry(turn, drafter)
+        self._answers[turn.id] = entry
+        if not entry.over:
+            self._unfinished.add(entry)
+        return entry
+
+    def _drop_widget(self, entry: Entry) -> None:
+        if entry in self._items:
+            self._pool.drop(entry)
 
     def add_user(self, turn_id: str, message: Message) -> None:
-        """A message of the person, at the end. The transcript follows again."""
+        """Append a message of the person and follow the end again."""
         self._add(QuestionEntry(turn_id, message))
         self.scroll_to_end()
 
     def begin_answer(self, turn_id: str, drafter: str = "") -> None:
-        """An answer starts. `drafter` is shown in tooltips until the answer says what really ran."""
-        reply = Reply(turn_id, drafter)
-        self._replies[turn_id] = reply
-        self._unfinished.add(reply)
-        self._add(reply)
+        """Append an empty answer. Tooltips name `drafter` until the effective settings are known."""
+        entry = AnswerEntry(turn_id, drafter)
+        self._answers[turn_id] = entry
+        self._unfinished.add(entry)
+        self._add(entry)
 
     def show_progress(self, turn_id: str, progress: PrefillProgress) -> None:
-        """How far the prompt has been read."""
-        self._replies[turn_id].progress = progress
+        """Show prefill progress."""
+        self._answers[turn_id].progress = progress
         if answer := self._writing(turn_id):
             answer.show_progress(progress)
 
     def show_map(self, turn_id: str, reading: ReadingMap, texts: Mapping[int, tuple[str, str]]) -> None:
-        """What of the prompt is read. `texts` are name and text of each attachment by its number."""
-        reply = self._replies[turn_id]
-        reply.reading, reply.labels = reading, labels(reading, texts)
+        """Show which passages are read. `texts`: name and text of each attachment by source number."""
+        entry = self._answers[turn_id]
+        entry.reading, entry.labels = reading, labels(reading, texts)
         if answer := self._writing(turn_id):
             answer.show_map()
 
     def _documents(self) -> dict[int, tuple[str, str]]:
-        """Name and text of each attachment, numbered as the worker counts them: over all messages, from 0."""
+        """Name and text of each attachment by source number: counted over all messages, from 0."""
         questions = (entry for entry in self._entries if isinstance(entry, QuestionEntry))
         attached = (each for question in questions for each in question.message.attachments)
         return {number: (each.name, each.text) for number, each in enumerate(attached)}
 
-    def show_passages(self, turn_id: str, number: int, passages: tuple[Passage, ...]) -> None:
-        """What was read of an attachment; empty if that was all of it."""
+    def show_passages(self, turn_id: str, index: int, passages: tuple[Passage, ...]) -> None:
+        """Show which passages of attachment `index` were read; empty: all."""
         for entry in self._entries:
             if isinstance(entry, QuestionEntry) and entry.turn_id == turn_id:
-                entry.passages[number] = passages
+                entry.passages[index] = passages
                 item = self._items.get(entry)
                 if isinstance(item, UserMessage):
-                    item.show_passages(number, passages)
+                    item.show_passages(index, passages)
 
     def append_tokens(self, turn_id: str, tokens: Sequence[Token]) -> None:
-        """More of the answer; at most 30 times a second."""
+        """Append tokens to an answer; at most 30 times a second."""
         answer = self._writing(turn_id)
-        self._replies[turn_id].tokens += tokens
+        self._answers[turn_id].tokens += tokens
         if answer:
             answer.append(tokens)
-        self.finder.look_again(self._replies[turn_id])
+        self.finder.refresh(self._answers[turn_id])
 
     def finish_answer(self, turn_id: str, finished: Finished | None, note: str = "") -> None:
-        """The answer's end; None says it was cut off."""
-        answer, reply = self._writing(turn_id), self._replies[turn_id]
-        reply.finished, reply.note, reply.over = finished, note, True
-        reply.documents = self._documents()
-        self._unfinished.discard(reply)
+        """End an answer; `finished` is None if it was cut off."""
+        answer, entry = self._writing(turn_id), self._answers[turn_id]
+        entry.finished, entry.note, entry.over = finished, note, True
+        entry.documents = self._documents()
+        self._unfinished.discard(entry)
         if answer:
             answer.finish(finished, note)
-        self.finder.look_again(reply)
+        self.finder.refresh(entry)
         self._mark_newest()
         self._column.place()
 
     def set_regenerable(self, possible: bool) -> None:
-        """Whether answers can be asked for again now; not while the worker is busy or gone."""
+        """Enable or disable what starts an answer; disabled while the worker is busy or dead."""
         self._regenerable = possible
         for item in self._pool.answers:
             item.footer.set_regenerable(possible)
 
-    def offer_to_go_on(self, turn_id: str) -> None:
-        """The answer that the model could write on; empty if there is none."""
-        if turn_id == self._unended:
+    def offer_continue(self, turn_id: str) -> None:
+        """Offer Continue under the answer of `turn_id` only; under none if empty."""
+        if turn_id == self._continuable:
             return
-        self._unended = turn_id
+        self._continuable = turn_id
         for entry, item in self._items.items():
             if isinstance(item, AnswerView):
-                item.footer.offer_more(entry.turn_id == turn_id)
+                item.footer.offer_continue(entry.turn_id == turn_id)
 
     def answer_text(self, turn_id: str) -> str:
-        """The answer as the model wrote it, Markdown and all."""
-        return self._replies[turn_id].source
+        """The Markdown source of an answer."""
+        return self._answers[turn_id].source
 
     def answer(self, turn_id: str) -> AnswerView | None:
-        """The answer's widget while it is near the view."""
-        item = self._items.get(self._replies[turn_id])
+        """The widget of an answer; None if it is far from the viewport."""
+        item = self._items.get(self._answers[turn_id])
         return item if isinstance(item, AnswerView) else None
 
     def set_tint_mode(self, mode: TintMode) -> None:
-        """When tokens are tinted. The tooltip works in all modes."""
+        """Sets when tokens are tinted. Tooltips are shown in all modes."""
         self._mode = mode
         for answer in self._pool.answers:
             answer.set_mode(mode)
 
     def selected_text(self) -> str:
-        """What is selected anywhere in the conversation."""
+        """The selected text, over all entries."""
         return self._selecting.text
 
-    def _newest_over(self) -> Reply | None:
-        return next((reply for reply in reversed(self._replies.values()) if reply.over), None)
+    def _newest_over(self) -> AnswerEntry | None:
+        answers = (entry for entry in reversed(self._entries) if isinstance(entry, AnswerEntry))
+        return next((entry for entry in answers if entry.over), None)
 
     def _mark_newest(self) -> None:
         newest = self._newest_over()
@@ -323,14 +321,14 @@ class Transcript(QScrollArea):
                 item.set_newest(entry is newest)
 
     def _text_of(self, entry: Entry) -> TextCanvas:
-        """The text of `entry` on the screen, in its place."""
+        """The laid-out text widget of `entry`."""
         if not self._pool.is_ready(entry):
             self._pool.ready(entry)
             self._column.place()
         return self._items[entry].body
 
     def _is_selected_in(self, entry: Entry) -> bool:
-        """Whether dropping its widget would lose what is selected; of several messages nothing is lost."""
+        """Whether deleting its widget would lose a selection. One over several entries is kept elsewhere."""
         return not self._selecting.is_wide and self._items[entry].body.selection is not None
 
     # ---- widgets for entries
@@ -338,63 +336,49 @@ class Transcript(QScrollArea):
     def _add(self, entry: Entry) -> None:
         self._entries.append(entry)
         self._pool.ready(entry)
-        self.finder.look_again(entry)
+        self.finder.refresh(entry)
         self._column.place()
-        self._supply.fill()
+        self._prefetch.fill()
 
     def _writing(self, turn_id: str) -> AnswerView | None:
-        """The widget of an answer that is not over: it always has one. None if it cannot be shown."""
-        item = self._pool.ready(self._replies[turn_id])
+        """The widget of an unfinished answer; None if it could not be shown."""
+        item = self._pool.ready(self._answers[turn_id])
         return item if isinstance(item, AnswerView) else None
 
     def _make(self, entry: Entry) -> Item:
-        # Half of a widget, left by an error, must neither be painted in the column nor live on.
-        cradle = QWidget()
+        # An incomplete widget, left by an error, is deleted with its temporary parent.
+        parent = QWidget()
         try:
-            item = self._made(entry, cradle)
+            item = self._made(entry, parent)
             self._set_up(item)
         finally:
-            delete(cradle)
+            delete(parent)
         return item
 
     def _made(self, entry: Entry, parent: QWidget) -> Item:
+        def resized() -> None:
+            self._column.height_changed(entry)
+
         item: Item
         if isinstance(entry, QuestionEntry):
-            item = UserMessage(self._theme, entry.message, parent)
-            for number, passages in entry.passages.items():
-                item.show_passages(number, passages)
-            item.attachment_opened.connect(lambda number: self.attachment_opened.emit(entry.turn_id, number))
-            if self._watched:
-                item.keep_to_copying()
-            item.edit_requested.connect(lambda: self.edit_requested.emit(entry.turn_id))
-            item.height_changed.connect(lambda: self._column.height_changed(entry))
+            item = UserMessage(self._theme, entry, self.intent.emit, resized, parent)
+            if self._read_only:
+                item.offer_copy_only()
         else:
             if entry.over:
                 entry.documents = self._documents()
-            item = AnswerView(self._theme, entry, parent)
-            if self._watched:
-                item.footer.keep_to_copying()
+            item = AnswerView(self._theme, entry, self.intent.emit, resized, self._tips.point, parent)
+            if self._read_only:
+                item.footer.offer_copy_only()
             item.set_mode(self._mode)
             item.footer.set_regenerable(self._regenerable)
+            item.footer.offer_continue(entry.turn_id == self._continuable)
             item.set_newest(entry is self._newest_over())
-            item.height_changed.connect(lambda: self._column.height_changed(entry))
-            item.token_pointed.connect(self._tips.point)
-            item.regenerate_requested.connect(lambda: self.regenerate_requested.emit(entry.turn_id))
-            item.footer.offer_more(entry.turn_id == self._unended)
-            item.more_requested.connect(lambda: self.more_requested.emit(entry.turn_id))
-            item.everything_requested.connect(lambda: self.everything_requested.emit(entry.turn_id))
-            item.stop_requested.connect(self.stop_requested)
-            item.place_chosen.connect(self.place_chosen)
-            item.source_chosen.connect(lambda source: self.source_chosen.emit(entry.turn_id, source))
-            item.chosen.connect(lambda: self.answer_chosen.emit(entry.turn_id))
-            item.branch_requested.connect(lambda: self.branch_requested.emit(entry.turn_id))
-            item.version_requested.connect(lambda at: self.version_requested.emit(entry.turn_id, at))
-            item.compare_requested.connect(lambda: self.compare_requested.emit(entry.turn_id))
         item.body.show_selection(self._selecting.part(entry))
         item.body.show_found(*self.finder.marks(entry))
         return item
 
-    def _stand_in(self, entry: Entry, error: Exception) -> UnshownEntry:
+    def _make_unshown(self, entry: Entry, error: Exception) -> UnshownEntry:
         name = strings.MESSAGE_NAME if isinstance(entry, QuestionEntry) else strings.ANSWER_NAME
         item = UnshownEntry(self._theme, name, entry.source, error)
         self._set_up(item)
@@ -403,39 +387,39 @@ class Transcript(QScrollArea):
     def _set_up(self, item: Item) -> None:
         item.setParent(self._column)
         item.hide()  # until it is ready
-        # As wide as it will be, or Qt shows it at a width of its own first and all is laid out twice more.
+        # Its final width; otherwise Qt first shows it at a default width and the text is laid out again.
         item.resize(self._column.column_px + 2 * item.OUTDENT_PX, item.height())
         item.body.beyond = self._selecting
-        item.body.quotable = not self._watched
-        item.body.quote_requested.connect(lambda: self.quote_requested.emit(self.selected_text()))
+        item.body.quotable = not self._read_only
+        item.body.quote_requested.connect(lambda: self.intent.emit(QuoteText(self.selected_text())))
         item.body.drag_moved.connect(self._selecting.drag)
         item.body.drag_ended.connect(self._selecting.release)
 
-    def _let_go(self, item: Item) -> None:
+    def _release(self, item: Item) -> None:
         self._selecting.stop()
         if isinstance(item, AnswerView):
             self._tips.forget(item)
 
-    # ---- place
+    # ---- geometry
 
     def _zoomed(self) -> None:
-        """Texts have another size; what the reader looks at stays where it is."""
+        """Lay out again; the entry in view keeps its position."""
         self._tips.drop()
         self._column.place()
         self._place_newest()
         self.finder.place()
-        self._supply.fill()
+        self._prefetch.fill()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._column.place()
         self._place_newest()
         self.finder.place()
-        self._supply.fill()
+        self._prefetch.fill()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._supply.fill()
+        self._prefetch.fill()
 
     def _place_newest(self) -> None:
         size = self._newest.sizeHint()
@@ -449,22 +433,22 @@ class Transcript(QScrollArea):
 
     @property
     def is_following(self) -> bool:
-        """Whether the transcript keeps to its end."""
+        """Whether the transcript stays scrolled to its end."""
         return self._column.follow.following
 
     def scroll_to_end(self) -> None:
-        """Go to the end and stay there."""
-        # First of all: a hidden button passes the focus on, and that scrolls to who gets it.
+        """Scroll to the end and follow it."""
+        # First, because hiding a focused button moves the focus, which scrolls.
         self._newest.hide()
         self._column.follow.follow()
         self._column.go_to_end()
-        self._supply.fill()
+        self._prefetch.fill()
 
     def show_turn(self, turn_id: str) -> None:
-        """Go to the question of that turn. Nothing happens if there is none."""
-        for place, entry in enumerate(self._entries):
+        """Scroll to the question of that turn, if it exists."""
+        for index, entry in enumerate(self._entries):
             if entry.turn_id == turn_id:
-                self._column.go_to(place)
+                self._column.go_to(index)
                 return
 
     def _scrolled(self, value: int) -> None:
@@ -473,43 +457,45 @@ class Transcript(QScrollArea):
                 self._place_newest()
                 self._newest.setVisible(not self._column.follow.following)
                 self._newest.raise_()
-            self._supply.fill()
+            self._prefetch.fill()
         self._tips.keep()
 
-    # ---- finding
+    # ---- finding, for `Finder`
 
-    def _first_seen(self) -> int:
-        return self._column.near().start
+    def find_start(self) -> tuple[Sequence[Entry], int]:
+        """The entries, and the index of the first visible one."""
+        return self._entries, self._column.near().start
 
-    def _make_room_to_find(self, is_open: bool) -> None:
-        """The bar lies above the text, not over its first lines."""
-        self.setViewportMargins(0, self.finder.room_px if is_open else 0, 0, 0)
+    def set_find_bar_shown(self, shown: bool) -> None:
+        """Keep the first lines free for the find bar, or not."""
+        self.setViewportMargins(0, self.finder.bar_height_px if shown else 0, 0, 0)
 
-    def _mark_found(self) -> None:
+    def show_matches(self) -> None:
+        """Mark the matches in all widgets."""
         for entry, item in self._items.items():
             item.body.show_found(*self.finder.marks(entry))
 
-    def _go_to_match(self, entry: Entry, match: Match) -> None:
-        """Scroll so that the match is seen, a third from the top if it was not."""
+    def go_to_match(self, entry: Entry, match: Match) -> None:
+        """Scroll to `match`: a third from the top, unless it is visible already."""
         item = self._pool.ready(entry)
-        if item.body.is_given_up:  # its text is not there to be marked
+        if item.body.is_given_up:  # it shows no text
             self._column.go_to(self._entries.index(entry))
             return
         item.body.reveal(match.piece)
         bar = self.verticalScrollBar()
-        for _ in range(3):  # what comes into view may turn out higher than was thought
+        for _ in range(3):  # measuring the entries that come into view may move it
             self._column.place()
-            place = item.body.rects_of(match.piece, match.start, match.end)[0].toAlignedRect()
-            top = item.body.mapTo(self._column, place.topLeft()).y()
+            rect = item.body.rects_of(match.piece, match.start, match.end)[0].toAlignedRect()
+            top = item.body.mapTo(self._column, rect.topLeft()).y()
             low, high = self._column.view()
-            if low + self.finder.bar.height() < top < high - 2 * place.height():
+            if low + self.finder.bar.height() < top < high - 2 * rect.height():
                 break
             bar.setValue(top - self.viewport().height() // 3)
 
     # ---- keyboard
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Tab goes through the conversation as it is read, and on into what is not made yet."""
+        """Move the focus in reading order, also to entries whose widget is not made yet."""
         focus = QApplication.focusWidget()
         if focus is None or not self._column.isAncestorOf(focus):
             return super().focusNextPrevChild(forward)
@@ -528,14 +514,14 @@ class Transcript(QScrollArea):
 
     @property
     def stops(self) -> list[QWidget]:
-        """Where Tab stops in the conversation, as it is read."""
+        """The widgets that Tab stops at, in reading order."""
         return stops_in([self._items[e] for e in self._entries if self._pool.is_ready(e)])
 
     # ---- tooltip
 
     @property
     def tip(self) -> TokenTip:
-        """The tooltip of tokens."""
+        """The token tooltip."""
         return self._tips.tip
 
     def hideEvent(self, event: QEvent) -> None:
@@ -549,11 +535,10 @@ class Transcript(QScrollArea):
         self.viewport().setPalette(palette)
 
 
-def _reply(turn: Turn, drafter: str) -> Reply:
-    """The answer of `turn` as it is on record."""
+def _answer_entry(turn: Turn, drafter: str) -> AnswerEntry:
     answer = turn.answer
-    reply = Reply(turn.id, drafter, list(answer.tokens), None, answer.finished, answer.note)
-    reply.over, reply.imported = answer.over, answer.status == "imported"
-    reply.reading = answer.reading
-    reply.place, reply.versions = turn.place, len(turn.versions)
-    return reply
+    entry = AnswerEntry(turn.id, drafter, list(answer.tokens), None, answer.finished, answer.note)
+    entry.over, entry.imported = answer.over, answer.status == "imported"
+    entry.reading = answer.reading
+    entry.version_index, entry.versions = turn.place, len(turn.versions)
+    return entry

@@ -1,15 +1,15 @@
-"""UserMessage: what the person wrote, as a bubble at the right, with its attachments above.
+"""UserMessage: a message of the person as a bubble at the right, with its attachments above it.
 
-More than three attachments are one row, which unfolds.
-
-The copy button appears left of the bubble when the mouse is there or the keyboard reaches it.
+More than three attachments are folded into one row. On hover or focus, Copy and Edit appear left of the
+bubble.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QEnterEvent,
     QFontMetricsF,
@@ -24,6 +24,8 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 from app.chat import action_button, reading_map, strings
 from app.chat.action_button import ActionButton
 from app.chat.attachment_chip import size_words
+from app.chat.entry import QuestionEntry
+from app.chat.intents import EditMessage, Intent, OpenAttachment
 from app.chat.reading_map import MapCell, draw_map
 from app.controls.buttons.button import Button, pressed_by
 from app.controls.focus_ring import FocusRing
@@ -34,19 +36,22 @@ from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px, px_size, ratio_of, width_of
-from core.events import Attachment, Message, Passage
+from core.events import Attachment, Passage
 
 HEIGHT_PX = 48
-_MESSAGE_CHIP_RADIUS_PX = 10
+_CHIP_RADIUS_PX = 10
 _EYE_PX = 16
 _MAP_PX, _MAP_HEIGHT_PX = 180, 18
 # Frame 1, padding 9, icon 28, gap 10; gap 18 and padding 12 at the other side.
 _BEFORE_PX, _AFTER_PX = 48, 13
-_MESSAGE_CHIP_GAP_PX = 18
+_CHIP_GAP_PX = 18
 
 
 class MessageChip(QAbstractButton):
-    """As wide as its words and its map need."""
+    """An attachment of a sent message: a click shows it in the Document tab.
+
+    Shows an eye, or the reading map once it is known which passages were read.
+    """
 
     def __init__(self, theme: Theme, attachment: Attachment, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -60,13 +65,12 @@ class MessageChip(QAbstractButton):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._ring = FocusRing(self, theme, _MESSAGE_CHIP_RADIUS_PX)
-        theme.changed.connect(self.update)
+        self._ring = FocusRing(self, theme, _CHIP_RADIUS_PX)
         self._describe()
 
     @property
     def note(self) -> str:
-        """The second line: its size, and how much of it was read."""
+        """The second line: the size, and the percentage that was read."""
         size = size_words(self._attachment)
         tokens = sum(passage.end - passage.start for passage in self._passages)
         if not tokens:
@@ -75,7 +79,7 @@ class MessageChip(QAbstractButton):
         return strings.READ_PERCENT.format(size=size, percent=round(100 * kept / tokens))
 
     def show_passages(self, passages: tuple[Passage, ...]) -> None:
-        """What was read of it; empty: all of it, or it is not known."""
+        """Show which passages were read. Empty: all, or unknown."""
         self._passages = passages
         self._cells = []
         self._describe()
@@ -87,9 +91,7 @@ class MessageChip(QAbstractButton):
             QFontMetricsF(ui_font(11, tabular=True)).horizontalAdvance(self.note),
         )
         right = _MAP_PX if self._passages else _EYE_PX
-        return px_size(
-            QSize(math.ceil(_BEFORE_PX + words + _MESSAGE_CHIP_GAP_PX + right + _AFTER_PX), HEIGHT_PX)
-        )
+        return px_size(QSize(math.ceil(_BEFORE_PX + words + _CHIP_GAP_PX + right + _AFTER_PX), HEIGHT_PX))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not pressed_by(self, event):
@@ -101,7 +103,7 @@ class MessageChip(QAbstractButton):
         lit = self.isDown() or self.underMouse()
         box = area_of(self)
         fill, frame = color("fill1" if lit else "raised"), color("hair2" if lit else "hair")
-        draw_box(painter, box, _MESSAGE_CHIP_RADIUS_PX, fill, frame)
+        draw_box(painter, box, _CHIP_RADIUS_PX, fill, frame)
         tile = QRectF(10, 8, 28, 32)
         draw_box(painter, tile, 5, color("fill2" if lit else "fill1"))
         icon = icon_pixmap("doc", color("text2"), 16, ratio_of(self))
@@ -115,19 +117,19 @@ class MessageChip(QAbstractButton):
         draw_text(painter, note, self.note, ui_font(11, tabular=True), color("text2"), align)
 
     def _paint_right(self, painter: QPainter) -> float:
-        """Map or eye; where the words must end."""
+        """Paint the map or the eye. Returns the right end of the text in design pixels."""
         end = width_of(self) - _AFTER_PX
         if not self._passages:
             eye = icon_pixmap("eye", self._theme.color("text3"), _EYE_PX, ratio_of(self))
             painter.drawPixmap(QPointF(end - _EYE_PX, (HEIGHT_PX - _EYE_PX) / 2), eye)
-            return end - _EYE_PX - _MESSAGE_CHIP_GAP_PX / 2
+            return end - _EYE_PX - _CHIP_GAP_PX / 2
         width = min(_MAP_PX, max(24, end - _BEFORE_PX - 120))
         pixels = round(_MAP_PX * ratio_of(self))
         if len(self._cells) != pixels:
             self._cells = reading_map.cells(self._passages, pixels)
         strip = QRectF(end - width, (HEIGHT_PX - _MAP_HEIGHT_PX) / 2, width, _MAP_HEIGHT_PX)
         draw_map(painter, strip, self._cells, self._theme, radius_px=3)
-        return strip.left() - _MESSAGE_CHIP_GAP_PX / 2
+        return strip.left() - _CHIP_GAP_PX / 2
 
     def _describe(self) -> None:
         self.setAccessibleDescription(self.note)
@@ -141,30 +143,40 @@ _RADIUS_PX = 14
 _GAP_PX = 6
 _COPY_GAP_PX = 8
 _CHIP_PX = HEIGHT_PX
-_MOST_UNFOLDED = 3
+_MAX_UNFOLDED = 3
 _FOLD_PX = 24
 
 
 class UserMessage(QWidget):
-    """Stands `OUTDENT_PX` out of the reading column on both sides, like an answer."""
+    """Extends `OUTDENT_PX` beyond the text column on both sides, like an answer.
+
+    `act` gets the person's intents, `resized` is called when the height changed.
+    """
 
     OUTDENT_PX = MARGIN_PX
-    attachment_opened = Signal(int)  # its number in the message
-    edit_requested = Signal()
-    height_changed = Signal()
 
-    def __init__(self, theme: Theme, message: Message, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        entry: QuestionEntry,
+        act: Callable[[Intent], object],
+        resized: Callable[[], object],
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._message = message
+        self._message = message = entry.message
+        self._resized = resized
         self._fitted: tuple[tuple[int, float], int, int] | None = None
         self._chips = [MessageChip(theme, attachment, self) for attachment in message.attachments]
-        for number, chip in enumerate(self._chips):
-            chip.clicked.connect(lambda checked=False, number=number: self.attachment_opened.emit(number))
-        self._folded = len(self._chips) > _MOST_UNFOLDED
+        for index, chip in enumerate(self._chips):
+            chip.show_passages(entry.passages.get(index, ()))
+            # The entry's id changes when its question is answered again.
+            chip.clicked.connect(lambda checked=False, at=index: act(OpenAttachment(entry.turn_id, at)))
+        self._folded = len(self._chips) > _MAX_UNFOLDED
         self.fold_button = Button(theme, "", "link", True, self)
         self.fold_button.setVisible(self._folded)
-        self.fold_button.clicked.connect(self._turn_fold)
+        self.fold_button.clicked.connect(self._toggle_fold)
         self._show_fold()
         self.body = TextCanvas(theme, (14.5, 21), self)
         self.body.setAccessibleName(strings.MESSAGE_NAME)
@@ -177,45 +189,44 @@ class UserMessage(QWidget):
         self._copy.setVisible(bool(message.content))
         self._edit = ActionButton(theme, "edit", strings.EDIT_MESSAGE, self)
         self._edit.set_revealed(False)
-        self._edit.clicked.connect(self.edit_requested)
+        self._edit.clicked.connect(lambda: act(EditMessage(entry.turn_id)))
         self._edit.setVisible(bool(message.content))
-        theme.changed.connect(self.update)
 
-    def keep_to_copying(self) -> None:
-        """Nobody here can change it."""
+    def offer_copy_only(self) -> None:
+        """Offer Copy only, for messages of API clients."""
         self._edit.hide()
 
     @property
     def is_ready(self) -> bool:
-        """A message is always all there."""
+        """Always true: a message is laid out at once."""
         return True
 
-    def ready_some(self) -> bool:
-        """Nothing to do: see `Answer`."""
+    def prepare_step(self) -> bool:
+        """Does nothing; for `WidgetPool`, which prepares answers in steps."""
         return True
 
     @property
     def chips(self) -> tuple[MessageChip, ...]:
-        """The attachments."""
+        """The chips of the attachments."""
         return tuple(self._chips)
 
-    def show_passages(self, number: int, passages: tuple[Passage, ...]) -> None:
-        """What was read of an attachment."""
-        self._chips[number].show_passages(passages)
+    def show_passages(self, index: int, passages: tuple[Passage, ...]) -> None:
+        """Show which passages of attachment `index` were read."""
+        self._chips[index].show_passages(passages)
         self._place_chips()
 
     @property
     def copy_button(self) -> ActionButton:
-        """The button left of the bubble."""
+        """Copies the message."""
         return self._copy
 
     @property
     def edit_button(self) -> ActionButton:
-        """The button left of the copy button."""
+        """Edits the message."""
         return self._edit
 
     def height_for(self, width: int) -> int:
-        """The height when the reading column is `width` wide."""
+        """The height in screen pixels in a text column of that width."""
         height = self._chips_height
         if not self._message.content:
             return height - px(_GAP_PX)
@@ -247,10 +258,10 @@ class UserMessage(QWidget):
         return min(px(_MAX_WIDTH_PX), column - 40) - 2 * px(_PAD_X_PX)
 
     def _text_size(self, column: int) -> tuple[int, int]:
-        """The width of the longest line and the height, in pixels.
+        """The width of the longest line and the height, in screen pixels.
 
-        Lines that run from right to left stand at the right of what they are laid out in: that is made as
-        wide as the longest line.
+        Right-to-left lines are aligned to the right edge, so the text is laid out again at the width of the
+        longest line.
         """
         key = (self._room(column), self._theme.zoom)
         if self._fitted and self._fitted[0] == key and not self.body.is_given_up:
@@ -268,7 +279,7 @@ class UserMessage(QWidget):
         return width, height
 
     def _bubble(self) -> QRectF:
-        """As wide as the longest line."""
+        """The bubble's rectangle, as wide as the longest line."""
         text_width, text_height = self._text_size(self._column)
         width, height = text_width + 2 * px(_PAD_X_PX), text_height + 2 * px(_PAD_Y_PX)
         top = self._chips_height
@@ -276,11 +287,11 @@ class UserMessage(QWidget):
 
     @property
     def _fold_height(self) -> int:
-        return px(_FOLD_PX) + px(_GAP_PX) if len(self._chips) > _MOST_UNFOLDED else 0
+        return px(_FOLD_PX) + px(_GAP_PX) if len(self._chips) > _MAX_UNFOLDED else 0
 
     @property
     def _chips_height(self) -> int:
-        """With the gap below."""
+        """The height of the chips and the gap below them."""
         unfolded = 0 if self._folded else len(self._chips)
         return self._fold_height + unfolded * (px(_CHIP_PX) + px(_GAP_PX))
 
@@ -293,10 +304,10 @@ class UserMessage(QWidget):
             top = self._fold_height + number * (px(_CHIP_PX) + px(_GAP_PX))
             chip.setGeometry(right - width, top, width, px(_CHIP_PX))
 
-    def _turn_fold(self) -> None:
+    def _toggle_fold(self) -> None:
         self._folded = not self._folded
         self._show_fold()
-        self.height_changed.emit()
+        self._resized()
         self.resizeEvent(QResizeEvent(self.size(), self.size()))
         self.update()
 

@@ -1,9 +1,8 @@
-"""WidgetPool: the widgets that there are for a conversation's entries: made when needed, dropped when far.
+"""WidgetPool: the widgets of a conversation's entries, made on demand and deleted when far from the viewport.
 
-A widget is filled a few milliseconds at a time and shown once it is ready. One that would take
-something with it (an answer under way, a selection, the focus) is held, however far it is.
-Of an entry whose widget fails to be made, filled or measured, a stand-in says so: no entry keeps the
-others from being shown.
+A widget is prepared in steps of a few milliseconds and shown once it is ready. Widgets of unfinished
+answers, and widgets with a selection or the focus, are never deleted. If making, preparing or measuring a
+widget fails, an `UnshownEntry` takes its place, so that the other entries are still shown.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from app.chat import action_button, strings
 from app.chat.action_button import ActionButton
 from app.chat.answer import AnswerView
-from app.chat.entry import Entry, Reply
+from app.chat.entry import AnswerEntry, Entry
 from app.chat.user_message import UserMessage
 from app.richtext.canvas import strings as canvas_strings
 from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
@@ -24,19 +23,22 @@ from app.theme.theme import Theme
 from app.theme.zoom import px, px_size
 
 _GAP_PX = 4
-# The button's empty border stands out of the column, as under answers.
+# The button's empty border is outdented, as under answers.
 _BUTTON_OUTDENT_PX = 6
 
 
 class UnshownEntry(QWidget):
-    """Stands `OUTDENT_PX` out of the reading column on both sides, like what it stands for."""
+    """Replaces the widget of an entry that could not be shown; its button copies the source.
+
+    Extends `OUTDENT_PX` beyond the text column on both sides.
+    """
 
     OUTDENT_PX = MARGIN_PX
 
     def __init__(
         self, theme: Theme, name: str, source: str, error: Exception, parent: QWidget | None = None
     ) -> None:
-        """`name` says what it stands for; `error` is why."""
+        """`name` is the accessible name, `error` the exception that is reported."""
         super().__init__(parent)
         self._source = source
         self.body = TextCanvas(theme, None, self)
@@ -48,15 +50,15 @@ class UnshownEntry(QWidget):
 
     @property
     def is_ready(self) -> bool:
-        """It is always all there."""
+        """Always true: there is nothing to prepare."""
         return True
 
-    def ready_some(self) -> bool:
-        """Nothing to do: see `Answer`."""
+    def prepare_step(self) -> bool:
+        """Does nothing; see `AnswerView.prepare_step`."""
         return True
 
     def height_for(self, width: int) -> int:
-        """The height when the reading column is `width` wide."""
+        """The height in screen pixels in a text column of that width."""
         return self.body.height_for(width) + px(_GAP_PX) + px_size(action_button.SIZE).height()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -72,29 +74,31 @@ class UnshownEntry(QWidget):
 
 
 Item = UserMessage | AnswerView | UnshownEntry
-# Fewer than these are never dropped: they cost less than making them again.
+# Up to this many widgets are kept, because making them again costs more.
 _ALWAYS_KEPT = 8
 
 
 class WidgetPool:
-    """`make` gives the widget of an entry, `stand_in` the one in its place after an error; `let_go`
-    hears of one that is about to go; what `holds` says stays however far it is."""
+    """`make` returns the widget of an entry, `make_unshown` its replacement after an error.
+
+    `release` is called before a widget is deleted. Widgets of entries for which `is_held` is true are kept.
+    """
 
     def __init__(
         self,
         make: Callable[[Entry], Item],
-        stand_in: Callable[[Entry, Exception], UnshownEntry],
-        let_go: Callable[[Item], object],
-        holds: Callable[[Entry], bool],
+        make_unshown: Callable[[Entry, Exception], UnshownEntry],
+        release: Callable[[Item], object],
+        is_held: Callable[[Entry], bool],
     ) -> None:
         self._make = make
-        self._stand_in = stand_in
-        self._let_go = let_go
-        self._holds = holds
+        self._make_unshown = make_unshown
+        self._release = release
+        self._is_held_outside = is_held
         self.items: dict[Entry, Item] = {}
 
     def item(self, entry: Entry) -> Item:
-        """The widget of `entry`, made if it has none; it may not be ready."""
+        """Return the widget of `entry`, made if needed; it may not be ready."""
         found = self.items.get(entry)
         if found is None:
             try:
@@ -103,16 +107,16 @@ class WidgetPool:
                 return self._replace(entry, error)
         return found
 
-    def ready_some(self, entry: Entry) -> bool:
-        """A few milliseconds' work on the widget of `entry`; whether that was all."""
+    def prepare_step(self, entry: Entry) -> bool:
+        """Prepare the widget of `entry` for a few milliseconds. Returns True once it is ready."""
         item = self.item(entry)
         try:
-            return item.ready_some()
+            return item.prepare_step()
         except Exception as error:
             return self._replace(entry, error).is_ready
 
     def height_px(self, entry: Entry, column_px: int) -> int | None:
-        """How high its widget is in a column so wide; None if it is not ready."""
+        """The height of its widget in a column of that width, in screen pixels; None if it is not ready."""
         item = self.items.get(entry)
         if item is None or not item.is_ready:
             return None
@@ -124,31 +128,31 @@ class WidgetPool:
             return replaced.height_for(column_px)
 
     def ready(self, entry: Entry) -> Item:
-        """The widget of `entry`, filled and shown."""
+        """Make, prepare and show the widget of `entry`, and return it."""
         while not self.item(entry).is_ready:
-            self.ready_some(entry)
+            self.prepare_step(entry)
         item = self.item(entry)
         if item.isHidden():
             item.show()
         return item
 
     def is_ready(self, entry: Entry) -> bool:
-        """Whether it has a widget with everything in it."""
+        """Whether its widget is fully prepared."""
         item = self.items.get(entry)
         return item is not None and item.is_ready
 
     @property
     def answers(self) -> list[AnswerView]:
-        """Those widgets that are answers."""
+        """The widgets of answers."""
         return [item for item in self.items.values() if isinstance(item, AnswerView)]
 
     def drop(self, entry: Entry) -> None:
         """Delete the widget of `entry`."""
         item = self.items.pop(entry)
-        self._let_go(item)
+        self._release(item)
         focus = QApplication.focusWidget()
         if focus is not None and item.isAncestorOf(focus):
-            # Hiding it would pass the focus on, to a place beside an entry that is not there any more.
+            # Hiding it would move the focus to a neighbour of the removed entry.
             focus.clearFocus()
         item.hide()
         item.body.let_go()
@@ -157,16 +161,16 @@ class WidgetPool:
     def _replace(self, entry: Entry, error: Exception) -> UnshownEntry:
         if entry in self.items:
             self.drop(entry)
-        found = self.items[entry] = self._stand_in(entry, error)
+        found = self.items[entry] = self._make_unshown(entry, error)
         return found
 
     def drop_all(self) -> None:
-        """Another conversation."""
+        """Delete all widgets."""
         for entry in list(self.items):
             self.drop(entry)
 
     def next_to_drop(self, near: Sequence[Entry]) -> Entry | None:
-        """One that is not `near` and whose widget is not needed."""
+        """An entry outside `near` whose widget can be deleted."""
         if len(self.items) <= _ALWAYS_KEPT:
             return None
         kept = set(near)
@@ -175,7 +179,7 @@ class WidgetPool:
     def _is_held(self, entry: Entry) -> bool:
         item, focus = self.items[entry], QApplication.focusWidget()
         return (
-            (isinstance(entry, Reply) and not entry.over)
-            or self._holds(entry)
+            (isinstance(entry, AnswerEntry) and not entry.over)
+            or self._is_held_outside(entry)
             or (focus is not None and item.isAncestorOf(focus))
         )

@@ -1,8 +1,11 @@
-"""ChatSettings: which settings the inspector shows.
+"""The settings and presets of the open chat.
 
-Draftlight's own, over them the loaded model's sampling, over that what a person chose for all chats, and
-over all what the open chat wants otherwise. A change in the inspector is the chat's own. “Make Default”
-turns what a section shows into what every chat starts with.
+Settings are layered: Draftlight's defaults, the loaded model's sampling, the person's defaults for all chats,
+the overrides of the open chat. A change in the inspector is an override of the open chat; Make Default copies
+a section into the person's defaults.
+
+A chat remembers the preset it was given. If its settings differ from the preset's, the preset is shown as
+modified.
 """
 
 from __future__ import annotations
@@ -35,10 +38,11 @@ from core.system.files import replacing
 
 
 class ChatPresets(QObject):
-    """`defaults` gives what a chat has that chose nothing. `show()` after each change of settings."""
+    """The preset of the open chat, the default preset, and the person's own presets.
 
-    changed = Signal()  # a person's own, or which one new chats start with: they are in the preferences
-    failed = Signal(object)  # RequestError
+    `defaults` returns the settings of a chat without overrides; `report` shows an error. Call `show()` after
+    each change of settings.
+    """
 
     def __init__(
         self,
@@ -46,6 +50,7 @@ class ChatPresets(QObject):
         chats: Chats,
         preferences: PreferencesFile,
         defaults: Callable[[], Settings],
+        report: Callable[[RequestError], object],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -53,6 +58,7 @@ class ChatPresets(QObject):
         self._chats = chats
         self._preferences = preferences
         self._defaults = defaults
+        self._report = report
         bar = inspector.presets
         bar.preset_chosen.connect(self.take)
         bar.save_requested.connect(self.save)
@@ -63,11 +69,11 @@ class ChatPresets(QObject):
 
     @property
     def own(self) -> tuple[Preset, ...]:
-        """A person's own."""
+        """The person's presets."""
         return self._preferences.now.presets
 
     def show(self) -> None:
-        """How the open chat stands to all of them."""
+        """Show the open chat's preset, and whether it is modified."""
         settings, defaults, own = self._inspector.settings, self._defaults(), self.own
         taken = presets.find(self._chats.open.preset, own)
         current = taken.name if taken else presets.name_of(settings, defaults, own)
@@ -83,7 +89,7 @@ class ChatPresets(QObject):
         )
 
     def take(self, name: str) -> None:
-        """Let the open chat have the settings of a preset; empty for the defaults."""
+        """Apply a preset to the open chat; empty applies the defaults."""
         defaults, preset = self._defaults(), presets.find(name, self.own)
         self._chats.keep(self._chats.open.with_preset(preset.name if preset else ""))
         if preset is None:
@@ -93,19 +99,19 @@ class ChatPresets(QObject):
             self._inspector.change_settings(presets.chosen(preset, defaults), chosen)
 
     def save(self, name: str) -> None:
-        """Keep the open chat's settings under `name`, which none of the person's own has."""
+        """Save the open chat's settings as a preset; `name` must be unused."""
         if self._is_free(name):
             settings, chosen = self._inspector.settings, self._inspector.chosen
             self._chats.keep(self._chats.open.with_preset(name))
             self.keep(presets.with_preset(self.own, name, settings, self._defaults(), chosen))
 
     def update(self, name: str) -> None:
-        """Let one of the person's own have the open chat's settings."""
+        """Replace the settings of a preset by the open chat's."""
         settings, chosen = self._inspector.settings, self._inspector.chosen
         self.keep(presets.updated(self.own, name, settings, self._defaults(), chosen))
 
     def rename(self, name: str, new: str) -> None:
-        """Call one of the person's own `new`. Other chats that took it keep their settings."""
+        """Rename a preset. Other chats that use it keep their settings."""
         if self._is_free(new):
             chat = self._chats.open
             if chat.preset == name:
@@ -113,45 +119,45 @@ class ChatPresets(QObject):
             self.keep(presets.renamed(self.own, name, new), {name: new})
 
     def delete(self, name: str) -> None:
-        """A person's own goes; the chats that took it keep their settings."""
+        """Delete a preset. Chats that use it keep their settings."""
         self.keep(presets.without(self.own, name), {name: ""})
 
     def make_default(self, name: str) -> None:
-        """Let new chats start with a preset; empty for the defaults alone."""
+        """Sets the preset of new chats; empty for none."""
         self._preferences.change(preset=name)
-        self._tell()
+        self.show()
 
     def keep(self, own: tuple[Preset, ...], moved: dict[str, str] | None = None) -> None:
-        """`own` are the person's from now on; `moved` says what became of names."""
+        """Store `own` as the person's presets; `moved` maps old names to new ones, or to empty."""
         default = self._preferences.now.preset
         kept = default if presets.find(default, own) else (moved or {}).get(default, "")
         self._preferences.change(presets=own, preset=kept)
-        self._tell()
+        self.show()
 
     def _is_free(self, name: str) -> bool:
         free = all(preset.name != name for preset in self.own)
         if not free:
-            self.failed.emit(RequestError(strings.preset_exists(name), strings.PRESET_EXISTS_HINT))
+            self._report(RequestError(strings.preset_exists(name), strings.PRESET_EXISTS_HINT))
         return free
 
-    def _tell(self) -> None:
-        self.changed.emit()
-        self.show()
 
-
-# Of a few settings and a system prompt; what is far longer is something else.
-_LONGEST_BYTES = 4 * 2**20
+# A preset has a few settings and a system prompt; a longer file is something else.
+_MAX_BYTES = 4 * 2**20
 
 
 class PresetFiles(QObject):
-    """`bar` asks and is the parent of the dialogs, `notice` says what was done."""
-
-    failed = Signal(object)  # RequestError
+    """Exports and imports presets. `bar` is the parent of the dialogs, `notice` shows the results."""
 
     def __init__(
-        self, bar: PresetBar, notice: NoticeBar, kept: ChatPresets, parent: QObject | None = None
+        self,
+        bar: PresetBar,
+        notice: NoticeBar,
+        kept: ChatPresets,
+        report: Callable[[RequestError], object],
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
+        self._report = report
         self._window: QWidget = bar
         self._notice = notice
         self._kept = kept
@@ -159,7 +165,7 @@ class PresetFiles(QObject):
         bar.import_requested.connect(self.import_files)
 
     def export(self, name: str) -> None:
-        """Ask where to, and write one preset, or (empty name) all of the person's own."""
+        """Ask for a file and export one preset, or all of the person's if `name` is empty."""
         one = presets.find(name, self._kept.own)
         found = (one,) if one else self._kept.own
         proposed = f"{file_name(name) or strings.ALL_PRESETS_FILE}.json"
@@ -173,20 +179,20 @@ class PresetFiles(QObject):
             self._write(Path(chosen), found)
 
     def import_files(self) -> None:
-        """Ask which files, and take in what is in them."""
+        """Ask for files and import the presets in them."""
         names, _ = QFileDialog.getOpenFileNames(
             self._window, strings.IMPORT_PRESETS_TITLE, first_folder(), strings.PRESETS_FILTER
         )
-        self.take_in([Path(name) for name in names])
+        self.import_from([Path(name) for name in names])
 
-    def take_in(self, paths: Sequence[Path]) -> None:
-        """The presets of these files; a file that cannot be used is named and the others are taken."""
+    def import_from(self, paths: Sequence[Path]) -> None:
+        """Import the presets of these files. A file that cannot be imported is reported; the others are."""
         taken: list[Preset] = []
         for path in paths:
             try:
                 taken += _read(path)
             except StoreError as error:
-                self.failed.emit(error)
+                self._report(error)
         if taken:
             self._kept.keep(presets.with_imported(self._kept.own, taken))
             self._notice.show_notice(strings.imported_presets([each.name for each in taken]))
@@ -197,24 +203,24 @@ class PresetFiles(QObject):
                 file.write(to_json(found))
         except OSError as error:
             reason = store_strings.not_written(str(path), error.strerror or str(error))
-            self.failed.emit(TransferError(reason))
+            self._report(TransferError(reason))
             return
         text = strings.exported_presets(path.name, len(found))
         self._notice.show_notice(text, strings.SHOW_IN_FOLDER, lambda: self._show(path))
 
     def _show(self, path: Path) -> None:
         if not show_in_folder(path):
-            self.failed.emit(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
+            self._report(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
 
 
 def _read(path: Path) -> tuple[Preset, ...]:
-    """The presets of one file. Raises `TransferError` that names it."""
+    """The presets of one file. Raises `TransferError` that names the file."""
     try:
         with path.open("rb") as file:
-            data = file.read(_LONGEST_BYTES + 1)
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise TransferError(store_strings.not_read(path.name, error.strerror or str(error))) from None
-    if len(data) > _LONGEST_BYTES:
+    if len(data) > _MAX_BYTES:
         raise TransferError(store_strings.in_file(path.name, store_strings.NO_PRESETS))
     try:
         return from_json(data)
@@ -223,13 +229,17 @@ def _read(path: Path) -> tuple[Preset, ...]:
 
 
 class ChatSettings(QObject):
-    """`show()` whenever another chat is open."""
+    """The settings that the inspector shows. Call `show()` when another chat is opened."""
 
-    failed = Signal(object)  # RequestError of a preset
-    defaults_changed = Signal(int)  # how many are not Draftlight's own
+    defaults_changed = Signal(int)  # the number of defaults that differ from Draftlight's
 
     def __init__(
-        self, inspector: Inspector, chats: Chats, preferences: PreferencesFile, parent: QObject | None = None
+        self,
+        inspector: Inspector,
+        chats: Chats,
+        preferences: PreferencesFile,
+        report: Callable[[RequestError], object],
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._inspector = inspector
@@ -238,11 +248,10 @@ class ChatSettings(QObject):
         self._base = Settings()
         inspector.settings_changed.connect(self._keep)
         inspector.defaults_changed.connect(self._take_defaults)
-        self.presets = ChatPresets(inspector, chats, preferences, lambda: self.defaults, self)
-        self.presets.failed.connect(self.failed)
+        self.presets = ChatPresets(inspector, chats, preferences, lambda: self.defaults, report, self)
 
     def show(self) -> None:
-        """The open chat's settings. What of its own is not allowed any more is left out."""
+        """Show the open chat's settings, without overrides that are no longer allowed."""
         defaults, overrides = self.defaults, self._chats.open.overrides
         settings, refused = apply(defaults, overrides)
         chosen = chosen_keys(each for each in overrides if each not in refused)
@@ -250,11 +259,11 @@ class ChatSettings(QObject):
         self.presets.show()
 
     def of(self, chat: Conversation) -> Settings:
-        """The settings in force in `chat`, which need not be open."""
+        """The effective settings of `chat`, which need not be open."""
         return apply(self.defaults, chat.overrides)[0]
 
     def set_model(self, info: ModelInfo | None) -> None:
-        """Let what nobody chose be as the loaded model wants it; None: as Draftlight has it."""
+        """Use the loaded model's defaults; None: Draftlight's."""
         base = info.settings if info else Settings()
         if base != self._base:
             self._base = base
@@ -262,16 +271,16 @@ class ChatSettings(QObject):
 
     @property
     def own_defaults(self) -> int:
-        """How many of the defaults are not Draftlight's own."""
+        """The number of defaults that differ from Draftlight's."""
         return len(self._preferences.now.defaults)
 
     def reset_defaults(self) -> None:
-        """Let new chats start with Draftlight's own settings; what a chat has set for itself stays."""
+        """Reset the person's defaults. Overrides of chats are kept."""
         self._keep_defaults(self._base, frozenset())
         self.show()
 
     def set_default(self, key: str, value: object) -> None:
-        """Let every chat that does not say otherwise have `value` for the setting `key`."""
+        """Sets the default of the setting `key` for all chats without an override of it."""
         self._set_defaults(assign(self.defaults, key, value), self._chosen_defaults)
         self.show()
 
@@ -284,7 +293,7 @@ class ChatSettings(QObject):
 
     @property
     def defaults(self) -> Settings:
-        """What a chat has that chose nothing."""
+        """The settings of a chat without overrides."""
         return self._preferences.defaults_over(self._base)
 
     @property
@@ -292,7 +301,7 @@ class ChatSettings(QObject):
         return chosen_keys(self._preferences.now.defaults)
 
     def _take_defaults(self, defaults: Settings, chosen: frozenset[str]) -> None:
-        """From a section of the inspector, where the keys in `chosen` were set by hand."""
+        """Make Default was chosen in a section; the keys in `chosen` were set by hand."""
         self._keep_defaults(defaults, self._chosen_defaults | chosen)
 
     def _keep_defaults(self, defaults: Settings, chosen: frozenset[str]) -> None:

@@ -152,7 +152,7 @@ class DocumentTab(QWidget):
     def _stretches(self, document: Document) -> tuple[reading_map.Stretch, ...]:
         if document.reading is None:
             return ()
-        return reading_map.stretches(reading_map.of_source(document.reading, document.source))
+        return reading_map.stretches(reading_map.passages_of(document.reading, document.source))
 
     def _show(self) -> None:
         document = self._shown
@@ -185,7 +185,7 @@ class DocumentTab(QWidget):
         size = size_words(attachment)
         if document.reading is None:
             return size
-        passages = reading_map.of_source(document.reading, document.source)
+        passages = reading_map.passages_of(document.reading, document.source)
         kept = reading_map.kept_passages(passages)
         if not passages:
             return strings.NOTHING_READ.format(size=size)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QToolTip
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer import AnswerView
+from app.chat.intents import Regenerate
 from app.chat.transcript import Transcript
 from core.events import Attachment, Change, Message, Passage, PrefillProgress, Stats
 from tests.app.chat.watching import colour, colours, enlarged, picture, stream
@@ -44,9 +45,9 @@ def test_the_footer_has_figures_changes_and_actions(transcript: Transcript, qtbo
     copy, again, *_ = answer.footer.buttons
     qtbot.mouseClick(copy, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == transcript.answer_text("t")
-    with qtbot.waitSignal(transcript.regenerate_requested) as heard:
+    with qtbot.waitSignal(transcript.intent) as emitted:
         qtbot.mouseClick(again, Qt.MouseButton.LeftButton)
-    assert heard.args == ["t"]
+    assert emitted.args == [Regenerate("t")]
 
 
 def test_sources_lead_to_their_places(transcript: Transcript, qtbot: QtBot) -> None:
@@ -60,10 +61,11 @@ def test_sources_lead_to_their_places(transcript: Transcript, qtbot: QtBot) -> N
     assert answer.height_for(600) > before
     sentences = ("In fog the ferry stays.", "The ferry sails at nine.")
     for button, words in zip(answer.footer.sources.buttons, sentences, strict=True):
-        with qtbot.waitSignal(transcript.source_chosen) as heard:
+        with qtbot.waitSignal(transcript.intent) as emitted:
             qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-        turn_id, source = heard.args
-        assert turn_id == "t"
+        (intent,) = emitted.args
+        assert intent.turn_id == "t"
+        source = intent.source
         assert text[source.first : source.last] == words
         assert words in button.toolTip()
         assert "ferry.md" in button.toolTip()

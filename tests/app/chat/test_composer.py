@@ -15,7 +15,8 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
 from app.chat.composer import Composer
-from app.chat.composer_fit import Written
+from app.chat.composer_fit import MessageSize
+from app.chat.intents import Escape, Intent, MoveToNewChat, SendMessage, StopAnswer
 from app.controls.buttons.button import Button
 from app.theme.theme import Theme
 from core.documents.limits import QUICK_BYTES, Limits
@@ -40,8 +41,19 @@ def composer(qtbot: QtBot) -> Composer:
 
 def sent(composer: Composer) -> list[Message]:
     messages: list[Message] = []
-    composer.message_submitted.connect(messages.append)
+
+    def note(intent: Intent) -> None:
+        if isinstance(intent, SendMessage):
+            messages.append(intent.message)
+
+    composer.intent.connect(note)
     return messages
+
+
+def intents_of(composer: Composer) -> list[Intent]:
+    intents: list[Intent] = []
+    composer.intent.connect(intents.append)
+    return intents
 
 
 def test_return_sends_and_the_text_stays_until_it_is_taken(qtbot: QtBot, composer: Composer) -> None:
@@ -93,16 +105,17 @@ def test_busy_stops_and_does_not_send(qtbot: QtBot, composer: Composer) -> None:
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     assert messages == []
     assert composer.text == "Next"
-    with qtbot.waitSignal(composer.escaped, timeout=500):
-        qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
-    with qtbot.waitSignal(composer.stop_requested, timeout=500):
-        qtbot.mouseClick(composer.send_button, Qt.MouseButton.LeftButton)
-    assert composer.send_button.accessibleName() == "Stop answering"
+    intents = intents_of(composer)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
+    qtbot.mouseClick(composer.send_button, Qt.MouseButton.LeftButton)
+    assert intents == [Escape(), StopAnswer()]
+    assert composer.send_button.accessibleName() == "Stop generating"
 
 
-def test_escape_means_nothing_while_idle(qtbot: QtBot, composer: Composer) -> None:
-    with qtbot.assertNotEmitted(composer.stop_requested):
-        qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
+def test_escape_stops_nothing_while_idle(qtbot: QtBot, composer: Composer) -> None:
+    intents = intents_of(composer)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
+    assert intents == [Escape()]
 
 
 def test_blocked_keeps_the_text_and_says_why(qtbot: QtBot, composer: Composer) -> None:
@@ -268,7 +281,7 @@ def test_the_pill_is_hidden_until_the_context_is_known_and_warns_above_85_percen
 def test_the_pill_knows_what_is_skipped(composer: Composer) -> None:
     pill, theme = composer.pill, composer._theme
     pill.show_context(10_000, 32_768, 8_000)
-    assert pill.accessibleName().endswith("tokens used, 8,000 of them skipped when reading")
+    assert pill.accessibleName().endswith("tokens used, 8,000 of them skipped")
     image = pill.grab().toImage()
     colors = {image.pixelColor(x, y).name() for x in range(7, 21) for y in range(24)}
     assert theme.color("accent_mid").name() in colors
@@ -352,7 +365,7 @@ def test_the_worker_decides_what_is_long(qtbot: QtBot, composer: Composer) -> No
         asked.append((text, done))
         return True
 
-    composer.set_weigh(weigh)
+    composer.set_token_counter(weigh)
     clipboard = QGuiApplication.clipboard()
     composer.set_text("before after")
     cursor = composer.edit.textCursor()
@@ -374,7 +387,7 @@ def test_the_worker_decides_what_is_long(qtbot: QtBot, composer: Composer) -> No
 
 
 def test_a_worker_that_takes_its_time_is_not_waited_for(qtbot: QtBot, composer: Composer) -> None:
-    composer.set_weigh(lambda text, done: True)
+    composer.set_token_counter(lambda text, done: True)
     messages = sent(composer)
     QGuiApplication.clipboard().setText(DOCUMENT)
     qtbot.keyClicks(composer.edit, "What is it?")
@@ -494,8 +507,7 @@ def test_a_refused_file_among_others_keeps_them(
 def test_a_chip_shows_its_text_and_escape_hides_it(qtbot: QtBot, composer: Composer) -> None:
     composer.attach(Attachment("berths.csv", "north,1"))
     composer.attach(Attachment("long.txt", "x" * 300_000))
-    stops = []
-    composer.escaped.connect(lambda: stops.append(True))
+    intents = intents_of(composer)
     composer.set_busy()
     first, second = composer._chips.chips
     qtbot.mouseClick(first, Qt.MouseButton.LeftButton)
@@ -508,14 +520,14 @@ def test_a_chip_shows_its_text_and_escape_hides_it(qtbot: QtBot, composer: Compo
     qtbot.keyClick(preview.text_view, Qt.Key.Key_Escape)
     assert preview.isHidden()
     assert preview.text_view.toPlainText() == ""
-    assert stops == []
+    assert intents == []
     qtbot.mouseClick(first, Qt.MouseButton.LeftButton)
     composer.edit.setFocus()
     qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
     assert preview.isHidden()
-    assert stops == []
+    assert intents == []
     qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
-    assert stops == [True]
+    assert intents == [Escape()]
 
 
 def test_a_preview_goes_with_its_chip(qtbot: QtBot, composer: Composer) -> None:
@@ -544,18 +556,17 @@ def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Compos
     composer.attach(small)
     composer.attach(large)
     composer.show_tokens(lambda text: {small.text: 100, large.text: 9000}.get(text))
-    composer.show_fit(Written(500, 10, (100, 9000), 8192))
+    composer.show_fit(MessageSize(500, 10, (100, 9000), 8192))
     assert composer._notice.isVisible()
-    assert composer._notice.text == "This is 1,419 tokens more than fit: the model takes 8,192."
+    assert composer._notice.text == "1,419 tokens over this model’s limit of 8,192."
     assert list(buttons(composer)) == [
         "Continue in New Chat",
         "Keep about the first 6,500 tokens of handbook.txt",
         "Remove handbook.txt (9,000 tokens)",
     ]
-    moves = []
-    composer.new_chat_requested.connect(lambda: moves.append(True))
+    intents = intents_of(composer)
     qtbot.mouseClick(buttons(composer)["Continue in New Chat"], Qt.MouseButton.LeftButton)
-    assert moves == [True]
+    assert intents == [MoveToNewChat()]
     shorten = buttons(composer)["Keep about the first 6,500 tokens of handbook.txt"]
     qtbot.mouseClick(shorten, Qt.MouseButton.LeftButton)
     first, second = composer.attachments
@@ -563,14 +574,14 @@ def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Compos
     assert second.name == "handbook.txt (beginning)"
     assert 0.71 < len(second.text) / len(large.text) < 0.74
     assert second.text.endswith("word")
-    composer.show_fit(Written(500, 10, (100, 6557), 8192))
+    composer.show_fit(MessageSize(500, 10, (100, 6557), 8192))
     assert composer._notice.isHidden()
 
 
 def test_the_largest_attachment_can_be_removed(qtbot: QtBot, composer: Composer) -> None:
     composer.attach(Attachment("a.txt", "A"))
     composer.attach(Attachment("b.txt", "B"))
-    composer.show_fit(Written(0, 0, (20, 300), 128))
+    composer.show_fit(MessageSize(0, 0, (20, 300), 128))
     assert list(buttons(composer)) == ["Remove b.txt (300 tokens)"]
     qtbot.mouseClick(buttons(composer)["Remove b.txt (300 tokens)"], Qt.MouseButton.LeftButton)
     assert [attachment.name for attachment in composer.attachments] == ["a.txt"]

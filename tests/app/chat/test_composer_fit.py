@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from app.chat.composer_fit import Remedy, Written, beginning, remedies, will_skip
+from app.chat.composer_fit import MessageSize, Remedy, beginning, remedies, will_skip
 from core.settings.prefill import Prefill
 
 
 def test_what_fits_needs_nothing() -> None:
-    assert Written(100, 50, (7000,), 8192).over_tokens == 0
-    assert Written(100, 50, (8041,), 8192).over_tokens == 0
-    assert Written(100, 50, (8042,), 8192).over_tokens == 1
-    assert remedies(Written(100, 50, (7000,), 8192)) == ()
+    assert MessageSize(100, 50, (7000,), 8192).over_tokens == 0
+    assert MessageSize(100, 50, (8041,), 8192).over_tokens == 0
+    assert MessageSize(100, 50, (8042,), 8192).over_tokens == 1
+    assert remedies(MessageSize(100, 50, (7000,), 8192)) == ()
 
 
 def test_nothing_written_and_nothing_known_is_never_too_long() -> None:
-    assert Written(9000, 0, (), 8192).over_tokens == 0
-    assert Written(0, 9000, (), 0).over_tokens == 0
-    assert Written(0, None, (None,), 8192).over_tokens == 0
+    assert MessageSize(9000, 0, (), 8192).over_tokens == 0
+    assert MessageSize(0, 9000, (), 0).over_tokens == 0
+    assert MessageSize(0, None, (None,), 8192).over_tokens == 0
 
 
 def test_a_full_chat_is_left_for_a_new_one() -> None:
-    assert remedies(Written(8000, 300, (), 8192)) == (Remedy("new_chat"),)
+    assert remedies(MessageSize(8000, 300, (), 8192)) == (Remedy("new_chat"),)
 
 
 def test_the_largest_attachment_is_cut_or_removed() -> None:
-    written = Written(0, 10, (2000, None, 7000), 8192)
+    written = MessageSize(0, 10, (2000, None, 7000), 8192)
     assert remedies(written) == (Remedy("shorten", 2, 7000 - 819 - 1024), Remedy("remove", 2, 7000))
 
 
 def test_a_beginning_too_short_to_matter_is_not_offered() -> None:
-    assert remedies(Written(0, 8100, (400,), 8192)) == (Remedy("remove", 0, 400),)
+    assert remedies(MessageSize(0, 8100, (400,), 8192)) == (Remedy("remove", 0, 400),)
 
 
 def test_the_worker_knows_better() -> None:
-    written = Written(0, 10, (8000,), 8192)
+    written = MessageSize(0, 10, (8000,), 8192)
     assert remedies(written) == ()
     assert remedies(written, 90) == (Remedy("shorten", 0, 8000 - 90 - 1024), Remedy("remove", 0, 8000))
 

@@ -28,7 +28,7 @@ def test_matches_are_in_what_is_seen() -> None:
 def test_an_empty_search_finds_nothing() -> None:
     find = Find()
     find.start("", (), 0)
-    assert find.look()
+    assert find.search_step()
     find.step(True)
     assert (find.count, find.number, find.current) == (0, 0, None)
 

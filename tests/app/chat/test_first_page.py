@@ -45,20 +45,20 @@ def test_examples_go_to_the_composer(page: FirstPage, qtbot: QtBot) -> None:
     cards = page.findChildren(ExampleCard)
     assert len(cards) == 3
     for card in cards:
-        with qtbot.waitSignal(page.example_chosen) as heard:
+        with qtbot.waitSignal(page.intent) as heard:
             qtbot.mouseClick(card, Qt.MouseButton.LeftButton)
-        (message,) = heard.args
+        message = heard.args[0].message
         assert message.content == card.example
         assert card.example
     cards[1].setFocus()
-    with qtbot.waitSignal(page.example_chosen):
+    with qtbot.waitSignal(page.intent):
         qtbot.keyClick(cards[1], Qt.Key.Key_Return)
 
 
 def test_a_real_document_comes_along_with_a_question_that_it_answers(page: FirstPage, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(page.example_chosen) as heard:
+    with qtbot.waitSignal(page.intent) as heard:
         qtbot.mouseClick(page.findChildren(ExampleCard)[0], Qt.MouseButton.LeftButton)
-    (document,) = heard.args[0].attachments
+    (document,) = heard.args[0].message.attachments
     assert document.text == handbook_text(), "Run: make handbook"
     # About 6,000 tokens of the starter's 8,192, at 3.2 characters: a question and an answer have room.
     assert 17_000 <= len(document.text) <= 22_000

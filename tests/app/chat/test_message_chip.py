@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from app.chat.intents import Intent, OpenAttachment
 from app.chat.transcript import Transcript
 from app.chat.user_message import MessageChip, UserMessage
 from app.theme.theme import Theme
@@ -37,15 +38,15 @@ def test_what_was_read_of_it_is_drawn_and_said(qtbot: QtBot, theme: Theme) -> No
 
 
 def test_it_opens_by_mouse_and_key(qtbot: QtBot, transcript: Transcript) -> None:
-    opened: list[tuple[str, int]] = []
-    transcript.attachment_opened.connect(lambda turn, number: opened.append((turn, number)))
+    intents: list[Intent] = []
+    transcript.intent.connect(intents.append)
     transcript.add_user("t1", Message("user", "Both?", (Attachment("a.txt", "A"), HANDBOOK)))
     (message,) = transcript.findChildren(UserMessage)
     first, second = message.chips
     qtbot.mouseClick(second, Qt.MouseButton.LeftButton)
     qtbot.keyClick(first, Qt.Key.Key_Return)
     qtbot.keyClick(first, Qt.Key.Key_Space)
-    assert opened == [("t1", 1), ("t1", 0), ("t1", 0)]
+    assert intents == [OpenAttachment("t1", 1), OpenAttachment("t1", 0), OpenAttachment("t1", 0)]
     transcript.show_passages("t1", 1, PASSAGES)
     assert second.note == "28,020 tokens · read 20%"
     assert second.geometry().right() == first.geometry().right()

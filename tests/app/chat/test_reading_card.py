@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from app.chat import strings
+from app.chat.intents import Intent, OpenPassage, ReadEverything, StopAnswer
 from app.chat.reading_card import ReadingCard
 from app.theme.theme import Theme
 from core.events import Passage, PrefillProgress, ReadingMap
@@ -31,8 +32,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def card(qtbot: QtBot, theme: Theme, clock: Clock) -> ReadingCard:
-    widget = ReadingCard(theme, now=clock)
+def intents() -> list[Intent]:
+    return []
+
+
+@pytest.fixture
+def card(qtbot: QtBot, theme: Theme, clock: Clock, intents: list[Intent]) -> ReadingCard:
+    widget = ReadingCard(theme, "t", intents.append, now=clock)
     qtbot.addWidget(widget)
     widget.resize(720, 332)
     widget.show()
@@ -81,27 +87,24 @@ def test_what_everything_would_take_is_said_before_anything_is_read(card: Readin
     assert "about 41 s" in card.everything_button.accessibleDescription()
 
 
-def test_the_buttons_and_the_map_are_heard(qtbot: QtBot, card: ReadingCard) -> None:
+def test_buttons_and_map_send_intents(qtbot: QtBot, card: ReadingCard, intents: list[Intent]) -> None:
     card.show_progress(SCORING)
     card.show_map(MAP)
     card.show_progress(READING)
-    with qtbot.waitSignal(card.everything_requested):
-        qtbot.mouseClick(card.everything_button, Qt.MouseButton.LeftButton)
-    with qtbot.waitSignal(card.cancel_requested):
-        card.cancel_button.setFocus()
-        qtbot.keyClick(card.cancel_button, Qt.Key.Key_Return)
-    with qtbot.waitSignal(card.place_chosen) as chosen:
-        middle = QPoint(card.strip.width() // 2, 20)
-        qtbot.mouseClick(card.strip, Qt.MouseButton.LeftButton, pos=middle)
-    assert chosen.args == [PASSAGES[50]]
+    qtbot.mouseClick(card.everything_button, Qt.MouseButton.LeftButton)
+    card.cancel_button.setFocus()
+    qtbot.keyClick(card.cancel_button, Qt.Key.Key_Return)
+    middle = QPoint(card.strip.width() // 2, 20)
+    qtbot.mouseClick(card.strip, Qt.MouseButton.LeftButton, pos=middle)
+    assert intents == [ReadEverything("t"), StopAnswer(), OpenPassage(PASSAGES[50])]
 
 
-def test_nothing_can_be_chosen_before_there_is_a_map(qtbot: QtBot, card: ReadingCard) -> None:
+def test_no_passage_can_be_opened_before_the_map_is_known(
+    qtbot: QtBot, card: ReadingCard, intents: list[Intent]
+) -> None:
     card.show_progress(SCORING)
-    heard: list[object] = []
-    card.place_chosen.connect(heard.append)
     qtbot.mouseClick(card.strip, Qt.MouseButton.LeftButton)
-    assert heard == []
+    assert intents == []
 
 
 def test_what_does_not_fit_is_not_offered(card: ReadingCard) -> None:

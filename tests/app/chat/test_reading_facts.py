@@ -7,16 +7,16 @@ from msgspec.structs import replace
 
 from app.chat import strings
 from app.chat.reading_facts import (
+    dense_estimate,
+    dense_time_s,
     duration,
-    everything_s,
-    everything_words,
     facts_of,
     is_worth_showing,
-    read_now,
+    read_so_far,
     reading_rate,
     time_left,
 )
-from app.chat.reading_map import kept_passages, of_source
+from app.chat.reading_map import kept_passages, passages_of
 from core.events import Passage, PrefillProgress, ReadingMap, Stats
 
 PASSAGES = tuple(Passage(32 * n, 32 * n + 32, n % 4 == 0, 0.5) for n in range(100))
@@ -47,8 +47,8 @@ def test_dense_reading() -> None:
 
 
 def test_what_was_reused_does_not_count_as_read() -> None:
-    assert read_now(PrefillProgress("r", 632, 5620, 120)) == 512
-    assert read_now(PrefillProgress("r", 0, 5620, 120)) == 0
+    assert read_so_far(PrefillProgress("r", 632, 5620, 120)) == 512
+    assert read_so_far(PrefillProgress("r", 0, 5620, 120)) == 0
 
 
 @pytest.mark.parametrize(
@@ -109,15 +109,15 @@ def test_title_and_bar_count_the_same() -> None:
 
 
 def test_the_time_of_reading_everything() -> None:
-    assert everything_words(28_020, 112.08) == "All 28,020 tokens, about 1 min 52 s"
-    assert everything_words(28_020, None) == "All 28,020 tokens"
+    assert dense_estimate(28_020, 112.08) == "All 28,020 tokens, about 1 min 52 s"
+    assert dense_estimate(28_020, None) == "All 28,020 tokens"
     stats = Stats(prompt_tokens=4000, read_tokens=800, prefill_s=6.0, score_s=2.0)
-    assert everything_s(None, stats) == 20.0
-    assert everything_s(None, Stats()) is None
-    assert everything_s(None) is None
+    assert dense_time_s(None, stats) == 20.0
+    assert dense_time_s(None, Stats()) is None
+    assert dense_time_s(None) is None
     # What the worker expected is said before, meanwhile and after, whatever was read.
     expected = ReadingMap("r", "lexical", 4000, 800, PASSAGES, 51.0)
-    assert everything_s(expected) == everything_s(expected, stats) == 51.0
+    assert dense_time_s(expected) == dense_time_s(expected, stats) == 51.0
 
 
 def test_there_is_no_rate_before_there_is_a_time() -> None:
@@ -137,12 +137,12 @@ def test_passages_are_counted_as_the_document_tab_counts_them() -> None:
     reading = replace(MAP, passages=(*document, *PASSAGES[96:]))
     progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800)
     notes = [phase.note for phase in facts_of(progress, reading, None, None).phases]
-    assert notes[0] == f"{len(of_source(reading, 0))} passages by draft model"
-    assert notes[1].startswith(f"{kept_passages(of_source(reading, 0))} passages, ")
+    assert notes[0] == f"{len(passages_of(reading, 0))} passages by draft model"
+    assert notes[1].startswith(f"{kept_passages(passages_of(reading, 0))} passages, ")
 
 
 def test_an_answer_that_read_a_handful_of_tokens_predicts_nothing() -> None:
     """It said 2 h 43 min: a forward of one token, multiplied by all the others."""
     for read_tokens in (1, 27, 255):
-        assert everything_s(None, Stats(prompt_tokens=3544, read_tokens=read_tokens, prefill_s=2.76)) is None
-    assert everything_s(None, Stats(prompt_tokens=56_779, read_tokens=301, prefill_s=9.0)) is None
+        assert dense_time_s(None, Stats(prompt_tokens=3544, read_tokens=read_tokens, prefill_s=2.76)) is None
+    assert dense_time_s(None, Stats(prompt_tokens=56_779, read_tokens=301, prefill_s=9.0)) is None

@@ -17,12 +17,12 @@ from app.chat.reading_map import (
     heading_levels,
     kept_passages,
     passage_at,
-    place_of_character,
+    passage_states,
     playhead,
+    position_of_character,
     sections,
-    skipped_places,
+    skipped_positions,
     skipped_tokens,
-    states_of,
     stretches,
 )
 from core.events import Passage, ReadingMap
@@ -78,8 +78,8 @@ def test_the_playhead_goes_from_kept_to_kept() -> None:
 
 def test_what_was_read_earlier_is_neither_read_nor_waiting_now() -> None:
     found = map_of("KESEK")
-    assert states_of(found.passages) == ["read", "earlier", "skipped", "earlier", "read"]
-    assert states_of(found.passages, 10) == ["read", "earlier", "skipped", "earlier", "kept"]
+    assert passage_states(found.passages) == ["read", "earlier", "skipped", "earlier", "read"]
+    assert passage_states(found.passages, 10) == ["read", "earlier", "skipped", "earlier", "kept"]
     assert (kept_passages(found.passages), chosen_passages(found.passages)) == (4, 2)
     assert playhead(found, 10) == pytest.approx(0.8)
     assert skipped_tokens(found.passages) == 10
@@ -87,9 +87,9 @@ def test_what_was_read_earlier_is_neither_read_nor_waiting_now() -> None:
 
 def test_only_true_positions_keep_places_for_what_is_skipped() -> None:
     found = map_of("KSSK")
-    assert skipped_places(found) == 20  # of a chat that an earlier version stored
-    assert skipped_places(replace(found, held_tokens=40)) == 20
-    assert skipped_places(replace(found, held_tokens=20)) == 0
+    assert skipped_positions(found) == 20  # of a chat that an earlier version stored
+    assert skipped_positions(replace(found, held_tokens=40)) == 20
+    assert skipped_positions(replace(found, held_tokens=20)) == 0
 
 
 def test_what_was_remembered_is_not_on_the_map() -> None:
@@ -111,9 +111,9 @@ def test_neighbours_make_one_stretch() -> None:
 
 def test_a_character_has_its_place_on_the_strip() -> None:
     reading = map_of("K-K-")
-    assert place_of_character(reading, 0, 60) == 0.375
-    assert place_of_character(reading, 1, 60) is None
-    assert place_of_character(reading, 0, 1_000) is None
+    assert position_of_character(reading, 0, 60) == 0.375
+    assert position_of_character(reading, 1, 60) is None
+    assert position_of_character(reading, 0, 1_000) is None
 
 
 @pytest.mark.parametrize(

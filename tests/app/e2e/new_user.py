@@ -137,7 +137,7 @@ async def first(window: MainWindow) -> int:
     await open_section(hands, "basics")
     await choose(hands, "prefill.mode", "off")
     await hands.until(lambda: notice.isVisible() and len(notice.buttons) == 2, "it says that it is too long")
-    assert "more than fit" in notice.text
+    assert "over this model’s limit" in notice.text
     assert not composer.send_button.isEnabled()
     hands.step("with sparse prefill off it does not fit")
     await hands.click(notice.buttons[0])

@@ -30,7 +30,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from app.chat.answer import AnswerView
-from app.chat.entry import Reply
+from app.chat.entry import AnswerEntry
 from app.chat.transcript import Transcript
 from app.launch.application import Application
 from app.richtext.canvas import strings
@@ -306,7 +306,7 @@ def _treat(rng: random.Random, stage: _Stage, text: str, *, deep: bool = False) 
     answer.body.select_all()
     copied = answer.body.selected_text
     answer.body.copy()
-    answer.footer.copy_requested.emit()
+    answer.footer.copy_button.click()
     # Qt's clipboard takes a byte-order mark at the beginning for what it says, and drops it.
     expected = source.removeprefix("\ufeff")
     if "<" not in source and "[" not in source and QGuiApplication.clipboard().text() != expected:
@@ -420,7 +420,7 @@ def _fail(rng: random.Random, stage: _Stage, heard: _Listener) -> str:
 def _said_by(one: object) -> str:
     if isinstance(one, Piece):
         return one.text
-    return one.source if isinstance(one, Reply) else one if isinstance(one, str) else ""
+    return one.source if isinstance(one, AnswerEntry) else one if isinstance(one, str) else ""
 
 
 # What may fail, and whether all of the answer is lost to the eye with it, or one block's marks.

@@ -63,7 +63,7 @@ def test_a_chat_opens_whatever_is_in_it(transcript: Transcript, unshown: list[st
     assert transcript.answer_text("1") == BAD
     answer = transcript.answer("1")
     assert isinstance(answer, AnswerView)
-    answer.footer.copy_requested.emit()
+    answer.footer.copy_button.click()
     assert QGuiApplication.clipboard().text() == BAD
     assert len(unshown) == 2
     assert all("RecursionError" in line for line in unshown)

@@ -1,8 +1,7 @@
-"""Selecting: what is selected in the conversation, in one message or over several.
+"""TranscriptSelection: the selection in a conversation, in one entry or across several.
 
-A selection in one message is its text's own. One that goes on into others is held here, by entries:
-most of them have no widget while it is made. Each text that has one shows its part, and copying in
-any of them gives all parts.
+A selection in one entry belongs to its text widget. One across several entries is kept here, because most
+entries have no widget. Every existing widget shows its part, and copying in any of them copies all parts.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from PySide6.QtCore import QObject, QPoint
 from PySide6.QtWidgets import QScrollArea
 
 from app.chat import strings
-from app.chat.entry import Entry, Reply
+from app.chat.entry import AnswerEntry, Entry
 from app.chat.widget_pool import WidgetPool
 from app.richtext.canvas.accessible_text import announce
 from app.richtext.canvas.caret import Move, moved
@@ -26,18 +25,18 @@ from app.richtext.markdown.user_text import pieces_of
 
 _START = TextPlace(0, 0)
 _END = TextPlace(sys.maxsize, 0)
-_ROOM_PX = 30
+_SCROLL_MARGIN_PX = 30
 
 
 class EntryPlace(NamedTuple):
-    """A place in entry number `entry`. Ordered as the conversation is read."""
+    """A text position in the entry with index `entry`; sorts in reading order."""
 
     entry: int
     place: TextPlace
 
 
-class Selecting(QObject):
-    """Of the transcript `area`. `ready` gives an entry's text on the screen."""
+class TranscriptSelection(QObject):
+    """The selection of the transcript `area`. `ready` returns the laid-out text widget of an entry."""
 
     def __init__(
         self,
@@ -51,21 +50,19 @@ class Selecting(QObject):
         self._entries = entries
         self._pool = pool
         self._ready = ready
-        self._pressed: EntryPlace | None = None  # where the mouse went down last
-        self._ends: tuple[EntryPlace, EntryPlace] | None = (
-            None  # anchor and head of one over several messages
-        )
+        self._pressed: EntryPlace | None = None  # the last mouse press
+        self._ends: tuple[EntryPlace, EntryPlace] | None = None  # anchor and head across entries
         self._at = QPoint()
         self._drag = DragScroll(area, self._follow_mouse)
 
     @property
     def is_wide(self) -> bool:
-        """Whether more than one message is selected in."""
+        """Whether the selection spans several entries."""
         return self._ends is not None
 
     @property
     def text(self) -> str:
-        """What copying gives: the parts of all messages, an empty line between them."""
+        """The selected text; parts of different entries are separated by an empty line."""
         if self._ends is None:
             chosen = (item.body.selected_text for item in self._pool.items.values())
             return next(filter(None, chosen), "")
@@ -73,7 +70,7 @@ class Selecting(QObject):
         return "\n\n".join(filter(None, map(self._text_of, self._entries[low.entry : high.entry + 1])))
 
     def part(self, entry: Entry) -> TextSelection | None:
-        """What of `entry` belongs to a selection over several messages."""
+        """The part of a selection across entries that is in `entry`."""
         if self._ends is None:
             return None
         low, high = sorted(self._ends)
@@ -84,14 +81,14 @@ class Selecting(QObject):
         return TextSelection(start, high.place if number == high.entry else self._last(entry))
 
     def clear(self) -> None:
-        """Another conversation."""
+        """Discard the selection, for another conversation."""
         self._drag.stop()
         self._pressed = self._ends = None
 
-    # ---- from the texts
+    # ---- events of the text widgets
 
     def begin(self, canvas: TextCanvas, place: TextPlace, extends: bool) -> bool:
-        """The mouse went down at `place`. Whether that `extends` what was begun before."""
+        """Handle a mouse press at `place`; `extends` with Shift. Returns True if it extended a selection."""
         here = EntryPlace(self._number(canvas), place)
         anchor = self._anchor()
         if extends and anchor is not None:
@@ -104,23 +101,23 @@ class Selecting(QObject):
         return False
 
     def drag(self, at: QPoint) -> None:
-        """The mouse selects and is at the global point `at`."""
+        """Extend the selection to the global point `at` of the mouse."""
         self._at = at
         self._drag.drag(at)
         self._follow_mouse()
 
     def stop(self) -> None:
-        """The mouse selects no more."""
+        """Stop scrolling for a drag."""
         self._drag.stop()
 
     def release(self) -> None:
-        """The mouse button was let go."""
+        """Handle the release of the mouse button."""
         self.stop()
         if self._ends:
             self._announce()
 
     def extend(self, canvas: TextCanvas, move: Move) -> None:
-        """Move the end of what is selected; without anything it starts where `canvas` does."""
+        """Move the head of the selection; without a selection it begins at the start of `canvas`."""
         if self._ends:
             anchor, head = self._ends
         else:
@@ -131,7 +128,7 @@ class Selecting(QObject):
         self._see(head)
 
     def select_all(self) -> None:
-        """The whole conversation."""
+        """Select the whole conversation."""
         entries = self._entries
         self._reach(EntryPlace(0, _START), EntryPlace(len(entries) - 1, self._last(entries[-1])))
         if self._ends:
@@ -140,7 +137,7 @@ class Selecting(QObject):
     # ---- inside
 
     def _anchor(self) -> EntryPlace | None:
-        """Where a selection that goes on starts from."""
+        """The anchor of the selection, or the last press."""
         if self._ends:
             return self._ends[0]
         for number, entry in enumerate(self._entries):
@@ -155,7 +152,7 @@ class Selecting(QObject):
             self._reach(self._pressed, here)
 
     def _spot_at(self, at: QPoint) -> EntryPlace | None:
-        """The place nearest to the global point `at`, of those that are on the screen."""
+        """The text position nearest to the global point `at`, among the entries with a widget."""
         near: list[tuple[int, EntryPlace]] = []
         for number, entry in enumerate(self._entries):
             item = self._pool.items.get(entry)
@@ -184,7 +181,7 @@ class Selecting(QObject):
                 item.body.show_selection(self.part(entry))
 
     def _moved(self, head: EntryPlace, move: Move) -> EntryPlace:
-        """`head` one move on, into the next message if there is nothing left in its own."""
+        """`head` after `move`, which continues in the next entry at the end of its own."""
         canvas = self._ready(self._entries[head.entry])
         place = min(head.place, everything(canvas.pieces).end)
         to = moved(canvas.boxes, place, move)
@@ -205,16 +202,16 @@ class Selecting(QObject):
         rects = canvas.rects_of(spot.place.piece, spot.place.char, spot.place.char)
         if rects:
             point = canvas.mapTo(self._area.viewport(), rects[0].center().toPoint())
-            # In the view's own measure, as `ensureVisible` counts from the contents' top.
+            # `ensureVisible` takes coordinates of the scrolled widget.
             y = point.y() + self._area.verticalScrollBar().value()
-            self._area.ensureVisible(0, y, 0, _ROOM_PX)
+            self._area.ensureVisible(0, y, 0, _SCROLL_MARGIN_PX)
 
     def _number(self, canvas: TextCanvas) -> int:
         owner = next(entry for entry, item in self._pool.items.items() if item.body is canvas)
         return self._entries.index(owner)
 
     def _last(self, entry: Entry) -> TextPlace:
-        """The end of `entry`; of one that is not laid out yet, wherever that will be."""
+        """The end of `entry`, or a place after any text if it is not laid out yet."""
         item = self._pool.items.get(entry)
         return everything(item.body.pieces).end if item and item.is_ready else _END
 
@@ -224,8 +221,8 @@ class Selecting(QObject):
             return item.body.selected_text
         if part is None:
             return ""
-        if isinstance(entry, Reply):
-            return selected_text(entry.read().pieces, part, entry.folds)
+        if isinstance(entry, AnswerEntry):
+            return selected_text(entry.parse().pieces, part, entry.folds)
         return selected_text(pieces_of(entry.message.content), part)
 
     def _announce(self) -> None:
