@@ -32,7 +32,7 @@ from core.settings.window import ZOOM_STEPS_PCT
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
-    from app.chat.transcript.finder import Finder
+    from app.chat.find import Finder
     from app.panels.document.finder import DocumentFinder
     from app.shell.window import MainWindow
     from app.theme.theme import Scheme
@@ -212,7 +212,7 @@ class _Screens:
         await self._written(turn_id, _TOKENS_BEFORE_QUEUE)
         self._window.controller.asking.queue(Message("user", "And what does the pilot do at night?"))
         await self._grab("queue")
-        self._window.controller.asking.take_back()
+        self._window.controller.asking.unqueue_last()
         self._window.views.composer.clear()
         self._window.controller.asking.stop()
         await self._ready()
@@ -225,7 +225,9 @@ class _Screens:
         await self._ready()
         await self._grab("versions")
         turn_id = self._window.controller.chats.open.turns[-1].id
-        self._window.views.transcript.compare_requested.emit(turn_id)
+        from app.chat.intents import CompareVersions
+
+        self._window.views.transcript.intent.emit(CompareVersions(turn_id))
         compare = self._window.windows.find("compare")
         assert compare is not None
         await self._grab("versions-compared", compare)

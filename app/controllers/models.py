@@ -13,7 +13,7 @@ from itertools import count
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Signal
 
-from app.chat.offer_bar import OfferBar
+from app.chat.bars import OfferBar
 from app.chat.strings import offer
 from app.panels.inspector.inspector import Inspector
 from app.session.turn import effects as fx

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.chat.banner import Banner
-from app.chat.composer.composer import Composer
-from app.chat.composer.editing_bar import EditingBar
-from app.chat.composer.queue_bar import QueueBar
-from app.chat.first_page.first_page import FirstPage
-from app.chat.notice_bar import NoticeBar
-from app.chat.offer_bar import OfferBar
-from app.chat.tokens.legend import Legend
-from app.chat.transcript.transcript import Transcript
+from app.chat.bars import EditingBar, NoticeBar, OfferBar, QueueBar
+from app.chat.composer import Composer
+from app.chat.first_page import FirstPage
+from app.chat.token_strip import Legend
+from app.chat.transcript import Transcript
 from app.controls.text_label import TextLabel
 from app.gauges.strip import InstrumentStrip
 from app.panels.chats.sidebar import Sidebar

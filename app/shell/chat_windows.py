@@ -27,7 +27,7 @@ def make_archived(theme: Theme, controller: WindowController) -> QWidget:
     from app.windows.chats.window import ArchivedWindow
 
     window, listing, chats = ArchivedWindow(theme), controller.chat.listing, controller.chats
-    window.open_requested.connect(listing.open_requested)
+    window.open_requested.connect(listing.open_chat)
     window.unarchive_requested.connect(lambda chat_id: listing.archive(chat_id, False))
     window.delete_requested.connect(listing.delete)
     for told in (listing.listed, window.shown):

@@ -8,8 +8,9 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat.first_page.handbook import handbook
-from app.chat.transcript.finder import Finder
+from app.chat.find import Finder
+from app.chat.first_page import handbook
+from app.chat.intents import Branch, CompareVersions
 from app.controllers.views import Views
 from app.controllers.window import WindowController
 from app.panels.document.finder import DocumentFinder
@@ -49,7 +50,6 @@ class Commands(QObject):
         views.header.tint.value_changed.connect(self.facts_changed)
         views.strip.pinned_changed.connect(self.facts_changed)
         controller.chat.document_requested.connect(self.show_document)
-        views.transcript.quote_requested.connect(views.composer.quote)
 
     def slots(self) -> dict[str, Callable[[], object]]:
         """What is bound to the declared actions."""
@@ -89,12 +89,16 @@ class Commands(QObject):
             "stop": self.escape,
             "regenerate": controller.asking.regenerate,
             "edit_last": controller.asking.edit,
-            "continue": lambda: controller.asking.go_on(controller.asking.unended()),
+            "continue": lambda: controller.asking.continue_answer(controller.asking.continuable),
             "copy_answer": self._copy_answer,
-            "branch": lambda: views.transcript.branch_requested.emit(controller.chats.open.turns[-1].id),
-            "compare": lambda: views.transcript.compare_requested.emit(controller.chats.open.turns[-1].id),
+            "branch": lambda: views.transcript.intent.emit(Branch(self._last_turn_id)),
+            "compare": lambda: views.transcript.intent.emit(CompareVersions(self._last_turn_id)),
             "restart": controller.restart,
         }
+
+    @property
+    def _last_turn_id(self) -> str:
+        return self._controller.chats.open.turns[-1].id
 
     def facts(self) -> MenuFacts:
         """As they stand."""
@@ -115,7 +119,7 @@ class Commands(QObject):
             asked=bool(controller.chats.open.turns),
             deleted=bool(controller.chats.deleted()),
             document=bool(documents(controller.chats.open)),
-            unended=bool(controller.asking.unended()),
+            unended=bool(controller.asking.continuable),
             versions=bool(turns) and len(turns[-1].versions) > 1,
             checked=frozenset(action_id for action_id, is_on in on.items() if is_on),
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat.transcript.tab_order import takes_tab
+from app.chat.transcript import takes_tab
 from app.controllers.views import Views
 
 

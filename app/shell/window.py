@@ -26,14 +26,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.banner import Banner
-from app.chat.composer.composer import Composer
-from app.chat.composer.editing_bar import EditingBar
-from app.chat.composer.queue_bar import QueueBar
-from app.chat.first_page.first_page import FirstPage
-from app.chat.notice_bar import NoticeBar
-from app.chat.offer_bar import OfferBar
-from app.chat.tokens.legend import Legend
-from app.chat.transcript.transcript import Transcript
+from app.chat.bars import EditingBar, NoticeBar, OfferBar, QueueBar
+from app.chat.composer import Composer
+from app.chat.first_page import FirstPage
+from app.chat.intents import CompareVersions, Escape, Intent
+from app.chat.token_strip import Legend
+from app.chat.transcript import Transcript
 from app.controllers.app_settings import AppSettings
 from app.controllers.lab import LabController
 from app.controllers.link import WorkerLink
@@ -401,7 +399,8 @@ class MainWindow(QMainWindow):
     def _wire(self) -> None:
         views = self.views
         views.banner.remedy_requested.connect(self._remedy)
-        views.composer.escaped.connect(self.commands.escape)  # the field keeps Escape for itself
+        for view in (views.composer, views.transcript):
+            view.intent.connect(self._on_intent)
         self.columns.uncovered.connect(views.composer.edit.setFocus)
         views.header.models_requested.connect(self._show_model_menu)
         views.header.inspector_toggled.connect(self.columns.show_inspector)
@@ -417,9 +416,15 @@ class MainWindow(QMainWindow):
         self.controller.library.window_requested.connect(lambda: self.windows.show("library"))
         self.controller.library.chat_requested.connect(self.activateWindow)
         self.controller.racing.shown_changed.connect(self._show_race)
-        views.transcript.compare_requested.connect(self._compare)
         self.windows.add_unlisted("compare", self._make_compare)
         self.columns.arranged.connect(self._show_arrangement)
+
+    def _on_intent(self, intent: Intent) -> None:
+        match intent:
+            case Escape():  # the message field has a shortcut of its own
+                self.commands.escape()
+            case CompareVersions(turn_id):
+                self._compare(turn_id)
 
     def _remedy(self, name: str) -> None:
         trouble = self.views.banner.trouble

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
 from app.launch.application import Application
 from app.richtext.markdown.unshown import LOG as UNSHOWN
 from app.theme.theme import Theme

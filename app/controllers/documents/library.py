@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.attachments import strings as attachment_strings
-from app.chat.attachments.folder_reading import FolderReading
+from app.chat import strings as attachment_strings
+from app.chat.file_reader import FolderReading
+from app.chat.intents import Intent, KeepInLibrary, OpenLibrary
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.documents import strings
 from app.controllers.documents.embedding import EmbeddingController, digest_in_prompts
@@ -63,9 +64,8 @@ class LibraryController(QObject):
         self._search_timer.timeout.connect(self._search)
         documents.purge_removed()
         meter.set_memory(documents)
-        for keeping in (views.composer.keep_requested, views.document.keep_requested):
-            keeping.connect(self.keep)
-        views.composer.library_requested.connect(self.window_requested)
+        views.document.keep_requested.connect(self.keep)
+        views.composer.intent.connect(self._on_intent)
         views.composer.folder_attached.connect(self._tell_folder)
 
     def open(self, window: LibraryWindow) -> LibraryWindow:
@@ -118,6 +118,13 @@ class LibraryController(QObject):
         composer.edit.setFocus()
 
     # ---- inside
+
+    def _on_intent(self, intent: Intent) -> None:
+        match intent:
+            case KeepInLibrary(attachment):
+                self.keep(attachment)
+            case OpenLibrary():
+                self.window_requested.emit()
 
     def _tell_folder(self, reading: FolderReading) -> None:
         skipped = reading.skipped

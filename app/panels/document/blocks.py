@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from app.chat.reading.reading_map import Stretch, heading_levels
+from app.chat.reading_map import Stretch, heading_levels
 
 # Laid out in a few milliseconds; a line of a CSV or minified JSON can have a million characters.
 MOST_CHARACTERS = 2_000

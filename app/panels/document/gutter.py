@@ -12,8 +12,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.chat.reading.map_paint import draw_map
-from app.chat.reading.reading_map import MapCell
+from app.chat.reading_map import MapCell, draw_map
 from app.panels.document import strings
 from app.theme.measures import set_fixed_width
 from app.theme.theme import Theme

@@ -11,8 +11,8 @@ from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app.chat.attachments.token_estimate import size_words
-from app.chat.reading import reading_map
+from app.chat import reading_map
+from app.chat.attachment_chip import size_words
 from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.segment import Segment
 from app.controls.popup import Popup
@@ -153,7 +153,7 @@ class DocumentTab(QWidget):
     def _stretches(self, document: Document) -> tuple[reading_map.Stretch, ...]:
         if document.reading is None:
             return ()
-        return reading_map.stretches(reading_map.of_source(document.reading, document.source))
+        return reading_map.stretches(reading_map.passages_of(document.reading, document.source))
 
     def _show(self) -> None:
         document = self._shown
@@ -186,7 +186,7 @@ class DocumentTab(QWidget):
         size = size_words(attachment)
         if document.reading is None:
             return size
-        passages = reading_map.of_source(document.reading, document.source)
+        passages = reading_map.passages_of(document.reading, document.source)
         kept = reading_map.kept_passages(passages)
         if not passages:
             return strings.NOTHING_READ.format(size=size)

@@ -29,7 +29,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
-from app.chat.reading.reading_map import Stretch
+from app.chat.reading_map import Stretch
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.panels.document import strings

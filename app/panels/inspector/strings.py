@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.chat.reading.reading_facts import duration
+from app.chat.reading_facts import duration
 
 SETTINGS = "Settings"
 FOOTER = "Changes apply to the next answer."

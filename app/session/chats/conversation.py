@@ -110,6 +110,15 @@ class Turn(Struct, frozen=True):
         return _turn((*before, Version(turn_id, user, asked=asked)), len(before))
 
 
+def _with_known_match(turn: Turn, finished: Finished) -> Finished:
+    """With `unmatched` of the last version, if this one's question was cached and so was not scored again."""
+    stats, effective = finished.stats, finished.effective
+    ends = [each.answer.finished for each in turn.others if each.user == turn.user and each.answer.finished]
+    if effective.reading != "sparse" or stats.score_s or not ends or not ends[-1].effective.unmatched:
+        return finished
+    return replace(finished, effective=replace(effective, unmatched=True))
+
+
 def _turn(versions: Sequence[Version], place: int) -> Turn:
     shown = versions[place]
     others = (*versions[:place], *versions[place + 1 :])
@@ -207,6 +216,7 @@ class Conversation(Struct, frozen=True):
         answer = self.turn(turn_id).answer
         if answer.finished is not None:
             finished = joined(answer.finished, finished)
+        finished = _with_known_match(self.turn(turn_id), finished)
         answer = replace(answer, status=status, finished=finished, asked_of=None, note=note)
         if finished.effective.reading == "dense":
             # What was chosen was given up, and all of it was read.

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from PySide6.QtGui import QTextCharFormat
 
-from app.chat.attachments.strings import about
+from app.chat.strings import about
 from app.controls.record_table import Cell, Column
 from app.panels.chats.chat_row import time_label
 from app.richtext.layout.passage import draw_passage

@@ -8,9 +8,8 @@ from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from app.chat.answer.answer_body import AnswerBody
-from app.chat.answer.stats_label import LINE_PX, StatsLabel
-from app.chat.answer.stats_line import StatsPart, finished_parts
+from app.chat.answer_body import AnswerBody
+from app.chat.stats_line import LINE_PX, StatsLabel, StatsPart, finished_parts
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel

@@ -12,7 +12,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
 from app.controls.buttons.button import Button, CopyButton, Kind
 from app.controls.question import Question
 from app.controls.record_table import RecordTable
@@ -59,7 +59,7 @@ class ServerWindow(SideWindow):
         self.delete_all = Button(theme, strings.DELETE_ALL, small=True)
         self.delete_all.setToolTip(strings.DELETE_ALL_HELP)
         self.list = RecordTable[RequestRow](theme, strings.LIST, COLUMNS, instead=row_instead)
-        self.transcript = Transcript(theme, watched=True)
+        self.transcript = Transcript(theme, read_only=True)
         self.facts = FactsPanel(theme)
         self.settings_page = ServerSettingsPage(theme)
         self._has_rows = False

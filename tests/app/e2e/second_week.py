@@ -81,8 +81,8 @@ async def continued(hands: Hands, before: int) -> None:
     """“Continue writing” under the last answer."""
     shown = hands.window.views.transcript.answer(hands.window.controller.chats.open.turns[-1].id)
     assert shown
-    await hands.until(lambda: shown.footer.more_button.isVisible(), "it can be continued")
-    await hands.click(shown.footer.more_button)
+    await hands.until(lambda: shown.footer.continue_button.isVisible(), "it can be continued")
+    await hands.click(shown.footer.continue_button)
     # It may have been about to end.
     await hands.until(
         lambda: len(last(hands.window).tokens) > before, f"more is written than {before} tokens"

@@ -20,7 +20,8 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
 
-from app.chat.answer.user_message import UserMessage
+from app.chat.intents import Branch
+from app.chat.user_message import UserMessage
 from app.controllers.chat import transfer as transfer_module
 from app.launch.scenario import ask
 from app.panels.chats.chat_delegate import dots_rect
@@ -501,7 +502,7 @@ def test_branching_from_an_answer(qapp: QApplication, tmp_path: Path) -> None:
         await asked(window, "write 4")
         first = window.controller.chats.open
         window.views.inspector.field("sampling.temperature").edited.emit("sampling.temperature", 1.5)
-        window.views.transcript.branch_requested.emit(first.turns[0].id)
+        window.views.transcript.intent.emit(Branch(first.turns[0].id))
         branch = window.controller.chats.open
         assert branch.id != first.id
         assert branch.turns == first.turns[:1]
@@ -605,7 +606,7 @@ def test_missing_chats_are_brought_back_from_a_backup(qapp: QApplication, tmp_pa
         banner = window.views.banner
         assert banner.trouble
         assert banner.trouble.title == "Some of your chats are missing."
-        assert "There were 3, and now there are 0. The last backup has 3 of them." in banner.trouble.text
+        assert "3 of 3 chats are missing. The last backup contains 3 of them." in banner.trouble.text
         assert window.controller.chats.listed() == ()
         await click(banner.remedy_button)
         assert banner.isHidden()
@@ -620,7 +621,7 @@ def test_who_does_not_miss_them_closes_the_note(qapp: QApplication, tmp_path: Pa
     async def scene(window: MainWindow) -> None:
         banner = window.views.banner
         assert banner.trouble
-        assert "No backup has the others." in banner.trouble.text
+        assert "No backup contains the missing chats." in banner.trouble.text
         assert banner.remedy_button.isHidden()
         await click(banner.close_button)
 
@@ -773,7 +774,7 @@ def test_the_context_of_an_imported_chat_is_counted(qapp: QApplication, tmp_path
     async def scene(window: MainWindow) -> None:
         await ready(window)
         pill = window.views.composer.pill
-        window.controller.chat.transfer.take_in([file])
+        window.controller.chat.transfer.import_from([file])
         await until(lambda: pill.used_tokens == 500, what=f"{pill.used_tokens} of 500")
         window.views.composer.set_text("and now?")
         await until(lambda: pill.used_tokens == 502)

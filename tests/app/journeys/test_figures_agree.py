@@ -7,8 +7,8 @@ import re
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.chat.answer.answer import AnswerView
-from app.chat.answer.stats_line import plain_text
+from app.chat.answer import AnswerView
+from app.chat.stats_line import plain_text
 from app.session.race import Recording, Sight
 from app.shell.window import MainWindow
 from app.windows.race.side import RaceSide

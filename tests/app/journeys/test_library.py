@@ -248,8 +248,8 @@ def test_a_folder_can_be_given_up_and_an_empty_one_is_refused(
         composer.attach_files([empty])
         await until(lambda: window.views.banner.trouble is not None)
         assert window.views.banner.trouble
-        assert window.views.banner.trouble.title == "There is nothing to read in the folder “empty”."
-        assert window.views.banner.trouble.text == "It is empty; choose another one, or files."
+        assert window.views.banner.trouble.title == "The folder “empty” contains no readable files."
+        assert window.views.banner.trouble.text == "The folder is empty. Choose another folder, or files."
 
     play(qapp, scene)
 

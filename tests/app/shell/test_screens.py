@@ -9,8 +9,8 @@ from PySide6.QtCore import QCoreApplication, QEvent, QRect
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.message_chip import MessageChip
-from app.chat.reading.reading_map_strip import ReadingMapStrip
+from app.chat.reading_card import ReadingMapStrip
+from app.chat.user_message import MessageChip
 from app.launch.application import Application
 from app.panels.document.tab import DocumentTab
 from app.session.chats.reading import Document

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Struct
 
 # All that a window needs: what is imported here is not imported by every child.
+from app.chat.intents import Branch
 from app.launch.opening import open_window
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
@@ -148,7 +149,7 @@ class _Driver:
                 self._erase(task.chat)
             case "branch":
                 sidebar.chat_selected.emit(task.chat)
-                transcript.branch_requested.emit(controller.chats.open.turns[-1].id)
+                transcript.intent.emit(Branch(controller.chats.open.turns[-1].id))
             case _:
                 raise ValueError(task.act)
         if task.act not in ("look", "ask"):

@@ -155,7 +155,7 @@ def test_a_click_opens_another_request(qapp: QApplication) -> None:
         assert answer is not None
         # Nothing can be asked again from here.
         assert len(answer.footer.buttons) == 1
-        assert answer.footer.more_button.isHidden()
+        assert answer.footer.continue_button.isHidden()
         page.delete_all.click()
         assert page.list.rows == ()
         assert page.empty_text == strings.NOTHING_ON
