@@ -12,12 +12,12 @@ from typing import Any, get_args
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.chat.titles import TitleController
 from app.controllers.documents.embedding import EmbeddingController
-from app.controllers.models import ModelsController
 from app.controllers.running_answer import RunningAnswer
 from app.controllers.server.sharing import WorkerSharing
 from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
+from app.features.models.controller import ModelsController
 from app.session.turn import effects as fx
 from app.session.turn.turn import OUT_OF_BAND
 from app.session.worker.trouble import Until

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from app.controllers.models import ModelsController
 from app.controls.folders import first_folder
+from app.features.models.controller import ModelsController
+from app.features.models.facts import names_of
 from app.session.lab import (
     ChatBusy,
     Given,
@@ -52,7 +53,6 @@ from app.store.lab_files import (
 from app.theme.theme import Theme
 from app.windows.lab import strings
 from app.windows.lab.strings import folder_name
-from app.windows.models.names import names_of
 from core.errors import ProtocolError, RequestError
 from core.events.sweep import SweepResults, decode_sweep_event
 from core.settings import Settings

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
-from app.controllers.models import ModelsController
 from app.controls.folders import show_in_folder
+from app.features.models.controller import ModelsController
 from app.session import cluster as editing
 from app.session.cluster import machine_of
 from app.store.preferences import PreferencesFile

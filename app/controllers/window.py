@@ -25,7 +25,6 @@ from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.documents.library import LibraryController
 from app.controllers.handlers import Handlers
 from app.controllers.machines import MachinesController
-from app.controllers.models import ModelsController
 from app.controllers.race import RaceController
 from app.controllers.running_answer import AnswerListener, RunningAnswer
 from app.controllers.server.keeping import RequestKeeping
@@ -36,6 +35,7 @@ from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
+from app.features.models.controller import ModelsController
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.documents import Documents

@@ -40,6 +40,7 @@ from app.controllers.link import WorkerLink
 from app.controllers.views import Views
 from app.controllers.window import WindowController
 from app.controls.text_label import TextLabel
+from app.features.models.facts import DEFAULT_CONTEXT_TOKENS
 from app.gauges.strip import InstrumentStrip
 from app.panels.chats.sidebar import Sidebar
 from app.panels.header import Header
@@ -62,7 +63,6 @@ from app.store.home import Home
 from app.store.preferences import WindowPlace
 from app.theme.measures import set_fixed_height, set_margins
 from app.theme.theme import Theme
-from app.windows.models.facts import DEFAULT_CONTEXT_TOKENS
 from app.windows.race.page import RacePage
 from core.worker.client import WorkerClient
 
@@ -298,7 +298,7 @@ class MainWindow(QMainWindow):
         return window
 
     def _make_models(self) -> QWidget:
-        from app.windows.models.window import ModelsWindow
+        from app.features.models.window import ModelsWindow
 
         window = ModelsWindow(self._theme, self.controller.models)
         window.machines_requested.connect(lambda: self.windows.show("machines"))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.controllers.models import ModelsController
+from app.features.models import strings as models_strings
+from app.features.models.controller import ModelsController
+from app.features.models.facts import fit_facts, names_of
 from app.shell.menus import strings
-from app.windows.models import strings as models_strings
-from app.windows.models.facts import fit_facts
-from app.windows.models.names import names_of
 from core.events import ModelEntry
 
 

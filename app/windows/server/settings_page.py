@@ -16,7 +16,7 @@ from app.windows.settings.form import SettingsForm
 from core.settings import WindowSettings, declared
 
 _CONTENT_PX = 472
-_PAD_PX = 24
+_PAGE_PAD_PX = 24
 
 
 class ServerSettingsPage(QWidget):
@@ -31,7 +31,7 @@ class ServerSettingsPage(QWidget):
         set_fixed_width(self.form, _CONTENT_PX)
         page = QWidget()
         column = QVBoxLayout(page)
-        set_margins(column, _PAD_PX, 20, _PAD_PX, 20)
+        set_margins(column, _PAGE_PAD_PX, 20, _PAGE_PAD_PX, 20)
         column.addWidget(self.form)
         column.addStretch(1)
         whole = QVBoxLayout(self)

@@ -72,7 +72,7 @@ from core.settings import declared
 
 LATER = (
     "app.windows.about.updates", "app.chat.attach_html", "app.chat.attach_pdf", "app.windows.lab.window",
-    "app.windows.models.window", "app.windows.settings.window", "app.windows.tables.window",
+    "app.features.models.window", "app.windows.settings.window", "app.windows.tables.window",
     "importlib.metadata",
 )
 

@@ -10,12 +10,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
 from app.controls.text_label import TextLabel
+from app.features.models.row import ModelRow
+from app.features.models.window import ModelsWindow
 from app.session.chats.conversation import Version
 from app.shell.window import MainWindow
 from app.windows.compare.window import CompareWindow
 from app.windows.lab.window import LabWindow
-from app.windows.models.row import ModelRow
-from app.windows.models.window import ModelsWindow
 from app.windows.tables.rows import COLUMNS
 from app.windows.tables.window import TablesWindow
 from core.events import DownloadProgress, MemoryNeed, Message, ModelEntry, ModelInfo, ModelList

@@ -6,27 +6,27 @@ neighbours and choose them, Return and Space choose it; the focus alone chooses 
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QResizeEvent
+from msgspec import Struct
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.buttons.icon_button import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import PaintedRow, draw_box, draw_text
+from app.features.models import strings
+from app.features.models.facts import FitFacts, RowFacts
 from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_size, place, width_of
-from app.windows.models import strings
-from app.windows.models.columns import INSET_PX, PADDING_PX, ROW_PX, columns
-from app.windows.models.facts import RowFacts
-from app.windows.models.painting import LEFT, draw_chip, draw_fit
+from app.theme.zoom import area_of, design_size, place, width_of, zoom
 from core.events import DownloadProgress, HubModel
 
 _RIGHT = Qt.AlignmentFlag.AlignRight
-_DOT_PX = 8
-_BAR_PX = 5
+_STATE_DOT_PX = 8
+_PROGRESS_PX = 5
 
 
 class KeyedRow(PaintedRow):
@@ -155,9 +155,9 @@ class ModelRow(KeyedRow):
             draw_text(painter, at.action, facts.state, ui_font(12), ink, _RIGHT)
             if facts.standing == "loaded":
                 width = painter.fontMetrics().horizontalAdvance(facts.state)
-                left = at.action.right() - width - 6 - _DOT_PX
-                dot = QRectF(left, at.action.center().y() - _DOT_PX / 2, _DOT_PX, _DOT_PX)
-                draw_box(painter, dot, _DOT_PX / 2, color("series_blue"))
+                left = at.action.right() - width - 6 - _STATE_DOT_PX
+                dot = QRectF(left, at.action.center().y() - _STATE_DOT_PX / 2, _STATE_DOT_PX, _STATE_DOT_PX)
+                draw_box(painter, dot, _STATE_DOT_PX / 2, color("series_blue"))
 
 
 class DownloadRow(KeyedRow):
@@ -234,13 +234,15 @@ class DownloadRow(KeyedRow):
         # Its tokenizer is not known yet.
         start = at.fit.left() if at.drafts else at.name.right()
         self._two_lines(painter, QRectF(at.name.left(), 0, start - at.name.left(), ROW_PX), model, detail)
-        track = QRectF(start, ROW_PX / 2 - 12, at.action.left() - start - 20, _BAR_PX)
-        draw_box(painter, track, _BAR_PX / 2, color("fill2"))
+        track = QRectF(start, ROW_PX / 2 - 12, at.action.left() - start - 20, _PROGRESS_PX)
+        draw_box(painter, track, _PROGRESS_PX / 2, color("fill2"))
         share = told.done_bytes / told.total_bytes if told.total_bytes else 0.0
         if share:
             done = QRectF(track)
-            done.setWidth(max(_BAR_PX, track.width() * min(1.0, share)))
-            draw_box(painter, done, _BAR_PX / 2, color("accent_fill" if told.state == "running" else "text3"))
+            done.setWidth(max(_PROGRESS_PX, track.width() * min(1.0, share)))
+            draw_box(
+                painter, done, _PROGRESS_PX / 2, color("accent_fill" if told.state == "running" else "text3")
+            )
         left, right = self.figures
         line = QRectF(track.left(), track.bottom() + 5, track.width(), 15)
         font = ui_font(11, tabular=True)
@@ -292,3 +294,93 @@ class HubRow(KeyedRow):
         at = columns(width_of(self))
         box = QRectF(at.name.left(), 0, at.action.left() - at.name.left(), ROW_PX)
         self._two_lines(painter, box, self._title, self._detail)
+
+
+_CHIP_PX = 18
+_DOT_PX = 8
+_BAR_PX = 150
+# Where on the bar the limit is: beyond it there is room to see by how much something is too large.
+LIMIT_AT = 0.794
+_ICON_PX = 13
+LEFT = Qt.AlignmentFlag.AlignLeft
+
+
+def chip_width(text: str) -> float:
+    """Of a chip with that text."""
+    return 6 + _DOT_PX + 5 + QFontMetricsF(ui_font(11, 500)).horizontalAdvance(text) + 6
+
+
+def draw_chip(
+    painter: QPainter, theme: Theme, box: QRectF, text: str, color: str, fill: str = "fill1"
+) -> None:
+    """A family's chip at the left of `box`, in its middle; cut where the box ends."""
+    width = min(chip_width(text), box.width() - 6)
+    chip = QRectF(box.left(), box.center().y() - _CHIP_PX / 2, width, _CHIP_PX)
+    draw_box(painter, chip, 4, theme.color(fill))
+    dot = QRectF(chip.left() + 6, chip.center().y() - _DOT_PX / 2, _DOT_PX, _DOT_PX)
+    draw_box(painter, dot, 2, theme.color(color))
+    words = chip.adjusted(6 + _DOT_PX + 5, 0, -4, 0)
+    draw_text(painter, words, text, ui_font(11, 500), theme.color("text"), LEFT)
+
+
+def draw_fit(painter: QPainter, theme: Theme, box: QRectF, fit: FitFacts) -> None:
+    """The word, what is spare, and a bar with a mark where the limit is."""
+    word, top = strings.FIT_WORDS[fit.fit], box.center().y() - 15
+    icon = icon_pixmap(
+        strings.FIT_ICONS[fit.fit],
+        theme.color("text2"),
+        _ICON_PX,
+        painter.device().devicePixelRatioF() * zoom(),
+    )
+    painter.drawPixmap(QPointF(box.left(), top + 1.5), icon)
+    line = QRectF(box.left() + _ICON_PX + 5, top, box.width() - _ICON_PX - 5, 16)
+    draw_text(painter, line, word, ui_font(12, 500), theme.color("text"), LEFT)
+    past = QFontMetricsF(ui_font(12, 500)).horizontalAdvance(word) + 5
+    font = ui_font(12, tabular=True)
+    draw_text(painter, line.adjusted(past, 0, 0, 0), fit.text, font, theme.color("text2"), LEFT)
+    track = QRectF(box.left(), top + 22, _BAR_PX, 4)
+    draw_box(painter, track, 2, theme.color("fill2"))
+    filled = QRectF(track)
+    filled.setWidth(max(4.0, min(1.0, fit.share * LIMIT_AT) * _BAR_PX))
+    draw_box(painter, filled, 2, theme.color("series_vermilion" if fit.fit == "too-large" else "series_blue"))
+    mark = QRectF(track.left() + _BAR_PX * LIMIT_AT - 0.75, track.top() - 3, 1.5, 10)
+    painter.fillRect(mark, theme.color("text"))
+
+
+ROW_PX = 52
+HEADER_PX = 28
+INSET_PX = 8
+PADDING_PX = 12
+_NAME_PX, _FAMILY_PX, _FIT_PX, _ACTION_PX = 246, 92, 176, 96
+_LEAST_NAME_PX, _LEAST_DRAFTS_PX = 200, 150
+# The name, how it fits, what can be done: less is no list.
+LEAST_WIDTH_PX = 2 * (INSET_PX + PADDING_PX) + _LEAST_NAME_PX + _FIT_PX + _ACTION_PX
+
+
+class Columns(Struct, frozen=True):
+    """Boxes at full height in design pixels; None: no room. The action's begins where all others end."""
+
+    name: QRectF
+    family: QRectF | None
+    fit: QRectF
+    drafts: QRectF | None
+    action: QRectF
+
+
+def columns(width_px: float) -> Columns:
+    """Model, tokenizer, memory fit, draft model and action in a row of that width."""
+    left = float(INSET_PX + PADDING_PX)
+    room = max(0.0, width_px - 2 * left)
+    others = float(_FIT_PX + _ACTION_PX)
+    family_px = drafts_px = 0.0
+    if room >= _LEAST_NAME_PX + others + _FAMILY_PX:
+        family_px = float(_FAMILY_PX)
+    if room >= _LEAST_NAME_PX + others + family_px + _LEAST_DRAFTS_PX:
+        drafts_px = max(float(_LEAST_DRAFTS_PX), room - _NAME_PX - others - family_px)
+    name_px = max(0.0, room - others - family_px - drafts_px)
+    boxes: list[QRectF] = []
+    for width in (name_px, family_px, float(_FIT_PX), drafts_px, float(_ACTION_PX)):
+        boxes.append(QRectF(left, 0, width, ROW_PX))
+        left += width
+    name, family, fit, drafts, action = boxes
+    return Columns(name, family if family_px else None, fit, drafts if drafts_px else None, action)

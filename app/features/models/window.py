@@ -26,14 +26,18 @@ from app.theme.zoom import area_of, painter_on, width_of
 from app.windows.side_window import WindowTitles
 
 if TYPE_CHECKING:
-    from app.controllers.models import ModelsController
-from app.windows.models import facts, strings
-from app.windows.models.columns import LEAST_WIDTH_PX
-from app.windows.models.detail import WIDTH_PX as DETAIL_PX
-from app.windows.models.detail import ModelDetail
-from app.windows.models.model_list import ModelListView
-from app.windows.models.problem_bar import ProblemBar
-from app.windows.models.row import HubRow
+    from app.features.models.controller import ModelsController
+from PySide6.QtWidgets import QSizePolicy
+
+from app.chat import strings as app_strings
+from app.controls.buttons.icon_button import IconButton
+from app.controls.shapes import draw_box
+from app.controls.text_label import TextLabel
+from app.features.models import facts, strings
+from app.features.models.detail import WIDTH_PX as DETAIL_PX
+from app.features.models.detail import ModelDetail
+from app.features.models.model_list import ModelListView
+from app.features.models.row import LEAST_WIDTH_PX, HubRow
 from app.windows.side_window import SideWindow
 
 START_SIZE = QSize(1220, 756)
@@ -250,3 +254,46 @@ class ModelsWindow(SideWindow):
         layout.setSpacing(0)
         layout.addWidget(bar)
         layout.addLayout(self._content, 1)
+
+
+class ProblemBar(QWidget):
+    """Hidden while there is nothing to say."""
+
+    dismissed = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._text = TextLabel(theme, "", 12, 16, "text", weight=500, wrap=True)
+        self._hint = TextLabel(theme, "", 12, 16, wrap=True)
+        self.close_button = IconButton(theme, "x", app_strings.CLOSE_BANNER)
+        self.close_button.clicked.connect(self.dismissed)
+        words = QVBoxLayout()
+        set_spacing(words, 2)
+        words.addWidget(self._text)
+        words.addWidget(self._hint)
+        row = QHBoxLayout(self)
+        set_margins(row, 20, 16, 16, 10)
+        row.addLayout(words, 1)
+        row.addWidget(self.close_button)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        theme.changed.connect(self.update)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """All that it says."""
+        return " ".join(part for part in (self._text.text(), self._hint.text()) if part)
+
+    def show_problem(self, problem: str, hint: str) -> None:
+        """Say it; empty hides the bar."""
+        self._text.setText(problem)
+        self._hint.setText(hint)
+        self._hint.setVisible(bool(hint))
+        self.setAccessibleName(self.text)
+        self.setVisible(bool(problem))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        box = area_of(self).adjusted(8, 8, -8, -2)
+        draw_box(painter, box, 9, self._theme.color("danger_tint"), self._theme.color("danger_border"))

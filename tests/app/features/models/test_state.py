@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.session.worker.models import ModelsState, fail, forget_worker, handle, look_up
+from app.features.models.state import ModelsState, fail, forget_worker, handle, look_up
 from core.events import (
     DownloadProgress,
     Failed,

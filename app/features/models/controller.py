@@ -15,12 +15,12 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.offer_bar import OfferBar
 from app.chat.strings import offer
+from app.features.models import state as models
+from app.features.models.state import ModelsState
 from app.panels.inspector.inspector import Inspector
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskModels, Intent, Load, Unload
 from app.session.turn.link_state import Link, Phase
-from app.session.worker import models
-from app.session.worker.models import ModelsState
 from app.store.preferences import PreferencesFile
 from core.events import (
     CancelDownload,

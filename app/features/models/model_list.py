@@ -16,15 +16,23 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 from app.controls.scroll_bar import ScrollPage
 from app.controls.shapes import PaintedRow, draw_text
 from app.controls.text_label import TextLabel
+from app.features.models import strings
+from app.features.models.facts import RowFacts
+from app.features.models.row import (
+    HEADER_PX,
+    INSET_PX,
+    LEFT,
+    PADDING_PX,
+    DownloadRow,
+    HubRow,
+    KeyedRow,
+    ModelRow,
+    columns,
+)
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins
 from app.theme.theme import Theme
 from app.theme.zoom import width_of
-from app.windows.models import strings
-from app.windows.models.columns import HEADER_PX, INSET_PX, PADDING_PX, columns
-from app.windows.models.facts import RowFacts
-from app.windows.models.painting import LEFT
-from app.windows.models.row import DownloadRow, HubRow, KeyedRow, ModelRow
 from core.events import DownloadProgress
 
 _GROUP_PX = 30
