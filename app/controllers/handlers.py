@@ -14,10 +14,10 @@ from app.controllers.chat.titles import TitleController
 from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.running_answer import RunningAnswer
 from app.controllers.server.sharing import WorkerSharing
-from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
 from app.features.models.controller import ModelsController
+from app.features.tables.controller import TablesController
 from app.session.turn import effects as fx
 from app.session.turn.turn import OUT_OF_BAND
 from app.session.worker.trouble import Until

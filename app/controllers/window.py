@@ -31,11 +31,11 @@ from app.controllers.server.keeping import RequestKeeping
 from app.controllers.server.key import Key
 from app.controllers.server.server import ServerController, ServerState
 from app.controllers.server.sharing import WorkerSharing
-from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
 from app.features.models.controller import ModelsController
+from app.features.tables.controller import TablesController
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.documents import Documents

@@ -315,7 +315,7 @@ class MainWindow(QMainWindow):
         return self.controller.library.open(LibraryWindow(self._theme))
 
     def _make_tables(self) -> QWidget:
-        from app.windows.tables.window import TablesWindow
+        from app.features.tables.window import TablesWindow
 
         return self.controller.tables.open(TablesWindow(self._theme))
 

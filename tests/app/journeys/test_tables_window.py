@@ -15,11 +15,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from app.controls.question import Question
+from app.features.tables import strings
+from app.features.tables.window import TablesWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.tables import strings
-from app.windows.tables.window import TablesWindow
 from core.events import LearnedTable, TableInfo
 from core.settings import assign_all
 from core.system.paths import tables_dir

@@ -10,14 +10,14 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.controls.record_table import ROW_PX
-from app.session.worker.tables import Tables
+from app.features.tables import strings
+from app.features.tables.learning import state_text
+from app.features.tables.state import Tables
+from app.features.tables.window import SIZE, TablesWindow
 from app.theme.theme import Theme
-from app.windows.tables import strings
-from app.windows.tables.learning import state_text
-from app.windows.tables.window import SIZE, TablesWindow
 from core.events import Rehearsing
 from core.settings import Settings
-from tests.app.windows.tables.samples import LOADED, MODEL, ON_DISK, SHIPPED
+from tests.app.features.tables.samples import LOADED, MODEL, ON_DISK, SHIPPED
 
 KNOWN = Tables("/tables", (LOADED, ON_DISK), (SHIPPED,), listed=True, stale=False, model=MODEL)
 HALF = replace(LOADED, figures=replace(LOADED.figures, used=LOADED.figures.slots * 3 // 4))

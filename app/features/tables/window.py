@@ -14,20 +14,11 @@ from app.controls.message_bar import MessageBar
 from app.controls.question import Question
 from app.controls.record_table import RecordTable, first_row
 from app.controls.scroll_bar import ScrollPage
-from app.session.worker.families import recognised
-from app.session.worker.tables import Tables
-from app.theme.measures import (
-    lay_beside,
-    set_maximum_height,
-)
-from app.theme.theme import Theme
-from app.theme.zoom import width_of
-from app.windows.side_window import Hairline, SideWindow
-from app.windows.tables import strings
-from app.windows.tables.detail import TableDetail
-from app.windows.tables.learning import WIDTH_PX as LEARNING_PX
-from app.windows.tables.learning import Learning
-from app.windows.tables.rows import (
+from app.features.tables import strings
+from app.features.tables.detail import TableDetail
+from app.features.tables.learning import WIDTH_PX as LEARNING_PX
+from app.features.tables.learning import Learning
+from app.features.tables.rows import (
     COLUMNS,
     Abilities,
     TableRow,
@@ -37,6 +28,15 @@ from app.windows.tables.rows import (
     size_text,
     table_id,
 )
+from app.features.tables.state import Tables
+from app.session.worker.families import recognised
+from app.theme.measures import (
+    lay_beside,
+    set_maximum_height,
+)
+from app.theme.theme import Theme
+from app.theme.zoom import width_of
+from app.windows.side_window import Hairline, SideWindow
 from core.events import LearnedTable, TableInfo
 
 SIZE = QSize(1180, 732)

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from app.windows.tables.detail import MOST, Point, accepted_line, entries_line, nice_top, shares
+from app.features.tables.detail import MOST, Point, accepted_line, entries_line, nice_top, shares
 from core.events import TableDay, TableTeacher
 
 TODAY = date(2026, 11, 21)

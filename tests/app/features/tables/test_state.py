@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from app.session.worker import tables as known
-from app.session.worker.tables import Tables
+from app.features.tables import state as known
+from app.features.tables.state import Tables
 from core.events import Failed, Rehearsing, TableDone, TableList, TableStatus
-from tests.app.windows.tables.samples import LLAMA, LOADED, MODEL, ON_DISK, QWEN, SHIPPED
+from tests.app.features.tables.samples import LLAMA, LOADED, MODEL, ON_DISK, QWEN, SHIPPED
 
 LISTED = known.handle(Tables(), TableList("t1", "/tables", (LOADED, ON_DISK), ("x.refused-1",), (SHIPPED,)))
 REHEARSING = Rehearsing("Qwen3 4B", "running", answered=3, prompts=9, tokens=70)

@@ -19,14 +19,14 @@ from PySide6.QtWidgets import QFileDialog
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controls.buttons.button import Kind
 from app.controls.folders import first_folder
+from app.features.tables import state as known
+from app.features.tables import strings
+from app.features.tables.state import Tables
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, IdleCommand
 from app.session.turn.link_state import Link, Phase
-from app.session.worker import tables as known
 from app.session.worker.families import recognised
-from app.session.worker.tables import Tables
 from app.store.preferences import PreferencesFile
-from app.windows.tables import strings
 from core.events import (
     ExportTable,
     ImportTable,
@@ -43,7 +43,7 @@ from core.events.idle import RehearsalEvent
 from core.events.tables import TableEvent
 
 if TYPE_CHECKING:  # imported with the window
-    from app.windows.tables.window import TablesWindow
+    from app.features.tables.window import TablesWindow
 
 # Well below the worker's own delay after the last one.
 _TYPING_EVERY_S = 2.0

@@ -22,14 +22,14 @@ from PySide6.QtWidgets import (
 from app.controls.plot import LABEL_PX, Plot
 from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel
+from app.features.tables import strings
+from app.features.tables.rows import kind_of, size_text, state_line
 from app.gauges.figures import count, percent
 from app.session.worker.families import recognised
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins, set_spacing, set_spacings
 from app.theme.theme import Theme
 from app.theme.zoom import height_of, painter_on, px_size, width_of
-from app.windows.tables import strings
-from app.windows.tables.rows import kind_of, size_text, state_line
 from core.events import LearnedTable, TableDay, TableInfo, TableTeacher
 
 

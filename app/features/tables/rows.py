@@ -11,12 +11,12 @@ from PySide6.QtGui import QFontMetricsF
 
 from app.controls.record_table import Cell, Column, paint_names
 from app.controls.shapes import draw_box
+from app.features.tables import strings
+from app.features.tables.state import Tables
 from app.gauges.figures import DASH, count, percent, short_count
 from app.panels.chats.chat_row import time_label
 from app.session.worker.families import recognised
-from app.session.worker.tables import Tables
 from app.theme.fonts import ui_font
-from app.windows.tables import strings
 from core.events import LearnedTable, TableInfo
 
 _FINGERPRINT_DIGITS = 8

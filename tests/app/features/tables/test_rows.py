@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from app.features.tables.rows import ago, rows_of, size_text, state_line
 from app.session.worker.families import recognised
-from app.windows.tables.rows import ago, rows_of, size_text, state_line
-from tests.app.windows.tables.samples import LOADED, NOW, ON_DISK, SHIPPED
+from tests.app.features.tables.samples import LOADED, NOW, ON_DISK, SHIPPED
 
 
 @pytest.mark.parametrize(

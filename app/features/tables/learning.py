@@ -12,6 +12,7 @@ from app.controls.buttons.button import Button
 from app.controls.buttons.switch import Switch
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
+from app.features.tables import strings
 from app.fields.setting_control import SettingControl, control_for
 from app.theme.measures import (
     ANY_PX,
@@ -24,7 +25,6 @@ from app.theme.measures import (
 )
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
-from app.windows.tables import strings
 from core.events import Rehearsing
 from core.settings import Settings, read
 from core.settings.declaration import find

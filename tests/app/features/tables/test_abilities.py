@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from app.session.worker.tables import Tables
-from app.windows.tables import strings
-from app.windows.tables.rows import abilities_of
-from tests.app.windows.tables.samples import LOADED, MODEL, ON_DISK, SHIPPED
+from app.features.tables import strings
+from app.features.tables.rows import abilities_of
+from app.features.tables.state import Tables
+from tests.app.features.tables.samples import LOADED, MODEL, ON_DISK, SHIPPED
 
 HELD = "another Draftlight is using these tables and saves them"
 KNOWN = Tables(tables=(LOADED, ON_DISK), learned=(SHIPPED,), listed=True, model=MODEL)
