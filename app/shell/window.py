@@ -35,11 +35,11 @@ from app.chat.offer_bar import OfferBar
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
 from app.controllers.app_settings import AppSettings
-from app.controllers.lab import LabController
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
 from app.controllers.window import WindowController
 from app.controls.text_label import TextLabel
+from app.features.lab.controller import LabController
 from app.features.models.facts import DEFAULT_CONTEXT_TOKENS
 from app.gauges.strip import InstrumentStrip
 from app.panels.chats.sidebar import Sidebar

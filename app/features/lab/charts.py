@@ -11,12 +11,12 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.controls.plot import LABEL_PX, Plot, above, spread
 from app.controls.shapes import blend, draw_box, draw_text
+from app.features.lab import strings
 from app.gauges.figures import percent, seconds, speed
 from app.session.lab import Curve, Keep, Speed, keeps, plain_speed, speeds
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import height_of, painter_on, px_size, width_of
-from app.windows.lab import strings
 from core.events.sweep import SweepResults
 
 HEAD_PX = 46

@@ -15,12 +15,12 @@ from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box
 from app.controls.spin import Spin
 from app.controls.text_label import TextLabel
+from app.features.lab import strings
 from app.session.lab import Lab, LabStage, SweepPlan
 from app.store.lab_files import PromptClass
 from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing, set_strut
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
-from app.windows.lab import strings
 from core.settings.declaration import find
 
 WIDTH_PX = 256

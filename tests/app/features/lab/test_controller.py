@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from app.controllers.lab import SweepProcess
+from app.features.lab.controller import SweepProcess
 from app.session.lab import Given, Gone, ResultLost
 
 LONG_LINES = """

@@ -35,14 +35,14 @@ from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel
+from app.features.lab import strings
+from app.features.lab.charts import HEAD_PX
 from app.session.lab import ChartMark, Parity, common_start, equal_of, parity
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_margins, set_mono_font, set_spacing, start_at
 from app.theme.theme import Theme
 from app.theme.zoom import design_point, painter_on, px_size, ratio_of, width_of
-from app.windows.lab import strings
-from app.windows.lab.charts import HEAD_PX
 from core.events.sweep import SweepResults
 
 _SIZE = (860, 520)

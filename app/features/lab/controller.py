@@ -18,6 +18,8 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.controls.folders import first_folder
+from app.features.lab import strings
+from app.features.lab.strings import folder_name
 from app.features.models.controller import ModelsController
 from app.features.models.facts import names_of
 from app.session.lab import (
@@ -51,8 +53,6 @@ from app.store.lab_files import (
     readings_of,
 )
 from app.theme.theme import Theme
-from app.windows.lab import strings
-from app.windows.lab.strings import folder_name
 from core.errors import ProtocolError, RequestError
 from core.events.sweep import SweepResults, decode_sweep_event
 from core.settings import Settings
@@ -60,7 +60,7 @@ from core.system.children import CHILD_FOLDER, absolute_reference, child_command
 from core.system.paths import resources_dir
 
 if TYPE_CHECKING:  # imported with the window
-    from app.windows.lab.window import LabWindow
+    from app.features.lab.window import LabWindow
 
 _LINE_LIMIT_BYTES = 16 * 1024 * 1024
 _TOO_LONG = f"A result of more than {_LINE_LIMIT_BYTES:,} bytes is not shown; the folder has it."
@@ -263,7 +263,7 @@ class LabController(QObject):
 
     def make_window(self) -> QWidget:
         """Makes the window. Once."""
-        from app.windows.lab.window import LabWindow
+        from app.features.lab.window import LabWindow
 
         window = self.window = LabWindow(self._theme)
         window.destroyed.connect(self._forget_window)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.windows.lab.strings import duration, head, plan, progress
+from app.features.lab.strings import duration, head, plan, progress
 
 
 @pytest.mark.parametrize(

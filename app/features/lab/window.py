@@ -12,6 +12,10 @@ from app.controls.buttons.button import Button
 from app.controls.popup import Popup
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
+from app.features.lab import strings
+from app.features.lab.board import DifferenceWindow, ParityBoard
+from app.features.lab.charts import KeepChart, SpeedChart, places_chart, turns_chart
+from app.features.lab.choices import WIDTH_PX, LabChoices
 from app.session.lab import Lab, LabStage, places, turns
 from app.theme.measures import (
     add_gap,
@@ -22,10 +26,6 @@ from app.theme.measures import (
 )
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, width_of
-from app.windows.lab import strings
-from app.windows.lab.board import DifferenceWindow, ParityBoard
-from app.windows.lab.charts import KeepChart, SpeedChart, places_chart, turns_chart
-from app.windows.lab.choices import WIDTH_PX, LabChoices
 from app.windows.side_window import Hairline, SideWindow
 from core.events.sweep import SweepResults
 
