@@ -16,13 +16,13 @@ from app.chat.offer_bar import OfferBar
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
 from app.controls.text_label import TextLabel
+from app.features.race.page import RacePage
 from app.gauges.strip import InstrumentStrip
 from app.panels.chats.sidebar import Sidebar
 from app.panels.document.tab import DocumentTab
 from app.panels.header import Header
 from app.panels.inspector.inspector import Inspector
 from app.panels.side_panel import SidePanel
-from app.windows.race.page import RacePage
 
 
 @dataclass(frozen=True)

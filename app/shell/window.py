@@ -41,6 +41,7 @@ from app.controllers.window import WindowController
 from app.controls.text_label import TextLabel
 from app.features.lab.controller import LabController
 from app.features.models.facts import DEFAULT_CONTEXT_TOKENS
+from app.features.race.page import RacePage
 from app.gauges.strip import InstrumentStrip
 from app.panels.chats.sidebar import Sidebar
 from app.panels.header import Header
@@ -63,7 +64,6 @@ from app.store.home import Home
 from app.store.preferences import WindowPlace
 from app.theme.measures import set_fixed_height, set_margins
 from app.theme.theme import Theme
-from app.windows.race.page import RacePage
 from core.worker.client import WorkerClient
 
 _LOG = logging.getLogger("draftlight.window")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from app.session.race import (
+from app.features.race.state import (
     Ask,
     Broke,
     Course,

@@ -14,15 +14,15 @@ from app.chat.answer.stats_line import StatsPart, finished_parts
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel
+from app.features.race import strings
+from app.features.race.state import Recording, Sight
 from app.gauges.figures import percent, seconds, speed
 from app.richtext.canvas.text_canvas import MARGIN_PX
-from app.session.race import Recording, Sight
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import add_gap, set_fixed_height, set_fixed_size, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px, px_size, ratio_of
-from app.windows.race import strings
 from core.events import Token
 
 _PADDING_PX = 10

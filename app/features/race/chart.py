@@ -15,12 +15,12 @@ from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QWidget
 from app.controls.focus_ring import FocusRing
 from app.controls.plot import LABEL_PX, Plot
 from app.controls.shapes import draw_box, draw_text
+from app.features.race import strings
+from app.features.race.state import Recording, duration_s, written
 from app.gauges.figures import seconds
-from app.session.race import Recording, duration_s, written
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import design_point, height_of, painter_on, px_size, width_of
-from app.windows.race import strings
 
 HEIGHT_PX = 128
 _LEFT_PX, _RIGHT_PX, _TOP_PX, _BOTTOM_PX = 44, 60, 14, 26

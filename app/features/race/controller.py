@@ -11,9 +11,8 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.views import Views
-from app.session.chats.chats import Chats
-from app.session.chats.conversation import Conversation
-from app.session.race import (
+from app.features.race import strings
+from app.features.race.state import (
     Ask,
     Broke,
     Course,
@@ -28,9 +27,10 @@ from app.session.race import (
     Wrote,
     advance,
 )
+from app.session.chats.chats import Chats
+from app.session.chats.conversation import Conversation
 from app.session.turn.intents import Stop, Submit
 from app.session.turn.link_state import Link, Phase
-from app.windows.race import strings
 from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 from core.settings import assign_all
 from core.settings.request import drawn

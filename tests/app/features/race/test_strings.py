@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.windows.race import strings
+from app.features.race import strings
 
 
 @pytest.mark.parametrize(

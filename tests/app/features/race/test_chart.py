@@ -9,10 +9,10 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 from pytestqt.qtbot import QtBot
 
-from app.session.race import Recording
+from app.features.race import chart as module
+from app.features.race.chart import RaceChart
+from app.features.race.state import Recording
 from app.theme.theme import Theme
-from app.windows.race import chart as module
-from app.windows.race.chart import RaceChart
 from core.events import Token
 
 
