@@ -343,8 +343,8 @@ class _Screens:
 
     async def _machines(self) -> None:
         """Machines of which one is missing, then a model that runs over the others until one is lost."""
+        from app.features.machines.window import MachinesWindow
         from app.session.turn.link_state import Phase
-        from app.windows.machines.window import MachinesWindow
 
         preferences, link = self._window.controller.home.preferences, self._window.controller
         kept = preferences.now.cluster

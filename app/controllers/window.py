@@ -24,7 +24,6 @@ from app.controllers.chat.titles import TitleController
 from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.documents.library import LibraryController
 from app.controllers.handlers import Handlers
-from app.controllers.machines import MachinesController
 from app.controllers.running_answer import AnswerListener, RunningAnswer
 from app.controllers.server.keeping import RequestKeeping
 from app.controllers.server.key import Key
@@ -33,6 +32,7 @@ from app.controllers.server.sharing import WorkerSharing
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
+from app.features.machines.controller import MachinesController
 from app.features.models.controller import ModelsController
 from app.features.race.controller import RaceController
 from app.features.tables.controller import TablesController

@@ -305,7 +305,7 @@ class MainWindow(QMainWindow):
         return window
 
     def _make_machines(self) -> QWidget:
-        from app.windows.machines.window import MachinesWindow
+        from app.features.machines.window import MachinesWindow
 
         return self.controller.machines.open(MachinesWindow(self._theme))
 

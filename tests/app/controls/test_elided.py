@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.controls.record_table import Column, RecordTable
 from app.controls.search_field import SearchField
+from app.features.machines import rows as machines
 from app.features.models.facts import RowFacts
 from app.features.models.row import ModelRow
 from app.features.tables import rows as tables
@@ -22,7 +23,6 @@ from app.panels.chats.chat_row import ChatRow
 from app.theme.theme import Theme
 from app.theme.zoom import px
 from app.windows.library import rows as library
-from app.windows.machines import rows as machines
 from app.windows.server import rows as server
 from tests.app.painted import noted_words
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject
 
 from app.controls.folders import show_in_folder
+from app.features.machines import strings
+from app.features.machines.rows import HERE, MachineRow, finding_of, machine_rows, model_rows
 from app.features.models.controller import ModelsController
 from app.session import cluster as editing
 from app.session.cluster import machine_of
 from app.store.preferences import PreferencesFile
-from app.windows.machines import strings
-from app.windows.machines.rows import HERE, MachineRow, finding_of, machine_rows, model_rows
 from core.errors import RequestError, SettingError
 from core.settings import declared
 from core.settings.cluster import Cluster, ClusterForm, Machine
@@ -21,7 +21,7 @@ from core.system.key_file import key_of
 from core.system.paths import data_dir
 
 if TYPE_CHECKING:  # imported with the window
-    from app.windows.machines.window import MachinesWindow
+    from app.features.machines.window import MachinesWindow
 
 
 def secret_path(cluster: Cluster) -> Path:

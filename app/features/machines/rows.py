@@ -6,12 +6,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.controls.record_table import Column, Level, paint_names, paint_state
+from app.features.machines import strings
 from app.features.models.facts import names_of, precision
 from app.features.models.state import ModelsState
 from app.features.models.strings import joined, loading, size
 from app.gauges.figures import DASH, step_time
 from app.session.cluster import Spread, limits_of, spread_of
-from app.windows.machines import strings
 from core.events import MachineSeen
 from core.settings.cluster import Cluster, Machine
 
