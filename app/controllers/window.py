@@ -25,16 +25,15 @@ from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.documents.library import LibraryController
 from app.controllers.handlers import Handlers
 from app.controllers.running_answer import AnswerListener, RunningAnswer
-from app.controllers.server.keeping import RequestKeeping
-from app.controllers.server.key import Key
-from app.controllers.server.server import ServerController, ServerState
-from app.controllers.server.sharing import WorkerSharing
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
 from app.features.machines.controller import MachinesController
 from app.features.models.controller import ModelsController
 from app.features.race.controller import RaceController
+from app.features.server.keeping import RequestKeeping
+from app.features.server.server import Key, ServerController, ServerState
+from app.features.server.sharing import WorkerSharing
 from app.features.tables.controller import TablesController
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN

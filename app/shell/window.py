@@ -283,9 +283,8 @@ class MainWindow(QMainWindow):
         return self.app_settings.make_window(self.controller.chat.settings)
 
     def _make_server(self) -> QWidget:
-        from app.controllers.server.page import ServerPage
-        from app.controllers.server.settings_box import SettingsBox
-        from app.windows.server.window import ServerWindow
+        from app.features.server.controller import ServerPage, SettingsBox
+        from app.features.server.window import ServerWindow
 
         window = ServerWindow(self._theme)
         controller = self.controller

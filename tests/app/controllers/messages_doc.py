@@ -10,10 +10,10 @@ from app.controllers.chat.titles import TitleController
 from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.handlers import Handlers
 from app.controllers.running_answer import RunningAnswer
-from app.controllers.server.sharing import WorkerSharing
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
 from app.features.models.controller import ModelsController
+from app.features.server.sharing import WorkerSharing
 from app.features.tables.controller import TablesController
 from app.session.turn.intents import INTENTS
 from app.session.turn.link_state import Phase

@@ -17,13 +17,13 @@ from app.controls.search_field import SearchField
 from app.features.machines import rows as machines
 from app.features.models.facts import RowFacts
 from app.features.models.row import ModelRow
+from app.features.server import rows as server
 from app.features.tables import rows as tables
 from app.panels.chats.chat_list import ChatList
 from app.panels.chats.chat_row import ChatRow
 from app.theme.theme import Theme
 from app.theme.zoom import px
 from app.windows.library import rows as library
-from app.windows.server import rows as server
 from tests.app.painted import noted_words
 
 LONG = "of the quick brown harbour pilot, who reads every tide table before the ferry leaves " * 3

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.controllers.server import strings
+from app.features.server import strings
+from app.features.server.rows import short_name
 from app.session.turn import effects as fx
 from app.session.turn.intents import Ahead, Restart, Serve, StopServed
 from app.session.turn.link_state import Link, Phase
-from app.session.worker.clients import short_name
 from core.events import Cancel, Command, CountTokens, EmbedTexts, Failed, Generate
 from core.serve.queue import AnswerQueue, Answers, GateState, Ticket, WorkerGate
 from core.serve.requests import ServedRequests

@@ -15,15 +15,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.controllers.server import strings
-from app.controllers.server.key import Key
-from app.controllers.server.sharing import WorkerSharing
+from app.features.server import strings
+from app.features.server.sharing import WorkerSharing
 from core.errors import RequestError
 from core.settings import Settings
 from core.settings.server import Server
 
 if TYPE_CHECKING:  # starlette comes in when there is something to serve
     from core.serve.server import LocalServer
+import ipaddress
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from core.serve.security import AccessPolicy
+from core.system.key_file import key_of, new_key, read_key, write_key
 
 # Whoever turns the port's figure passes many that are not meant.
 _SETTLE_MS = 600
@@ -134,7 +140,6 @@ class ServerController(QObject):
                 asyncio.get_running_loop().call_exception_handler(context)
 
     async def _begin(self, wanted: Server) -> None:
-        from app.controllers.server.doors import doors_of
         from core.serve.answering import Serving
         from core.serve.server import LocalServer
 
@@ -157,3 +162,90 @@ class ServerController(QObject):
         if state != self.state:
             self.state = state
             self.changed.emit(state)
+
+
+_MB = 1024 * 1024
+# As a Host header has it before its port.
+_NAME = re.compile(r"[\w-]+(\.[\w-]+)*\.?", re.ASCII)
+
+
+class ServerSettingError(RequestError):
+    """A setting of the server that cannot be served by."""
+
+    code = "bad-server-setting"
+
+
+def doors_of(settings: Server, key: Key) -> AccessPolicy:
+    """Raises `ServerSettingError`, `KeyFileError`."""
+    return AccessPolicy(
+        host=_address(settings.address),
+        hosts=tuple(_name(each) for each in _listed(settings.hosts)),
+        origins=tuple(_origin(each) for each in _listed(settings.origins)),
+        key=key.get() if settings.ask_key else "",
+        most_bytes=settings.max_body_mb * _MB,
+    )
+
+
+def _listed(given: str) -> list[str]:
+    """One a line, or with commas between them."""
+    return given.replace(",", " ").split()
+
+
+def _name(given: str) -> str:
+    if not _NAME.fullmatch(given):
+        raise ServerSettingError(strings.bad_name(given), strings.BAD_NAME_HINT)
+    return given.removesuffix(".")
+
+
+def _address(given: str) -> str:
+    """Figures only: a name would have to be looked up, which can take long."""
+    address = given.strip().strip("[]")
+    if address.lower() == "localhost":
+        return "localhost"
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        raise ServerSettingError(strings.no_address(given), strings.NO_ADDRESS_HINT) from None
+    return address
+
+
+def _origin(given: str) -> str:
+    try:
+        parts = urlsplit(given)
+        fine = (
+            parts.scheme in ("http", "https") and parts.netloc and given == f"{parts.scheme}://{parts.netloc}"
+        )
+    except ValueError:
+        fine = False
+    if not fine:
+        raise ServerSettingError(strings.bad_origin(given), strings.BAD_ORIGIN_HINT)
+    return given
+
+
+class Key:
+    """The server's key, in a file that its owner alone can read; without a folder, for this run only."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = folder / "server.key" if folder else None
+        self._held = ""
+
+    def get(self) -> str:
+        """It; made if there is none. Raises `KeyFileError`."""
+        if self._path is not None:
+            return key_of(self._path)[0]
+        self._held = self._held or new_key()
+        return self._held
+
+    def there(self) -> str:
+        """It, or empty if there is none. Raises `KeyFileError`."""
+        if self._path is not None:
+            return read_key(self._path) if self._path.exists() else ""
+        return self._held
+
+    def renew(self) -> str:
+        """Another one; the old one opens nothing any more. Raises `KeyFileError`."""
+        key = new_key()
+        if self._path is not None:
+            write_key(self._path, key)
+        self._held = key
+        return key

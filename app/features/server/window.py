@@ -10,24 +10,32 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.transcript.transcript import Transcript
 from app.controls.buttons.button import Button, CopyButton, Kind
 from app.controls.question import Question
 from app.controls.record_table import RecordTable
+from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
-from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing
+from app.features.server import strings
+from app.features.server.connect import ConnectSheet
+from app.features.server.rows import COLUMNS, Facts, RequestRow, row_instead
+from app.panels.inspector.groups import groups
+from app.theme.measures import (
+    add_gap,
+    set_fixed_height,
+    set_fixed_width,
+    set_margins,
+    set_spacing,
+    set_spacings,
+)
 from app.theme.theme import Theme
 from app.theme.zoom import height_of, painter_on, width_of
-from app.windows.server import strings
-from app.windows.server.connect import ConnectSheet
-from app.windows.server.facts_panel import WIDTH_PX as FACTS_PX
-from app.windows.server.facts_panel import FactsPanel
-from app.windows.server.rows import COLUMNS, RequestRow, row_instead
-from app.windows.server.settings_page import ServerSettingsPage
+from app.windows.settings.form import SettingsForm
 from app.windows.side_window import SideWindow
 from core.serve.apps import Connection
+from core.settings import WindowSettings, declared
 
 SIZE = QSize(1180, 780)
 _MINIMUM = QSize(1000, 620)
@@ -214,3 +222,155 @@ class ServerWindow(SideWindow):
         row.addWidget(self.delete)
         row.addWidget(self.delete_all)
         return header
+
+
+WIDTH_PX = 304
+_PAD_PX = 16
+_NAME_PX = 104
+_GAP_PX = 10
+_VALUE_PX = WIDTH_PX - 1 - 2 * _PAD_PX - _NAME_PX - _GAP_PX
+
+
+class FactsPanel(QWidget):
+    """Rebuilds its rows only if the facts change."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._shown = Facts()
+        self._values: dict[tuple[int, str], TextLabel] = {}
+        self._page = QWidget()
+        self._column = QVBoxLayout(self._page)
+        set_margins(self._column, _PAD_PX, 12, _PAD_PX, 16)
+        self._body = QWidget()
+        self._column.addWidget(self._body)
+        self._column.addStretch(1)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(ScrollPage(theme, self._page))
+        set_fixed_width(self, WIDTH_PX)
+        self.setAccessibleName(strings.REQUEST)
+
+    @property
+    def facts(self) -> Facts:
+        """The facts shown."""
+        return self._shown
+
+    def show_facts(self, facts: Facts) -> None:
+        """Show these."""
+        if facts == self._shown:
+            return
+        before, self._shown = self._shown, facts
+        if _names(facts) == _names(before):
+            for number, (_, pairs) in enumerate(facts.sections):
+                for name, value in pairs:
+                    self._values[number, name].setText(value)
+            return
+        self._build(facts)
+
+    def _build(self, facts: Facts) -> None:
+        body = QWidget()
+        grid = QGridLayout(body)
+        grid.setContentsMargins(0, 0, 0, 0)
+        set_spacings(grid, _GAP_PX, 6)
+        grid.setColumnStretch(1, 1)
+        self._values.clear()
+        row = 0
+        top = Qt.AlignmentFlag.AlignTop
+        for number, (title, pairs) in enumerate(facts.sections):
+            heading = TextLabel(self._theme, title, 13, 24, "text", weight=600)
+            grid.addWidget(heading, row, 0, 1, 2)
+            row += 1
+            for name, value in pairs:
+                label = TextLabel(self._theme, name, 12, 16, wrap=True, width_px=_NAME_PX)
+                shown = TextLabel(
+                    self._theme, "", 12, 16, "text", wrap=True, width_px=_VALUE_PX, tabular=True
+                )
+                shown.setText(value)
+                self._values[number, name] = shown
+                grid.addWidget(label, row, 0, top)
+                grid.addWidget(shown, row, 1, top)
+                row += 1
+        self._column.replaceWidget(self._body, body)
+        self._body.hide()
+        self._body.deleteLater()
+        self._body = body
+
+
+def _names(facts: Facts) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return tuple((title, tuple(name for name, _ in pairs)) for title, pairs in facts.sections)
+
+
+_CONTENT_PX = 472
+_PAGE_PAD_PX = 24
+
+
+class ServerSettingsPage(QWidget):
+    """Scrolls. `form` has the fields, `box` the state and the key."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        shown = [group for group in groups(declared(WindowSettings)) if group.name == "server"]
+        self.form = SettingsForm(theme, shown, _CONTENT_PX, titled=False)
+        self.box = ServerBox(theme, _CONTENT_PX)
+        self.form.add(self.box)
+        set_fixed_width(self.form, _CONTENT_PX)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        set_margins(column, _PAGE_PAD_PX, 20, _PAGE_PAD_PX, 20)
+        column.addWidget(self.form)
+        column.addStretch(1)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(ScrollPage(theme, page))
+
+
+class ServerBox(QWidget):
+    """`show_state` after each change."""
+
+    key_copy_requested = Signal()
+    key_renewal_requested = Signal()
+
+    def __init__(self, theme: Theme, width_px: int) -> None:
+        super().__init__()
+        self._state = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=width_px)
+        self._trouble = TextLabel(theme, "", 12, 17, "danger", wrap=True, width_px=width_px)
+        self._trouble.hide()
+        self._key_note = TextLabel(theme, strings.KEY_NOTE, 11, 15, "text2", wrap=True, width_px=width_px)
+        self.copy_key = Button(theme, strings.COPY_KEY, small=True)
+        self.new_key = Button(theme, strings.NEW_KEY, small=True)
+        self.copy_key.clicked.connect(self.key_copy_requested)
+        self.new_key.clicked.connect(self.key_renewal_requested)
+        row = QHBoxLayout()
+        row.setContentsMargins(0, 0, 0, 0)
+        set_spacing(row, 8)
+        for button in (self.copy_key, self.new_key):
+            row.addWidget(button)
+        row.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        set_spacing(column, 6)
+        column.addWidget(self._state)
+        column.addWidget(self._trouble)
+        column.addLayout(row)
+        column.addWidget(self._key_note)
+
+    @property
+    def text(self) -> str:
+        """How it stands, as it is shown."""
+        return self._trouble.text() or self._state.text()
+
+    @property
+    def key_note(self) -> str:
+        """What is said about the key."""
+        return self._key_note.text()
+
+    def show_state(self, text: str, *, bad: bool = False) -> None:
+        """How the server stands; `bad`: it is wanted and is not there."""
+        for label, words in ((self._state, "" if bad else text), (self._trouble, text if bad else "")):
+            label.setText(words)
+            label.setVisible(bool(words))
+
+    def say_of_key(self, text: str) -> None:
+        """What became of what was asked of the key."""
+        self._key_note.setText(text or strings.KEY_NOTE)

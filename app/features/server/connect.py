@@ -10,6 +10,7 @@ from app.controls.buttons.button import Button, CopyButton
 from app.controls.popup import Popup
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_label import TextLabel
+from app.features.server import strings
 from app.theme.measures import (
     add_gap,
     set_fixed_height,
@@ -19,7 +20,6 @@ from app.theme.measures import (
     set_spacing,
 )
 from app.theme.theme import Theme
-from app.windows.server import strings
 from core.serve.apps import APPS, Connection, configuration
 
 _WIDTH_PX = 560

@@ -9,19 +9,19 @@ import time
 from datetime import datetime
 
 from PySide6.QtCore import QObject, QTimer
+from PySide6.QtGui import QGuiApplication
 
-from app.controllers.server.keeping import RequestKeeping
-from app.controllers.server.server import ServerController
-from app.controllers.server.settings_box import state_words
-from app.controllers.server.sharing import WorkerSharing
+from app.features.server import strings
+from app.features.server.keeping import RequestKeeping
+from app.features.server.rows import facts_of, rows_of
+from app.features.server.server import ServerController, ServerState
+from app.features.server.sharing import WorkerSharing
+from app.features.server.window import ServerBox, ServerWindow
 from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Answer, Turn
 from app.session.turn.link_state import Link
 from app.store.requests import KeptRequest
-from app.windows.server import strings
-from app.windows.server.facts import facts_of
-from app.windows.server.rows import rows_of
-from app.windows.server.window import ServerWindow
+from core.errors import RequestError
 from core.events import (
     Event,
     Finished,
@@ -237,3 +237,44 @@ def _note(record: ServedRequest, finished: Finished | None) -> str:
         return record.problem
     ended_early = record.state == "cancelled" or (finished is not None and finished.reason == "cancelled")
     return strings.CANCELLED_NOTE if ended_early else ""
+
+
+class SettingsBox(QObject):
+    """As long as the box."""
+
+    def __init__(self, server: ServerController, box: ServerBox) -> None:
+        super().__init__(box)
+        self._server = server
+        self._box = box
+        server.changed.connect(self._show)
+        box.key_copy_requested.connect(self._copy)
+        box.key_renewal_requested.connect(self._renew)
+        self._show(server.state)
+
+    def _show(self, state: ServerState) -> None:
+        self._box.show_state(state_words(state), bad=state.problem is not None)
+
+    def _copy(self) -> None:
+        try:
+            QGuiApplication.clipboard().setText(self._server.key.get())
+        except RequestError as error:
+            self._box.say_of_key(str(error))
+            return
+        self._box.say_of_key(strings.COPIED_KEY)
+
+    def _renew(self) -> None:
+        try:
+            self._server.renew_key()
+        except RequestError as error:
+            self._box.say_of_key(str(error))
+            return
+        self._box.say_of_key(strings.NEW_KEY_MADE)
+
+
+def state_words(state: ServerState) -> str:
+    """The server's state in a sentence."""
+    if state.problem is not None:
+        return f"{state.problem.message} {state.problem.hint}".strip()
+    if state.status == "on":
+        return strings.serving(state.address)
+    return strings.STARTING if state.status == "starting" else strings.OFF
