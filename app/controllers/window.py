@@ -21,13 +21,13 @@ from app.controllers.chat.chat import ChatController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.chat.titles import TitleController
-from app.controllers.documents.embedding import EmbeddingController
-from app.controllers.documents.library import LibraryController
 from app.controllers.handlers import Handlers
 from app.controllers.running_answer import AnswerListener, RunningAnswer
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
+from app.features.library.controller import LibraryController
+from app.features.library.embedding import EmbeddingController
 from app.features.machines.controller import MachinesController
 from app.features.models.controller import ModelsController
 from app.features.race.controller import RaceController

@@ -17,10 +17,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from app.controls.spin import Spin
+from app.features.library.window import LibraryWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.library.window import LibraryWindow
 from core.events import Attachment, Message
 from tests.app.stage import click, last, play, press, ready, until
 

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
 
+from app.features.library.window import LibraryWindow
 from app.shell.window import MainWindow
 from app.store.library import Library
-from app.windows.library.window import LibraryWindow
 from core.events import Attachment, CountTokens, Message
 from core.settings import Settings, assign
 from core.worker.client import worker_command

@@ -16,18 +16,18 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat.attachments import strings as attachment_strings
 from app.chat.attachments.folder_reading import FolderReading
 from app.controllers.chat.context_meter import ContextMeter
-from app.controllers.documents import strings
-from app.controllers.documents.embedding import EmbeddingController, digest_in_prompts
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
+from app.features.library import strings
+from app.features.library import strings as library_strings
+from app.features.library.embedding import EmbeddingController, digest_in_prompts
+from app.features.library.window import rows_of
 from app.session.documents import DocumentHit, Documents
-from app.windows.library import strings as library_strings
-from app.windows.library.rows import rows_of
 from core.errors import RequestError
 from core.events import Attachment, SimilarFound
 
 if TYPE_CHECKING:
-    from app.windows.library.window import LibraryWindow
+    from app.features.library.window import LibraryWindow
 
 _SEARCH_AFTER_MS = 150
 _UNDO_MS = 60_000

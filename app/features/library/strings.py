@@ -39,3 +39,19 @@ def cut(size: str, shown_characters: int) -> str:
 def similar(passage: str) -> str:
     """What a search by meaning found."""
     return f"Similar passage: {passage}"
+
+
+SHOW_LIBRARY = "Show Library"
+GONE = "It is not in the library any more."
+
+
+def kept(name: str) -> str:
+    return f"“{name}” is kept in the library"
+
+
+def kept_already(name: str) -> str:
+    return f"This text is in the library already, as “{name}”"
+
+
+def attached_already(name: str) -> str:
+    return f"“{name}” is attached already"

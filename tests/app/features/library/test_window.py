@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from app.features.library.window import rows_of
 from app.session.documents import DocumentHit, KeptDocument
-from app.windows.library.rows import rows_of
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 LAST = datetime(2025, 11, 3, 12, tzinfo=UTC)
