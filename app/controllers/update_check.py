@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from app.controllers.app_settings import AppSettings
+from app.features.settings.controller import AppSettings
 from app.store.preferences import PreferencesFile
 
 if TYPE_CHECKING:  # they read the metadata of packages, which takes a tenth of the start

@@ -34,7 +34,6 @@ from app.chat.notice_bar import NoticeBar
 from app.chat.offer_bar import OfferBar
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
-from app.controllers.app_settings import AppSettings
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
 from app.controllers.window import WindowController
@@ -42,6 +41,7 @@ from app.controls.text_label import TextLabel
 from app.features.lab.controller import LabController
 from app.features.models.facts import DEFAULT_CONTEXT_TOKENS
 from app.features.race.page import RacePage
+from app.features.settings.controller import AppSettings
 from app.gauges.strip import InstrumentStrip
 from app.panels.chats.sidebar import Sidebar
 from app.panels.header import Header

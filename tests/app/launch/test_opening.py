@@ -72,7 +72,7 @@ from core.settings import declared
 
 LATER = (
     "app.windows.about.updates", "app.chat.attach_html", "app.chat.attach_pdf", "app.features.lab.window",
-    "app.features.models.window", "app.windows.settings.window", "app.features.tables.window",
+    "app.features.models.window", "app.features.settings.window", "app.features.tables.window",
     "importlib.metadata",
 )
 

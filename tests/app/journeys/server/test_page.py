@@ -22,8 +22,8 @@ from app.features.server import strings
 from app.features.server.connect import ConnectSheet
 from app.features.server.rows import RequestRow
 from app.features.server.window import ServerBox, ServerWindow
+from app.features.settings.window import SettingsWindow
 from app.shell.window import MainWindow
-from app.windows.settings.window import SettingsWindow
 from core.serve.apps import APPS
 from tests.app.journeys.server.client import Asked, switch_on
 from tests.app.journeys.test_contrast import failing, scenes

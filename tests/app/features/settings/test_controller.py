@@ -8,9 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from app.controls.popup import Popup
+from app.features.settings.window import SettingsWindow
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
-from app.windows.settings.window import SettingsWindow
 from core.settings import Settings, WindowSettings, assign
 from tests.app.stage import click, last, play, press, ready
 

@@ -8,8 +8,8 @@ from pytestqt.qtbot import QtBot
 
 from app.controls.buttons.switch import Switch
 from app.controls.popup import Popup
+from app.features.settings.window import SettingsWindow
 from app.theme.theme import Theme
-from app.windows.settings.window import SettingsWindow
 from core.settings import WindowSettings, assign, declared
 
 

@@ -22,8 +22,7 @@ from core.settings import WindowSettings, assign
 from core.settings.window import forbidden, next_zoom
 
 if TYPE_CHECKING:
-    from app.windows.settings.form import SettingsForm
-    from app.windows.settings.window import SettingsWindow
+    from app.features.settings.window import SettingsForm, SettingsWindow
 
 
 class AppSettings(QObject):
@@ -89,7 +88,7 @@ class AppSettings(QObject):
 
     def make_window(self, chats: ChatSettings) -> SettingsWindow:
         """Where a person sees and changes them; `chats` has what new chats start with."""
-        from app.windows.settings.window import SettingsWindow
+        from app.features.settings.window import SettingsWindow
 
         window = SettingsWindow(self._theme)
         window.hold(self._held())

@@ -6,7 +6,7 @@ chat; the last section says so, and takes back what was made the default there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 from PySide6.QtCore import QRectF, QSize, Signal
@@ -17,8 +17,9 @@ from app.controls.buttons.button import Button
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
-from app.panels.inspector.groups import groups
+from app.panels.inspector.groups import Group, groups
 from app.theme.measures import (
+    add_gap,
     set_fixed_height,
     set_margins,
     set_minimum_width,
@@ -26,11 +27,26 @@ from app.theme.measures import (
 )
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
-from app.windows.settings import strings
-from app.windows.settings.form import SettingsForm
 from app.windows.side_window import SideWindow
 from core.errors import SettingError
-from core.settings import WindowSettings, declared
+from core.settings import WindowSettings, declared, read
+
+APP_SETTINGS = "Settings"
+RESET_APP_SETTINGS = "Reset These Settings"
+AT_ONCE = "Changes apply at once, in all chats."
+NEW_CHATS = "New chats"
+RESET_DEFAULTS = "Reset Defaults for New Chats"
+
+
+def defaults_note(own: int) -> str:
+    start = (
+        "How answers are drafted, read and sampled is set in the panel beside each chat."
+        " “Make Default” there is what new chats start with."
+    )
+    if not own:
+        return f"{start} They start with Draftlight’s own settings now."
+    return f"{start} They start with {'1 setting' if own == 1 else f'{own} settings'} of yours now."
+
 
 _SIZE_PX = (520, 752)
 _PAD_PX = 24
@@ -47,10 +63,10 @@ class SettingsWindow(SideWindow):
     defaults_reset_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, strings.APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
+        super().__init__(theme, APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
         set_minimum_width(self, _SIZE_PX[0])
-        self.reset_button = Button(theme, strings.RESET_APP_SETTINGS)
-        self.defaults_button = Button(theme, strings.RESET_DEFAULTS)
+        self.reset_button = Button(theme, RESET_APP_SETTINGS)
+        self.defaults_button = Button(theme, RESET_DEFAULTS)
         self._defaults_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
         # The local server's are in its own window.
         shown = [group for group in groups(declared(WindowSettings)) if group.name != "server"]
@@ -82,7 +98,7 @@ class SettingsWindow(SideWindow):
 
     def show_defaults(self, own: int) -> None:
         """`own` settings of answers start otherwise than Draftlight's own in new chats."""
-        self._defaults_note.setText(strings.defaults_note(own))
+        self._defaults_note.setText(defaults_note(own))
         self.defaults_button.setEnabled(own > 0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -101,7 +117,7 @@ class SettingsWindow(SideWindow):
         set_margins(column, _PAD_PX, 20, _PAD_PX, 20)
         set_spacing(column, _GAP_PX)
         form = self._form
-        form.add_title(strings.NEW_CHATS)
+        form.add_title(NEW_CHATS)
         form.add(self._defaults_note)
         column.addWidget(form)
         row = QHBoxLayout()
@@ -112,7 +128,7 @@ class SettingsWindow(SideWindow):
         area = ScrollPage(self._theme, page)
         foot = QHBoxLayout()
         set_margins(foot, _PAD_PX, 0, _PAD_PX, 0)
-        foot.addWidget(TextLabel(self._theme, strings.AT_ONCE, 11, 15), 1)
+        foot.addWidget(TextLabel(self._theme, AT_ONCE, 11, 15), 1)
         foot.addWidget(self.reset_button)
         bar = QWidget()
         set_fixed_height(bar, _FOOTER_PX)
@@ -122,3 +138,59 @@ class SettingsWindow(SideWindow):
         whole.setSpacing(0)
         whole.addWidget(area, 1)
         whole.addWidget(bar)
+
+
+_LABEL_PX = 148
+_GAP_PX = 10
+
+
+class SettingsForm(QWidget):
+    """Fields of `groups`, `content_px` wide. The owner answers `changed` with `show_settings`."""
+
+    changed = Signal(str, object)  # key, value
+
+    def __init__(
+        self, theme: Theme, groups: Sequence[Group], content_px: int, *, titled: bool = True
+    ) -> None:
+        super().__init__()
+        self._theme = theme
+        self.fields: dict[str, SettingField] = {}
+        self._held: Mapping[str, str] = {}
+        self.setAutoFillBackground(False)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        set_spacing(self._column, _GAP_PX)
+        for group in groups:
+            if titled:
+                self.add_title(group.title)
+            for setting in group.settings:
+                field = SettingField(theme, setting, label_px=_LABEL_PX, content_px=content_px)
+                field.edited.connect(self.changed)
+                self.fields[setting.key] = field
+                self._column.addWidget(field)
+
+    def add_title(self, title: str) -> None:
+        """Add a group title at the end."""
+        if self._column.count():
+            add_gap(self._column, 14)
+        self._column.addWidget(TextLabel(self._theme, title, 13, 18, "text", weight=600))
+
+    def add(self, widget: QWidget) -> None:
+        """Add `widget` at the end."""
+        self._column.addWidget(widget)
+
+    def show_settings(self, settings: WindowSettings) -> None:
+        """Show the values in force."""
+        for key, field in self.fields.items():
+            field.show_value(read(settings, key))
+            field.hold(self._held.get(key, ""))
+
+    def hold(self, reasons: Mapping[str, str]) -> None:
+        """Disable the settings that cannot be changed in this build, each with its reason."""
+        self._held = reasons
+        for key, field in self.fields.items():
+            field.hold(reasons.get(key, ""))
+
+    def show_error(self, key: str, error: SettingError) -> None:
+        """Show that the edited value of `key` is not allowed."""
+        self.fields[key].show_error(error.message, error.hint)

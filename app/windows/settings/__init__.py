@@ -1,1 +1,0 @@
-"""The settings of the app as a whole."""
