@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
 
-from app.controllers.update_check import UpdateCheck
+from app.features.about import strings as about_strings
+from app.features.about.controller import UpdateCheck
 from app.launch import strings
 from app.launch.application import Application
 from app.launch.instance import Instance
@@ -20,11 +21,10 @@ from app.session.turn.link_state import Link
 from app.shell.screens import Screens
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
-from app.windows.about import strings as about_strings
 
 if TYPE_CHECKING:
-    from app.windows.about.updates import Release
-    from app.windows.about.window import AboutWindow
+    from app.features.about.updates import Release
+    from app.features.about.window import AboutWindow
 
 
 class Host(QObject):
@@ -72,7 +72,7 @@ class Host(QObject):
 
     def show_about(self) -> AboutWindow:
         """Open it. It deletes itself when it is closed, and with the window at the latest."""
-        from app.windows.about.window import AboutWindow
+        from app.features.about.window import AboutWindow
 
         releases = self.updates.address if self.updates.is_on else ""
         about = AboutWindow(self._theme, self._window, releases=releases)

@@ -8,12 +8,12 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
+from app.features.about.window import AboutWindow
 from app.launch.application import Application
 from app.launch.host import Host
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
-from app.windows.about.window import AboutWindow
 from tests.app.launch.macos.test_awake import Recorder
 from tests.app.stage import gone, last, play, ready, until
 

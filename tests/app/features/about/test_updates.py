@@ -10,10 +10,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.features.about import strings, updates
+from app.features.about.updates import Release, UpdateLook, newer_release
+from app.features.about.window import AboutWindow
 from app.theme.theme import Theme
-from app.windows.about import strings, updates
-from app.windows.about.updates import Release, UpdateLook, newer_release
-from app.windows.about.window import AboutWindow
 from core.errors import RequestError
 
 PAGE = "https://example.invalid/releases/2"

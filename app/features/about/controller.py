@@ -18,7 +18,7 @@ from app.features.settings.controller import AppSettings
 from app.store.preferences import PreferencesFile
 
 if TYPE_CHECKING:  # they read the metadata of packages, which takes a tenth of the start
-    from app.windows.about.updates import Release, UpdateLook
+    from app.features.about.updates import Release, UpdateLook
 
 _LOG = logging.getLogger("draftlight.window")
 _EVERY_S = 24 * 3600.0
@@ -50,7 +50,7 @@ class UpdateCheck(QObject):
     def address(self) -> str:
         """Where to ask; empty if there is no such place."""
         if self._address is None:
-            from app.windows.about.updates import releases_address
+            from app.features.about.updates import releases_address
 
             self._address = releases_address()
         return self._address
@@ -73,7 +73,7 @@ class UpdateCheck(QObject):
     def _make_look(self) -> UpdateLook:
         import importlib.metadata
 
-        from app.windows.about.updates import UpdateLook
+        from app.features.about.updates import UpdateLook
 
         look = UpdateLook(self.address, importlib.metadata.version("draftlight"), self)
         look.found.connect(self._take)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication
 
+from app.features.about.strings import NO_ADDRESS
 from app.features.settings.window import SettingsWindow
 from app.launch.application import Application
 from app.launch.host import Host
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
-from app.windows.about.strings import NO_ADDRESS
+from tests.app.features.about.test_updates import Server
 from tests.app.stage import play, ready, until
-from tests.app.windows.about.test_updates import Server
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPlainTextEd
 from app.controls.buttons.button import Button
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_label import TextLabel
+from app.features.about import strings
+from app.features.about.updates import Release, UpdateLook
 from app.session import strings as app_strings
 from app.theme.fonts import FONTS, shipped_fonts
 from app.theme.icons import APP_ICON
 from app.theme.measures import set_font, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
-from app.windows.about import strings
-from app.windows.about.updates import Release, UpdateLook
 from core.system.paths import resources_dir
 
 _FREE_TEXT_MOST = 80
