@@ -7,11 +7,14 @@ lie in front; all of them go with the chat window.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.controllers.window import WindowController
 from app.shell.menus.actions import Actions
+from app.theme.theme import Theme
 
 
 class SideWindows(QObject):
@@ -63,3 +66,28 @@ class SideWindows(QObject):
             window.close()
             window.deleteLater()
         self._open.clear()
+
+
+def make_deleted(theme: Theme, controller: WindowController) -> QWidget:
+    """Recently deleted."""
+    from app.features.chats import DeletedWindow
+
+    window, listing, chats = DeletedWindow(theme), controller.chat.listing, controller.chats
+    window.restore_requested.connect(listing.restore)
+    window.erase_requested.connect(listing.erase)
+    for told in (listing.listed, window.shown):
+        told.connect(lambda: window.show_chats(chats.deleted(), chats.now()))
+    return window
+
+
+def make_archived(theme: Theme, controller: WindowController) -> QWidget:
+    """Archived chats. One that is opened stays archived until something is asked in it."""
+    from app.features.chats import ArchivedWindow
+
+    window, listing, chats = ArchivedWindow(theme), controller.chat.listing, controller.chats
+    window.open_requested.connect(listing.open_requested)
+    window.unarchive_requested.connect(lambda chat_id: listing.archive(chat_id, False))
+    window.delete_requested.connect(listing.delete)
+    for told in (listing.listed, window.shown):
+        told.connect(lambda: window.show_chats(chats.archived(), datetime.now()))
+    return window

@@ -49,7 +49,6 @@ from app.panels.side_panel import SidePanel
 from app.session import strings as session_strings
 from app.session.turn.intents import Close
 from app.shell import strings
-from app.shell.chat_windows import make_archived, make_deleted
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.commands import Commands, is_typing
 from app.shell.menus import strings as menus_strings
@@ -58,7 +57,7 @@ from app.shell.menus.key_sheet import sheet
 from app.shell.menus.menu_bar import MenuBar, fill
 from app.shell.menus.model_menu import fill_model_menu
 from app.shell.screens import free_places, seen
-from app.shell.side_windows import SideWindows
+from app.shell.side_windows import SideWindows, make_archived, make_deleted
 from app.shell.tab_ring import pass_on
 from app.store.home import Home
 from app.store.preferences import WindowPlace
@@ -319,7 +318,7 @@ class MainWindow(QMainWindow):
         return self.controller.tables.open(TablesWindow(self._theme))
 
     def _make_shortcuts(self) -> QWidget:
-        from app.windows.shortcuts.window import ShortcutsWindow
+        from app.features.shortcuts import ShortcutsWindow
 
         return ShortcutsWindow(self._theme, sheet(self.menu_actions))
 
@@ -339,12 +338,12 @@ class MainWindow(QMainWindow):
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
 
     def _make_compare(self) -> QWidget:
-        from app.windows.compare.window import CompareWindow
+        from app.features.compare import CompareWindow
 
         return CompareWindow(self._theme)
 
     def _compare(self, turn_id: str) -> None:
-        from app.windows.compare.window import CompareWindow
+        from app.features.compare import CompareWindow
 
         turn = self.controller.chats.open.turn(turn_id)
         window = self.windows.show("compare")

@@ -16,6 +16,7 @@ from app.features.lab import strings
 from app.features.lab.board import DifferenceWindow, ParityBoard
 from app.features.lab.charts import KeepChart, SpeedChart, places_chart, turns_chart
 from app.features.lab.choices import WIDTH_PX, LabChoices
+from app.features.side_window import Hairline, SideWindow
 from app.session.lab import Lab, LabStage, places, turns
 from app.theme.measures import (
     add_gap,
@@ -26,7 +27,6 @@ from app.theme.measures import (
 )
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, width_of
-from app.windows.side_window import Hairline, SideWindow
 from core.events.sweep import SweepResults
 
 START_SIZE = QSize(1440, 900)

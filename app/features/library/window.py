@@ -18,6 +18,7 @@ from app.controls.scroll_bar import ScrollBar
 from app.controls.search_field import SearchField
 from app.controls.text_label import TextLabel
 from app.features.library import strings
+from app.features.side_window import Hairline, SideWindow
 from app.panels.chats.chat_row import time_label
 from app.panels.chats.undo_bar import UndoBar
 from app.richtext.layout.passage import draw_passage
@@ -27,7 +28,6 @@ from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_height, set_fixed_width, set_font, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import zoom
-from app.windows.side_window import Hairline, SideWindow
 
 SHOWN_CHARACTERS = 20_000
 

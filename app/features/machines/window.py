@@ -16,11 +16,11 @@ from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.features.machines import strings
 from app.features.machines.rows import MACHINE_COLUMNS, MODEL_COLUMNS, Finding, MachineRow, ModelRow
+from app.features.side_window import Hairline, SideWindow
 from app.fields.setting_field import SettingField
 from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on
-from app.windows.side_window import Hairline, SideWindow
 from core.errors import SettingError
 from core.settings import declared
 from core.settings.cluster import ClusterForm

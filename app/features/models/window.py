@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QBoxLayout, QFileDialog, QHBoxLayout, QVBoxLayout,
 
 from app.controls.buttons.button import Button
 from app.controls.search_field import SearchField
+from app.features.side_window import WindowTitles
 from app.theme.measures import (
     lay_beside,
     set_fixed_height,
@@ -23,7 +24,6 @@ from app.theme.measures import (
 )
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, width_of
-from app.windows.side_window import WindowTitles
 
 if TYPE_CHECKING:
     from app.features.models.controller import ModelsController
@@ -38,7 +38,7 @@ from app.features.models.detail import WIDTH_PX as DETAIL_PX
 from app.features.models.detail import ModelDetail
 from app.features.models.model_list import ModelListView
 from app.features.models.row import LEAST_WIDTH_PX, HubRow
-from app.windows.side_window import SideWindow
+from app.features.side_window import SideWindow
 
 START_SIZE = QSize(1220, 756)
 MINIMUM_SIZE = QSize(980, 480)

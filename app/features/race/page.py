@@ -19,12 +19,12 @@ from app.features.race import strings
 from app.features.race.chart import RaceChart
 from app.features.race.side import RaceSide
 from app.features.race.state import Race, Replay, Stage, replay_of, sight, verdict
+from app.features.side_window import WindowTitles
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import add_gap, set_fixed_width, set_margins, set_spacing, set_strut
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, painter_on, px_size, ratio_of, width_of
-from app.windows.side_window import WindowTitles
 from core.events import Attachment, Message
 from core.settings.declaration import find
 from core.settings.request import Sampling

@@ -22,6 +22,7 @@ from app.features.server import strings
 from app.features.server.connect import ConnectSheet
 from app.features.server.rows import COLUMNS, Facts, RequestRow, row_instead
 from app.features.settings.window import SettingsForm
+from app.features.side_window import SideWindow
 from app.panels.inspector.groups import groups
 from app.theme.measures import (
     add_gap,
@@ -33,7 +34,6 @@ from app.theme.measures import (
 )
 from app.theme.theme import Theme
 from app.theme.zoom import height_of, painter_on, width_of
-from app.windows.side_window import SideWindow
 from core.serve.apps import Connection
 from core.settings import WindowSettings, declared
 

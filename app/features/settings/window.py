@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.controls.buttons.button import Button
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
+from app.features.side_window import SideWindow
 from app.fields.setting_field import SettingField
 from app.panels.inspector.groups import Group, groups
 from app.theme.measures import (
@@ -27,7 +28,6 @@ from app.theme.measures import (
 )
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
-from app.windows.side_window import SideWindow
 from core.errors import SettingError
 from core.settings import WindowSettings, declared, read
 

@@ -14,6 +14,7 @@ from app.controls.message_bar import MessageBar
 from app.controls.question import Question
 from app.controls.record_table import RecordTable, first_row
 from app.controls.scroll_bar import ScrollPage
+from app.features.side_window import Hairline, SideWindow
 from app.features.tables import strings
 from app.features.tables.detail import TableDetail
 from app.features.tables.learning import WIDTH_PX as LEARNING_PX
@@ -36,7 +37,6 @@ from app.theme.measures import (
 )
 from app.theme.theme import Theme
 from app.theme.zoom import width_of
-from app.windows.side_window import Hairline, SideWindow
 from core.events import LearnedTable, TableInfo
 
 SIZE = QSize(1180, 732)

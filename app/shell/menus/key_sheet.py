@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtGui import QKeySequence
 
+from app.features import shortcuts as strings
 from app.shell.menus.actions import Actions
 from app.shell.menus.declared import MENUS
-from app.windows.shortcuts import strings
 
 _NATIVE = QKeySequence.SequenceFormat.NativeText
 

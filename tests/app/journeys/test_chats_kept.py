@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
 
 from app.chat.answer.user_message import UserMessage
 from app.controllers.chat import transfer as transfer_module
+from app.features.chats import ArchivedWindow, DeletedWindow
 from app.launch.scenario import ask
 from app.panels.chats.chat_delegate import dots_rect
 from app.panels.chats.chat_rows import TIME
@@ -31,7 +32,6 @@ from app.shell.window import MainWindow
 from app.store.chat_files import from_json, pieces
 from app.store.library import Library
 from app.store.recovery import Backups
-from app.windows.chats.window import ArchivedWindow, DeletedWindow
 from core.events import Attachment, Message
 from core.settings import read
 from tests.app.stage import click, last, play, press, ready, shown, until

@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
 from app.controls.text_label import TextLabel
+from app.features.compare import CompareWindow
 from app.features.lab.window import LabWindow
 from app.features.models.row import ModelRow
 from app.features.models.window import ModelsWindow
@@ -17,7 +18,6 @@ from app.features.tables.rows import COLUMNS
 from app.features.tables.window import TablesWindow
 from app.session.chats.conversation import Version
 from app.shell.window import MainWindow
-from app.windows.compare.window import CompareWindow
 from core.events import DownloadProgress, MemoryNeed, Message, ModelEntry, ModelInfo, ModelList
 from tests.app.features.tables.test_window import KNOWN
 from tests.app.journeys.sizes.swept import swept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.windows.compare.window import difference
+from app.features.compare import difference
 
 
 def words(text: str, stretches: tuple[object, ...], common: bool) -> list[str]:

@@ -12,13 +12,34 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
 from app.controls.record_table import Column, RecordTable, paint_names
+from app.features.side_window import Hairline, SideWindow
 from app.panels.chats.chat_row import time_label
 from app.session.chats.archive import Summary
 from app.session.chats.chats import KEPT_DELETED
 from app.theme.measures import set_margins, set_spacing
 from app.theme.theme import Theme
-from app.windows.chats import strings
-from app.windows.side_window import Hairline, SideWindow
+
+DELETED = "Recently Deleted"
+DELETED_NOTE = "Deleted chats are kept here for 30 days."
+NONE_DELETED = "No chat was deleted in the last 30 days."
+RESTORE = "Restore"
+ERASE = "Delete Now"
+
+ARCHIVED = "Archived Chats"
+ARCHIVED_NOTE = "Archived chats are not in the sidebar. Search finds them."
+NONE_ARCHIVED = "No chat is archived."
+OPEN = "Open"
+UNARCHIVE = "Unarchive"
+DELETE = "Delete"
+
+CHAT = "Chat"
+LAST_USED = "Last used"
+TIME_LEFT = "Time left"
+
+
+def days_left(count: int) -> str:
+    return "1 day" if count == 1 else f"{count} days"
+
 
 _SIZE = QSize(520, 440)
 
@@ -50,7 +71,7 @@ class ChatsWindow(SideWindow):
         self._texts = note, nothing
         self._buttons: list[Button] = []
         columns = (
-            Column("title", strings.CHAT, 220, grows=True, paint=paint_names),
+            Column("title", CHAT, 220, grows=True, paint=paint_names),
             Column("when", when, 110, right=True, ink="text2"),
         )
         self.list = RecordTable[ChatRow](theme, title, columns)
@@ -98,11 +119,11 @@ class ArchivedWindow(ChatsWindow):
     delete_requested = Signal(str)  # chat id
 
     def __init__(self, theme: Theme) -> None:
-        texts = (strings.ARCHIVED_NOTE, strings.NONE_ARCHIVED, strings.LAST_USED)
-        super().__init__(theme, strings.ARCHIVED, *texts)
-        self.delete_button = self.add_button(strings.DELETE, self.delete_requested, "danger")
-        self.unarchive_button = self.add_button(strings.UNARCHIVE, self.unarchive_requested)
-        self.open_button = self.add_button(strings.OPEN, self.open_requested, usual=True)
+        texts = (ARCHIVED_NOTE, NONE_ARCHIVED, LAST_USED)
+        super().__init__(theme, ARCHIVED, *texts)
+        self.delete_button = self.add_button(DELETE, self.delete_requested, "danger")
+        self.unarchive_button = self.add_button(UNARCHIVE, self.unarchive_requested)
+        self.open_button = self.add_button(OPEN, self.open_requested, usual=True)
 
     def show_chats(self, chats: Sequence[Summary], now: datetime) -> None:
         """Shows the archived chats."""
@@ -116,17 +137,13 @@ class DeletedWindow(ChatsWindow):
     erase_requested = Signal(str)  # chat id
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(
-            theme, strings.DELETED, strings.DELETED_NOTE, strings.NONE_DELETED, strings.TIME_LEFT
-        )
-        self.erase_button = self.add_button(strings.ERASE, self.erase_requested, "danger")
-        self.restore_button = self.add_button(strings.RESTORE, self.restore_requested, usual=True)
+        super().__init__(theme, DELETED, DELETED_NOTE, NONE_DELETED, TIME_LEFT)
+        self.erase_button = self.add_button(ERASE, self.erase_requested, "danger")
+        self.restore_button = self.add_button(RESTORE, self.restore_requested, usual=True)
 
     def show_chats(self, chats: Sequence[Summary], now: datetime) -> None:
         """Shows the deleted chats."""
-        self.show_rows(
-            [ChatRow(chat.id, chat.title, strings.days_left(_days_left(chat, now))) for chat in chats]
-        )
+        self.show_rows([ChatRow(chat.id, chat.title, days_left(_days_left(chat, now))) for chat in chats])
 
 
 def _days_left(chat: Summary, now: datetime) -> int:

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QBoxLayout, QGridLayout, QVBoxLayout, QWidget
 
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
+from app.features.side_window import SideWindow
 from app.theme.measures import (
     add_gap,
     lay_beside,
@@ -20,8 +21,17 @@ from app.theme.measures import (
 )
 from app.theme.theme import Theme
 from app.theme.zoom import px
-from app.windows.shortcuts import strings
-from app.windows.side_window import SideWindow
+
+TITLE = "Keyboard Shortcuts"
+WRITING = "Writing"
+# What the fields do by themselves and no menu shows.
+WRITING_KEYS = (
+    ("Send", "Return"),
+    ("Break the line", "Shift+Return"),
+    ("Edit the last message", "Up"),
+    ("Other versions", "Left, Right"),
+)
+
 
 _SIZE = QSize(760, 780)
 _KEYS_PX = 120
@@ -36,7 +46,7 @@ class ShortcutsWindow(SideWindow):
     """`sheet` has headings with rows of a command and its keys."""
 
     def __init__(self, theme: Theme, sheet: Sheet, parent: QWidget | None = None) -> None:
-        super().__init__(theme, strings.TITLE, _SIZE, parent=parent)
+        super().__init__(theme, TITLE, _SIZE, parent=parent)
         self.sheet = tuple(sheet)
         page = QWidget()
         columns = self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight, page)

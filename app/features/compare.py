@@ -15,11 +15,17 @@ from app.chat.answer import stats_line
 from app.controls.popup import Popup
 from app.controls.scroll_bar import ScrollBar
 from app.controls.text_label import TextLabel
+from app.features.side_window import SideWindow
 from app.session.chats.conversation import Version
 from app.theme.measures import set_font, set_margins, set_spacing
 from app.theme.theme import Theme
-from app.windows.compare import strings
-from app.windows.side_window import SideWindow
+
+TITLE = "Compare Versions"
+VERSION = "Version {place} of {count}"
+SIDES = ("Left version", "Right version")
+SAME = "Both say the same."
+DIFFERENT = "{percent}% of the words are the same. What only one has is marked."
+
 
 # Words, whitespace runs, and single other characters.
 _PIECES = re.compile(r"\w+|\s+|[^\w\s]")
@@ -68,7 +74,7 @@ class CompareWindow(SideWindow):
     """`show_versions` needs at least two versions."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
+        super().__init__(theme, TITLE, SIZE, _MINIMUM, parent)
         self._versions: tuple[Version, ...] = ()
         self.choices = (Popup(theme, ()), Popup(theme, ()))
         self.texts = (self._make_text(), self._make_text())
@@ -78,7 +84,7 @@ class CompareWindow(SideWindow):
         )
         self.summary = TextLabel(theme, "", 12, 16, "text2")
         self._lay_out()
-        for choice, name in zip(self.choices, strings.SIDES, strict=True):
+        for choice, name in zip(self.choices, SIDES, strict=True):
             choice.setAccessibleName(name)
             choice.currentIndexChanged.connect(self._show)
         theme.changed.connect(self._show)
@@ -90,7 +96,7 @@ class CompareWindow(SideWindow):
             choice.blockSignals(True)
             choice.clear()
             for number in range(1, len(versions) + 1):
-                choice.addItem(strings.VERSION.format(place=number, count=len(versions)))
+                choice.addItem(VERSION.format(place=number, count=len(versions)))
             choice.setCurrentIndex(chosen)
             choice.updateGeometry()
             choice.blockSignals(False)
@@ -113,7 +119,7 @@ class CompareWindow(SideWindow):
             self._figures[side].setToolTip(stats_line.plain_text(parts))
         same = shown[0].answer.text == shown[1].answer.text
         percent = min(99, round(100 * found.alike))
-        self.summary.setText(strings.SAME if same else strings.DIFFERENT.format(percent=percent))
+        self.summary.setText(SAME if same else DIFFERENT.format(percent=percent))
 
     def _fill(self, text: QPlainTextEdit, words: str, stretches: Sequence[Stretch], ink: QColor) -> None:
         palette = text.palette()
