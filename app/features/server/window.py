@@ -161,9 +161,9 @@ class ServerWindow(SideWindow):
         painter.fillRect(QRectF(0, _HEADER_PX - 1, width, 1), color("hair"))
         if not self._pages.currentIndex():
             top = _HEADER_PX + _LIST_PX
-            painter.fillRect(QRectF(width - FACTS_PX, top, FACTS_PX, height - top), color("panel"))
+            painter.fillRect(QRectF(width - _FACTS_PX, top, _FACTS_PX, height - top), color("panel"))
             painter.fillRect(QRectF(0, top, width, 1), color("hair"))
-            painter.fillRect(QRectF(width - FACTS_PX, top, 1, height - top), color("hair"))
+            painter.fillRect(QRectF(width - _FACTS_PX, top, 1, height - top), color("hair"))
         painter.end()
 
     # ---- inside
@@ -224,11 +224,11 @@ class ServerWindow(SideWindow):
         return header
 
 
-WIDTH_PX = 304
+_FACTS_PX = 304
 _PAD_PX = 16
 _NAME_PX = 104
 _GAP_PX = 10
-_VALUE_PX = WIDTH_PX - 1 - 2 * _PAD_PX - _NAME_PX - _GAP_PX
+_VALUE_PX = _FACTS_PX - 1 - 2 * _PAD_PX - _NAME_PX - _GAP_PX
 
 
 class FactsPanel(QWidget):
@@ -248,7 +248,7 @@ class FactsPanel(QWidget):
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(ScrollPage(theme, self._page))
-        set_fixed_width(self, WIDTH_PX)
+        set_fixed_width(self, _FACTS_PX)
         self.setAccessibleName(strings.REQUEST)
 
     @property

@@ -141,7 +141,6 @@ class SettingsWindow(SideWindow):
 
 
 _LABEL_PX = 148
-_GAP_PX = 10
 
 
 class SettingsForm(QWidget):
