@@ -11,6 +11,7 @@ from app.chat.banner import Banner
 from app.session.turn import effects as fx
 from app.session.worker.trouble import (
     Trouble,
+    Troubles,
     Until,
     of_death,
     of_failed_load,
@@ -20,7 +21,6 @@ from app.session.worker.trouble import (
     of_tables,
     of_unreadable,
 )
-from app.session.worker.troubles import Troubles
 from core.errors import RequestError
 from core.events import Failed, TableStatus, failure
 

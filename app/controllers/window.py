@@ -21,8 +21,7 @@ from app.controllers.chat.chat import ChatController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.chat.titles import TitleController
-from app.controllers.handlers import Handlers
-from app.controllers.running_answer import AnswerListener, RunningAnswer
+from app.controllers.handlers import AnswerListener, Handlers, RunningAnswer
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController

@@ -7,8 +7,7 @@ from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.views import Views
 from app.session.turn import effects as fx
 from app.session.turn.link_state import Link, Phase
-from app.session.worker.families import recognised
-from app.session.worker.status import Status, status_of
+from app.session.worker.status import Status, recognised, status_of
 from core.events import MachineFigures
 
 

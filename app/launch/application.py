@@ -8,20 +8,23 @@ running; so while somebody minds the end, it is asked for and Qt is told to wait
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent
-from PySide6.QtGui import QFileOpenEvent, QIcon
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QObject, QTimer, QTimerEvent
+from PySide6.QtGui import QFileOpenEvent, QIcon, QPainter
+from PySide6.QtWidgets import QApplication, QProxyStyle, QStyle, QStyleOption, QWidget
 
-from app.launch.collector import Collector
-from app.launch.opened_files import OpenedFiles
 from app.session import strings
 from app.theme.fonts import enlarged_ui_font
 from app.theme.icons import APP_ICON
+
+if TYPE_CHECKING:  # imported after the worker has started
+    from app.theme.theme import Theme
 
 _LOG = logging.getLogger("draftlight.window")
 
@@ -61,9 +64,95 @@ class Application(QApplication):
 
 def _name_process() -> None:
     """Show the app's name in the menu bar of macOS. A failure leaves "Python" there and is logged."""
-    from app.launch.macos.objc import Objc, set_bundle_name
+    from app.launch.macos import Objc, set_bundle_name
 
     try:
         set_bundle_name(strings.APP_NAME, Objc())
     except (OSError, AttributeError):
         _LOG.warning("The menu bar could not be given the name of the app.", exc_info=True)
+
+
+_EVERY_MS = 200
+
+
+class Collector(QObject):
+    """The application's main thread. From its making on nobody else collects."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        gc.disable()
+        self.startTimer(_EVERY_MS)
+
+    def timerEvent(self, event: QTimerEvent) -> None:
+        collect_if_due()
+
+
+def collect_if_due() -> None:
+    """The oldest generation that is due, and with it all younger ones."""
+    due = [held > most for held, most in zip(gc.get_count(), gc.get_threshold())]
+    for generation in (2, 1, 0):
+        if due[generation]:
+            gc.collect(generation)
+            return
+
+
+Taker = Callable[[list[Path]], object]
+
+
+class OpenedFiles(QObject):
+    """Files go to whoever called `hand_to()` last."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._waiting: list[Path] = []
+        self._taker: Taker | None = None
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(0)
+        self._timer.timeout.connect(self._deliver)
+
+    def add(self, path: Path) -> None:
+        """One more."""
+        self._waiting.append(path)
+        if self._taker:
+            self._timer.start()
+
+    def hand_to(self, taker: Taker | None) -> None:
+        """From now on, and what waits already, as soon as the loop runs. None: keep them."""
+        self._taker = taker
+        if taker is None:
+            self._timer.stop()
+        elif self._waiting:
+            self._timer.start()
+
+    def _deliver(self) -> None:
+        if self._taker and self._waiting:
+            paths, self._waiting = self._waiting, []
+            self._taker(paths)
+
+
+class DesktopStyle(QProxyStyle):
+    """Everything but the frame of tooltips is the style's that was there."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(QApplication.style().name())
+        self._theme = theme
+
+    def drawPrimitive(
+        self,
+        element: QStyle.PrimitiveElement,
+        option: QStyleOption,
+        painter: QPainter,
+        widget: QWidget | None = None,
+    ) -> None:
+        if element != QStyle.PrimitiveElement.PE_PanelTipLabel:
+            super().drawPrimitive(element, option, painter, widget)
+            return
+        painter.fillRect(option.rect, self._theme.color("hair2"))
+        painter.fillRect(option.rect.adjusted(1, 1, -1, -1), self._theme.color("tip"))
+
+
+def frame_tooltips(application: QApplication, theme: Theme) -> None:
+    """Once, before there are windows."""
+    if sys.platform != "darwin":
+        application.setStyle(DesktopStyle(theme))

@@ -15,7 +15,7 @@ from app.features.about.controller import UpdateCheck
 from app.launch import strings
 from app.launch.application import Application
 from app.launch.instance import Instance
-from app.launch.macos.awake import Activity, Awake, system_activity
+from app.launch.macos import Activity, Awake, system_activity
 from app.richtext.canvas.open_link import open_outside
 from app.session.turn.link_state import Link
 from app.shell.screens import Screens

@@ -172,7 +172,7 @@ async def _started(command: Sequence[str] | None) -> WorkerClient | None:
 
 def _theme(application: QApplication, scheme: Scheme) -> Theme:
     """The one of the whole application, which follows it."""
-    from app.launch.desktop_style import frame_tooltips
+    from app.launch.application import frame_tooltips
     from app.theme.theme import Theme
 
     theme = Theme(scheme)

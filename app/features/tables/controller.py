@@ -25,7 +25,7 @@ from app.features.tables.state import Tables
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, IdleCommand
 from app.session.turn.link_state import Link, Phase
-from app.session.worker.families import recognised
+from app.session.worker.status import recognised
 from app.store.preferences import PreferencesFile
 from core.events import (
     ExportTable,

@@ -16,9 +16,8 @@ from PySide6.QtWidgets import QAbstractItemView, QFrame, QListView, QWidget
 
 from app.controls.scroll_bar import OverlayScrollBar
 from app.panels.chats import strings
-from app.panels.chats.chat_delegate import ChatDelegate, dots_rect
+from app.panels.chats.chat_delegate import ROW, ChatDelegate, ChatRows, dots_rect
 from app.panels.chats.chat_row import ChatRow
-from app.panels.chats.chat_rows import ROW, ChatRows
 from app.theme.theme import Theme
 
 

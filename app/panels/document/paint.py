@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QTextLayout, QTextLine
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QPainter,
+    QPainterPath,
+    QTextCharFormat,
+    QTextLayout,
+    QTextLine,
+    QTextOption,
+)
 
 from app.controls.shapes import blend, draw_found
 from app.panels.document.blocks import BlockPart, TextBlock
-from app.panels.document.measures import DocumentMeasures
+from app.theme.fonts import enlarged, ui_font
 from app.theme.theme import Theme
 
 LEFT_PX, RIGHT_PX = 2, 16
@@ -138,3 +148,117 @@ def _right_rounded(box: QRectF, above: bool, below: bool) -> QPainterPath:
     if not below:
         square.addRect(box.adjusted(0, half, 0, 0))
     return path.united(square)
+
+
+# Beyond what any screen shows.
+_MOST = 400
+
+
+class DocumentLayouts:
+    """`measures` say how large texts are."""
+
+    def __init__(self, theme: Theme, measures: DocumentMeasures) -> None:
+        self._theme = theme
+        self._measures = measures
+        self._layouts: dict[int, QTextLayout] = {}
+
+    def __len__(self) -> int:
+        return len(self._layouts)
+
+    def of(
+        self, number: int, block: TextBlock, text: str, parts: Sequence[BlockPart], width: float
+    ) -> QTextLayout:
+        """Block `number` with its `text` in lines of that width; what is in `parts` is not dim."""
+        layout = self._layouts.pop(number, None)
+        if layout is None:
+            layout = self._lay_out(block, text, parts, width)
+        self._layouts[number] = layout  # the newest last
+        return layout
+
+    def drop(self, number: int) -> None:
+        """Block `number` is not looked at now."""
+        self._layouts.pop(number, None)
+
+    def drop_oldest(self) -> None:
+        """Keep only what may be looked at again soon."""
+        while len(self._layouts) > _MOST:
+            self._layouts.pop(next(iter(self._layouts)))
+
+    def clear(self) -> None:
+        """Nothing holds any more: other texts, another width or other colours."""
+        self._layouts.clear()
+
+    def _lay_out(self, block: TextBlock, text: str, parts: Sequence[BlockPart], width: float) -> QTextLayout:
+        # A break inside a block is one of a fixed width.
+        layout = QTextLayout(text.replace("\n", " "), self._measures.font(block.heading))
+        option = QTextOption()
+        option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        layout.setTextOption(option)
+        if parts and not block.heading:
+            layout.setFormats([_ink(part, self._theme) for part in parts])
+        line_px = self._measures.line_of(block)
+        layout.beginLayout()
+        y = 0.0
+        while (line := layout.createLine()).isValid():
+            line.setLineWidth(width)
+            line.setPosition(QPointF(0, y + (line_px - line.height()) / 2))
+            y += line_px
+        layout.endLayout()
+        return layout
+
+
+def in_units(parts: Sequence[BlockPart], text: str) -> tuple[BlockPart, ...]:
+    """`parts` as Qt counts: what lies beyond 16 bits is two characters to it."""
+    if not parts or max(text) <= "\uffff":
+        return tuple(parts)
+    return tuple(BlockPart(units(text[: p.first]), units(text[: p.last]), p.stretch) for p in parts)
+
+
+def _ink(part: BlockPart, theme: Theme) -> QTextLayout.FormatRange:
+    found = QTextLayout.FormatRange()
+    found.start, found.length = part.first, part.last - part.first
+    ink = QTextCharFormat()
+    ink.setForeground(theme.color("text"))
+    found.format = ink
+    return found
+
+
+_FONT_PX = 12.5
+_LINE_PX, _HEADING_LINE_PX = 19, 18
+# Around a paragraph: inside its tint, and below it.
+_TOP_PX, _BOTTOM_PX, _GAP_PX = 5, 6, 7
+_HEADING_TOP_PX, _HEADING_GAP_PX = 14, 6
+
+
+@dataclass(frozen=True)
+class DocumentMeasures:
+    """All in px; lines and gaps are whole ones."""
+
+    zoom: float = 1.0
+
+    @property
+    def line_px(self) -> int:
+        """The height of a line that is no heading."""
+        return round(_LINE_PX * self.zoom)
+
+    def line_of(self, block: TextBlock) -> int:
+        """The height of a block's lines."""
+        return round(_HEADING_LINE_PX * self.zoom) if block.heading else self.line_px
+
+    def font(self, heading: bool = False) -> QFont:
+        """The face of a block's text."""
+        return ui_font(enlarged(_FONT_PX, self.zoom), 600 if heading else 400)
+
+    def pads(self, block: TextBlock) -> tuple[float, float, float]:
+        """Above the text, below it inside the tint, and below the tint."""
+        if block.heading:
+            return (round(_HEADING_TOP_PX * self.zoom), 0.0, self.gap(block))
+        above = round(_TOP_PX * self.zoom) if block.opens else 0.0
+        below = round(_BOTTOM_PX * self.zoom) if block.closes else 0.0
+        return (above, below, self.gap(block))
+
+    def gap(self, block: TextBlock) -> float:
+        """Below a block's tint."""
+        if block.heading:
+            return round(_HEADING_GAP_PX * self.zoom)
+        return round(_GAP_PX * self.zoom) if block.closes else 0.0

@@ -33,11 +33,17 @@ from app.chat.reading.reading_map import Stretch
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.panels.document import strings
-from app.panels.document.blocks import BlockPart, TextBlock, block_at, blocks_of, parts_of
-from app.panels.document.find import NONE, Matches
-from app.panels.document.layouts import DocumentLayouts, in_units
-from app.panels.document.measures import DocumentMeasures
-from app.panels.document.paint import LEFT_PX, RIGHT_PX, TEXT_LEFT_PX, TEXT_RIGHT_PX, BlockPainter
+from app.panels.document.blocks import NONE, BlockPart, Matches, TextBlock, block_at, blocks_of, parts_of
+from app.panels.document.paint import (
+    LEFT_PX,
+    RIGHT_PX,
+    TEXT_LEFT_PX,
+    TEXT_RIGHT_PX,
+    BlockPainter,
+    DocumentLayouts,
+    DocumentMeasures,
+    in_units,
+)
 from app.theme.theme import Theme, system_reduces_motion
 
 _START_PX, _END_PX = 8.0, 24

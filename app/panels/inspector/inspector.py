@@ -25,10 +25,9 @@ from app.fields.setting_field import CONTENT_PX, FieldColumn, SettingField
 from app.panels.inspector import strings
 from app.panels.inspector.groups import BASICS, DRAFTER_KEY, Group, differs, groups, merged, summary
 from app.panels.inspector.model_card import ModelCard
-from app.panels.inspector.own_settings import OwnSettings
 from app.panels.inspector.preset_bar import PresetBar
 from app.panels.inspector.section import PADDING_PX, Section
-from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
+from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 from core.errors import SettingError
@@ -394,3 +393,27 @@ def _bar(label: TextLabel, height_px: int) -> QWidget:
     set_margins(layout, PADDING_PX, 0, PADDING_PX, 0)
     layout.addWidget(label)
     return bar
+
+
+class OwnSettings(QWidget):
+    """Shown only where there is something to reset."""
+
+    reset_requested = Signal()
+    default_requested = Signal()
+
+    def __init__(self, theme: Theme, section: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.reset_button = Button(theme, strings.RESET_SECTION, "link", True)
+        self.reset_button.setAccessibleName(strings.RESET_NAME.format(section=section))
+        self.default_button = Button(theme, strings.MAKE_DEFAULT, "link", True)
+        self.default_button.setAccessibleName(strings.MAKE_DEFAULT_NAME.format(section=section))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        set_spacing(row, 4)
+        # A link's text begins 7 px inside its button.
+        add_gap(row, -7)
+        row.addWidget(self.reset_button)
+        row.addWidget(self.default_button)
+        row.addStretch(1)
+        self.reset_button.clicked.connect(self.reset_requested)
+        self.default_button.clicked.connect(self.default_requested)

@@ -18,8 +18,10 @@ from msgspec.structs import replace
 from app.session.chats.archive import ChatArchive, Hit, Summary, summary_of
 from app.session.chats.conversation import NOTHING_WRITTEN, Conversation, merged
 from app.session.chats.presets import Preset
-from app.session.chats.strings import UNFINISHED_NOTE
 from core.errors import RequestError
+
+UNFINISHED_NOTE = "Draftlight was closed before this answer was finished."
+
 
 # A chat of 60,000 tokens takes about 15 MB: the open one, the running one, and a few to go back to.
 _HELD = 4

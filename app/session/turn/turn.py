@@ -47,11 +47,13 @@ from app.session.turn.effects import (
     MemoryHeard,
     ModelGone,
     ModelReady,
+    ModelsFailed,
     OutOfBand,
     ReadingHeard,
     RestartWorker,
     Send,
     SilenceBroken,
+    TablesFailed,
     TokenHeard,
     TroubleHeard,
     WindowMistake,
@@ -66,6 +68,7 @@ from app.session.turn.intents import (
     AskTables,
     Close,
     Count,
+    IdleCommand,
     Intent,
     Load,
     Restart,
@@ -77,7 +80,6 @@ from app.session.turn.intents import (
     Unload,
 )
 from app.session.turn.link_state import Link, Phase, Transition
-from app.session.turn.out_of_band import FAILED
 from core.events import (
     PROTOCOL,
     Cancel,
@@ -103,7 +105,9 @@ from core.events import (
     TokenCount,
     UnloadModel,
 )
+from core.events.cluster import ClusterCommand
 from core.events.codec import BadLine, WorkerEvent, WorkerExited, WorkerSilent
+from core.events.models import CatalogueCommand
 
 # A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
 # that has not moved for a minute while it should be answering is stuck.
@@ -410,3 +414,15 @@ OUT_OF_BAND = tuple(kind for kind in get_args(Event) if kind not in _OF_THE_TURN
 RULES: dict[type, tuple[frozenset[Phase], Rule]] = _OF_THE_TURN | dict.fromkeys(
     OUT_OF_BAND, (_SPOKEN, _out_of_band)
 )
+
+
+def _names(commands: Any) -> list[str]:
+    """As failures name them."""
+    return [str(command.__struct_config__.tag) for command in get_args(commands)]
+
+
+# The effect that a failure of each command becomes.
+FAILED: dict[str, Callable[[Failed], Effect]] = dict.fromkeys(
+    _names(CatalogueCommand | ClusterCommand), ModelsFailed
+)
+FAILED |= dict.fromkeys(_names(IdleCommand), TablesFailed)

@@ -6,6 +6,7 @@ Pure; words come from `app.strings`.
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from msgspec import Struct
@@ -99,3 +100,14 @@ def _subtitle(link: Link, settings: Settings) -> str:
     if not link.info.speculates:
         return strings.header_subtitle(name, label, drafts=False)
     return strings.header_subtitle(name, label, drafts=drafter != "off")
+
+
+# From here on a name says which member of the family it is: its size, how it was trained or stored.
+_MEMBER = re.compile(
+    r"[-_ ](?:\d+(?:\.\d+)?[bmk]\b|a?\d+x\d|instruct|chat|base|it\b|\d+-?bit|mlx|bf16|fp16).*", re.I
+)
+
+
+def recognised(family_name: str) -> str:
+    """What people call a family: `SmolLM2-135M-Instruct` is SmolLM2."""
+    return _MEMBER.sub("", family_name).strip("-_ ") or family_name

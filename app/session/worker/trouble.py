@@ -10,10 +10,11 @@ from enum import IntEnum
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from app.session.turn.effects import Missing, WorkerDied, WorkerStuck
 from app.session.worker import strings
-from app.session.worker.families import recognised
+from app.session.worker.status import recognised
 from core.errors import ModelNotHereError, OutOfMemoryError
 from core.events import Failed, ModelInfo, TableStatus
 from core.settings.prefill import smaller_context
@@ -124,3 +125,40 @@ def _why(missing: Sequence[Missing]) -> str:
 def of_unreadable(message: str) -> Trouble:
     """The worker broke the protocol before it could be used."""
     return Trouble(strings.UNREADABLE_TITLE, message, "restart")
+
+
+class Troubles(Struct, frozen=True):
+    """`at` is the number of the one that is shown, from 0."""
+
+    held: tuple[Trouble, ...] = ()
+    at: int = 0
+
+    @property
+    def shown(self) -> Trouble | None:
+        """The one in front; None if all is well."""
+        return self.held[self.at] if self.held else None
+
+    def with_new(self, trouble: Trouble) -> Troubles:
+        """`trouble` in front. What is held already is not held twice, and stays where it is."""
+        return self if trouble in self.held else Troubles((trouble, *self.held))
+
+    def without(self, trouble: Trouble | None) -> Troubles:
+        """It is over, or known. The one that comes next is shown in its place."""
+        if trouble is None or trouble not in self.held:
+            return self
+        number = self.held.index(trouble)
+        held = tuple(each for each in self.held if each != trouble)
+        at = self.at - 1 if number < self.at else self.at
+        return Troubles(held, min(at, max(0, len(held) - 1)))
+
+    def after(self, happened: Until) -> Troubles:
+        """What lasts longer than until this happened."""
+        left = self
+        for trouble in self.held:
+            if trouble.until <= happened:
+                left = left.without(trouble)
+        return left
+
+    def next(self) -> Troubles:
+        """The one behind the one that is shown; behind the last, the first."""
+        return replace(self, at=(self.at + 1) % len(self.held)) if self.held else self

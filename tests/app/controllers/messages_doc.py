@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.chat.titles import TitleController
-from app.controllers.handlers import Handlers
-from app.controllers.running_answer import RunningAnswer
+from app.controllers.handlers import Handlers, RunningAnswer
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
 from app.features.library.embedding import EmbeddingController

@@ -25,7 +25,7 @@ from app.controllers.chat import transfer as transfer_module
 from app.features.chats import ArchivedWindow, DeletedWindow
 from app.launch.scenario import ask
 from app.panels.chats.chat_delegate import dots_rect
-from app.panels.chats.chat_rows import TIME
+from app.panels.chats.chat_list import TIME
 from app.session.chats.conversation import Conversation
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow

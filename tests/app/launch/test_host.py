@@ -14,7 +14,7 @@ from app.launch.host import Host
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
-from tests.app.launch.macos.test_awake import Recorder
+from tests.app.launch.test_macos import Recorder
 from tests.app.stage import gone, last, play, ready, until
 
 

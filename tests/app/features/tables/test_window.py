@@ -11,9 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from app.controls.record_table import ROW_PX
 from app.features.tables import strings
-from app.features.tables.learning import state_text
 from app.features.tables.state import Tables
-from app.features.tables.window import SIZE, TablesWindow
+from app.features.tables.window import SIZE, TablesWindow, state_text
 from app.theme.theme import Theme
 from core.events import Rehearsing
 from core.settings import Settings

@@ -19,9 +19,8 @@ from PySide6.QtWidgets import QApplication
 from app.bench.served import free_port
 from app.controls.record_table import Level
 from app.features.server import strings
-from app.features.server.connect import ConnectSheet
 from app.features.server.rows import RequestRow
-from app.features.server.window import ServerBox, ServerWindow
+from app.features.server.window import ConnectSheet, ServerBox, ServerWindow
 from app.features.settings.window import SettingsWindow
 from app.shell.window import MainWindow
 from core.serve.apps import APPS

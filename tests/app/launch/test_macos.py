@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.launch.macos.awake import Awake, NoActivity, ProcessInfoActivity
+from app.launch.macos import Awake, NoActivity, Objc, ProcessInfoActivity, set_bundle_name
 from app.session.turn.link_state import Phase
 
 WORKING = {Phase.LOADING, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING}
@@ -134,3 +134,32 @@ def test_the_messages_to_macos_are_the_documented_ones() -> None:
     activity.end(token)
     assert runtime.sent[-2:] == [("8", "endActivity:"), ("9", "release")]
     assert ("NSProcessInfo", "processInfo") in runtime.sent
+
+
+class Bundle(Runtime):
+    """A runtime whose dictionary accepts values, or does not."""
+
+    def __init__(self, *, accepts: bool) -> None:
+        super().__init__()
+        self._accepts = accepts
+
+    def _send(self, receiver: int, selector: int, first: int | None, second: int | None) -> int:
+        super()._send(receiver, selector, first, second)
+        if self._name(selector) == "respondsToSelector:":
+            assert self._name(first or 0) == "setObject:forKey:"
+            return 0xFF00 | int(self._accepts)  # BOOL is the lowest byte
+        return 7 if self._name(selector) == "stringWithUTF8String:" else 8
+
+
+def test_the_name_is_written_into_the_bundles_dictionary() -> None:
+    runtime = Bundle(accepts=True)
+    set_bundle_name("Draftlight", Objc(runtime))
+    assert runtime.sent[0] == ("NSBundle", "mainBundle")
+    assert runtime.sent[-1] == ("8", "setObject:forKey:")
+    assert runtime.texts == [b"Draftlight", b"CFBundleName"]
+
+
+def test_a_dictionary_that_accepts_none_is_left_alone() -> None:
+    runtime = Bundle(accepts=False)
+    set_bundle_name("Draftlight", Objc(runtime))
+    assert "setObject:forKey:" not in [name for _, name in runtime.sent]
