@@ -1,7 +1,7 @@
-"""Handlers: each effect of the state machine, each message out of band, and the one method that handles it.
+"""The handler of each effect and of each out-of-band event.
 
-A new one needs a line here; without it the window does not start. Where it concerns several controllers,
-the method is here and calls them in order.
+A new effect or event needs a line here; without it the window does not start. A method here calls several
+controllers in order where more than one is concerned.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from core.events import (
 
 
 class Handlers:
-    """`send` and `restart` are what is done to the worker's process."""
+    """`send` writes a command to the worker, `restart` replaces it."""
 
     def __init__(
         self,
@@ -120,14 +120,14 @@ class Handlers:
             raise TypeError(f"Not exactly one handler: {', '.join(sorted(each.__name__ for each in odd))}.")
 
     def carry_out(self, effect: fx.Effect) -> None:
-        """Do what `effect` asks for, or show what it says."""
+        """Perform or show `effect`."""
         self.table[type(effect)](effect)
 
     def _on_out_of_band(self, effect: fx.OutOfBand) -> None:
         self.out_of_band[type(effect.event)](effect.event)
 
     def _on_table_status(self, status: TableStatus) -> None:
-        """What people must know of the tables is said where they look; all of it to who shows tables."""
+        """Warnings about the tables go to the banner, the whole status to the Tables window."""
         self._tables.on_event(status)
         if status.notes:
             self._trouble.on_tables_warned(status)
@@ -172,8 +172,11 @@ class Handlers:
 
 
 class AnswerListener(Protocol):
-    """Whoever asked. `begin()` comes first; `finish()`, `fail()` or `cut_off()` last, with the count of
-    tokens where that decides what becomes of the question."""
+    """The receiver of an answer: chat or race.
+
+    `begin()` comes first; `finish()`, `fail()` or `cut_off()` last, with the number of tokens where that
+    decides whether the question is kept.
+    """
 
     def begin(self) -> None: ...
 
@@ -193,7 +196,10 @@ class AnswerListener(Protocol):
 
 
 class RunningAnswer:
-    """`listener_of` says who asked a request. `tell_mistake` hears of a token out of order."""
+    """Passes the events of an answer to its listener.
+
+    `listener_of` returns the listener of a request. `tell_mistake` reports a token out of order.
+    """
 
     def __init__(
         self, listener_of: Callable[[str], AnswerListener], tell_mistake: Callable[[fx.WorkerMistake], None]
@@ -204,20 +210,17 @@ class RunningAnswer:
         self._lost: int | None = None
 
     def on_begun(self, effect: fx.AnswerBegun) -> None:
-        """The request is on its way."""
         self._tokens, self._lost = 0, None
         self._listener_of(effect.request).begin()
 
     def on_reading(self, effect: fx.ReadingHeard) -> None:
-        """The prompt is being read."""
         self._listener_of(effect.progress.request).read(effect.progress)
 
     def on_map(self, effect: fx.MapHeard) -> None:
-        """What of it is read is chosen."""
         self._listener_of(effect.map.request).choose(effect.map)
 
     def on_token(self, effect: fx.TokenHeard) -> None:
-        """One more; one that is not the next is dropped, and told."""
+        """Pass a token on. One out of order is dropped and reported."""
         token = effect.token
         if token.position != self._tokens:
             where = f"Token has position {token.position} where {self._tokens} comes next."
@@ -227,23 +230,20 @@ class RunningAnswer:
         self._listener_of(token.request).write(token)
 
     def on_gauges(self, effect: fx.GaugesHeard) -> None:
-        """Live figures."""
         self._listener_of(effect.gauges.request).measure(effect.gauges)
 
     def on_finished(self, effect: fx.AnswerFinished) -> None:
-        """It ended as the worker meant it to."""
         self._listener_of(effect.finished.request).finish(effect.finished)
 
     def on_failed(self, effect: fx.AnswerFailed) -> None:
-        """The worker refused or gave up on it."""
         self._listener_of(effect.failed.request).fail(effect.failed, self._tokens)
 
     def on_cut_off(self, effect: fx.AnswerCutOff) -> None:
-        """The worker is gone."""
+        """The worker exited."""
         self._lost = self._tokens
         self._listener_of(effect.request).cut_off(self._tokens, closing=effect.closing)
 
     def take_lost(self) -> int | None:
-        """The tokens of the answer that was cut off last, once; None if none was."""
+        """Returns the tokens of the answer that was last cut off, once; None if there was none."""
         lost, self._lost = self._lost, None
         return lost

@@ -1,1 +1,1 @@
-"""The features feature."""
+"""Features with their state, windows and controllers, one folder or file each."""

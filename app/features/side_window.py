@@ -1,4 +1,4 @@
-"""SideWindow: a window beside the chat window, its header, and the hairlines between its parts."""
+"""SideWindow: the base of all windows other than the chat window: header, hairlines, questions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ class SideWindow(QWidget):
         if minimum is not None:
             self.setMinimumSize(minimum)
         start_at(self, size)
-        theme.changed.connect(self.update)
 
     def make_header(self, *groups: Sequence[QWidget], subtitle: str = "") -> QWidget:
         """Returns the header: the titles at the left, groups of controls at the right, a hairline below."""
@@ -143,7 +142,6 @@ class Hairline(QWidget):
         super().__init__()
         self._theme = theme
         set_fixed_height(self, 1)
-        theme.changed.connect(self.update)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)

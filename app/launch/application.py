@@ -1,9 +1,9 @@
-"""The Qt application: its name and icon, desktop events that are not a window's, and its garbage collector.
+"""The Qt application: name, icon, garbage collection, tooltips, and files opened from the desktop.
 
-Overrides `event()` instead of filtering: a filter on the application would see every event of
-every widget. macOS asks to open files, possibly before there is a window, and to quit (⌘Q, the
-Dock, logging out). Qt's own answer to quitting ends the loop at once, with the worker still
-running; so while somebody minds the end, it is asked for and Qt is told to wait.
+Overrides `event()` instead of installing an event filter, which would see every event of every widget. macOS
+sends requests to open files, possibly before there is a window, and to quit (⌘Q, the Dock, logout). Qt's
+default for quitting ends the event loop at once while the worker is running. If `on_quit` is set, it is
+called instead and Qt is told to wait.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _LOG = logging.getLogger("draftlight.window")
 
 
 class Application(QApplication):
-    """`opened` keeps files until they are taken. `on_quit` is called instead of quitting, if set."""
+    """`opened` holds files until a window accepts them. `on_quit` is called instead of quitting, if set."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        # The app bundle has its own name, and its own icon in all sizes, which the Dock shows.
+        # The app bundle has its own name and icons, which the Dock shows.
         from_source = sys.platform == "darwin" and not getattr(sys, "frozen", False)
         if from_source:
             _name_process()
@@ -43,7 +43,7 @@ class Application(QApplication):
         self.setDesktopFileName("draftlight")
         if from_source or sys.platform != "darwin":
             self.setWindowIcon(QIcon(str(APP_ICON)))
-        # Before any widget is made: sizes must not depend on the desktop's font.
+        # Before any widget is created: sizes must not depend on the desktop's font.
         self.setFont(enlarged_ui_font(13))
         self._collector = Collector(self)
         self.opened = OpenedFiles(self)
@@ -51,7 +51,7 @@ class Application(QApplication):
 
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QFileOpenEvent):
-            # A link comes as such an event too, without a file.
+            # A link is sent as the same event, without a file.
             if event.file():
                 self.opened.add(Path(event.file()))
             return True
@@ -76,7 +76,13 @@ _EVERY_MS = 200
 
 
 class Collector(QObject):
-    """The application's main thread. From its making on nobody else collects."""
+    """Runs Python's garbage collection on the main thread only, while there is an application.
+
+    Python collects on whichever thread allocates next. The store's threads allocate, and could collect a
+    widget: Qt objects destroyed on another thread stay in their thread's timer list, and the next timer ends
+    the process. So automatic collection is off from the start of the application, and a timer collects by
+    Python's own thresholds.
+    """
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -88,7 +94,7 @@ class Collector(QObject):
 
 
 def collect_if_due() -> None:
-    """The oldest generation that is due, and with it all younger ones."""
+    """Collect the oldest generation that is due, which includes all younger ones."""
     due = [held > most for held, most in zip(gc.get_count(), gc.get_threshold())]
     for generation in (2, 1, 0):
         if due[generation]:
@@ -100,7 +106,11 @@ Taker = Callable[[list[Path]], object]
 
 
 class OpenedFiles(QObject):
-    """Files go to whoever called `hand_to()` last."""
+    """Collects the files that the desktop asks the app to open, and passes them on together.
+
+    macOS sends them one by one, possibly before there is a window. They go to the last receiver set by
+    `hand_to()`.
+    """
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -112,13 +122,12 @@ class OpenedFiles(QObject):
         self._timer.timeout.connect(self._deliver)
 
     def add(self, path: Path) -> None:
-        """One more."""
         self._waiting.append(path)
         if self._taker:
             self._timer.start()
 
     def hand_to(self, taker: Taker | None) -> None:
-        """From now on, and what waits already, as soon as the loop runs. None: keep them."""
+        """Pass waiting and later files to `taker`, once the loop runs. None: keep them."""
         self._taker = taker
         if taker is None:
             self._timer.stop()
@@ -132,7 +141,11 @@ class OpenedFiles(QObject):
 
 
 class DesktopStyle(QProxyStyle):
-    """Everything but the frame of tooltips is the style's that was there."""
+    """Qt's style with tooltips in the theme's colours.
+
+    Qt frames tooltips in the colour of their text, a hard black line. Not used on macOS, which draws its own
+    tooltips.
+    """
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(QApplication.style().name())
@@ -153,6 +166,6 @@ class DesktopStyle(QProxyStyle):
 
 
 def frame_tooltips(application: QApplication, theme: Theme) -> None:
-    """Once, before there are windows."""
+    """Call once, before the first window."""
     if sys.platform != "darwin":
         application.setStyle(DesktopStyle(theme))

@@ -1,11 +1,8 @@
-"""Awake: while it works, the system neither naps the app nor falls asleep on its own.
+"""macOS: prevents App Nap and sleep while the model works, and sets the name in the menu bar.
 
-macOS slows down apps that nobody looks at (App Nap) and sleeps when nobody touches it; a long
-document is still being read then. One activity is held while a model loads and from the first
-step of an answer to its end, never longer: `follow()` gets each phase of the session, holds once
-and releases once. A system that refuses is no failure of the answer: it is logged, once.
-
-Elsewhere there is nothing to hold, and `NoActivity` does nothing.
+macOS slows down apps in the background (App Nap) and sleeps while idle, even during a long prefill. One
+activity is held while a model loads and during an answer: `Awake.follow()` receives each phase. If the system
+refuses, the failure is logged once and the answer continues. On other systems `NoActivity` does nothing.
 """
 
 from __future__ import annotations
@@ -25,27 +22,27 @@ _USER_INITIATED = 0x00FFFFFF
 
 
 class Activity(Protocol):
-    """The system's side. A token stands for one activity."""
+    """The system's interface. A token identifies an activity."""
 
     def begin(self, reason: str) -> Any:
-        """Start one; returns its token."""
+        """Start an activity; returns its token."""
 
     def end(self, token: Any) -> None:
-        """End the one that `token` stands for."""
+        """End the activity of `token`."""
 
 
 class NoActivity:
-    """For systems that leave apps alone."""
+    """For systems that do not slow down apps."""
 
     def begin(self, reason: str) -> None:
-        """Nothing to hold."""
+        """Does nothing."""
 
     def end(self, token: None) -> None:
-        """Nothing to let go."""
+        """Does nothing."""
 
 
 class Awake:
-    """At most one activity at a time."""
+    """Holds at most one activity."""
 
     def __init__(self, activity: Activity, reason: str) -> None:
         self._activity = activity
@@ -60,7 +57,9 @@ class Awake:
         return self._held
 
     def follow(self, phase: Phase, *, serving: bool = False) -> None:
-        """Hold in a phase that works, or while a request of the local server is answered; else let go."""
+        """Hold an activity in a working phase or while the local server answers a request, else
+        release it.
+        """
         if serving or phase in _BUSY:
             self.hold()
         else:
@@ -86,7 +85,7 @@ class Awake:
         try:
             self._activity.end(token)
         except Exception:
-            _LOG.warning("The system could not be told that the answer is over.", exc_info=True)
+            _LOG.warning("The activity could not be ended after the answer.", exc_info=True)
 
 
 class ProcessInfoActivity:
@@ -118,7 +117,7 @@ class ProcessInfoActivity:
 
 
 def system_activity() -> Activity:
-    """What this system offers."""
+    """Returns the system's interface."""
     return ProcessInfoActivity() if sys.platform == "darwin" else NoActivity()
 
 

@@ -1,7 +1,7 @@
-"""TabRing: the way of Tab through the whole window, as it is read, and round again.
+"""The Tab order of the whole window, in reading order, as a ring.
 
-Qt's own order is the order in which widgets were made. Answers are made as the reader comes near
-them, so by Qt's order they would come last of all, and between them whatever else was made late.
+Qt's own order is the order of creation. Answers are created as the reader scrolls to them, so Qt would put
+them last, among other late widgets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.controllers.views import Views
 
 
 def pass_on(window: QWidget, views: Views, forward: bool) -> bool:
-    """Give the keyboard to the next one of `window`. False if it is with nobody in the ring."""
+    """Focus the next widget of `window`. Returns False if the focus is not in the ring."""
     ring, focus = _ring(window, views), QApplication.focusWidget()
     if focus not in ring:
         return False
@@ -26,7 +26,7 @@ def pass_on(window: QWidget, views: Views, forward: bool) -> bool:
 
 
 def _ring(window: QWidget, views: Views) -> list[QWidget]:
-    """Part by part; in a part by Qt's order, in the conversation by its own."""
+    """The focusable widgets part by part: by Qt's order within a part, by the transcript's own within it."""
     parts = (
         views.sidebar,
         views.header,

@@ -25,7 +25,7 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat.attachments.attachment_chip import AttachmentChip
 from app.chat.attachments.attachment_preview import AttachmentPreview
@@ -43,7 +43,7 @@ from app.chat.composer.send_button import SendButton
 from app.chat.composer.think_switch import ThinkSwitch
 from app.controls.buttons.icon_button import IconButton
 from app.controls.focus_ring import FocusRing
-from app.controls.folders import first_folder
+from app.controls.sheets import choose_folder, open_files
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
 from app.theme.theme import Theme
@@ -155,14 +155,11 @@ class Composer(QWidget):
 
     def choose_files(self) -> None:
         """Ask which files to attach."""
-        names, _ = QFileDialog.getOpenFileNames(self, strings.ATTACH_FILE, first_folder())
-        self.attach_files([Path(name) for name in names])
+        open_files(self, strings.ATTACH_FILE, self.attach_files)
 
     def choose_folder(self) -> None:
         """Ask which folder's files to attach."""
-        name = QFileDialog.getExistingDirectory(self, strings.ATTACH_FOLDER, first_folder())
-        if name:
-            self.attach_files([Path(name)])
+        choose_folder(self, strings.ATTACH_FOLDER, lambda path: self.attach_files([path]))
 
     def show_text(self, title: str, note: str, text: str) -> None:
         """Something to read above the frame, as a document's preview is."""

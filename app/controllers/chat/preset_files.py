@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.chat.notice_bar import NoticeBar
 from app.controllers.chat import strings
 from app.controllers.chat.chat_presets import ChatPresets
 from app.controls.folders import first_folder, show_in_folder
+from app.controls.sheets import open_files, save_file
 from app.panels.inspector.preset_bar import PresetBar
 from app.session.chats import presets
 from app.session.chats.presets import Preset
@@ -46,21 +47,19 @@ class PresetFiles(QObject):
         one = presets.find(name, self._kept.own)
         found = (one,) if one else self._kept.own
         proposed = f"{file_name(name) or strings.ALL_PRESETS_FILE}.json"
-        chosen, _ = QFileDialog.getSaveFileName(
-            self._window,
-            strings.EXPORT_TITLE,
-            str(Path(first_folder()) / proposed),
-            strings.export_filter("json"),
-        )
-        if chosen and found:
-            self._write(Path(chosen), found)
+        if found:
+            save_file(
+                self._window,
+                strings.EXPORT_TITLE,
+                Path(first_folder(), proposed),
+                lambda path: self._write(path, found),
+                kinds=strings.export_filter("json"),
+            )
 
     def import_files(self) -> None:
         """Ask which files, and take in what is in them."""
-        names, _ = QFileDialog.getOpenFileNames(
-            self._window, strings.IMPORT_PRESETS_TITLE, first_folder(), strings.PRESETS_FILTER
-        )
-        self.take_in([Path(name) for name in names])
+        title, kinds = strings.IMPORT_PRESETS_TITLE, strings.PRESETS_FILTER
+        open_files(self._window, title, self.take_in, kinds=kinds)
 
     def take_in(self, paths: Sequence[Path]) -> None:
         """The presets of these files; a file that cannot be used is named and the others are taken."""

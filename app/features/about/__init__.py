@@ -1,1 +1,1 @@
-"""The about feature."""
+"""The About window and the check for newer versions."""

@@ -1,8 +1,7 @@
-"""UpdateCheck: looks for a newer version once a day, if the person has turned that on; else never.
+"""UpdateCheck: checks for a newer version once a day if the person enabled it.
 
-When it last looked is remembered, so that starting often asks no more often. What goes wrong is
-logged and tried again another day: nobody waits for it. While it is off, it costs the start nothing:
-what asks, and where, comes in with the first asking.
+The time of the last check is stored, so that frequent starts do not check more often. Failures are logged and
+retried another day. While disabled, it imports nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from PySide6.QtCore import QObject, Signal
 from app.features.settings.controller import AppSettings
 from app.store.preferences import PreferencesFile
 
-if TYPE_CHECKING:  # they read the metadata of packages, which takes a tenth of the start
+if TYPE_CHECKING:  # they read the metadata of packages, a tenth of the start time
     from app.features.about.updates import Release, UpdateLook
 
 _LOG = logging.getLogger("draftlight.window")
@@ -25,7 +24,9 @@ _EVERY_S = 24 * 3600.0
 
 
 class UpdateCheck(QObject):
-    """`address` is where to ask (None: what this build says); without one nothing can be turned on."""
+    """`address` lists the releases (None: the build's own); without an address the check cannot be
+    enabled.
+    """
 
     found = Signal(object)  # Release, newer than this one
 
@@ -48,7 +49,7 @@ class UpdateCheck(QObject):
 
     @property
     def address(self) -> str:
-        """Where to ask; empty if there is no such place."""
+        """The address of the releases; empty if this build has none."""
         if self._address is None:
             from app.features.about.updates import releases_address
 
@@ -57,13 +58,13 @@ class UpdateCheck(QObject):
 
     @property
     def is_on(self) -> bool:
-        """Whether anything may be asked."""
+        """Whether the check is enabled and has an address."""
         return self._settings.now.updates.check and bool(self.address)
 
     def look_if_due(self) -> None:
-        """Ask, if it is on and a day has passed."""
+        """Check for a newer version if it is enabled and a day has passed."""
         now_s = self._clock()
-        # A clock that was set back must not keep it from looking for ever.
+        # A clock that was set back must not prevent the check forever.
         passed = not 0 <= now_s - self._preferences.now.looked_for_update_s < _EVERY_S
         if self.is_on and passed:
             self._preferences.change(looked_for_update_s=now_s)

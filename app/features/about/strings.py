@@ -1,4 +1,4 @@
-"""What the About window says."""
+"""UI strings of the About window."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The lab feature."""
+"""The Lab: sweeps over drafters, prompts and keep shares, and their charts."""

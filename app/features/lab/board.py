@@ -174,7 +174,6 @@ class ParityBoard(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self._ring = FocusRing(self, theme, 6)
-        theme.changed.connect(self.update)
 
     def show_results(self, results: SweepResults | None) -> None:
         """Shows results."""

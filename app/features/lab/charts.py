@@ -45,7 +45,6 @@ class Chart(QWidget):
         self._right_px = right_px
         self.setAccessibleName(title)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.changed.connect(self.update)
 
     @property
     def has_data(self) -> bool:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
-from app.controls.folders import first_folder
+from app.controls.sheets import choose_folder, open_file, open_files
 from app.features.lab import strings
 from app.features.lab.strings import folder_name
 from app.features.models.controller import ModelsController
@@ -162,7 +162,7 @@ class SweepProcess:
         await reading
         self._process = None
         last = f" Its last words: {log[-1][-_SHOWN_CHARACTERS:]}" if log else ""
-        self._hear(Gone(f"The sweep ended by itself with status {status}.{last}"))
+        self._hear(Gone(f"The sweep ended with status {status}.{last}"))
 
     async def _end(self) -> None:
         self._unwanted = True
@@ -447,23 +447,17 @@ class LabController(QObject):
             self.open_results([Path(file)])
 
     def _choose_results(self) -> None:
-        files, _ = QFileDialog.getOpenFileNames(
-            self.window, strings.OPEN_TITLE, str(self.folder or ""), strings.RESULTS_FILTER
-        )
-        if files:
-            self.open_results([Path(file) for file in files])
+        if self.window:
+            folder, kinds = str(self.folder or ""), strings.RESULTS_FILTER
+            open_files(self.window, strings.OPEN_TITLE, self.open_results, kinds=kinds, folder=folder)
 
     def _choose_export(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self.window, strings.EXPORT_TITLE, first_folder())
-        if folder:
-            self.export(Path(folder))
+        if self.window:
+            choose_folder(self.window, strings.EXPORT_TITLE, self.export)
 
     def _choose_prompts(self) -> None:
-        file, _ = QFileDialog.getOpenFileName(
-            self.window, strings.OWN_PROMPTS, first_folder(), strings.PROMPTS_FILTER
-        )
-        if file:
-            self.add_prompts(Path(file))
+        if self.window:
+            open_file(self.window, strings.OWN_PROMPTS, self.add_prompts, kinds=strings.PROMPTS_FILTER)
 
     def offer_model(self, folder: Path) -> None:
         """Adds the model in `folder` and selects it."""
@@ -480,11 +474,13 @@ class LabController(QObject):
             self._say(error)
 
     def _choose_model(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self.window, strings.CHOOSE_FOLDER, first_folder())
-        if folder:
-            self.offer_model(Path(folder))
-        else:
-            self._show_models(chosen=self._model)
+        if self.window:
+            choose_folder(
+                self.window,
+                strings.CHOOSE_FOLDER,
+                self.offer_model,
+                lambda: self._show_models(chosen=self._model),
+            )
 
     def _say(self, error: RequestError) -> None:
         if self.window is not None:

@@ -447,7 +447,6 @@ class _Progress(QWidget):
         self._theme = theme
         self._share = 0.0
         set_fixed_height(self, 4)
-        theme.changed.connect(self.update)
 
     def show_share(self, share: float) -> None:
         """Sets the progress, 0 to 1."""

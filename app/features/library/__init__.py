@@ -1,1 +1,1 @@
-"""The library feature."""
+"""The library of documents, and their embeddings."""

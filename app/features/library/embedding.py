@@ -1,8 +1,8 @@
-"""EmbeddingController: attached documents are embedded by the worker before they are asked about.
+"""EmbeddingController: the worker embeds attached documents before a question is sent.
 
-Each document of the composer is sent once. Its chip shows the progress of one that takes long; removing the
-chip stops it. What a chat or the library erases is erased from the worker's disk, too; while there is no
-worker, that waits for the next. Searches by meaning embed what they lack and look again.
+Each document of the composer is sent once. Its chip shows the progress of a slow one; removing the chip stops
+it. What a chat or the library erases is also erased from the worker's disk, after the next start if there is
+no worker. Searches by meaning embed missing texts and then repeat.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
 
 
 class _Search(Struct, eq=False):
-    """A search by meaning in `texts`, by digest; `waits_for` are those that are embedded for it."""
+    """A search by meaning in `texts`, by digest; `waits_for` are the texts being embedded for it."""
 
     words: str
     texts: Mapping[str, Callable[[], str]]
@@ -41,8 +41,9 @@ class _Search(Struct, eq=False):
 
 
 class EmbeddingController(QObject):
-    """`take` steps the machine; `follow()` after each of its steps. `is_kept`: whether a chat or the library
-    has a text that is removed from the composer."""
+    """`take` steps the state machine; call `follow()` after each step. `is_kept`: whether a chat or the
+    library has a text that was removed from the composer.
+    """
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class EmbeddingController(QObject):
         self._is_kept = is_kept
         self._spoken = False
         self._numbers = count(1)
-        self._requests: dict[str, str] = {}  # the request of each text under way
+        self._requests: dict[str, str] = {}  # request id of each text being embedded
         self._fractions: dict[str, float] = {}
         self._done: set[str] = set()  # digests
         self._seen: tuple[str, ...] = ()
@@ -70,7 +71,7 @@ class EmbeddingController(QObject):
         views.inspector.settings_changed.connect(lambda settings: self.refresh())
 
     def follow(self, link: Link) -> None:
-        """The worker, its model or its turn changed."""
+        """Update after a change of the worker, its model or its turn."""
         spoken, self._spoken = self._spoken, link.phase in _SPOKEN
         if self._spoken and not spoken:
             self._send_erasures()
@@ -78,7 +79,7 @@ class EmbeddingController(QObject):
             self.refresh()
 
     def forget(self) -> None:
-        """The worker is gone, and with it what it was asked."""
+        """Clear the pending requests after the worker's exit."""
         self._spoken, self._seen = False, ()
         self._requests.clear()
         self._fractions.clear()
@@ -87,7 +88,7 @@ class EmbeddingController(QObject):
         self._show()
 
     def refresh(self) -> None:
-        """Embed the composer's documents, as far as the settings compare meaning."""
+        """Embed the composer's documents if the settings compare meaning."""
         wanted = self._wanted
         texts = tuple(each.text for each in self._views.composer.attachments) if wanted else ()
         if not self._spoken or texts == self._seen:
@@ -102,9 +103,9 @@ class EmbeddingController(QObject):
         self._show()
 
     def on_embedded(self, event: DocumentEmbedded) -> None:
-        """Progress of a document."""
+        """Show the progress of a document."""
         text = next((text for text, request in self._requests.items() if request == event.request), None)
-        if text is None:  # it was stopped meanwhile
+        if text is None:  # stopped meanwhile
             return
         if event.state == "running":
             self._fractions[text] = event.fraction
@@ -119,16 +120,16 @@ class EmbeddingController(QObject):
     def find(
         self, words: str, texts: Mapping[str, Callable[[], str]], found: Callable[[SimilarFound], None]
     ) -> None:
-        """Look for passages similar to `words` in texts, given by their `digest_in_prompts`.
+        """Search for passages similar to `words` in texts, given by their `digest_in_prompts`.
 
-        `found` gets what there is; texts that are not embedded are, and then it gets everything. Nothing
-        happens where the settings do not compare meaning, or without a worker.
+        `found` receives the available results; missing texts are embedded, and then it receives all results.
+        Does nothing if the settings do not compare meaning, or without a worker.
         """
         if self._wanted and self._spoken and texts:
             self._search(_Search(words, texts, found, set()))
 
     def on_similar(self, event: SimilarFound) -> None:
-        """The result of a search."""
+        """Handle the result of a search."""
         search = self._searches.pop(event.request, None)
         if search is None:
             return
@@ -145,7 +146,7 @@ class EmbeddingController(QObject):
             self._waiting.append(search)
 
     def erase(self, text: str) -> None:
-        """Erase what the worker keeps of `text`."""
+        """Erase the embedding of `text`."""
         digest = digest_in_prompts(text)
         self._done.discard(digest)
         self._erasing.append(digest)
@@ -153,7 +154,7 @@ class EmbeddingController(QObject):
             self._send_erasures()
 
     def _stop(self, attachment: Attachment) -> None:
-        """A person removed the chip."""
+        """Stop embedding after the chip was removed."""
         text = attachment.text
         if any(each.text == text for each in self._views.composer.attachments):
             return
@@ -181,7 +182,7 @@ class EmbeddingController(QObject):
         self._take(AskTables(FindSimilar(request, search.words, tuple(search.texts))))
 
     def _search_again(self, text: str) -> None:
-        """`text` is embedded, or will not be: repeat the searches that waited for nothing else."""
+        """Repeat the searches that waited only for `text`, which is embedded or will not be."""
         for search in list(self._waiting):
             search.waits_for.discard(text)
             if not search.waits_for:
@@ -208,5 +209,5 @@ class EmbeddingController(QObject):
 
 
 def digest_in_prompts(text: str) -> str:
-    """The worker's name of a text, which it takes without white space at its ends, as prompts do."""
+    """Returns the worker's digest of a text, which excludes white space at its ends, as prompts do."""
     return digest_of(text.strip())

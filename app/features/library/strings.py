@@ -1,4 +1,4 @@
-"""Every text of this folder that a person reads."""
+"""UI strings of the library."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cut(size: str, shown_characters: int) -> str:
 
 
 def similar(passage: str) -> str:
-    """What a search by meaning found."""
+    """The note of results found by meaning."""
     return f"Similar passage: {passage}"
 
 

@@ -1,1 +1,1 @@
-"""The machines feature."""
+"""The window of several machines."""

@@ -1,4 +1,4 @@
-"""The words of the machines' window."""
+"""UI strings of the window of several machines."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def follow_command(address: str) -> str:
 
 
 def subtitle(count: int, running: str) -> str:
-    """`count` with this one; `running` is the model that runs over them, if one does."""
+    """`count` includes this machine; `running` is the model that runs over them, if any."""
     machines = f"{HERE} and {_counted(count - 1, 'other')}" if count > 1 else f"{HERE} alone"
     return f"{machines}. {running} runs over them." if running else f"{machines}."
 
@@ -98,7 +98,7 @@ def versions(draftlight: str, mlx: str, mlx_lm: str, backends: Sequence[str]) ->
 
 
 def runs_on(machines: int, of: int) -> str:
-    """How many of the machines that are there hold a model; 0: all are too few."""
+    """The number of available machines that hold a model; 0: all are too few."""
     if not machines:
         return f"Too large for {_counted(of, 'machine')}"
     return f"{HERE} alone" if machines == 1 else f"{machines} of {of} machines"

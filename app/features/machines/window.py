@@ -131,7 +131,6 @@ class MachinePanel(QWidget):
         self._fields: dict[str, SettingField] = {}
         self._said: dict[str, Any] = {}
         set_fixed_width(self, WIDTH_PX)
-        theme.changed.connect(self.update)
         self.title = TextLabel(theme, "", 13, 18, "text", weight=600)
         self.note = TextLabel(theme, strings.LEADER_NOTE, 12, 16, wrap=True, width_px=_CONTENT_PX)
         self.problem = TextLabel(theme, "", 12, 16, "danger", wrap=True, width_px=_CONTENT_PX)

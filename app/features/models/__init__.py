@@ -1,1 +1,1 @@
-"""The models feature."""
+"""The installed models: list, downloads, loading and draft models."""

@@ -1,8 +1,7 @@
-"""ModelsController: what is known of the models on this machine, and what people want
-done.
+"""ModelsController: the state of the models on this machine, and the commands about them.
 
-Everything is the worker's work; this asks for it and keeps what it says. Loading goes the way of all
-loads, so that the chat window shows it, too.
+The worker does all the work; this sends commands and stores the results. A model is loaded with the same
+intent as everywhere, so that the chat window shows it too.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ _SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
 
 
 class ModelsController(QObject):
-    """`take` carries out intents, as every controller's. `state` is what is known."""
+    """`take` steps the state machine. `state` is the current state of the models."""
 
-    changed = Signal()  # the state, the draft model or the default are others
-    imported = Signal(str)  # the reference of a model that was just imported
-    download_accepted = Signal()  # the offered model is on its way
+    changed = Signal()  # the state, the draft model or the default changed
+    imported = Signal(str)  # reference of a newly imported model
+    download_accepted = Signal()  # the download of the offered model began
 
     def __init__(
         self,
@@ -69,8 +68,8 @@ class ModelsController(QObject):
         self._numbers = count(1)
         self._alive = False
         self._watched = False
-        self._offered = ""  # the reference of the model in the offer bar
-        self._fetched = ""  # the download that is to be loaded when it is here
+        self._offered = ""  # reference of the model in the offer bar
+        self._fetched = ""  # the download to load when it is complete
         self.state = ModelsState()
         self.last_stats: tuple[str, Stats] | None = None
         inspector.settings_changed.connect(lambda settings: self.changed.emit())
@@ -78,69 +77,69 @@ class ModelsController(QObject):
 
     @property
     def can_load(self) -> bool:
-        """Whether another model may be loaded just now."""
+        """Whether another model may be loaded now."""
         return self._alive and not self.state.busy and not self.state.loading
 
     @property
     def alive(self) -> bool:
-        """Whether there is a worker to ask."""
+        """Whether there is a worker to send commands to."""
         return self._alive
 
     @property
     def draft(self) -> str:
-        """The reference of the draft model in the open chat's settings; empty if none is chosen."""
+        """The reference of the draft model in the open chat's settings; empty for none."""
         return str(read(self._inspector.settings, DRAFT_KEY))
 
     def loads_at_start(self, reference: str) -> bool:
-        """Whether a new start loads this model, as it is loaded now if it is: here alone or over machines."""
+        """Whether the loaded model is the default, on the same machines as now."""
         chosen, loaded = self._preferences.now, self.state.loaded
         if (chosen.model or "starter") != reference:
             return False
         return loaded is None or loaded.reference != reference or self._together == chosen.together
 
-    # ---- what people want
+    # ---- commands
 
     def watch(self) -> None:
-        """Somebody looks at the models from now on."""
+        """Keep the state up to date from now on: a window shows it."""
         self._watched = True
         self.refresh()
 
     def refresh(self) -> None:
-        """Ask what there is."""
+        """Request the list of models."""
         self._ask(lambda request: ListModels(request))
 
     def load(self, reference: str, cluster: Cluster | None = None) -> None:
-        """Let this model answer from now on, over the machines of `cluster` or here alone."""
+        """Load a model over the machines of `cluster`, or on this one alone."""
         if self.can_load:
             self._take(Load(reference, cluster))
 
     def check(self, cluster: Cluster, model: str) -> None:
-        """See which machines are there, and whether the model of that reference runs over them."""
+        """Check which machines are available and whether the model `reference` runs over them."""
         if self._alive:
             command = CheckMachines(f"models-{next(self._numbers)}", cluster, model)
             self._set(models.look(self.state, command))
             self._take(AskModels(command))
 
     def unload(self) -> None:
-        """Free the model's memory."""
+        """Unload the model."""
         if self.can_load and self.state.info:
             self._take(Unload())
 
     def download(self, model: str) -> None:
-        """Get it from the hub, or go on."""
+        """Download a model from the hub, or resume."""
         self._ask(lambda request: DownloadModel(model))
 
     def fetch(self, model: str) -> None:
-        """Download it, and load it when it is here."""
+        """Download a model and load it afterwards."""
         self._fetched = model
         self.download(model)
 
     def pause(self, model: str) -> None:
-        """Stop its download and keep what arrived."""
+        """Pause a download and keep its data."""
         self._ask(lambda request: PauseDownload(model))
 
     def cancel(self, model: str) -> None:
-        """Stop its download and remove what arrived."""
+        """Cancel a download and delete its data."""
         self._ask(lambda request: CancelDownload(model))
 
     def take_folder(self, path: str) -> None:
@@ -148,29 +147,29 @@ class ModelsController(QObject):
         self._ask(lambda request: ImportModel(request, path))
 
     def remove(self, reference: str) -> None:
-        """Erase or forget the model."""
+        """Delete a model, or remove it from the list."""
         self._ask(lambda request: RemoveModel(request, reference))
 
     def look_up(self, text: str) -> None:
-        """Ask the hub; empty text takes back the answer."""
+        """Search the hub; an empty text clears the results."""
         self._set(models.look_up(self.state, text))
         if text:
             self._ask(lambda request: LookUpModels(request, text))
 
     def choose_draft(self, reference: str) -> None:
-        """The draft model of the open chat; empty for none."""
+        """Set the draft model of the open chat; empty for none."""
         inspector = self._inspector
         settings = assign(inspector.settings, DRAFT_KEY, reference)
         inspector.change_settings(settings)
 
     @property
     def drafting(self) -> str:
-        """The reference of the model that drafts in the open chat; empty if none does."""
+        """The reference of the open chat's draft model in use; empty if none is."""
         chosen = read(self._inspector.settings, DRAFTER_KEY)
         return self.draft if chosen == DRAFT_MODEL_DRAFTER else ""
 
     def draft_with(self, reference: str) -> None:
-        """Let this model draft in the open chat; empty: none, the drafter is what chats start with."""
+        """Draft with this model in the open chat; empty: with the default drafter."""
         settings, drafter = self._inspector.settings, DRAFT_MODEL_DRAFTER
         if not reference:
             usual = read(self._inspector.defaults, DRAFTER_KEY)
@@ -179,21 +178,21 @@ class ModelsController(QObject):
         self._inspector.change_settings(assign_all(settings, values))
 
     def make_default(self, reference: str) -> None:
-        """Load this one whenever Draftlight starts; over the machines, if it runs over them now."""
+        """Load this model at every start, over the machines that it runs on now."""
         loaded = self.state.loaded
         together = self._together and loaded is not None and loaded.reference == reference
         self._preferences.change(model=reference, together=together)
         self.changed.emit()
 
     def dismiss(self) -> None:
-        """The last problem was read."""
+        """Clear the last problem."""
         if self.state.problem:
             self._set(replace(self.state, problem="", hint=""))
 
-    # ---- what is heard
+    # ---- events
 
     def on_event(self, event: CatalogueEvent | ClusterEvent) -> None:
-        """News of the models on the disk, of a download, or of the machines that run one."""
+        """Handle an event about models, downloads or machines."""
         self._set(models.handle(self.state, event))
         if isinstance(event, ModelImported):
             self.imported.emit(event.model.reference)
@@ -201,21 +200,21 @@ class ModelsController(QObject):
             self._follow_fetched(event)
 
     def on_models_failed(self, effect: fx.ModelsFailed | fx.LoadFailed) -> None:
-        """What was asked could not be done, or a model not be loaded."""
+        """Handle a failed command or load."""
         self._set(models.fail(self.state, effect.failed))
 
     def on_load_started(self, effect: fx.LoadStarted) -> None:
-        """How far it is."""
+        """Show the progress of a load."""
         state = replace(self.state, loading=effect.model, fraction=effect.fraction, problem="", hint="")
         self._set(state)
 
     def note_stats(self, stats: Stats) -> None:
-        """Of an answer that the loaded model has finished."""
+        """Store the figures of an answer of the loaded model."""
         if self.state.info:
             self.last_stats = (self.state.info.path, stats)
 
     def follow(self, link: Link) -> None:
-        """The worker, its model or its turn changed."""
+        """Update after a change of the worker, its model or its turn."""
         came = link.phase in _SPOKEN and not self._alive
         self._alive = link.phase in _SPOKEN
         state = self.state if self._alive else models.forget_worker(self.state)

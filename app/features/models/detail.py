@@ -1,6 +1,6 @@
-"""Detail: the chosen model: what it needs of the memory, what drafts for it, what can be done with it.
+"""The details of the selected model: memory, draft models, and commands.
 
-Removing asks first, in place: the question stands where the buttons were.
+Removing a model is confirmed in place of the buttons.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _INSIDE_PX = WIDTH_PX - 2 * _PADDING_PX - 1
 
 
 class ModelDetail(QWidget):
-    """`show_model()` brings it up to date; what is wanted is told with the model's reference."""
+    """Call `show_model()` after each change; signals have the model's reference."""
 
     load_requested = Signal(str)
     unload_requested = Signal()
@@ -53,7 +53,7 @@ class ModelDetail(QWidget):
     draft_chosen = Signal(str)  # the draft model's reference, empty for none
     folder_requested = Signal(str)
     remove_requested = Signal(str)
-    context_changed = Signal(int)  # tokens to work memory out for
+    context_changed = Signal(int)  # context in tokens for the memory estimate
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -83,22 +83,21 @@ class ModelDetail(QWidget):
         self.confirm = Button(theme, strings.ERASE, "primary")
         self._lay_out()
         self._wire()
-        theme.changed.connect(self.update)
         self.show_nothing()
 
     @property
     def entry(self) -> ModelEntry | None:
-        """The model shown; None if none is chosen."""
+        """The displayed model; None for no selection."""
         return self._entry
 
     def set_beside(self, beside: bool) -> None:
-        """Whether it stands at the right of the list, in its own width, or below it, as wide as there is."""
+        """Set whether it is on the right of the list with a fixed width, or below it over the full width."""
         self._beside = beside
         set_minimum_width(self, WIDTH_PX if beside else 0)
         set_maximum_width(self, WIDTH_PX if beside else ANY_PX)
 
     def show_nothing(self) -> None:
-        """No model is chosen."""
+        """Show that no model is selected."""
         self._entry = None
         self._body.hide()
         self._nothing.show()
@@ -113,7 +112,7 @@ class ModelDetail(QWidget):
         at_start: bool,
         can_load: bool,
     ) -> None:
-        """`draft` is the chosen draft model's reference; `at_start`: a start loads this one."""
+        """`draft` is the reference of the selected draft model; `at_start`: this model is the default."""
         if self._entry is None or self._entry.reference != entry.reference:
             self._ask(False)
         self._entry = entry
@@ -130,7 +129,7 @@ class ModelDetail(QWidget):
         self._show_buttons(entry, state, at_start, can_load, loaded)
 
     def show_speed(self, entry: ModelEntry, tokens_per_s: float) -> None:
-        """Under the name; 0 for a model that has not answered yet."""
+        """Show the decode speed below the name; 0 for a model without an answer."""
         self.summary.setText(strings.on_disk(facts_of.precision(entry), entry.disk_bytes, tokens_per_s))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -209,7 +208,7 @@ class ModelDetail(QWidget):
             self._ask(False)
 
     def _ask(self, asking: bool) -> None:
-        # What has the focus must hand it on before it is hidden, or Qt gives it to a row of the list.
+        # Move the focus before its widget is hidden, or Qt moves it to a row of the list.
         shown, hidden = (self._asking, self._buttons) if asking else (self._buttons, self._asking)
         focused = self.focusWidget()
         shown.show()
@@ -310,17 +309,16 @@ class ModelDetail(QWidget):
 
 
 class _Chip(QWidget):
-    """The tokenizer's family."""
+    """The label of the tokenizer family."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._text, self._color = "", ""
         set_fixed_height(self, 20)
-        theme.changed.connect(self.update)
 
     def show_family(self, text: str, color: str) -> None:
-        """Show it; nothing if there is no text."""
+        """Show the family; an empty text hides the chip."""
         self._text, self._color = text, color
         self.setVisible(bool(text))
         set_fixed_width(self, int(chip_width(text) + 7) if text else 0)
@@ -339,7 +337,6 @@ class _Hair(QWidget):
         super().__init__(parent)
         self._theme = theme
         set_fixed_height(self, 1)
-        theme.changed.connect(self.update)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter_on(self).fillRect(area_of(self), self._theme.color("hair"))
@@ -361,7 +358,7 @@ _RIGHT = Qt.AlignmentFlag.AlignRight
 
 
 class DraftChoice(QAbstractButton):
-    """One model: a ring that is filled when it drafts, its name, the reason, its size."""
+    """A draft model: a radio button, its name, the reason, its size."""
 
     def __init__(self, theme: Theme, facts: DraftFacts, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -376,11 +373,10 @@ class DraftChoice(QAbstractButton):
         self.setAccessibleName(facts.name)
         self.setAccessibleDescription(f"{facts.why}, {facts.size}")
         self.setToolTip(facts.why)
-        theme.changed.connect(self.update)
 
     @property
     def facts(self) -> DraftFacts:
-        """What it stands for."""
+        """The displayed facts."""
         return self._facts
 
     def sizeHint(self) -> QSize:
@@ -413,7 +409,7 @@ class DraftChoice(QAbstractButton):
 
 
 class DraftChoices(QWidget):
-    """At most one is on; choosing it again takes it back. `show_choices()` emits nothing."""
+    """At most one is selected; clicking it again deselects it. `show_choices()` emits nothing."""
 
     chosen = Signal(str)  # the reference, empty for none
 
@@ -427,11 +423,11 @@ class DraftChoices(QWidget):
 
     @property
     def choices(self) -> tuple[DraftChoice, ...]:
-        """From top to bottom."""
+        """The choices from top to bottom."""
         return tuple(self._choices)
 
     def show_choices(self, facts: Sequence[DraftFacts], chosen: str, can_choose: bool) -> None:
-        """`chosen` is a reference; without `can_choose` nothing can be changed."""
+        """`chosen` is a reference; without `can_choose` all are disabled."""
         if [choice.facts for choice in self._choices] != list(facts):
             for old in self._choices:
                 old.hide()
@@ -458,7 +454,7 @@ _RIGHT_ALIGNED = Qt.AlignmentFlag.AlignRight
 
 
 class MemoryBar(QWidget):
-    """Longer than the limit is cut at its end; the words above it say by how much."""
+    """The parts of the memory. A bar beyond the limit is cut; the text above has the excess."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -467,11 +463,10 @@ class MemoryBar(QWidget):
         self._limit_bytes = 0
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(strings.MEMORY)
-        theme.changed.connect(self.update)
 
     @property
     def parts(self) -> tuple[MemoryPart, ...]:
-        """What it shows."""
+        """The displayed parts."""
         return self._parts
 
     def show_parts(self, parts: Sequence[MemoryPart], limit_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""Facts: what a row and the detail say of a model, in words and shares. Pure; no Qt."""
+"""The facts of a model that rows and details show, as texts and shares. Pure; no Qt."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from app.features.models.state import ModelsState
 from core.events import Fit, ModelEntry, fit_of
 
 Standing = Literal["loaded", "loading", "loadable", "unusable", "on-the-hub"]
-# Green and amber are the token classes', vermilion is failure.
+# Green and amber are the token tints; vermilion marks failures.
 FAMILY_COLORS = ("series_blue", "series_purple", "series_sky", "series_grey")
 DEFAULT_CONTEXT_TOKENS = 32_768
 _SUGGESTED_CONTEXT_TOKENS = 8192
-# A draft model of more than this share of the model's parameters hardly pays.
+# A draft model with more than this share of the model's parameters rarely pays.
 _SLOW_SHARE = 0.35
 
 
@@ -30,7 +30,7 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 class FitFacts(Struct, frozen=True):
-    """`share` of the limit, above 1 if it is too large; `text` is what is spare or over."""
+    """Memory fit. `share` of the limit, above 1 if too large; `text` is the free memory or the excess."""
 
     fit: Fit
     text: str
@@ -38,7 +38,7 @@ class FitFacts(Struct, frozen=True):
 
 
 class RowFacts(Struct, frozen=True):
-    """One row. `fit` is None where memory is not known, or cannot be used."""
+    """One row. `fit` is None if memory is unknown or the model cannot be used."""
 
     reference: str
     name: str
@@ -53,14 +53,14 @@ class RowFacts(Struct, frozen=True):
 
     @property
     def spoken(self) -> str:
-        """All of it in one line, for those who do not see the row."""
+        """The row as one line for screen readers."""
         fit = f"{strings.FIT_WORDS[self.fit.fit]}, {self.fit.text}" if self.fit else ""
         parts = (self.name, self.detail, self.family, fit, self.drafts, self.state, self.problem)
         return ", ".join(part for part in parts if part)
 
 
 class DraftFacts(Struct, frozen=True):
-    """One model that might draft. `usable` is False with the reason in `why`."""
+    """A possible draft model. `why` is the reason if it is not `usable`."""
 
     reference: str
     name: str
@@ -70,7 +70,7 @@ class DraftFacts(Struct, frozen=True):
 
 
 class MemoryPart(Struct, frozen=True):
-    """A piece of the memory bar, with its palette token."""
+    """A part of the memory bar, with its palette colour."""
 
     label: str
     color: str
@@ -78,14 +78,14 @@ class MemoryPart(Struct, frozen=True):
 
 
 def is_hub_name(text: str) -> bool:
-    """Whether `text` has the form owner/name, which can be downloaded without asking for it first."""
+    """Whether `text` has the form owner/name, which can be downloaded without a search."""
     return _HUB_NAME.fullmatch(text) is not None
 
 
 def local_path(text: str) -> str:
-    """`text` as an absolute path if it is written as a path of this machine, else empty.
+    """Returns `text` as an absolute path if it is written as a path, else the empty string.
 
-    Such a text is never sent to the hub. `owner/name` is a hub name, so a relative path begins with a dot.
+    Paths are never sent to the hub. `owner/name` is a hub name, so a relative path begins with a dot.
     """
     text = text.strip().strip("\"'")
     if text.startswith("file:"):
@@ -96,13 +96,13 @@ def local_path(text: str) -> str:
 
 
 def family_colors(models: Sequence[ModelEntry]) -> dict[str, str]:
-    """A colour for each tokenizer family, in the order of the list."""
+    """Returns a colour for each tokenizer family, in list order."""
     families = list(dict.fromkeys(entry.family for entry in models if entry.family))
     return {family: FAMILY_COLORS[at % len(FAMILY_COLORS)] for at, family in enumerate(families)}
 
 
 def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
-    """The models whose names contain `wanted`, each for that context or its own if that is shorter."""
+    """Returns the models whose names contain `wanted`, for this context or the model's own if shorter."""
     colors = family_colors(state.models)
     names = names_of(state.models)
     word = wanted.strip().lower()
@@ -120,9 +120,9 @@ def rows(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[Row
 
 
 def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tuple[RowFacts, ...]:
-    """Of what is neither here nor coming: the largest two that fit, and the smallest, which drafts.
+    """Returns suggested downloads: the two largest that fit, and the smallest, a draft model.
 
-    Those of them whose names contain `wanted`.
+    Only names that contain `wanted`; models that are installed or downloading are left out.
     """
     word = wanted.strip().lower()
     taken = {entry.reference for entry in state.models} | {each.model for each in state.downloads}
@@ -154,7 +154,7 @@ def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tu
 
 
 def fit_facts(entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: int = 0) -> FitFacts | None:
-    """Whether it fits with `beside` bytes of something else; None if nothing is known of it."""
+    """Returns the memory fit next to `beside` bytes in use; None if the need is unknown."""
     if not entry.need.weights or not limit_bytes:
         return None
     need = entry.need.total_at(min(context_tokens, entry.context_tokens)) + beside
@@ -162,7 +162,7 @@ def fit_facts(entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: 
 
 
 def drafts(entry: ModelEntry, state: ModelsState, context_tokens: int) -> tuple[DraftFacts, ...]:
-    """Every other model, those first that can draft for `entry`, the smallest of them before others."""
+    """Returns all other models, possible draft models of `entry` first, the smallest of them at the top."""
     names = names_of(state.models)
     found = [
         _draft(each, names[each.reference], entry, state, context_tokens)
@@ -184,7 +184,7 @@ def drafts(entry: ModelEntry, state: ModelsState, context_tokens: int) -> tuple[
 
 
 def draft_of(entry: ModelEntry, state: ModelsState, chosen: str) -> ModelEntry | None:
-    """The listed model that `chosen` names, by reference, name or folder, if it can draft for `entry`."""
+    """Returns the model named by `chosen` (reference, name or folder) if it can draft for `entry`."""
     return next(
         (
             each
@@ -201,7 +201,7 @@ def draft_of(entry: ModelEntry, state: ModelsState, chosen: str) -> ModelEntry |
 def memory_parts(
     entry: ModelEntry, context_tokens: int, draft: ModelEntry | None = None
 ) -> tuple[MemoryPart, ...]:
-    """What the memory goes into."""
+    """Returns the parts of the memory need."""
     tokens = min(context_tokens, entry.context_tokens)
     parts = [
         MemoryPart(strings.WEIGHTS, "series_blue", entry.need.weights),
@@ -214,7 +214,7 @@ def memory_parts(
 
 
 def precision(entry: ModelEntry) -> str:
-    """How the weights are stored."""
+    """Returns the storage format of the weights."""
     return strings.bits(entry.bits, entry.dtype)
 
 
@@ -287,9 +287,9 @@ def _draft(
 
 
 def names_of(models: Sequence[ModelEntry]) -> dict[str, str]:
-    """By reference: the model's name, and where others have the same one, what it differs in behind it.
+    """Returns the displayed name by reference; equal names get a distinguishing suffix.
 
-    The first that tells all of them apart: precision, size on disk, the folders they are in.
+    The first of these that distinguishes all: precision, size on disk, folder.
     """
     named: dict[str, list[ModelEntry]] = {}
     for entry in models:
@@ -299,7 +299,7 @@ def names_of(models: Sequence[ModelEntry]) -> dict[str, str]:
 
 
 def _marks(alike: Sequence[ModelEntry]) -> list[str]:
-    """One for each, all of them different; empty for one alone."""
+    """Returns distinct suffixes; an empty one for a single model."""
     if len(alike) == 1:
         return [""]
     precisions = [strings.bits(entry.bits, entry.dtype) for entry in alike]
@@ -308,7 +308,7 @@ def _marks(alike: Sequence[ModelEntry]) -> list[str]:
 
 
 def _places(alike: Sequence[ModelEntry]) -> list[str]:
-    """The folders' own names, a hub name's owner, or the folders that they are in: as many as it takes."""
+    """Returns the folder names, the hub names' owners, or as many parent folders as necessary."""
     parts = [entry.reference.replace("\\", "/").strip("/").split("/") for entry in alike]
     own = [each[-1] if os.path.isabs(entry.reference) else each[0] for entry, each in zip(alike, parts)]
     if _all_differ(own):

@@ -1,7 +1,6 @@
-"""ModelList: the groups of rows under one header: models here, downloads, what the hub has.
+"""The list of models under one header: installed, downloads, and hub results.
 
-Rows are kept as long as what they stand for is there, so that focus and pointer stay where they are
-while a download goes on.
+A row widget lives as long as its model or download, so that focus and hover survive updates.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ _GROUP_PX = 30
 
 
 class ModelListView(QWidget):
-    """Shows what it is given and tells what is wanted."""
+    """Shows the rows it is given and emits commands."""
 
     selected = Signal(str)  # a model's reference
     load_requested = Signal(str)  # a model's reference
     pause_requested = Signal(str)  # hub name
     resume_requested = Signal(str)  # hub name
     cancel_requested = Signal(str)  # hub name
-    hub_wanted = Signal(str)  # a hub name, or the text to look for
+    hub_wanted = Signal(str)  # hub name, or the text to search for
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -80,7 +79,7 @@ class ModelListView(QWidget):
         self.setAccessibleName(strings.MODEL_LIST)
 
     def show_models(self, facts: Sequence[RowFacts], chosen: str, *, can_load: bool, limit_note: str) -> None:
-        """The models that are here, `chosen` (a reference) marked."""
+        """Show the installed models, with `chosen` (a reference) selected."""
         self._chosen = chosen
         self._here.note.setText(limit_note)
         wanted = {each.reference: each for each in facts}
@@ -98,7 +97,7 @@ class ModelListView(QWidget):
         self._mark()
 
     def show_downloads(self, downloads: Sequence[DownloadProgress], alive: bool) -> None:
-        """Those that are not done."""
+        """Show the unfinished downloads."""
         wanted = {each.model: each for each in downloads}
         changed = list(self.downloads) != list(wanted)
         for model in [model for model in self.downloads if model not in wanted]:
@@ -113,7 +112,9 @@ class ModelListView(QWidget):
             self._lay_out()
 
     def show_hub(self, rows: Sequence[HubRow], note: str) -> None:
-        """What the hub has; takes the rows over. `note` stands at the right of the group's title."""
+        """Show results of the hub, and take ownership of the rows. `note` is shown on the right of the
+        group's title.
+        """
         for row in self.hub:
             _drop(row)
         self.hub = list(rows)
@@ -124,7 +125,7 @@ class ModelListView(QWidget):
         self._lay_out()
 
     def show_suggested(self, facts: Sequence[RowFacts], title: str, alive: bool) -> None:
-        """What might be worth getting; nothing hides the group."""
+        """Show suggested downloads; none hides the group."""
         self._worth.title.setText(title)
         if list(self.suggested) != [each.reference for each in facts]:
             for row in self.suggested.values():
@@ -135,12 +136,12 @@ class ModelListView(QWidget):
             self.suggested[each.reference].show_facts(each, alive)
 
     def say(self, text: str) -> None:
-        """Instead of models, when there are none to show."""
+        """Show a text instead of models."""
         self._note.setText(text)
         self._empty.setVisible(bool(text))
 
     def choose(self, reference: str) -> None:
-        """Mark a row, and see that it can be seen."""
+        """Select a row and scroll to it."""
         self._chosen = reference
         self._mark()
         if row := self.models.get(reference):
@@ -223,13 +224,12 @@ class ModelListView(QWidget):
 
 
 class _Header(PaintedRow):
-    """The names of the columns, with a hairline below."""
+    """The column titles, with a hairline below."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         set_fixed_height(self, HEADER_PX)
-        theme.changed.connect(self.update)
 
     def paint_row(self, painter: QPainter) -> None:
         at = columns(width_of(self))
@@ -242,7 +242,7 @@ class _Header(PaintedRow):
 
 
 class _Group(QWidget):
-    """A group's title, and a note at the right."""
+    """A group's title, with a note on the right."""
 
     def __init__(self, theme: Theme, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)

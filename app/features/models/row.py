@@ -1,7 +1,7 @@
-"""Rows of the models' list: a model, a download, something on the hub; each 52 high, with its buttons.
+"""The rows of the model list: models, downloads and hub results, 52 px high, with buttons.
 
-A row takes the focus, so that all of it can be reached and heard by key. Up and Down go to its
-neighbours and choose them, Return and Space choose it; the focus alone chooses nothing.
+Rows are focusable for keyboard and screen readers. Up and Down select the neighbours, Return and Space select
+the row; focus alone selects nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PROGRESS_PX = 5
 
 
 class KeyedRow(PaintedRow):
-    """`key` names it among its kind. `ruled` draws the hairline above it."""
+    """`key` identifies the row among its kind. `ruled` draws the hairline above it."""
 
     chosen = Signal(str)  # the row's key
     moved = Signal(str, int)  # the row's key, one step up or down
@@ -45,11 +45,10 @@ class KeyedRow(PaintedRow):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._ring = FocusRing(self, theme, 7, inset_px=INSET_PX)
-        theme.changed.connect(self.update)
         theme.zoomed.connect(self._place)
 
     def set_look(self, *, selected: bool, ruled: bool) -> None:
-        """Whether it is the chosen one, and whether a hairline lies above it."""
+        """Set whether it is selected, and whether there is a hairline above it."""
         if (selected, ruled) != (self.selected, self.ruled):
             self.selected, self.ruled = selected, ruled
             self.update()
@@ -82,7 +81,7 @@ class KeyedRow(PaintedRow):
         self._place()
 
     def _place(self) -> None:
-        """Put the buttons where they belong."""
+        """Position the buttons."""
 
     def _paint(self, painter: QPainter) -> None:
         raise NotImplementedError
@@ -96,9 +95,9 @@ class KeyedRow(PaintedRow):
 
 
 class ModelRow(KeyedRow):
-    """A model, with a button that loads or gets it, or the word for why there is none."""
+    """A model, with a button that loads or downloads it, or the reason why there is none."""
 
-    load_requested = Signal(str)  # the model's reference: load it, or get it if it is on the hub
+    load_requested = Signal(str)  # reference of the model to load or to download
 
     def __init__(self, theme: Theme, facts: RowFacts, parent: QWidget | None = None) -> None:
         super().__init__(theme, facts.reference, parent)
@@ -111,11 +110,11 @@ class ModelRow(KeyedRow):
 
     @property
     def facts(self) -> RowFacts:
-        """What it shows."""
+        """The displayed facts."""
         return self._facts
 
     def show_facts(self, facts: RowFacts, can_load: bool) -> None:
-        """Show `facts`; the button works only if a model can be loaded now."""
+        """Show `facts`; the button is enabled if a model can be loaded now."""
         self._facts = facts
         on_the_hub = facts.standing == "on-the-hub"
         self.button.setVisible(on_the_hub or facts.standing == "loadable")
@@ -161,7 +160,7 @@ class ModelRow(KeyedRow):
 
 
 class DownloadRow(KeyedRow):
-    """A download under way, paused or failed: how far it is, and its buttons."""
+    """A running, paused or failed download: its progress and buttons."""
 
     pause_requested = Signal(str)  # hub name
     resume_requested = Signal(str)  # hub name
@@ -181,13 +180,14 @@ class DownloadRow(KeyedRow):
 
     @property
     def progress(self) -> DownloadProgress:
-        """What it shows."""
+        """The displayed progress."""
         return self._progress
 
     @property
     def figures(self) -> tuple[str, str]:
-        """Under the bar: what arrived at the left, the pace or the state at the right; a reason needs all
-        of the room."""
+        """The texts below the bar: received data on the left, speed or state on the right. A reason uses the
+        full width.
+        """
         told = self._progress
         left = strings.arrived(told.done_bytes, told.total_bytes) if told.total_bytes else ""
         if told.state == "paused":
@@ -199,7 +199,7 @@ class DownloadRow(KeyedRow):
         return left, strings.pace(told.bytes_per_s, told.seconds_left)
 
     def show_progress(self, progress: DownloadProgress, alive: bool) -> None:
-        """Show it; the buttons work only while there is a worker to ask."""
+        """Show the progress; the buttons are enabled while there is a worker."""
         had_focus = self.pause.hasFocus() or self.resume.hasFocus()
         self._progress = progress
         runs = progress.state == "running"
@@ -231,7 +231,7 @@ class DownloadRow(KeyedRow):
         if told.state == "failed" and size:
             size = strings.arrived(told.done_bytes, told.total_bytes)
         detail = strings.joined((size, owner))
-        # Its tokenizer is not known yet.
+        # Its tokenizer is unknown so far.
         start = at.fit.left() if at.drafts else at.name.right()
         self._two_lines(painter, QRectF(at.name.left(), 0, start - at.name.left(), ROW_PX), model, detail)
         track = QRectF(start, ROW_PX / 2 - 12, at.action.left() - start - 20, _PROGRESS_PX)
@@ -252,14 +252,14 @@ class DownloadRow(KeyedRow):
         draw_text(painter, line, left, font, color("text2"), LEFT)
         advance = painter.fontMetrics().horizontalAdvance
         room = line.adjusted(advance(left) + 16, 0, 0, 0)
-        if advance(right) <= room.width():  # else its tooltip says it
+        if advance(right) <= room.width():  # else it is in the tooltip
             draw_text(painter, room, right, font, color("text2"), _RIGHT)
 
 
 class HubRow(KeyedRow):
-    """Something that can be downloaded, or the question whether to ask for it."""
+    """A model that can be downloaded, or the command to search the hub."""
 
-    wanted = Signal(str)  # the row's key: a hub name, or the text to look for
+    wanted = Signal(str)  # row's key: hub name, or the text to search for
 
     def __init__(
         self, theme: Theme, key: str, title: str, detail: str, button: str, icon_name: str = ""
@@ -275,13 +275,13 @@ class HubRow(KeyedRow):
 
     @classmethod
     def of_model(cls, theme: Theme, model: HubModel) -> HubRow:
-        """A model that the hub has."""
+        """Returns the row of a model on the hub."""
         detail = strings.joined((strings.downloads(model.downloads), strings.GATED if model.gated else ""))
         return cls(theme, model.model, model.model, detail, strings.GET)
 
     @property
     def title(self) -> str:
-        """Its first line."""
+        """The first line."""
         return self._title
 
     def _place(self) -> None:
@@ -299,21 +299,21 @@ class HubRow(KeyedRow):
 _CHIP_PX = 18
 _DOT_PX = 8
 _BAR_PX = 150
-# Where on the bar the limit is: beyond it there is room to see by how much something is too large.
+# Position of the limit on the bar; the space after it shows the excess.
 LIMIT_AT = 0.794
 _ICON_PX = 13
 LEFT = Qt.AlignmentFlag.AlignLeft
 
 
 def chip_width(text: str) -> float:
-    """Of a chip with that text."""
+    """Returns the width of a chip with this text."""
     return 6 + _DOT_PX + 5 + QFontMetricsF(ui_font(11, 500)).horizontalAdvance(text) + 6
 
 
 def draw_chip(
     painter: QPainter, theme: Theme, box: QRectF, text: str, color: str, fill: str = "fill1"
 ) -> None:
-    """A family's chip at the left of `box`, in its middle; cut where the box ends."""
+    """Draw a family's chip on the left of `box`, centred vertically and clipped to it."""
     width = min(chip_width(text), box.width() - 6)
     chip = QRectF(box.left(), box.center().y() - _CHIP_PX / 2, width, _CHIP_PX)
     draw_box(painter, chip, 4, theme.color(fill))
@@ -324,7 +324,7 @@ def draw_chip(
 
 
 def draw_fit(painter: QPainter, theme: Theme, box: QRectF, fit: FitFacts) -> None:
-    """The word, what is spare, and a bar with a mark where the limit is."""
+    """Draw the fit: a word, the free memory, and a bar with a mark at the limit."""
     word, top = strings.FIT_WORDS[fit.fit], box.center().y() - 15
     icon = icon_pixmap(
         strings.FIT_ICONS[fit.fit],
@@ -353,12 +353,14 @@ INSET_PX = 8
 PADDING_PX = 12
 _NAME_PX, _FAMILY_PX, _FIT_PX, _ACTION_PX = 246, 92, 176, 96
 _LEAST_NAME_PX, _LEAST_DRAFTS_PX = 200, 150
-# The name, how it fits, what can be done: less is no list.
+# Name, fit and action are always shown.
 LEAST_WIDTH_PX = 2 * (INSET_PX + PADDING_PX) + _LEAST_NAME_PX + _FIT_PX + _ACTION_PX
 
 
 class Columns(Struct, frozen=True):
-    """Boxes at full height in design pixels; None: no room. The action's begins where all others end."""
+    """Rectangles of full height in design pixels; None if there is no space. The action's begins after all
+    others.
+    """
 
     name: QRectF
     family: QRectF | None
@@ -368,7 +370,10 @@ class Columns(Struct, frozen=True):
 
 
 def columns(width_px: float) -> Columns:
-    """Model, tokenizer, memory fit, draft model and action in a row of that width."""
+    """Returns the columns of a row of that width: model, tokenizer, memory fit, draft model and action.
+
+    In a narrow row the draft models are left out first, then the tokenizer family. The details show both.
+    """
     left = float(INSET_PX + PADDING_PX)
     room = max(0.0, width_px - 2 * left)
     others = float(_FIT_PX + _ACTION_PX)

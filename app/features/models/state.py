@@ -1,7 +1,6 @@
-"""ModelsState: what is known of the models on this machine and of the downloads, as one record.
+"""The state of the installed models and of the downloads, as one record. Pure.
 
-Pure: `handle()` takes what the worker said and gives the next record. Nothing here asks; the
-models' controller does.
+`handle()` returns the record after an event of the worker. The controller sends the requests.
 """
 
 from __future__ import annotations
@@ -28,18 +27,17 @@ from core.events.cluster import ClusterEvent
 from core.events.models import CatalogueEvent
 
 _OFFER_CONTEXT_TOKENS = 8192
-# A first download should take minutes: larger models are in the Models window.
+# The offered download should take minutes; the Models window has larger models.
 _OFFER_MOST_BYTES = 3 * 2**30
 
 
 class ModelsState(Struct, frozen=True):
-    """`listed` is False until the worker answered. `info` is the loaded model, `loading` (a reference)
-    the one that is on its way, `busy` says that an answer is being given.
+    """State of the models. `listed` is False until the worker has answered. `info` is the loaded model,
+    `loading` the reference of the one being loaded, `busy` whether an answer is running.
 
-    `asked` is what the hub was asked, `found` what it knows, `finding` whether it is still thinking.
-    `machines` are those at work on the loaded model, if it runs over several; `check` is how machines were
-    last asked to be looked at, `checked` what was found then. `problem` and `hint` are about the last thing
-    that was wanted and could not be done.
+    `asked` is the query sent to the hub, `found` its results, `finding` whether the search is running.
+    `machines` are those that run the loaded model, if several do; `check` is the last requested check of
+    machines, `checked` its result. `problem` and `hint` describe the last failed command.
     """
 
     listed: bool = False
@@ -64,31 +62,31 @@ class ModelsState(Struct, frozen=True):
 
     @property
     def disk_bytes(self) -> int:
-        """What all listed models take on the disk."""
+        """The disk use of all listed models."""
         return sum(entry.disk_bytes for entry in self.models)
 
     @property
     def checking(self) -> bool:
-        """Whether machines are being looked at."""
+        """Whether a check of machines is running."""
         return self.check is not None and (self.checked is None or self.checked.request != self.check.request)
 
     @property
     def loaded(self) -> ModelEntry | None:
-        """The entry of the model that answers, if it is listed."""
+        """The entry of the loaded model, if it is listed."""
         path = self.info.path if self.info else None
         return next((entry for entry in self.models if entry.path == path), None)
 
     def entry(self, reference: str) -> ModelEntry | None:
-        """The listed model of that reference."""
+        """Returns the listed model with this reference."""
         return next((entry for entry in self.models if entry.reference == reference), None)
 
     def download(self, model: str) -> DownloadProgress | None:
-        """The download of that hub name."""
+        """Returns the download of this hub name."""
         return next((each for each in self.downloads if each.model == model), None)
 
 
 def handle(state: ModelsState, event: CatalogueEvent | ClusterEvent) -> ModelsState:
-    """The record after `event`."""
+    """Returns the state after `event`."""
     match event:
         case ModelList(_, folder, models, downloads, limit_bytes, free_bytes, suggested):
             return replace(
@@ -106,7 +104,7 @@ def handle(state: ModelsState, event: CatalogueEvent | ClusterEvent) -> ModelsSt
         case DownloadProgress():
             return replace(state, downloads=_with(state.downloads, event))
         case ModelImported(_, model):
-            # The list that follows puts it into its place.
+            # The list that follows positions it.
             models = state.models if state.entry(model.reference) else (*state.models, model)
             return replace(state, models=models, problem="", hint="")
         case MachinesChecked():
@@ -118,7 +116,7 @@ def handle(state: ModelsState, event: CatalogueEvent | ClusterEvent) -> ModelsSt
 
 
 def model_to_offer(state: ModelsState) -> ModelEntry | None:
-    """The best suggested model for this machine's memory; None unless the starter is the only model."""
+    """Returns the best suggestion for this machine's memory; None unless the starter is the only model."""
     if state.downloads or [entry.source for entry in state.models] != ["starter"]:
         return None
     return max(
@@ -134,24 +132,24 @@ def model_to_offer(state: ModelsState) -> ModelEntry | None:
 
 
 def fail(state: ModelsState, failed: Failed) -> ModelsState:
-    """The record after something that was wanted could not be done."""
+    """Returns the state after a failed command."""
     finding = state.finding and failed.command != "look_up_models"
     check = None if failed.command == "check_machines" else state.check
     return replace(state, finding=finding, check=check, problem=failed.message, hint=failed.hint)
 
 
 def look_up(state: ModelsState, text: str) -> ModelsState:
-    """The record after the hub was asked about `text`; empty text ends it."""
+    """Returns the state after a hub search for `text` began; an empty text ends the search."""
     return replace(state, asked=text, finding=bool(text), found=(), problem="", hint="")
 
 
 def look(state: ModelsState, check: CheckMachines) -> ModelsState:
-    """The record after machines were asked to be looked at. What was found before stays until then."""
+    """Returns the state after a check of machines began. The previous result stays until it ends."""
     return replace(state, check=check, problem="", hint="")
 
 
 def forget_worker(state: ModelsState) -> ModelsState:
-    """The worker is gone, and its downloads with it; what arrived of them is kept."""
+    """Returns the state after the worker's exit, which ends its downloads; their data stays."""
     stopped = tuple(
         replace(each, state="paused", bytes_per_s=0.0, seconds_left=None) if each.state == "running" else each
         for each in state.downloads
@@ -181,7 +179,7 @@ def _with(downloads: tuple[DownloadProgress, ...], event: DownloadProgress) -> t
 def _merged(
     known: tuple[DownloadProgress, ...], listed: tuple[DownloadProgress, ...]
 ) -> tuple[DownloadProgress, ...]:
-    """As listed, in the order that they were in; a failure's reason outlives the list."""
+    """Returns the listed downloads in their previous order; the reason of a failure is kept."""
     reasons = {each.model: each for each in known if each.state == "failed"}
     order = {each.model: place for place, each in enumerate(known)}
     kept = [

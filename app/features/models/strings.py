@@ -1,4 +1,4 @@
-"""The words of the models' window."""
+"""UI strings of the Models window and of the model menu."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ LARGER = "Same tokenizer, larger than the model itself"
 AS_LARGE = "Same tokenizer, as large as the model itself"
 DIFFERENT = "Different tokenizer, cannot draft here"
 NOT_KNOWN = "Its tokenizer cannot be read, so it cannot draft here"
-TOO_LARGE_BESIDE = "Same tokenizer, too large beside this model"
+TOO_LARGE_BESIDE = "Same tokenizer, too large next to this model"
 STILL_COMING = "Still downloading"
 COMING = {"failed": "The download failed", "paused": "The download is paused"}
 AT_START = "Load at Start"
@@ -77,7 +77,7 @@ FORGET = "Remove from list"
 ERASE = "Delete"
 KEEP = "Cancel"
 WAIT_FOR_ANSWER = "An answer is being written. It can be loaded when that is done."
-NOTHING_CHOSEN = "Choose a model to see what it needs."
+NOTHING_CHOSEN = "Choose a model to see its memory need."
 MODEL_LIST = "Models"
 DETAIL = "The chosen model"
 
@@ -101,7 +101,7 @@ def size(size_bytes: int) -> str:
 
 
 def told_apart(name: str, mark: str) -> str:
-    """A model beside others of its name."""
+    """A model's name with a suffix that distinguishes it from others of that name."""
     return f"{name} ({mark})" if mark else name
 
 
@@ -199,3 +199,16 @@ def ask_erase_shared(name: str, size_bytes: int) -> str:
 
 def ask_forget(name: str) -> str:
     return f"Remove {name} from the list? Its folder stays where it is."
+
+
+# The menu under the chat's title.
+ALL_MODELS = "All Models…"
+NO_MODELS = "No other model is installed"
+DRAFT_MODEL = "Draft Model"
+CANNOT_LOAD = "cannot be loaded"
+NO_DRAFT_MODEL = "None"
+
+
+def menu_row(name: str, fit: str) -> str:
+    """A row of the model menu."""
+    return f"{name}   ·   {fit}" if fit else name

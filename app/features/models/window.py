@@ -1,19 +1,19 @@
-"""ModelsWindow: the models on this machine and the chosen one, with downloads and what the hub has.
+"""ModelsWindow: installed models, downloads, hub results, and the details of the selected model.
 
-It shows what the models' controller knows and asks it for everything; it does
-no work.
+Shows the state of the models' controller and calls its commands.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSize, Qt, QUrl, Signal
+from PySide6.QtCore import QRectF, QSize, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.search_field import SearchField
+from app.controls.sheets import choose_folder
 from app.features.side_window import WindowTitles
 from app.theme.measures import (
     lay_beside,
@@ -44,15 +44,15 @@ START_SIZE = QSize(1220, 756)
 MINIMUM_SIZE = QSize(980, 480)
 _BAR_PX = 52
 _SEARCH_PX = 250
-# Narrower, and the detail goes below the list.
+# In a narrower window the details are below the list.
 _BESIDE_FROM_PX = LEAST_WIDTH_PX + DETAIL_PX
 _LIST_SHARE, _DETAIL_SHARE = 5, 4
 
 
 class ModelsWindow(SideWindow):
-    """Its own window; asks for the list whenever it comes to the screen."""
+    """Requests the list whenever it becomes visible."""
 
-    machines_requested = Signal()  # the window of several machines
+    machines_requested = Signal()  # open the window of several machines
 
     def __init__(self, theme: Theme, controller: ModelsController, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, START_SIZE, MINIMUM_SIZE, parent)
@@ -77,17 +77,17 @@ class ModelsWindow(SideWindow):
 
     @property
     def chosen(self) -> str:
-        """The reference of the model that the detail shows; empty if there is none."""
+        """The reference of the model in the details; empty for none."""
         return self._chosen
 
     def choose(self, reference: str) -> None:
-        """Show this model in the detail."""
+        """Show this model in the details."""
         self._chosen = reference
         self._show()
         self.list.choose(reference)
 
     def add_folder(self, path: str) -> None:
-        """Import the model folder at `path`; nothing for an empty one."""
+        """Import the model folder at `path`; an empty one is ignored."""
         if path:
             self._controller.take_folder(path)
 
@@ -134,7 +134,7 @@ class ModelsWindow(SideWindow):
         self.detail.show_speed(entry, told[1].tokens_per_s if told and told[0] == entry.path else 0.0)
 
     def _show_hub(self) -> None:
-        """What can be had for the text in the search field; rows are made anew only if they are others."""
+        """Show downloads that match the search field; rows are rebuilt only after a change."""
         state, text = self._controller.state, self.search.text().strip()
         coming = tuple(each.model for each in state.downloads)
         here = tuple(each.reference for each in state.models)
@@ -161,7 +161,7 @@ class ModelsWindow(SideWindow):
                 note = strings.not_found(text)
         self.list.show_hub(rows, note)
 
-    # ---- wanting
+    # ---- commands
 
     def _search_changed(self) -> None:
         if self._controller.state.asked:
@@ -169,7 +169,7 @@ class ModelsWindow(SideWindow):
         self._show()
 
     def _search_entered(self) -> None:
-        """Return: a full name is what is wanted, anything else is asked for."""
+        """Handle Return: download a full hub name, search the hub for any other text."""
         text = self.search.text().strip()
         if text:
             self._hub_wanted(text)
@@ -184,11 +184,7 @@ class ModelsWindow(SideWindow):
             self._controller.look_up(key)
 
     def _ask_folder(self) -> None:
-        dialog = QFileDialog(self, strings.ADD_TITLE)
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(self.add_folder)
-        dialog.open()
+        choose_folder(self, strings.ADD_TITLE, lambda path: self.add_folder(str(path)))
 
     def _open_folder(self, reference: str) -> None:
         if entry := self._controller.state.entry(reference):
@@ -220,11 +216,10 @@ class ModelsWindow(SideWindow):
         detail.remove_requested.connect(controller.remove)
         detail.context_changed.connect(self._set_context)
         detail.folder_requested.connect(self._open_folder)
-        self._theme.changed.connect(self.update)
         self._theme.zoomed.connect(self._arrange)
 
     def _arrange(self) -> None:
-        """The detail beside the list, or below it where the list would have no room."""
+        """Put the details next to the list, or below it in a narrow window."""
         beside = width_of(self) >= _BESIDE_FROM_PX
         lay_beside(self._content, beside)
         self._content.setStretch(0, 1 if beside else _LIST_SHARE)
@@ -257,7 +252,7 @@ class ModelsWindow(SideWindow):
 
 
 class ProblemBar(QWidget):
-    """Hidden while there is nothing to say."""
+    """The last failure and its remedy, above the list until it is dismissed."""
 
     dismissed = Signal()
 
@@ -277,16 +272,15 @@ class ProblemBar(QWidget):
         row.addLayout(words, 1)
         row.addWidget(self.close_button)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
-        theme.changed.connect(self.update)
         self.hide()
 
     @property
     def text(self) -> str:
-        """All that it says."""
+        """The full text."""
         return " ".join(part for part in (self._text.text(), self._hint.text()) if part)
 
     def show_problem(self, problem: str, hint: str) -> None:
-        """Say it; empty hides the bar."""
+        """Show a problem; an empty text hides the bar."""
         self._text.setText(problem)
         self._hint.setText(hint)
         self._hint.setVisible(bool(hint))

@@ -1,1 +1,1 @@
-"""The race feature."""
+"""The race: one prompt answered with and without drafting."""

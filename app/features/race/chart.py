@@ -66,7 +66,6 @@ class RaceChart(QAbstractSlider):
         self.setAccessibleName(strings.MOMENT)
         self._ring = FocusRing(self, theme, 6)
         self.valueChanged.connect(self._tell)
-        theme.changed.connect(self.update)
         self.setRange(0, 0)
 
     def show_race(self, plain: Recording, drafted: Recording) -> None:

@@ -64,7 +64,6 @@ class PromptBar(QWidget):
         self.question.value_changed.connect(self._show_line)
         for control in (self.question, self.drafter, self.most_tokens):
             control.value_changed.connect(self.edited)
-        theme.changed.connect(self.update)
         theme.zoomed.connect(self._show_line)
         self._editor.hide()
 
@@ -155,7 +154,6 @@ class _NameChip(QWidget):
         self._name = name
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
         text_px = QFontMetricsF(ui_font(12)).horizontalAdvance(self._name)
@@ -351,7 +349,6 @@ class RacePage(QWidget):
         self.stop_button.clicked.connect(self.stop_requested)
         self.done_button.clicked.connect(self.done_requested)
         self.prompt.edited.connect(self._show_buttons)
-        self._theme.changed.connect(self.update)
 
     def _lay_out(self) -> None:
         theme = self._theme

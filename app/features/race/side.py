@@ -71,7 +71,7 @@ class RaceText(QWidget):
         if done and not self._finished:
             self._finished = True
             self.body.finish()
-        # Before the replay begins there is no caret.
+        # No caret before the start of the replay.
         self.body.setVisible(bool(tokens))
         self._arrange()
         bar = self._area.verticalScrollBar()
@@ -227,7 +227,6 @@ class _Clock(QWidget):
         self._ink = ink
         self.text = seconds(0.0)
         set_fixed_size(self, QSize(_CLOCK_PX, 30))
-        theme.changed.connect(self.update)
 
     def show_seconds(self, clock_s: float) -> None:
         """Sets the time."""
@@ -259,7 +258,6 @@ class _Bar(QWidget):
         self._share = 0.0
         set_fixed_height(self, _BAR_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self.update)
 
     def show_share(self, share: float) -> None:
         """Sets the progress, 0 to 1."""
@@ -284,7 +282,6 @@ class _Status(QWidget):
         self._icon = ""
         self.text = ""
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self.update)
 
     def show_status(self, text: str, icon: str) -> None:
         """Sets the status; `icon` may be empty."""

@@ -1,4 +1,4 @@
-"""The words of the race."""
+"""UI strings of the race."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def headline(ratio: float) -> str:
 
 
 def sooner(sooner_s: float, read_sooner_s: float) -> str:
-    """By its first token it may be the other way round than by its last: then both are said."""
+    """The first and the last token may differ in order: then both are reported."""
     if abs(sooner_s) < 0.005:
         return "Done at the same time."
     done = f"Done {_than(sooner_s)}"
@@ -131,7 +131,7 @@ def side_described(name: str, status: str, clock_s: float, written: str, tokens_
     return f"{name}: {status}, {seconds(clock_s)} s, {written}{rate}"
 
 
-# Most of the answer stands in the question, so drafts are accepted.
+# Most of the answer is in the question, so drafts are accepted.
 EXAMPLE = """Rename `total` to `sum_of_prices` in this function and give all of it back:
 
 def bill(prices):

@@ -1,1 +1,1 @@
-"""The server feature."""
+"""The local server in the window's process, and its requests."""

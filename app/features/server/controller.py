@@ -1,6 +1,6 @@
 """ServerPage: fills the local server's window with its requests, and follows the opened one.
 
-Updates the list a few times a second at most, tokens thirty times, as in a chat.
+Updates the list a few times a second at most, and tokens thirty times, as in a chat.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from core.serve.apps import Connection
 from core.serve.requests import ServedRequest
 
 _ROWS_EVERY_MS = 200
-# Of a question shown in a bubble.
+# Maximum length of a question in a bubble.
 _SHOWN_CHARACTERS = 20_000
 
 
 class ServerPage(QObject):
-    """As long as the window."""
+    """Lives as long as its window."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ServerPage(QObject):
     # ---- as `RequestListener`
 
     def request_changed(self, request: ServedRequest) -> None:
-        """Update the list soon: a request changes with each of its tokens."""
+        """Update the list soon; a request changes with each token."""
         if not self._soon.isActive():
             self._soon.start()
         if request.id == self._opened and request.is_over:
@@ -105,7 +105,7 @@ class ServerPage(QObject):
     # ---- inside
 
     def follow(self, link: Link) -> None:
-        """Another model may be loaded."""
+        """Update the model's name after a load."""
         self._show_server()
 
     def _show_server(self, *_: object) -> None:
@@ -132,7 +132,7 @@ class ServerPage(QObject):
         self._show_rows()
 
     def _delete_all(self) -> None:
-        """Ask before requests on the disk are deleted."""
+        """Confirm the deletion of all stored requests."""
         count = self._keeping.kept_count
         if not count:
             self._keeping.delete_all()
@@ -171,12 +171,12 @@ class ServerPage(QObject):
         self._show_facts()
 
     def _show_loaded(self, request: str) -> None:
-        """Shows the opened request once its content was read."""
+        """Show the opened request after its content was read."""
         if request == self._opened:
             self._open(request)
 
     def _now(self) -> KeptRequest | None:
-        """The opened request."""
+        """Returns the opened request."""
         if self._over_one is None and self._opened:
             one = self._keeping.of(self._opened)
             if one is None or not one.record.is_over or self._keeping.is_loading(self._opened):
@@ -204,7 +204,7 @@ class ServerPage(QObject):
             self._plan_flush()
 
     def _finish(self, record: ServedRequest | None, finished: Finished | None) -> None:
-        """Once; a client that went away before its turn leaves no end."""
+        """Finish the displayed answer once. A client that disconnected while waiting leaves no end."""
         if self._over or record is None:
             return
         self._over = True
@@ -214,7 +214,7 @@ class ServerPage(QObject):
 
 
 def _turn(one: KeptRequest) -> Turn:
-    """The turn of a request whose content is stored."""
+    """Returns the turn of a request whose content is stored."""
     record, asked, events, finished = one.record, one.asked, one.events, one.finished
     assert asked is not None
     tokens = tuple(each for each in events if isinstance(each, Token))
@@ -240,7 +240,7 @@ def _note(record: ServedRequest, finished: Finished | None) -> str:
 
 
 class SettingsBox(QObject):
-    """As long as the box."""
+    """Lives as long as its box."""
 
     def __init__(self, server: ServerController, box: ServerBox) -> None:
         super().__init__(box)

@@ -72,7 +72,7 @@ class RequestKeeping(QObject):
         return (*(record for name, record in self._records.items() if name not in here), *here.values())
 
     def of(self, request: str) -> KeptRequest | None:
-        """Returns a request; without its content if that is gone or being read; None for an unknown id.
+        """Returns a request, without its content if it was deleted or is being read; None for an unknown id.
 
         Reading ends with `loaded`.
         """

@@ -1,4 +1,4 @@
-"""Rows: what the list says of each request, in words and figures. Pure; no Qt."""
+"""The rows of the request list and the facts of a request, as texts and figures. Pure; no Qt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIVE = ("reading", "writing")
 
 @dataclass(frozen=True)
 class RequestRow:
-    """`id` is the request's."""
+    """`id` identifies the request."""
 
     id: str
     title: str
@@ -55,11 +55,11 @@ class RequestRow:
 
 
 def rows_of(requests: Sequence[ServedRequest], today: date) -> tuple[RequestRow, ...]:
-    """The newest first."""
+    """Returns the rows, newest first."""
     return tuple(_row(each, today) for each in reversed(requests))
 
 
-# Of a thousand kept ones few change while one is answered.
+# Few of a thousand stored requests change during an answer.
 @lru_cache(4096)
 def _row(request: ServedRequest, today: date) -> RequestRow:
     waits = request.state == "waiting"
@@ -83,12 +83,12 @@ def _row(request: ServedRequest, today: date) -> RequestRow:
 
 
 def _came(when: datetime, today: date) -> str:
-    """14:02:31 today, 3 Nov 14:02 before."""
+    """Returns 14:02:31 for today, 3 Nov 14:02 before."""
     return f"{when:%H:%M:%S}" if when.date() == today else f"{when.day} {when:%b %H:%M}"
 
 
 def endpoint(path: str) -> str:
-    """`chat/completions` for `/v1/chat/completions`."""
+    """Returns `chat/completions` for `/v1/chat/completions`."""
     return path.removeprefix("/v1/").lstrip("/")
 
 
@@ -118,7 +118,7 @@ class Facts(Struct, frozen=True):
 
 
 def facts_of(request: ServedRequest, asked: Generate | None, effective: Effective | None) -> Facts:
-    """`effective` is None until it has ended as it should."""
+    """`effective` is None until the request has ended normally."""
     sections = [(strings.REQUEST, _request(request, asked))]
     if effective is not None:
         sections.append((strings.EFFECTIVE, _effective(effective)))
@@ -162,7 +162,7 @@ def _effective(effective: Effective) -> tuple[tuple[str, str], ...]:
 
 
 def _settings(settings: Settings) -> tuple[tuple[str, str], ...]:
-    """Those that are not Draftlight's own."""
+    """Returns the settings that differ from Draftlight's own."""
     told = []
     for each in differences(settings, Settings()):
         setting = find(each.key)
@@ -181,7 +181,7 @@ _BROWSER = "Mozilla"
 
 
 def short_name(agent: str) -> str:
-    """The program in a user agent, without its version: `OpenAI/Python 2.8.1` is `OpenAI/Python`."""
+    """Returns the program of a user agent without its version: `OpenAI/Python` for `OpenAI/Python 2.8.1`."""
     first = agent.split(maxsplit=1)[0] if agent.strip() else ""
     name = _VERSION.sub("", first)
     if name == _BROWSER:

@@ -1,8 +1,8 @@
-"""ServerController: the window's local server, on or off and at the address that the settings say.
+"""ServerController: the window's local server at the configured address.
 
-One task brings what runs to what is wanted, so that quick changes are never two servers. A server that
-cannot be started is told, with what to do, and is tried again when its settings change. What is served is
-`WorkerSharing`'s: the server comes and goes over the same queue and the same worker.
+One task starts and stops the server, so that quick changes never run two. A server that cannot be started is
+reported with a remedy, and retried when its settings change. Requests go through `WorkerSharing`, whose queue
+and worker outlive the server.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from core.errors import RequestError
 from core.settings import Settings
 from core.settings.server import Server
 
-if TYPE_CHECKING:  # starlette comes in when there is something to serve
+if TYPE_CHECKING:  # starlette is imported when the server starts
     from core.serve.server import LocalServer
 import ipaddress
 import re
@@ -31,14 +31,16 @@ from urllib.parse import urlsplit
 from core.serve.security import AccessPolicy
 from core.system.key_file import key_of, new_key, read_key, write_key
 
-# Whoever turns the port's figure passes many that are not meant.
+# Stepping the port's field passes many values that are not meant.
 _SETTLE_MS = 600
-# What the running server need not be started anew for.
+# Settings that apply without a restart of the server.
 _LIVE = {"waiting": 0, "learn": False, "keep_requests": False}
 
 
 class ServerState(Struct, frozen=True):
-    """`address` is what clients take, with `/v1`; `problem` says why a server that is wanted is not there."""
+    """`address` is the base URL for clients, with `/v1`; `problem` says why an enabled server does
+    not run.
+    """
 
     status: Literal["off", "starting", "on", "failed"] = "off"
     address: str = ""
@@ -46,7 +48,7 @@ class ServerState(Struct, frozen=True):
 
 
 class ServerController(QObject):
-    """`base` gives the settings of a request that says nothing about them. `start()` once the loop runs."""
+    """`base` returns the default settings of requests. Call `start()` once the loop runs."""
 
     changed = Signal(object)  # ServerState
 
@@ -61,7 +63,7 @@ class ServerController(QObject):
         self.state = ServerState()
         self._sharing = sharing
         self.key = key
-        self.served_key = ""  # of the running server; empty if it asks for none
+        self.served_key = ""  # of the running server; empty if it requires none
         self._base = base
         self._wanted: Server | None = None
         self._running: Server | None = None
@@ -73,16 +75,16 @@ class ServerController(QObject):
 
     @property
     def settings(self) -> Server | None:
-        """The running server's settings; None while none is wanted."""
+        """The running server's settings; None while it is off."""
         return self._running
 
     def start(self) -> None:
-        """The loop runs: serve, if that is wanted."""
+        """Start the server if it is enabled. Needs the running loop."""
         self._started = True
         self._settle()
 
     def apply(self, settings: Server) -> None:
-        """These are in force."""
+        """Apply changed settings."""
         self._sharing.queue.length = settings.waiting
         wanted = replace(settings, **_LIVE) if settings.on else None
         if wanted == self._wanted:
@@ -97,7 +99,7 @@ class ServerController(QObject):
             self._soon.start()
 
     def renew_key(self) -> str:
-        """Another key; a server that asks for one asks for this from now on. Raises `KeyFileError`."""
+        """Create a new key, which the running server requires from now on. Raises `KeyFileError`."""
         key = self.key.renew()
         if self._running is not None:
             self._running = None
@@ -106,7 +108,7 @@ class ServerController(QObject):
         return key
 
     async def close(self) -> None:
-        """End it; whoever waits or is answered is told. Safe to call twice."""
+        """End the server and its requests. Safe to call twice."""
         self._closed = True
         self._soon.stop()
         self._wanted = None
@@ -122,7 +124,7 @@ class ServerController(QObject):
             self._task = asyncio.ensure_future(self._reach())
 
     async def _reach(self) -> None:
-        """Until what runs, or could not be started, is what is wanted."""
+        """Start or stop until the running server, or the failed attempt, matches the settings."""
         while self._running != self._wanted or (self._wanted is None and self._server is not None):
             wanted = self._running = self._wanted
             await self._stop()
@@ -165,18 +167,18 @@ class ServerController(QObject):
 
 
 _MB = 1024 * 1024
-# As a Host header has it before its port.
+# As in a Host header, without the port.
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*\.?", re.ASCII)
 
 
 class ServerSettingError(RequestError):
-    """A setting of the server that cannot be served by."""
+    """A setting with which the server cannot run."""
 
     code = "bad-server-setting"
 
 
 def doors_of(settings: Server, key: Key) -> AccessPolicy:
-    """Raises `ServerSettingError`, `KeyFileError`."""
+    """Returns the access policy. Raises `ServerSettingError`, `KeyFileError`."""
     return AccessPolicy(
         host=_address(settings.address),
         hosts=tuple(_name(each) for each in _listed(settings.hosts)),
@@ -187,7 +189,7 @@ def doors_of(settings: Server, key: Key) -> AccessPolicy:
 
 
 def _listed(given: str) -> list[str]:
-    """One a line, or with commas between them."""
+    """Returns the entries of a list separated by commas or lines."""
     return given.replace(",", " ").split()
 
 
@@ -198,7 +200,7 @@ def _name(given: str) -> str:
 
 
 def _address(given: str) -> str:
-    """Figures only: a name would have to be looked up, which can take long."""
+    """Returns an address given in digits: resolving a name can take long."""
     address = given.strip().strip("[]")
     if address.lower() == "localhost":
         return "localhost"
@@ -223,27 +225,27 @@ def _origin(given: str) -> str:
 
 
 class Key:
-    """The server's key, in a file that its owner alone can read; without a folder, for this run only."""
+    """The server's API key, in a file that only its owner can read; without a folder, for this run only."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = folder / "server.key" if folder else None
         self._held = ""
 
     def get(self) -> str:
-        """It; made if there is none. Raises `KeyFileError`."""
+        """Returns the key, created if missing. Raises `KeyFileError`."""
         if self._path is not None:
             return key_of(self._path)[0]
         self._held = self._held or new_key()
         return self._held
 
     def there(self) -> str:
-        """It, or empty if there is none. Raises `KeyFileError`."""
+        """Returns the key, empty if missing. Raises `KeyFileError`."""
         if self._path is not None:
             return read_key(self._path) if self._path.exists() else ""
         return self._held
 
     def renew(self) -> str:
-        """Another one; the old one opens nothing any more. Raises `KeyFileError`."""
+        """Replaces the key; the old one is no longer accepted. Raises `KeyFileError`."""
         key = new_key()
         if self._path is not None:
             write_key(self._path, key)

@@ -1,10 +1,9 @@
 """WorkerSharing: one queue for the window's turn and the local server's requests, over the window's worker.
 
-The turn holds a ticket from its question to its end; each of the server's requests has its own. Whoever is
-first is answered. What is heard of a served request comes in from the state machine's effects, what is to be
-sent goes out as intents; the gate's state is that of the link. A worker that died is started again for
-whoever asks through the server, since nobody need be at the window; one that dies again and again is not.
-Everything happens on the loop; there is no task.
+The turn holds a ticket from its question to its end; each server request has its own. The first in the queue
+is answered. Events of a served request arrive as effects of the state machine, commands leave as intents; the
+gate's state is that of the link. A dead worker is restarted for a server request, since nobody may be at the
+window, unless it dies repeatedly. Everything runs on the loop; there is no task.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from core.serve.requests import ServedRequests
 from core.settings import assign
 
 KEPT_REQUESTS = 300
-# Dead that often before it had a model: it would die again.
+# After this many deaths without a loaded model it would die again.
 _MOST_DEATHS = 3
 _WINDOW = ""
 _LOADED = frozenset({Phase.READY, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING})
@@ -34,12 +33,13 @@ Wanted = Ahead | Serve | StopServed | Restart
 
 
 class WorkerSharing(QObject):
-    """`take` steps the machine, `link` gives its state, `may_learn` says whether requests teach the tables.
+    """`take` steps the state machine, `link` returns its state, `may_learn` whether requests teach the
+    tables.
 
-    `follow()` after each step.
+    Call `follow()` after each step.
     """
 
-    line_moved = Signal()  # somebody came, went or is answered now
+    line_moved = Signal()  # the queue or the answered request changed
 
     def __init__(
         self,
@@ -64,27 +64,27 @@ class WorkerSharing(QObject):
 
     @property
     def client(self) -> str:
-        """Who is being answered through the server; empty if nobody is."""
+        """The client being answered through the server; empty for none."""
         first = next(iter(self.queue.tickets), None)
         return short_name(first.who) if first is not None else ""
 
     @property
     def waiting(self) -> int:
-        """How many requests wait, the window's question included."""
+        """The number of waiting requests, the window's question included."""
         return max(0, len(self.queue.tickets) - 1)
 
-    # ---- what is heard
+    # ---- events
 
     def on_served(self, effect: fx.ServedHeard) -> None:
-        """An event of a served request."""
+        """Handle an event of a served request."""
         self.gate.hear(effect.event)
 
     def on_served_cut_off(self, effect: fx.ServedCutOff) -> None:
-        """The worker is gone: whoever was being answered is told."""
+        """Report the worker's exit to the client being answered."""
         self.gate.lose()
 
     def follow(self, link: Link) -> None:
-        """The worker, its model or its turn changed."""
+        """Update after a change of the worker, its model or its turn."""
         before, self._phase = self._phase, link.phase
         if link.phase is Phase.DEAD and before is not Phase.DEAD:
             self._deaths += 1
@@ -132,7 +132,7 @@ class WorkerSharing(QObject):
         self._moved()
 
     def _moved(self) -> None:
-        """The window's question came nearer."""
+        """Report the new queue position of the window's question."""
         link = self._link()
         position = self._ticket.position if self._ticket is not None else None
         if link.pending is not None and position is not None and position != link.ahead:
@@ -145,7 +145,7 @@ class WorkerSharing(QObject):
         return link.phase is Phase.DEAD and self._deaths < _MOST_DEATHS
 
     def _revive_if_dead(self) -> None:
-        # Not from within the step that says it died: who hears of that is to be done with it first.
+        # Not within the step that reports the death: its receivers finish first.
         if self._revivable(self._link()):
             self._revive_soon.start()
 

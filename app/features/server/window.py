@@ -1,7 +1,7 @@
-"""ServerWindow: the local server's requests as they come and went, and one of them as it is answered.
+"""ServerWindow: the list of the local server's requests, and the opened one with its answer.
 
-Shows what it is given; knows no server and no worker. It lies beside the chat window. The answer is shown
-as a chat's: tinted, with the tooltips of its tokens; nothing can be asked again from here.
+Independent of server and worker. The answer is shown as in a chat: tinted, with token tooltips; it cannot be
+regenerated from here.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ServerWindow(SideWindow):
 
     @property
     def empty_text(self) -> str:
-        """What stands there instead of requests; empty if there are some."""
+        """The text shown instead of requests; empty if there are some."""
         return "" if self._has_rows else self._empty.text()
 
     @property
@@ -136,7 +136,7 @@ class ServerWindow(SideWindow):
             self.model.set_value(strings.model_named(model), model)
 
     def show_rows(self, rows: Sequence[RequestRow]) -> None:
-        """The requests that there are, the newest first."""
+        """Show the requests, newest first."""
         self.list.show_rows(rows)
         self._has_rows = bool(rows)
         if not self.settings_shown:
@@ -157,7 +157,7 @@ class ServerWindow(SideWindow):
         return sheet
 
     def ask(self, title: str, detail: str) -> Question:
-        """Ask before all is deleted."""
+        """Confirm the deletion of all requests."""
         answers: tuple[tuple[str, str, Kind], ...] = (("delete", strings.DELETE_ALL, "danger"),)
         question = Question(self._theme, title, detail, strings.CANCEL, answers, self)
         question.open()
@@ -263,11 +263,10 @@ class FactsPanel(QWidget):
 
     @property
     def facts(self) -> Facts:
-        """The facts shown."""
+        """The displayed facts."""
         return self._shown
 
     def show_facts(self, facts: Facts) -> None:
-        """Show these."""
         if facts == self._shown:
             return
         before, self._shown = self._shown, facts
@@ -367,22 +366,22 @@ class ServerBox(QWidget):
 
     @property
     def text(self) -> str:
-        """How it stands, as it is shown."""
+        """The server's state as displayed."""
         return self._trouble.text() or self._state.text()
 
     @property
     def key_note(self) -> str:
-        """What is said about the key."""
+        """The note about the key."""
         return self._key_note.text()
 
     def show_state(self, text: str, *, bad: bool = False) -> None:
-        """How the server stands; `bad`: it is wanted and is not there."""
+        """Show the server's state; `bad`: it is enabled but does not run."""
         for label, words in ((self._state, "" if bad else text), (self._trouble, text if bad else "")):
             label.setText(words)
             label.setVisible(bool(words))
 
     def say_of_key(self, text: str) -> None:
-        """What became of what was asked of the key."""
+        """Show the result of a command about the key."""
         self._key_note.setText(text or strings.KEY_NOTE)
 
 
@@ -439,7 +438,7 @@ class ConnectSheet(QDialog):
         self.place.setText(strings.paste_into(made.place))
         self.text.setPlainText(self._shown(made.text))
         self.copy.set_value(strings.COPY, made.text)
-        self.copy.setToolTip("")  # it would show the key
+        self.copy.setToolTip("")  # the text would contain the key
         self.copy.setAccessibleName(f"{strings.COPY} {strings.CONFIGURATION}")
         self.hint.setText(self._shown(made.hint))
         self.hint.setVisible(bool(made.hint))

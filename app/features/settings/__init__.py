@@ -1,1 +1,1 @@
-"""The settings feature."""
+"""The settings of the app as a whole."""

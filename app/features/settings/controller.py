@@ -1,7 +1,7 @@
-"""AppSettings: the settings of the app as a whole, kept in the preferences and in force in the window.
+"""AppSettings: the settings of the app, stored in the preferences and applied to the window.
 
-Every change goes through `set()`, wherever the person makes it: the settings window, the header's
-tint, the zoom keys. Settings of answers are the inspector's and not here.
+All changes go through `set()`: from the settings window, the header's tint and the zoom keys. Settings of
+answers belong to the inspector.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class AppSettings(QObject):
-    """A scheme that was asked for when the app was started holds until the person chooses another.
+    """A colour scheme requested at the start applies until the person selects another.
 
-    `stop()` gives the application back what is its own.
+    `stop()` restores the application's own settings.
     """
 
     changed = Signal(object)  # WindowSettings
-    failed = Signal(object)  # RequestError: the setting lasts for this run only
+    failed = Signal(object)  # RequestError: the setting applies to this run only
     _not_written = Signal(str)  # the reason, on the writing thread
 
     def __init__(
@@ -55,39 +55,39 @@ class AppSettings(QObject):
 
     @property
     def now(self) -> WindowSettings:
-        """As they stand."""
+        """The current settings."""
         return self._preferences.now.settings
 
     def set(self, key: str, value: Any) -> None:
-        """Let the setting `key` be `value`. Raises `SettingError` if that is not allowed."""
+        """Set the setting `key`. Raises `SettingError` if the value is not allowed."""
         self._take(assign(self.now, key, value))
 
     def reset(self) -> None:
-        """All but the local server's, which have a window of their own, back to Draftlight's defaults."""
+        """Restore the defaults of all but the local server's settings, which have their own window."""
         self._take(WindowSettings(server=self.now.server))
 
     def zoom(self, steps: int) -> None:
-        """Larger text by so many steps, smaller if negative; 0 for the size of the design."""
+        """Enlarge the texts by steps, negative to reduce; 0 for the original size."""
         zoom_pct = next_zoom(self.now.look.zoom_pct, steps) if steps else WindowSettings().look.zoom_pct
         self.set("look.zoom_pct", zoom_pct)
 
     def hold(self, reasons: Callable[[], dict[str, str]]) -> None:
-        """What cannot be changed in this build, and why; asked when a window shows them."""
+        """Set a function that returns the settings that this build cannot change, and why."""
         self._held = reasons
 
     def stop(self) -> None:
-        """The window closes."""
+        """Stop following changes when the window closes."""
         QApplication.setCursorFlashTime(self._blink_ms)
 
     def connect_form(self, form: SettingsForm) -> None:
-        """Keep a form of the server window up to date, and take over what is edited there."""
+        """Keep a form of the server window up to date and apply its edits."""
         form.hold(self._held())
         form.show_settings(self.now)
         self.changed.connect(form.show_settings)
         form.changed.connect(lambda key, value: self._try(form, key, value))
 
     def make_window(self, chats: ChatSettings) -> SettingsWindow:
-        """Where a person sees and changes them; `chats` has what new chats start with."""
+        """Create the settings window; `chats` has the defaults of new chats."""
         from app.features.settings.window import SettingsWindow
 
         window = SettingsWindow(self._theme)
@@ -102,7 +102,7 @@ class AppSettings(QObject):
         return window
 
     def pin_gauges(self, pinned: bool) -> None:
-        """Show all gauges always, or only while an answer is written."""
+        """Show all gauges always, or only during an answer."""
         self._preferences.change(gauges_pinned=pinned)
         self._views.strip.set_pinned(pinned)
         self._views.header.gauges_button.setChecked(pinned)
@@ -127,7 +127,7 @@ class AppSettings(QObject):
         self.failed.emit(RequestError(strings.SETTINGS_NOT_SAVED, reason))
 
     def _show(self) -> None:
-        """Let everything be as they say."""
+        """Apply the settings to the window."""
         now = self.now
         self._theme.set_zoom(now.look.zoom_pct / 100)
         self._theme.set_motion(now.look.motion)

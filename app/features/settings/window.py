@@ -1,7 +1,7 @@
-"""SettingsWindow: the settings of the app as a whole, made from their declarations.
+"""SettingsWindow: the settings of the app, generated from their declarations.
 
-Changes are in force at once. What answers are made with is not here but in the panel beside each
-chat; the last section says so, and takes back what was made the default there.
+Changes apply at once. Settings of answers are in the panel of each chat; the last section says so, and can
+reset their defaults.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RESET_DEFAULTS = "Reset Defaults for New Chats"
 
 def defaults_note(own: int) -> str:
     start = (
-        "How answers are drafted, read and sampled is set in the panel beside each chat."
+        "How answers are drafted, read and sampled is set in the panel next to each chat."
         " “Make Default” there is what new chats start with."
     )
     if not own:
@@ -56,7 +56,7 @@ _FOOTER_PX = 52
 
 
 class SettingsWindow(SideWindow):
-    """`changed` tells a person's wish; whoever takes it shows what came of it with `show_settings`."""
+    """`changed` reports a person's edit; its receiver shows the result with `show_settings`."""
 
     changed = Signal(str, object)  # key, value
     reset_requested = Signal()
@@ -68,7 +68,7 @@ class SettingsWindow(SideWindow):
         self.reset_button = Button(theme, RESET_APP_SETTINGS)
         self.defaults_button = Button(theme, RESET_DEFAULTS)
         self._defaults_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
-        # The local server's are in its own window.
+        # The local server's settings are in its window.
         shown = [group for group in groups(declared(WindowSettings)) if group.name != "server"]
         self._form = SettingsForm(theme, shown, _CONTENT_PX)
         self._form.changed.connect(self.changed)
@@ -79,25 +79,25 @@ class SettingsWindow(SideWindow):
         self.show_defaults(0)
 
     def field(self, key: str) -> SettingField:
-        """The field of the setting `key`. An unknown key is our bug (KeyError)."""
+        """Returns the field of the setting `key`. Raises `KeyError`."""
         return self._form.fields[key]
 
     def show_settings(self, settings: WindowSettings) -> None:
-        """These are in force."""
+        """Show the current settings."""
         self._form.show_settings(settings)
         own = replace(settings, server=WindowSettings().server)
         self.reset_button.setEnabled(own != WindowSettings())
 
     def hold(self, reasons: Mapping[str, str]) -> None:
-        """These cannot be changed in this build, and why."""
+        """Disable the settings that this build cannot change, and show why."""
         self._form.hold(reasons)
 
     def show_error(self, key: str, error: SettingError) -> None:
-        """What was wished for is not allowed."""
+        """Show that an edited value is not allowed."""
         self._form.show_error(key, error)
 
     def show_defaults(self, own: int) -> None:
-        """`own` settings of answers start otherwise than Draftlight's own in new chats."""
+        """`own` is the number of settings of answers whose default the person changed."""
         self._defaults_note.setText(defaults_note(own))
         self.defaults_button.setEnabled(own > 0)
 
@@ -179,13 +179,13 @@ class SettingsForm(QWidget):
         self._column.addWidget(widget)
 
     def show_settings(self, settings: WindowSettings) -> None:
-        """Show the values in force."""
+        """Show the current values."""
         for key, field in self.fields.items():
             field.show_value(read(settings, key))
             field.hold(self._held.get(key, ""))
 
     def hold(self, reasons: Mapping[str, str]) -> None:
-        """Disable the settings that cannot be changed in this build, each with its reason."""
+        """Disable the settings that this build cannot change, each with its reason."""
         self._held = reasons
         for key, field in self.fields.items():
             field.hold(reasons.get(key, ""))

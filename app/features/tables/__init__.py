@@ -1,1 +1,1 @@
-"""The tables feature."""
+"""The n-gram tables and the rehearsal."""

@@ -1,7 +1,7 @@
 """TablesController: the state of the tables, their window, and the worker's commands about them.
 
-It follows the worker even without a window: a model that rehearses while idle is told so when it loads, and
-a rehearsal pauses when the person types.
+Active even without a window: a model that rehearses while idle is configured when it loads, and a rehearsal
+pauses when the person types.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFileDialog
 
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controls.buttons.button import Kind
 from app.controls.folders import first_folder
+from app.controls.sheets import open_file, save_file
 from app.features.tables import state as known
 from app.features.tables import strings
 from app.features.tables.state import Tables
@@ -176,22 +176,26 @@ class TablesController(QObject):
 
     def _export(self) -> None:
         info = self._selected()
-        if info is None:
+        if info is None or self._window is None:
             return
         name = f"{recognised(info.family_name)}-n{info.n}.safetensors"
-        chosen, _ = QFileDialog.getSaveFileName(self._window, strings.EXPORT_TITLE, name, strings.FILE_FILTER)
-        if chosen:  # the dialog has confirmed the replacement of a file
-            command = ExportTable(
-                self._request(), info.family, info.n, info.figures.slots, chosen, replace=True
-            )
+
+        def export(path: Path) -> None:
+            slots = info.figures.slots
+            command = ExportTable(self._request(), info.family, info.n, slots, str(path), replace=True)
             self._do("export", command)
 
+        title, proposed = strings.EXPORT_TITLE, Path(first_folder(), name)
+        save_file(self._window, title, proposed, export, kinds=strings.FILE_FILTER)
+
     def _import(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileName(
-            self._window, strings.IMPORT_TITLE, first_folder(), strings.FILE_FILTER
-        )
-        if chosen:
-            self._do("import", ImportTable(self._request(), chosen))
+        if self._window is None:
+            return
+
+        def load(path: Path) -> None:
+            self._do("import", ImportTable(self._request(), str(path)))
+
+        open_file(self._window, strings.IMPORT_TITLE, load, kinds=strings.FILE_FILTER)
 
     def _rehearse(self, wanted: bool) -> None:
         model = self._tables.model

@@ -134,7 +134,6 @@ class HistoryChart(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         set_fixed_height(self, _TOP_PX + 116 + _FOOT_PX)
         self.setAccessibleName(title)
-        theme.changed.connect(self.update)
 
     def show_line(self, line: Line) -> None:
         """Shows a line."""
@@ -204,7 +203,6 @@ class Teachers(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         set_fixed_height(self, _TEACHERS_TITLE_PX + MOST * _ROW_PX)
         self.setAccessibleName(strings.BY_SHARE)
-        theme.changed.connect(self.update)
 
     def show_teachers(self, teachers: Sequence[TableTeacher]) -> None:
         """Shows the teachers."""

@@ -1,7 +1,7 @@
-"""What the window knows of the tables and the rehearsal: a record, and how each thing heard changes it. Pure.
+"""The window's view of the tables and the rehearsal, as a record with a method for each event. Pure.
 
-A list replaces all. A status replaces the tables of its family, unasked. One command at a time is
-waited for (`doing`); its end is told in `told`, and makes the list out of date (`stale`).
+A list replaces everything. A status replaces the tables of its family, requested or not. One command at a
+time runs (`doing`); its result is `told`, and it makes the list outdated (`stale`).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from core.events.tables import TableEvent
 
 
 class Told(Struct, frozen=True):
-    """How the last command ended: `done`, or `failed` with what went wrong."""
+    """The result of the last command: `done`, or `failed` with the reason."""
 
     done: TableDone | None = None
     failed: Failed | None = None
 
 
 class Tables(Struct, frozen=True):
-    """`listed` is False until a list was heard of this worker. `doing` is the command under way."""
+    """`listed` is False until this worker has sent a list. `doing` is the running command."""
 
     folder: str = ""
     tables: tuple[TableInfo, ...] = ()
@@ -46,24 +46,24 @@ class Tables(Struct, frozen=True):
     rehearsal: Rehearsing | None = None
 
     def table(self, family: str, n: int, slots: int) -> TableInfo | None:
-        """The table of that shape."""
+        """Returns the table of this shape."""
         for info in self.tables:
             if (info.family, info.n, info.figures.slots) == (family, n, slots):
                 return info
         return None
 
     def of_family(self, family: str) -> tuple[TableInfo, ...]:
-        """All tables of a family: they are saved, loaded and reset together."""
+        """Returns all tables of a family: they are saved, loaded and reset together."""
         return tuple(info for info in self.tables if info.family == family)
 
     @property
     def disk_bytes(self) -> int:
-        """Bytes of all files, those learned beforehand included."""
+        """The size of all files, prebuilt tables included."""
         return sum(info.size_bytes for info in self.tables) + sum(one.size_bytes for one in self.learned)
 
 
 def handle(state: Tables, event: TableEvent | RehearsalEvent) -> Tables:
-    """What is known after `event`."""
+    """Returns the state after `event`."""
     match event:
         case TableList():
             return replace(
@@ -85,34 +85,34 @@ def handle(state: Tables, event: TableEvent | RehearsalEvent) -> Tables:
 
 
 def fail(state: Tables, event: Failed) -> Tables:
-    """What is known after a command that failed."""
+    """Returns the state after a failed command."""
     if event.command == "list_tables":
         return replace(state, told=Told(failed=event))
     return replace(state, doing=None, told=Told(failed=event), stale=True)
 
 
 def begin(state: Tables, action: TableAction) -> Tables:
-    """A command is on its way."""
+    """Returns the state after a command was sent."""
     return replace(state, doing=action, told=None)
 
 
 def put_away(state: Tables) -> Tables:
-    """How the last command ended was read."""
+    """Returns the state after the result was dismissed."""
     return replace(state, told=None)
 
 
 def out_of_date(state: Tables) -> Tables:
-    """Files may have changed since the last list."""
+    """Returns the state with an outdated list: files may have changed."""
     return replace(state, stale=True)
 
 
 def with_model(state: Tables, model: ModelInfo | None) -> Tables:
-    """Another model is loaded, or none."""
+    """Returns the state with another model loaded, or none."""
     return replace(state, model=model, rehearsal=None, stale=True)
 
 
 def without_worker(state: Tables) -> Tables:
-    """The worker is gone: what was in its memory is no more, what was asked of it is not answered."""
+    """Clears the state that depends on the worker, after its exit."""
     on_disk = tuple(replace(info, loaded=False, unsaved=0) for info in state.tables if info.size_bytes)
     return replace(
         state, tables=on_disk, listed=False, stale=True, doing=None, model=None, rehearsal=None, told=None
@@ -120,7 +120,7 @@ def without_worker(state: Tables) -> Tables:
 
 
 def _merged(tables: tuple[TableInfo, ...], status: TableStatus) -> tuple[TableInfo, ...]:
-    """The family's tables in the place where its first was, or first of all."""
+    """Returns the tables with the family's replaced in place, or put first."""
     others = [info for info in tables if info.family != status.family]
     places = [place for place, info in enumerate(tables) if info.family == status.family]
     place = places[0] if places else 0

@@ -262,7 +262,6 @@ class _Bar(QLabel):
         self._share = 0.0
         set_fixed_height(self, _BAR_PX + 6)
         self.setAccessibleName(strings.REHEARSAL_PROGRESS)
-        theme.changed.connect(self.update)
 
     def show_share(self, share: float, words: str) -> None:
         self._share = min(1.0, share)
@@ -301,7 +300,6 @@ class Learning(QWidget):
         self.set_beside(True)
         self.setAccessibleName(strings.LEARNING)
         self._lay_out()
-        theme.changed.connect(self.update)
 
     def show_defaults(self, defaults: Settings) -> None:
         """Shows the defaults for all chats."""
@@ -375,7 +373,6 @@ class _Hairline(QWidget):
         super().__init__()
         self._theme = theme
         set_fixed_height(self, 9)
-        theme.changed.connect(self.update)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter_on(self).fillRect(QRectF(0, 4, width_of(self), 1), self._theme.color("hair"))

@@ -1,6 +1,6 @@
-"""ChatRows: the sidebar's rows as a Qt model: group titles, and chats under them.
+"""The rows of the chat list as a Qt model, and the delegate that paints them.
 
-Thousands of rows cost a list and nothing else: what a row shows is asked for when it is painted.
+Only painted rows are formatted, so that thousands of chats cost no more than their list.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _NOWHERE = QModelIndex()
 
 
 class ChatRows(QAbstractListModel):
-    """A group title is a row without a `ROW`."""
+    """Group titles and chats. A group title is a row without `ROW` data."""
 
     renamed = Signal(str, str)  # chat id, title as typed
 
@@ -70,25 +70,25 @@ class ChatRows(QAbstractListModel):
         self._found = False
 
     def show_chats(self, chats: Sequence[ChatRow], now: datetime) -> None:
-        """In groups by age."""
+        """Show chats in groups by age."""
         rows: list[str | ChatRow] = []
         for title, members in grouped(chats, now):
             rows += [title, *members]
         self._show(rows, now, found=False)
 
     def show_results(self, title: str, results: Sequence[ChatRow], now: datetime) -> None:
-        """As found, best first, under one title."""
+        """Show search results in order under one title."""
         self._show([title, *results], now, found=True)
 
     def set_busy(self, chat_id: str) -> None:
-        """The chat that is being answered; empty if none is. A title that is being edited stays so."""
+        """Mark the chat that is being answered; empty for none. An open editor is not disturbed."""
         for place, row in enumerate(self._rows):
             if isinstance(row, ChatRow) and row.busy != (row.id == chat_id):
                 self._rows[place] = replace(row, busy=row.id == chat_id)
                 self.dataChanged.emit(self.index(place), self.index(place))
 
     def index_of(self, chat_id: str) -> QModelIndex:
-        """The chat's row; an invalid index if it is not there."""
+        """The chat's row; an invalid index if there is none."""
         place = self._places.get(chat_id)
         return self.index(place) if place is not None else QModelIndex()
 
@@ -148,17 +148,17 @@ _INSET_PX = 8
 _GROUP_LEFT_PX = 20
 _DOTS_PX = 16
 _BUSY_PX, _BUSY_ROOM_PX = 7, 13
-# A title is cut in the list anyway; longer ones help nobody.
+# The list elides longer titles.
 _NAME_CHARACTERS = 200
 
 
 def dots_rect(row: QRect) -> QRect:
-    """Where the three dots are, with some room for the pointer."""
+    """The rectangle of the three dots, enlarged for the mouse."""
     return QRect(row.right() - px(_INSET_PX + _DOTS_PX + 14), row.top(), px(_DOTS_PX + 16), px(ROW_PX))
 
 
 class ChatDelegate(QStyledItemDelegate):
-    """For a list of `ChatRows`."""
+    """Paints and edits the rows of `ChatRows`."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -224,7 +224,7 @@ class ChatDelegate(QStyledItemDelegate):
             self._paint_passage(painter, line, row)
 
     def _paint_passage(self, painter: QPainter, line: QRectF, row: ChatRow) -> None:
-        """One line about the first match; matches are semibold and in the colour of the title."""
+        """One line around the first match; matches are semibold in the title's colour."""
         first = row.marks[0][0] if row.marks else 0
         cut = row.passage.rfind(" ", 0, max(0, first - 12)) + 1
         before = "…" if cut > 1 else ""
@@ -242,7 +242,7 @@ class ChatDelegate(QStyledItemDelegate):
     def helpEvent(
         self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
     ) -> bool:
-        """Shows the full text of an elided line, else the chat's title."""
+        """Show the full text of an elided line, else the chat's title."""
         elided = elided_at(lambda painter: self.paint(painter, option, index), QPointF(event.pos()))
         show_tip(event, view, elided or str(index.data(Qt.ItemDataRole.ToolTipRole) or ""))
         return True

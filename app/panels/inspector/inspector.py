@@ -1,11 +1,9 @@
-"""Inspector: the model and all settings, 304 wide, made from the settings' declarations.
+"""Inspector: the model and all settings, 304 px wide, generated from the settings' declarations.
 
-Invariant: `settings` is always valid. A change goes through `core.settings.assign`; one that is
-refused stays visible in its field, with the reason under it, and is tried again whenever
-another change succeeds (a shortest match above the longest becomes right once the longest is
-raised). A section's fields are made when it opens for the first time, a drafter's when it is chosen,
-and before that for whoever asks for one of them, or once there is time (`fill_rest()`). Knows no worker
-and stores nothing.
+Invariant: `settings` is always valid. Changes go through `core.settings.assign`. A refused value stays in its
+field with the reason, and is tried again whenever another change succeeds (a shortest match above the longest
+becomes valid once the longest is raised). Fields are created when their section opens or their drafter is
+selected, on request, or while idle (`fill_rest()`). Independent of worker and store.
 """
 
 from __future__ import annotations
@@ -40,15 +38,15 @@ READING_KEY = "prefill.mode"
 SEED_KEY, NEW_SEED_KEY = "sampling.seed", "sampling.new_seed"
 THINKING_KEY = "chat.thinking"
 _OPEN_AT_FIRST = (BASICS, "drafting")
-# A column takes up to 50 ms: in between the window is to do what it has to.
+# A column takes up to 50 ms: the window handles events in between.
 _REST_MS = 50
 
 
 class Inspector(QWidget):
-    """`settings_changed` tells a person's change; `set_settings` is silent."""
+    """`settings_changed` reports a person's change; `set_settings` emits nothing."""
 
     settings_changed = Signal(object)  # Settings, valid
-    # Settings, valid: what all chats shall start with; frozenset[str]: the keys that were set by hand
+    # Settings, valid: the defaults of new chats; frozenset[str]: the keys that were set by hand
     defaults_changed = Signal(object, object)
     models_requested = Signal()
 
@@ -60,10 +58,10 @@ class Inspector(QWidget):
         self._model_defaults: dict[str, ModelDefault] = {}
         self._refused: dict[str, Any] = {}
         self._held: Mapping[str, str] = {}
-        self._unknown: Mapping[str, str] = {}  # what the model has no way to do, and why
-        self._unused: Mapping[str, str] = {}  # what does nothing as the others stand, and why
+        self._unknown: Mapping[str, str] = {}  # settings that the model does not support, and why
+        self._unused: Mapping[str, str] = {}  # settings without effect, and why
         self._fields: dict[str, SettingField] = {}  # those that were made
-        self._columns: dict[str, FieldColumn] = {}  # by the settings that stand in them
+        self._columns: dict[str, FieldColumn] = {}  # by their settings
         self._drafter_columns: dict[str, FieldColumn] = {}
         self._section_of: dict[FieldColumn, Section] = {}
         self._own: dict[str, OwnSettings] = {}
@@ -84,31 +82,32 @@ class Inspector(QWidget):
         self._advanced.header.toggled.connect(self._fill_shown)
         self._footer = TextLabel(theme, strings.FOOTER)
         self._build_frame()
-        theme.changed.connect(self.update)
         self.set_model(None)
         self._show_all()
 
     @property
     def settings(self) -> Settings:
-        """The settings in force: the last valid ones."""
+        """The current settings, always valid."""
         return self._settings
 
     @property
     def defaults(self) -> Settings:
-        """What sections are reset to."""
+        """The settings that sections are reset to."""
         return self._defaults
 
     @property
     def chosen(self) -> frozenset[str]:
-        """The keys, of those that a model may give, that were set by hand: what it gives is not used."""
+        """The keys, of those with a model's default, that were set by hand: the model's default is
+        not used.
+        """
         return self._chosen
 
     def set_settings(
         self, settings: Settings, defaults: Settings | None = None, chosen: Collection[str] | None = None
     ) -> None:
-        """Show `settings`, marked where they are not `defaults`; refused changes are forgotten.
+        """Show `settings`, marked where they differ from `defaults`; refused changes are discarded.
 
-        Without `defaults` and `chosen` those from before hold. Emits nothing.
+        Without `defaults` and `chosen` the previous ones apply. Emits nothing.
         """
         self._settings = settings
         self._defaults = defaults or self._defaults
@@ -117,9 +116,9 @@ class Inspector(QWidget):
         self._show_all()
 
     def change_settings(self, settings: Settings, chosen: Collection[str] | None = None) -> None:
-        """Show `settings` as a person's change made elsewhere. Emits `settings_changed`.
+        """Show `settings` as a change made by a person elsewhere. Emits `settings_changed`.
 
-        Without `chosen` what is different from before counts as set by hand, too.
+        Without `chosen`, changed settings count as set by hand.
         """
         if chosen is None:
             new = (key for key in FROM_MODEL if read(settings, key) != read(self._settings, key))
@@ -128,7 +127,7 @@ class Inspector(QWidget):
         self.settings_changed.emit(settings)
 
     def set_model(self, info: ModelInfo | None) -> None:
-        """Show the loaded model; None while there is none."""
+        """Show the loaded model; None without one."""
         self._card.show_model(info)
         self._model_section.set_summary(info.name if info else strings.NO_MODEL)
         self._model_defaults = {each.key: each for each in info.defaults} if info else {}
@@ -138,34 +137,34 @@ class Inspector(QWidget):
 
     @property
     def models_button(self) -> Button:
-        """Under the model's facts."""
+        """The button below the model's facts."""
         return self._card.models_button
 
     def set_footer(self, text: str) -> None:
-        """The line at the bottom: when changes apply."""
+        """Set the bottom line, which says when changes apply."""
         self._footer.setText(text)
 
     def hold(self, reasons: Mapping[str, str]) -> None:
-        """What no chat may have, whatever its settings say, and why."""
+        """Set the settings that are off for all chats, and why."""
         self._held = reasons
         self._hold_fields()
 
     def field(self, key: str) -> SettingField:
-        """The field of the setting `key`. An unknown key is our bug (KeyError)."""
+        """Returns the field of the setting `key`. Raises `KeyError`."""
         self._fill(self._columns[key])
         return self._fields[key]
 
     def fill_rest(self) -> None:
-        """Make what is not made yet, a column at a time, so that no section takes long to open."""
+        """Create the remaining fields, a column at a time, so that no section is slow to open."""
         if any(map(self._fill, self._section_of)):
             QTimer.singleShot(_REST_MS, self, self.fill_rest)
 
     def section(self, name: str) -> Section:
-        """The section of the group `name`; `model` is the model's."""
+        """Returns the section of the group `name`; `model` is the model's."""
         return self._model_section if name == "model" else self._sections[name]
 
     def open_section(self, name: str) -> Section:
-        """Open the section of the group `name`, and Advanced if it is there."""
+        """Open the section of the group `name`, and Advanced if it is inside."""
         section = self.section(name)
         if self._advanced.isAncestorOf(section):
             self._advanced.set_open(True)
@@ -174,20 +173,20 @@ class Inspector(QWidget):
 
     @property
     def advanced(self) -> Section:
-        """Contains all sections but the model's and the basics."""
+        """The section with all others but the model's and the basics."""
         return self._advanced
 
     def show_estimate(self, new_tokens: int, skipped_tokens: int, dense_s: float | None) -> None:
-        """Show how much of the message being written is read: `new_tokens`, less `skipped_tokens`.
+        """Show how much of the message will be read: `new_tokens`, less `skipped_tokens`.
 
-        `dense_s`: seconds that reading all of them takes; None if unknown. 0 tokens hide the line.
+        `dense_s`: predicted seconds of a dense prefill; None if unknown. 0 tokens hide the line.
         """
         words = strings.reads(new_tokens, skipped_tokens, dense_s) if new_tokens else ""
         self.estimate.setText(words)
         self.estimate.setVisible(bool(words))
 
     def own_settings(self, name: str) -> OwnSettings:
-        """The foot of the section of the group `name`."""
+        """Returns the footer of the section of the group `name`."""
         return self._own[name]
 
     def sizeHint(self) -> QSize:
@@ -203,7 +202,7 @@ class Inspector(QWidget):
     # ---- building
 
     def _build_frame(self) -> None:
-        """The scrolling sections, footer."""
+        """Create the scrolling sections and the footer."""
         page = QWidget()
         sections = QVBoxLayout(page)
         sections.setContentsMargins(0, 0, 0, 0)
@@ -237,7 +236,7 @@ class Inspector(QWidget):
         return section
 
     def _add_column(self, section: Section, settings: Sequence[Setting], title: str = "") -> FieldColumn:
-        """`title` is above them already, and needs no label of its own."""
+        """Add a column of fields. `title` is shown above them already and needs no label."""
 
         def make(setting: Setting) -> SettingField:
             return self._make_field(setting, labelled=setting.title != title)
@@ -258,7 +257,7 @@ class Inspector(QWidget):
         return field
 
     def _fill_shown(self) -> None:
-        """Make the fields that a person can see."""
+        """Create the fields that are visible."""
         chosen = read(self._settings, DRAFTER_KEY)
         unseen = {column for drafter, column in self._drafter_columns.items() if drafter != chosen}
         for group in self._groups:
@@ -276,9 +275,9 @@ class Inspector(QWidget):
     # ---- changing
 
     def _take_edit(self, key: str, value: object) -> None:
-        """A person changed a field: take it over, or say why not and keep what was valid."""
+        """Apply a person's edit, or show why it is refused and keep the valid value."""
         try:
-            # A path that is typed here starts where the person's files do; the field shows what is typed.
+            # A relative path starts in the person's home; the field shows the text as typed.
             self._settings = assign_all(self._settings, [(key, value)], relative_to=Path.home())
         except SettingError as error:
             self._refused[key] = value
@@ -297,12 +296,12 @@ class Inspector(QWidget):
         self.settings_changed.emit(self._settings)
 
     def _keep_seed(self) -> None:
-        """One that was chosen is to be used."""
+        """A seed that was set is used."""
         self._settings = assign_all(self._settings, [(NEW_SEED_KEY, "never")])
         self.field(NEW_SEED_KEY).show_value("never")
 
     def _reset(self, group: Group) -> None:
-        """Back to the defaults in one section."""
+        """Reset one section to the defaults."""
         self._settings = merged(self._settings, self._defaults, group)
         self._chosen = self._chosen.difference(setting.key for setting in group.all_settings)
         for setting in group.all_settings:
@@ -311,7 +310,7 @@ class Inspector(QWidget):
         self.settings_changed.emit(self._settings)
 
     def _make_default(self, group: Group) -> None:
-        """What one section shows is what chats start with from now on."""
+        """Make one section's values the defaults of new chats."""
         self._defaults = merged(self._defaults, self._settings, group)
         chosen = self._chosen.intersection(setting.key for setting in group.all_settings)
         self._chosen -= chosen
@@ -319,7 +318,7 @@ class Inspector(QWidget):
         self.defaults_changed.emit(self._defaults, chosen)
 
     def _retry_refused(self) -> None:
-        """Take over what was refused before and is right by now; renew the other reasons."""
+        """Apply refused values that are valid now; update the other reasons."""
         for key, value in list(self._refused.items()):
             try:
                 self._settings = assign_all(self._settings, [(key, value)], relative_to=Path.home())
@@ -336,7 +335,7 @@ class Inspector(QWidget):
         self._show_summaries()
 
     def _show_drafter(self) -> None:
-        """Only the chosen drafter's parameters; what was refused among the others is dropped."""
+        """Show only the selected drafter's parameters; refused values of the others are discarded."""
         chosen = read(self._settings, DRAFTER_KEY)
         self._fill_shown()
         for drafter, column in self._drafter_columns.items():
@@ -372,7 +371,7 @@ class Inspector(QWidget):
                 self._fields[key].show_source(self._source_of(key))
 
     def _source_of(self, key: str) -> str:
-        """Who says what the setting is, where a model says something, too."""
+        """Returns the source of a setting's value, where a model has a default for it."""
         model = self._model_defaults.get(key)
         if model is None:
             return ""
@@ -386,7 +385,7 @@ class Inspector(QWidget):
 
 
 def _bar(label: TextLabel, height_px: int) -> QWidget:
-    """A fixed strip with one line of text."""
+    """Returns a fixed strip with one line of text."""
     bar = QWidget()
     set_fixed_height(bar, height_px)
     layout = QHBoxLayout(bar)
@@ -396,7 +395,7 @@ def _bar(label: TextLabel, height_px: int) -> QWidget:
 
 
 class OwnSettings(QWidget):
-    """Shown only where there is something to reset."""
+    """Shown only if there is something to reset."""
 
     reset_requested = Signal()
     default_requested = Signal()

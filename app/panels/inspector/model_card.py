@@ -15,7 +15,7 @@ from core.events import ModelInfo
 
 
 class ModelCard(QWidget):
-    """Says so while no model is loaded. The button leads to the models, to choose another."""
+    """The facts, or a note without a model. The button opens the models."""
 
     models_requested = Signal()
 
@@ -50,7 +50,7 @@ class ModelCard(QWidget):
 
     @property
     def text(self) -> str:
-        """All that is shown, for tests and for copying."""
+        """All displayed text, for tests and for copying."""
         lines = [f"{title}: {label.text()}" for title, label in self._values.items() if label.text()]
         return "\n".join([*lines, self._note.text()])
 
@@ -70,7 +70,7 @@ class ModelCard(QWidget):
 
 
 def _facts(info: ModelInfo | None) -> dict[str, str]:
-    """Each row's value; all empty without a model."""
+    """The value of each row; all empty without a model."""
     if info is None:
         rows = (strings.MODEL_NAME, strings.MODEL_FAMILY, strings.MODEL_CONTEXT, strings.MODEL_PRECISION)
         return dict.fromkeys(rows, "")

@@ -1,8 +1,8 @@
-"""Overrides: the settings that a chat holds for itself, as the differences from the defaults.
+"""Overrides: a chat's settings that differ from the defaults. Pure.
 
-Only what differs is kept, so that a default that changes later reaches every chat that never
-touched it; of what a model may give (`FROM_MODEL`) also what was chosen and is the same for now, so
-that another model's default does not come in its place. Pure.
+Only differences are stored, so that a changed default applies to every chat that did not set it. A setting
+that models give defaults for (`FROM_MODEL`) is also stored when the chosen value equals the current default,
+so that another model's default does not replace it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from core.settings import FROM_MODEL, Settings, assign, assign_all, declared, re
 
 
 class Override(Struct, frozen=True):
-    """One setting, by its key, with the value that the chat wants."""
+    """A setting's key and the chat's value."""
 
     key: str
     value: Any
 
 
 def differences(settings: Settings, defaults: Settings, chosen: Collection[str] = ()) -> tuple[Override, ...]:
-    """What of `settings` is not as in `defaults`, and the keys in `chosen`, in the order of declaration."""
+    """Returns the settings that differ from `defaults` and those in `chosen`, in declaration order."""
     return tuple(
         Override(setting.key, read(settings, setting.key))
         for setting in declared()
@@ -33,17 +33,19 @@ def differences(settings: Settings, defaults: Settings, chosen: Collection[str] 
 
 
 def chosen_keys(overrides: Iterable[Override]) -> frozenset[str]:
-    """Those of them that hold whatever the model's own default is."""
+    """Returns the keys whose values apply whatever the model's default is."""
     return frozenset(each.key for each in overrides if each.key in FROM_MODEL)
 
 
 def apply(defaults: Settings, overrides: Iterable[Override]) -> tuple[Settings, tuple[Override, ...]]:
-    """`defaults` with `overrides`, and those that are unknown or not allowed any more."""
+    """Returns `defaults` with `overrides` applied, and the overrides that are unknown or no longer
+    allowed.
+    """
     wanted = tuple(overrides)
     try:
         return assign_all(defaults, [(each.key, each.value) for each in wanted]), ()
     except SettingError:
-        pass  # at least one is wrong: find out which
+        pass  # at least one is invalid: find it
     settings, refused = defaults, []
     for each in wanted:
         try:

@@ -1,8 +1,8 @@
-"""Repetition: whether an answer has begun to repeat itself for good. Pure.
+"""Detects an answer that repeats itself without end. Pure.
 
-A small model at temperature 0 can fall into a loop that only the token limit ends. The rule is meant to
-be certain, not early: the same stretch of at most 96 tokens over and over, at least four times and for
-240 tokens without one that differs. Tables, lists and code repeat their form, and not every token of it.
+A small model at temperature 0 can enter a loop that only the token limit ends. The rule avoids false alarms
+rather than reacting early: the same stretch of at most 96 tokens, at least four times and over 240 tokens,
+without a differing token. Tables, lists and code repeat their form, but not every token.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ LEAST_TIMES = 4
 
 
 class Repetition:
-    """Of one answer. `add()` takes its token ids in order; a token costs a comparison a period."""
+    """State for one answer. `add()` takes its token ids in order; a token costs one comparison per period."""
 
     def __init__(self) -> None:
         self._recent: list[int] = []
-        # For each period, how many tokens in a row were the same as the one so many tokens before.
+        # For each period: the number of consecutive tokens equal to the token one period before.
         self._same = [0] * (LONGEST_PERIOD + 1)
 
     def add(self, token_id: int) -> bool:
-        """Whether with this token the end of the answer is a loop."""
+        """Whether the answer ends in a loop after this token."""
         recent, same = self._recent, self._same
         looping = False
         for period in range(1, min(LONGEST_PERIOD, len(recent)) + 1):

@@ -1,19 +1,18 @@
-"""ModelMenu: under the chat's title: which model answers, which one drafts for it."""
+"""The menu under the chat's title: the model and its draft model."""
 
 from __future__ import annotations
 
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.features.models import strings as models_strings
+from app.features.models import strings
 from app.features.models.controller import ModelsController
 from app.features.models.facts import fit_facts, names_of
-from app.shell.menus import strings
 from core.events import ModelEntry
 
 
 def fill_model_menu(menu: QMenu, models: ModelsController, context_tokens: int) -> None:
-    """The models as they are known now. `context_tokens` is what each is weighed for."""
+    """Add the installed models. `context_tokens` is the context for which their memory is estimated."""
     state, group = models.state, QActionGroup(menu)
     names = names_of(state.models)
     for entry in state.models:
@@ -38,7 +37,7 @@ def _load(models: ModelsController, entry: ModelEntry) -> None:
 
 
 def _draft_menu(parent: QWidget, models: ModelsController, context_tokens: int) -> QMenu | None:
-    """Those of the family that are smaller; None if there are none."""
+    """A menu of the smaller models of the same family; None if there are none."""
     loaded = models.state.loaded
     if loaded is None or not loaded.family:
         return None
@@ -68,9 +67,9 @@ def _draft_menu(parent: QWidget, models: ModelsController, context_tokens: int) 
 
 
 def _label(name: str, entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: int = 0) -> str:
-    """`beside` are the bytes of the model that it would draft for."""
+    """`beside` is the memory in bytes of the model for which it would draft."""
     fit = fit_facts(entry, min(context_tokens, entry.context_tokens or context_tokens), limit_bytes, beside)
-    words = models_strings.FIT_WORDS[fit.fit].lower() if fit else ""
+    words = strings.FIT_WORDS[fit.fit].lower() if fit else ""
     if entry.problem and (fit is None or fit.fit != "too-large"):
         words = strings.CANNOT_LOAD
-    return strings.model(name, words)
+    return strings.menu_row(name, words)
