@@ -200,6 +200,7 @@ class _Screens:
 
         about = AboutWindow(self._window._theme, self._window)
         about.show()
+        await about.read_licences()
         await self._grab("about", about)
         about.close()
 

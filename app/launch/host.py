@@ -5,6 +5,7 @@ Created with the window and stopped with it.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ class Host(QObject):
         window.app_settings.hold(self._held)
         self.updates.look_if_due()
         self._screens = Screens(application, self)
+        self._reading: asyncio.Task[None] | None = None  # the licences of the About window
         self._instance = instance
         if instance:
             instance.hear(self._asked)
@@ -67,6 +69,7 @@ class Host(QObject):
             self._instance.hear(None)
         self._application.opened.hand_to(None)
         self._application.on_quit = None
+        self._stop_reading()
         self._screens.stop()
         self.awake.release()
 
@@ -77,7 +80,14 @@ class Host(QObject):
         releases = self.updates.address if self.updates.is_on else ""
         about = AboutWindow(self._theme, self._window, releases=releases)
         about.show()
+        self._stop_reading()
+        self._reading = asyncio.ensure_future(about.read_licences())
+        about.finished.connect(self._stop_reading)
         return about
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
 
     def _held(self) -> dict[str, str]:
         return {} if self.updates.address else {"updates.check": about_strings.NO_ADDRESS}

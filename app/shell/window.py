@@ -32,6 +32,7 @@ from app.chat.first_page.first_page import FirstPage
 from app.chat.notice_bar import NoticeBar
 from app.chat.offer_bar import OfferBar
 from app.chat.tokens.legend import Legend
+from app.chat.transcript.tab_order import takes_tab
 from app.chat.transcript.transcript import Transcript
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
@@ -55,7 +56,6 @@ from app.shell.commands import Commands, is_typing
 from app.shell.menu_bar import Actions, MenuBar
 from app.shell.screens import free_places, seen
 from app.shell.side_windows import SideWindows, make_archived, make_deleted
-from app.shell.tab_ring import pass_on
 from app.store.home import Home
 from app.store.preferences import WindowPlace
 from app.theme.measures import set_fixed_height, set_margins
@@ -426,3 +426,55 @@ def _centred(widget: QWidget, top_px: int) -> QLayout:
 def _report(error: Exception) -> None:
     context = {"message": "The window failed while it was closing.", "exception": error}
     asyncio.get_running_loop().call_exception_handler(context)
+
+
+def pass_on(window: QWidget, views: Views, forward: bool) -> bool:
+    """Move the focus to the next widget of `window` in reading order. Returns False if the focus is
+    elsewhere.
+
+    Qt's own order is the order of creation. Answers are created as the reader scrolls to them, so Qt would
+    put them last, among other late widgets.
+    """
+    ring, focus = _ring(window, views), QApplication.focusWidget()
+    if focus not in ring:
+        return False
+    target = ring[(ring.index(focus) + (1 if forward else -1)) % len(ring)]
+    target.setFocus(Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason)
+    if target in views.transcript.stops:
+        views.transcript.ensureWidgetVisible(target)
+    return True
+
+
+def _ring(window: QWidget, views: Views) -> list[QWidget]:
+    """The focusable widgets part by part: by Qt's order within a part, by the transcript's own within it."""
+    parts = (
+        views.sidebar,
+        views.header,
+        views.banner,
+        views.first_page,
+        views.transcript,
+        views.notice_bar,
+        views.queue_bar,
+        views.editing_bar,
+        views.composer,
+        views.offer_bar,
+        views.race,
+        views.side,
+    )
+    conversation = views.transcript.stops
+    chain = [widget for widget in _chain(window) if widget not in conversation]
+    ring: list[QWidget] = []
+    for part in parts:
+        ring += [widget for widget in chain if part.isAncestorOf(widget)]
+        ring += conversation if part is views.transcript else []
+    return ring
+
+
+def _chain(window: QWidget) -> list[QWidget]:
+    found: list[QWidget] = []
+    widget: QWidget | None = window.nextInFocusChain()
+    while widget is not None and widget is not window:
+        if takes_tab(widget):
+            found.append(widget)
+        widget = widget.nextInFocusChain()
+    return found

@@ -22,11 +22,10 @@ from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.chats.chats import UNFINISHED_NOTE, Chats
-from app.session.chats.coalescer import Coalescer
+from app.session.chats.coalescer import Coalescer, Repetition
 from app.session.chats.continuing import placed
 from app.session.chats.conversation import Conversation, Turn
 from app.session.chats.reading import documents
-from app.session.chats.repetition import Repetition
 from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 
 

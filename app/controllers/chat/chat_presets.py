@@ -15,8 +15,7 @@ from app.panels.inspector.inspector import Inspector
 from app.panels.inspector.preset_bar import PresetState
 from app.session.chats import presets
 from app.session.chats.chats import Chats
-from app.session.chats.overrides import chosen_keys
-from app.session.chats.presets import Preset
+from app.session.chats.presets import Preset, chosen_keys
 from app.store.preferences import PreferencesFile
 from core.errors import RequestError
 from core.settings import Settings

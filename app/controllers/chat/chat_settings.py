@@ -13,7 +13,7 @@ from app.controllers.chat.chat_presets import ChatPresets
 from app.panels.inspector.inspector import Inspector
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
-from app.session.chats.overrides import apply, chosen_keys, differences
+from app.session.chats.presets import apply, chosen_keys, differences
 from app.store.preferences import PreferencesFile
 from core.events import ModelInfo
 from core.settings import Settings, assign

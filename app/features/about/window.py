@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -111,7 +112,10 @@ _SIZE = (520, 480)
 
 
 class AboutWindow(QDialog):
-    """Deletes itself when closed. `releases` is the address of newer versions; empty hides the button."""
+    """Deletes itself when closed. `releases` is the address of newer versions; empty hides the button.
+
+    The licences are empty until `read_licences()`.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None, *, releases: str = "") -> None:
         super().__init__(parent)
@@ -133,9 +137,7 @@ class AboutWindow(QDialog):
         self.answer = TextLabel(theme, "", 11, 15, "text2", wrap=True, align=middle)
         self.answer.hide()
         column.addWidget(self.answer)
-        self.licences = QPlainTextEdit(
-            licence_text([*collect(), *font_licences(), *encoder_licences()]), self
-        )
+        self.licences = QPlainTextEdit(self)
         self.licences.setReadOnly(True)
         set_font(self.licences, 11)
         self.licences.setTabChangesFocus(True)
@@ -144,6 +146,10 @@ class AboutWindow(QDialog):
         self.licences.setAccessibleName(strings.LICENCES)
         column.addWidget(self.licences, 1)
         column.addLayout(self._buttons(theme, number, releases))
+
+    async def read_licences(self) -> None:
+        """Read and show the licences. Reading takes about 0.2 s, so a thread does it."""
+        self.licences.setPlainText(await asyncio.to_thread(_all_licences))
 
     def _buttons(self, theme: Theme, number: str, releases: str) -> QHBoxLayout:
         row = QHBoxLayout()
@@ -170,6 +176,10 @@ class AboutWindow(QDialog):
     def _say(self, text: str) -> None:
         self.answer.setText(text)
         self.answer.show()
+
+
+def _all_licences() -> str:
+    return licence_text([*collect(), *font_licences(), *encoder_licences()])
 
 
 def licence_text(licences: list[Licence]) -> str:

@@ -48,7 +48,7 @@ def _draft_menu(parent: QWidget, models: ModelsController, context_tokens: int) 
     ]
     if not family:
         return None
-    menu = QMenu(strings.DRAFT_MODEL, parent)
+    menu = QMenu(strings.DRAFT_MENU, parent)
     group = QActionGroup(menu)
     limit_bytes = models.state.limit_bytes
     beside = loaded.need.total_at(min(context_tokens, loaded.context_tokens or context_tokens))

@@ -204,7 +204,7 @@ def ask_forget(name: str) -> str:
 # The menu under the chat's title.
 ALL_MODELS = "All Models…"
 NO_MODELS = "No other model is installed"
-DRAFT_MODEL = "Draft Model"
+DRAFT_MENU = "Draft Model"
 CANNOT_LOAD = "cannot be loaded"
 NO_DRAFT_MODEL = "None"
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from app.controls.record_table import Column, Level, paint_names, paint_state
 from app.features.server import strings
 from app.gauges.figures import DASH, count, percent, seconds, speed
-from app.session.chats.overrides import differences
+from app.session.chats.presets import differences
 from core.events import Effective, Generate
 from core.serve.requests import ServedRequest
 from core.settings import Settings

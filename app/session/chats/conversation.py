@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.session.chats.continuing import can_go_on, end_of, joined, to_go_on_from
-from app.session.chats.overrides import Override
+from app.session.chats.presets import Override
 from core.events import Attachment, Finished, Message, ReadingMap, Token
 from core.settings import Settings
 

@@ -101,7 +101,10 @@ def test_the_menu_opens_about(qapp: Application) -> None:
         about = window.findChild(AboutWindow)
         assert about is not None
         assert about.isVisible()
+        assert about.licences.toPlainText() == ""  # a thread reads them
+        await until(lambda: "Permission is hereby granted" in about.licences.toPlainText())
         about.close()
+        host.show_about().close()  # before they are read
         host.stop()
 
     play(qapp, scene)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 from pathlib import Path
 
@@ -18,6 +19,7 @@ def test_it_names_the_version_and_what_is_inside(qtbot: QtBot) -> None:
     window = AboutWindow(Theme("light"), releases="")
     qtbot.addWidget(window)
     window.show()
+    asyncio.run(window.read_licences())
     texts = [label.text() for label in window.findChildren(TextLabel)]
     assert f"Version {importlib.metadata.version('draftlight')}, Apache-2.0" in texts
     text = window.licences.toPlainText()
