@@ -196,10 +196,11 @@ class _Screens:
                 await self._grab(f"panel-{name}", before=partial(show, True), forms=(form,))
 
     async def _about(self) -> None:
-        from app.windows.about.window import AboutWindow
+        from app.features.about.window import AboutWindow
 
         about = AboutWindow(self._window._theme, self._window)
         about.show()
+        await about.read_licences()
         await self._grab("about", about)
         about.close()
 
@@ -345,8 +346,8 @@ class _Screens:
 
     async def _machines(self) -> None:
         """Machines of which one is missing, then a model that runs over the others until one is lost."""
+        from app.features.machines.window import MachinesWindow
         from app.session.turn.link_state import Phase
-        from app.windows.machines.window import MachinesWindow
 
         preferences, link = self._window.controller.home.preferences, self._window.controller
         kept = preferences.now.cluster

@@ -23,7 +23,7 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip
@@ -45,7 +45,7 @@ from app.chat.intents import (
 )
 from app.controls.buttons.icon_button import IconButton
 from app.controls.focus_ring import FocusRing
-from app.controls.folders import first_folder
+from app.controls.sheets import choose_folder, open_files
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
 from app.theme.theme import Theme
@@ -141,14 +141,11 @@ class Composer(QWidget):
 
     def choose_files(self) -> None:
         """Ask for files and attach them."""
-        names, _ = QFileDialog.getOpenFileNames(self, strings.ATTACH_FILE, first_folder())
-        self.attach_files([Path(name) for name in names])
+        open_files(self, strings.ATTACH_FILE, self.attach_files)
 
     def choose_folder(self) -> None:
         """Ask for a folder and attach its files."""
-        name = QFileDialog.getExistingDirectory(self, strings.ATTACH_FOLDER, first_folder())
-        if name:
-            self.attach_files([Path(name)])
+        choose_folder(self, strings.ATTACH_FOLDER, lambda path: self.attach_files([path]))
 
     def show_text(self, title: str, note: str, text: str) -> None:
         """Show a text in the preview above the frame."""

@@ -20,13 +20,11 @@ from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
-from app.session.chats.chats import Chats
-from app.session.chats.coalescer import Coalescer
+from app.session.chats.chats import UNFINISHED_NOTE, Chats
+from app.session.chats.coalescer import Coalescer, Repetition
 from app.session.chats.continuing import placed
 from app.session.chats.conversation import Conversation, Turn
 from app.session.chats.reading import documents
-from app.session.chats.repetition import Repetition
-from app.session.chats.strings import UNFINISHED_NOTE
 from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 
 

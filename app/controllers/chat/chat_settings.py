@@ -14,18 +14,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.chat.bars import NoticeBar
 from app.controllers.chat import strings
 from app.controls.folders import first_folder, show_in_folder
+from app.controls.sheets import open_files, save_file
 from app.panels.inspector.inspector import Inspector
 from app.panels.inspector.preset_bar import PresetBar, PresetState
 from app.session.chats import presets
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
-from app.session.chats.overrides import apply, chosen_keys, differences
-from app.session.chats.presets import Preset
+from app.session.chats.presets import Preset, apply, chosen_keys, differences
 from app.store import strings as store_strings
 from app.store.faults import StoreError, TransferError
 from app.store.files import file_name
@@ -169,21 +169,19 @@ class PresetFiles(QObject):
         one = presets.find(name, self._kept.own)
         found = (one,) if one else self._kept.own
         proposed = f"{file_name(name) or strings.ALL_PRESETS_FILE}.json"
-        chosen, _ = QFileDialog.getSaveFileName(
-            self._window,
-            strings.EXPORT_TITLE,
-            str(Path(first_folder()) / proposed),
-            strings.export_filter("json"),
-        )
-        if chosen and found:
-            self._write(Path(chosen), found)
+        if found:
+            save_file(
+                self._window,
+                strings.EXPORT_TITLE,
+                Path(first_folder(), proposed),
+                lambda path: self._write(path, found),
+                kinds=strings.export_filter("json"),
+            )
 
     def import_files(self) -> None:
         """Ask for files and import the presets in them."""
-        names, _ = QFileDialog.getOpenFileNames(
-            self._window, strings.IMPORT_PRESETS_TITLE, first_folder(), strings.PRESETS_FILTER
-        )
-        self.import_from([Path(name) for name in names])
+        title, kinds = strings.IMPORT_PRESETS_TITLE, strings.PRESETS_FILTER
+        open_files(self._window, title, self.import_from, kinds=kinds)
 
     def import_from(self, paths: Sequence[Path]) -> None:
         """Import the presets of these files. A file that cannot be imported is reported; the others are."""

@@ -16,11 +16,12 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.chat.bars import NoticeBar
 from app.controllers.chat import strings
 from app.controls.folders import first_folder, show_in_folder
+from app.controls.sheets import choose_folder, open_files, save_file
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
@@ -66,19 +67,19 @@ class Transfer(QObject):
         """Ask for a file and export one chat, or all of them if `chat_id` is empty."""
         if chat_id:
             ending = "json" if kind == "json" else "md"
-            path = self._save_path(_file_name(self._chats.summary(chat_id).title), ending)
-            if path:
-                self._start(_Export(path, kind, (chat_id,)))
+            title = _file_name(self._chats.summary(chat_id).title)
+            self._choose_file(title, ending, lambda path: self._start(_Export(path, kind, (chat_id,))))
             return
         chat_ids = tuple(each.id for each in (*self._chats.listed(), *self._chats.archived()))
         if kind == "json":
-            path = self._save_path(strings.ALL_CHATS_FILE, "json")
-            if path:
-                self._start(_Export(path, kind, chat_ids))
+            name = strings.ALL_CHATS_FILE
+            self._choose_file(name, "json", lambda path: self._start(_Export(path, kind, chat_ids)))
         else:
-            folder = QFileDialog.getExistingDirectory(self._window, strings.EXPORT_TITLE, first_folder())
-            if folder:
-                self._start(_Export(Path(folder), kind, chat_ids, in_folder=True))
+            choose_folder(
+                self._window,
+                strings.EXPORT_TITLE,
+                lambda path: self._start(_Export(path, kind, chat_ids, in_folder=True)),
+            )
 
     async def close(self) -> None:
         """Cancel the exports that are not written yet. Safe to call twice."""
@@ -88,10 +89,7 @@ class Transfer(QObject):
 
     def import_files(self) -> None:
         """Ask for files and import the chats in them."""
-        names, _ = QFileDialog.getOpenFileNames(
-            self._window, strings.IMPORT_TITLE, first_folder(), strings.IMPORT_FILTER
-        )
-        self.import_from([Path(name) for name in names])
+        open_files(self._window, strings.IMPORT_TITLE, self.import_from, kinds=strings.IMPORT_FILTER)
 
     def import_from(self, paths: list[Path]) -> None:
         """Import the chats of these files. A file that cannot be imported is reported; the others are."""
@@ -175,14 +173,14 @@ class Transfer(QObject):
         if not show_in_folder(path):
             self._report(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
 
-    def _save_path(self, name: str, ending: str) -> Path | None:
-        chosen, _ = QFileDialog.getSaveFileName(
+    def _choose_file(self, name: str, ending: str, on_chosen: Callable[[Path], None]) -> None:
+        save_file(
             self._window,
             strings.EXPORT_TITLE,
-            str(Path(first_folder(), f"{name}.{ending}")),
-            strings.export_filter(ending),
+            Path(first_folder(), f"{name}.{ending}"),
+            on_chosen,
+            kinds=strings.export_filter(ending),
         )
-        return Path(chosen) if chosen else None
 
 
 @dataclass(frozen=True)

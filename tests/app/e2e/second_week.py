@@ -16,10 +16,10 @@ from pathlib import Path
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QMenu
 
+from app.features.compare import CompareWindow
 from app.launch.opening import open_window
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.compare.window import CompareWindow
 from core.models.library.places import download_folder
 from core.models.library.starter import ensure_starter
 from tests.app.e2e.hands import Hands

@@ -95,7 +95,7 @@ def test_a_first_start_shows_the_chat_and_no_settings(qapp: QApplication, tmp_pa
         assert window.columns.wants == Wants(sidebar=True, inspector=False)
         assert window.app_settings.now.look.tint == "hover"
         titles = [action.text() for action in window.menuBar().actions()]
-        assert "&Performance" in titles
+        assert titles == ["&File", "&Edit", "&View", "&Chat", "&Window", "&Help"]
     finally:
         home.close()
         window.deleteLater()

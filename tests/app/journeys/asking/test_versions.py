@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.answer_footer import AnswerFooter
 from app.chat.user_message import UserMessage
+from app.features.compare import CompareWindow
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
-from app.windows.compare.window import CompareWindow
 from core.settings import Settings, assign
 from tests.app.stage import click, last, play, press, ready, shown, until
 

@@ -19,14 +19,12 @@ from PySide6.QtWidgets import QApplication
 
 from app.bench.served import free_port
 from app.controls.record_table import Level
+from app.features.server import strings
+from app.features.server.rows import RequestRow
+from app.features.server.window import ConnectSheet, ServerBox, ServerWindow
+from app.features.settings.window import SettingsWindow
 from app.gauges.figures import DASH
 from app.shell.window import MainWindow
-from app.windows.server import strings
-from app.windows.server.connect import ConnectSheet
-from app.windows.server.rows import RequestRow
-from app.windows.server.settings_page import ServerBox
-from app.windows.server.window import ServerWindow
-from app.windows.settings.window import SettingsWindow
 from core.serve.apps import APPS
 from core.serve.requests import ServedRequest
 from tests.app.journeys.server.client import Asked, switch_on
