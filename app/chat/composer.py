@@ -118,12 +118,10 @@ class Composer(QWidget):
         return self.edit.text
 
     def set_text(self, text: str) -> None:
-        """Replace the typed text."""
         self.edit.set_text(text)
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """The attached documents."""
         return self._chips.attachments
 
     @property
@@ -132,7 +130,6 @@ class Composer(QWidget):
         return self._notice
 
     def attach(self, attachment: Attachment) -> None:
-        """Attach a document."""
         self._chips.add(well_formed_record(attachment))
 
     def attach_files(self, paths: Sequence[Path]) -> None:
@@ -140,12 +137,10 @@ class Composer(QWidget):
         self._intake.add(paths)
 
     def choose_files(self) -> None:
-        """Ask for files and attach them."""
         names, _ = QFileDialog.getOpenFileNames(self, strings.ATTACH_FILE, first_folder())
         self.attach_files([Path(name) for name in names])
 
     def choose_folder(self) -> None:
-        """Ask for a folder and attach its files."""
         name = QFileDialog.getExistingDirectory(self, strings.ATTACH_FOLDER, first_folder())
         if name:
             self.attach_files([Path(name)])
@@ -222,7 +217,6 @@ class Composer(QWidget):
 
     @property
     def state(self) -> ComposerState:
-        """The state."""
         return self._state
 
     @property
