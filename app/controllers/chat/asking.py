@@ -136,7 +136,6 @@ class AskController(QObject):
 
     @property
     def is_editing(self) -> bool:
-        """Whether the composer holds a sent message."""
         return bool(self._edited)
 
     @property
@@ -251,7 +250,6 @@ class AskController(QObject):
             self.stop()
 
     def stop(self) -> None:
-        """Stop generating."""
         if self._link().busy:
             self._handle(Stop())
 
