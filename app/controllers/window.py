@@ -128,7 +128,7 @@ class WindowController(QObject):
         answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
         self._handlers = Handlers(
             self._send_command,
-            self._start_anew,
+            self._restart_worker,
             answer,
             self._worker,
             self.trouble,
@@ -238,7 +238,7 @@ class WindowController(QObject):
         asked = isinstance(effect.command, Generate) and effect.command.request == self._link.request
         self._send(effect.command, self.chat.saving.question_kept if asked else None)
 
-    def _start_anew(self) -> None:
+    def _restart_worker(self) -> None:
         self._views.first_page.set_loading("", None)
         self._restart()
 

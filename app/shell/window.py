@@ -129,8 +129,8 @@ class MainWindow(QMainWindow):
         self.windows.add("deleted", lambda: make_deleted(theme, self.controller))
         self.windows.add("archived", lambda: make_archived(theme, self.controller))
         self.windows.add("shortcuts", self._make_shortcuts)
-        for asking in (self.views.sidebar, self.views.inspector):
-            asking.models_requested.connect(lambda: self.windows.show("models"))
+        for panel in (self.views.sidebar, self.views.inspector):
+            panel.models_button.clicked.connect(lambda: self.windows.show("models"))
         self.windows.add("tables", self._make_tables)
         self.windows.add("compare", self._make_compare)
         self.setMenuBar(MenuBar(theme, self.menu_actions))
@@ -375,10 +375,10 @@ class MainWindow(QMainWindow):
         views.banner.remedy_requested.connect(self._remedy)
         views.composer.escaped.connect(self.commands.escape)  # the field consumes Escape
         self.columns.uncovered.connect(views.composer.edit.setFocus)
-        views.header.models_requested.connect(self._show_model_menu)
-        views.header.inspector_toggled.connect(self.columns.show_inspector)
-        views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
-        views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
+        views.header.model_button.clicked.connect(self._show_model_menu)
+        views.header.inspector_button.clicked.connect(self.columns.show_inspector)
+        views.header.sidebar_button.clicked.connect(lambda: self.columns.show_sidebar(True))
+        views.sidebar.hide_button.clicked.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.changed.connect(lambda settings: self.controller.server.apply(settings.server))
         self.app_settings.changed.connect(lambda settings: self.controller.keeping.follow_settings())

@@ -49,7 +49,7 @@ class AppSettings(QObject):
         if theme.scheme == "system":
             theme.set_scheme(self.now.look.scheme)
         self._show()
-        views.header.tint_changed.connect(lambda tint: self.set("look.tint", tint))
+        views.header.tint.value_changed.connect(lambda tint: self.set("look.tint", tint))
         self.pin_gauges(preferences.now.gauges_pinned)
         views.header.gauges_button.clicked.connect(self.pin_gauges)
 

@@ -47,7 +47,6 @@ class Inspector(QWidget):
     settings_changed = Signal(object)  # Settings, valid
     # Settings, valid: the defaults of new chats; frozenset[str]: the keys that were set by hand
     defaults_changed = Signal(object, object)
-    models_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -70,7 +69,6 @@ class Inspector(QWidget):
 
         self.presets = PresetBar(theme)
         self._card = ModelCard(theme)
-        self._card.models_requested.connect(self.models_requested)
         self._model_section = Section(theme, strings.MODEL)
         self._model_section.body.addWidget(self._card)
         self._advanced = Section(theme, strings.ADVANCED, False, flush=True)
@@ -420,8 +418,6 @@ class OwnSettings(QWidget):
 class ModelCard(QWidget):
     """The facts, or a note without a model. The button opens the models."""
 
-    models_requested = Signal()
-
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._values: dict[str, TextLabel] = {}
@@ -447,7 +443,6 @@ class ModelCard(QWidget):
         layout.addWidget(self._rows)
         layout.addWidget(self._note)
         self.models_button = Button(theme, strings.CHOOSE_MODEL, small=True)
-        self.models_button.clicked.connect(self.models_requested)
         layout.addWidget(self.models_button, 0, Qt.AlignmentFlag.AlignLeft)
         self.show_model(None)
 
