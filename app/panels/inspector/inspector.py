@@ -226,8 +226,8 @@ class Inspector(QWidget):
             self._drafter_columns[drafter] = self._add_column(section, parameters)
         section.header.toggled.connect(self._fill_shown)
         own = OwnSettings(self._theme, group.title)
-        own.reset_requested.connect(lambda: self._reset(group))
-        own.default_requested.connect(lambda: self._make_default(group))
+        own.reset_button.clicked.connect(lambda: self._reset(group))
+        own.default_button.clicked.connect(lambda: self._make_default(group))
         section.body.addWidget(own)
         self._own[group.name] = own
         return section
@@ -394,9 +394,6 @@ def _bar(label: TextLabel, height_px: int) -> QWidget:
 class OwnSettings(QWidget):
     """Shown only if there is something to reset."""
 
-    reset_requested = Signal()
-    default_requested = Signal()
-
     def __init__(self, theme: Theme, section: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.reset_button = Button(theme, strings.RESET_SECTION, "link", True)
@@ -411,8 +408,6 @@ class OwnSettings(QWidget):
         row.addWidget(self.reset_button)
         row.addWidget(self.default_button)
         row.addStretch(1)
-        self.reset_button.clicked.connect(self.reset_requested)
-        self.default_button.clicked.connect(self.default_requested)
 
 
 class ModelCard(QWidget):
