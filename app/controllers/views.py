@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
@@ -16,7 +17,9 @@ from app.chat.offer_bar import OfferBar
 from app.chat.tokens.legend import Legend
 from app.chat.transcript.transcript import Transcript
 from app.controls.text_label import TextLabel
-from app.features.race.page import RacePage
+
+if TYPE_CHECKING:  # features use the controllers, not the other way round
+    from app.features.race.page import RacePage
 from app.gauges.strip import InstrumentStrip
 from app.panels.chats.sidebar import Sidebar
 from app.panels.document.tab import DocumentTab

@@ -36,7 +36,6 @@ from app.chat.transcript.tab_order import takes_tab
 from app.chat.transcript.transcript import Transcript
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
-from app.controllers.window import WindowController
 from app.controls.text_label import TextLabel
 from app.features.lab.controller import LabController
 from app.features.models import strings as models_strings
@@ -53,6 +52,7 @@ from app.session.turn.intents import Close
 from app.shell import strings
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.commands import Commands, is_typing
+from app.shell.controller import WindowController
 from app.shell.menu_bar import Actions, MenuBar
 from app.shell.screens import free_places, seen
 from app.shell.side_windows import SideWindows, make_archived, make_deleted
