@@ -49,7 +49,7 @@ class AppSettings(QObject):
         if theme.scheme == "system":
             theme.set_scheme(self.now.look.scheme)
         self._show()
-        views.header.tint_changed.connect(lambda tint: self.set("look.tint", tint))
+        views.header.tint.value_changed.connect(lambda tint: self.set("look.tint", tint))
         self.pin_gauges(preferences.now.gauges_pinned)
         views.header.gauges_button.clicked.connect(self.pin_gauges)
 
@@ -97,8 +97,8 @@ class AppSettings(QObject):
         self.changed.connect(window.show_settings)
         chats.defaults_changed.connect(window.show_defaults)
         window.changed.connect(lambda key, value: self._try(window, key, value))
-        window.reset_requested.connect(self.reset)
-        window.defaults_reset_requested.connect(chats.reset_defaults)
+        window.reset_button.clicked.connect(self.reset)
+        window.defaults_button.clicked.connect(chats.reset_defaults)
         return window
 
     def pin_gauges(self, pinned: bool) -> None:

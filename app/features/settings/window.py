@@ -59,8 +59,6 @@ class SettingsWindow(SideWindow):
     """`changed` reports a person's edit; its receiver shows the result with `show_settings`."""
 
     changed = Signal(str, object)  # key, value
-    reset_requested = Signal()
-    defaults_reset_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
@@ -73,8 +71,6 @@ class SettingsWindow(SideWindow):
         self._form = SettingsForm(theme, shown, _CONTENT_PX)
         self._form.changed.connect(self.changed)
         self._build()
-        self.reset_button.clicked.connect(self.reset_requested)
-        self.defaults_button.clicked.connect(self.defaults_reset_requested)
         self.show_settings(WindowSettings())
         self.show_defaults(0)
 

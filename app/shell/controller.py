@@ -20,7 +20,6 @@ from app.controllers.chat.chat import ChatController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.chat.titles import TitleController
-from app.controllers.handlers import AnswerListener, Handlers, RunningAnswer
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
@@ -41,6 +40,7 @@ from app.session.turn.intents import AskTables, Count, Load, Restart
 from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import Input, advance
 from app.session.worker.trouble import Trouble, Until
+from app.shell.handlers import AnswerListener, Handlers, RunningAnswer
 from app.store.home import Home
 from core.errors import RequestError
 from core.events import Command, Generate, StandStill
@@ -128,7 +128,7 @@ class WindowController(QObject):
         answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
         self._handlers = Handlers(
             self._send_command,
-            self._start_anew,
+            self._restart_worker,
             answer,
             self._worker,
             self.trouble,
@@ -238,7 +238,7 @@ class WindowController(QObject):
         asked = isinstance(effect.command, Generate) and effect.command.request == self._link.request
         self._send(effect.command, self.chat.saving.question_kept if asked else None)
 
-    def _start_anew(self) -> None:
+    def _restart_worker(self) -> None:
         self._views.first_page.set_loading("", None)
         self._restart()
 
