@@ -212,14 +212,13 @@ def channels_in(text: str) -> str:
 
 
 def lone_closing_tag(text: str, start: int = 0) -> tuple[int, str] | None:
-    """Offset of a closing tag without an opening tag, and the tag, searched from `start` on; None without
-    one.
-    """
+    """The first closing tag that ends after `start` and that no tag in `text` opens: its offset and text."""
+    found: list[tuple[int, str]] = []
     for tags in GENERAL_TAGS:
         at = text.find(tags.end, max(0, start - len(tags.end) + 1))
         if at >= 0 and tags.begin not in text[:at]:
-            return at, tags.end
-    return None
+            found.append((at, tags.end))
+    return min(found, key=lambda each: each[0] + len(each[1]), default=None)
 
 
 def answer_opening(format: AnswerFormat, prompt: str) -> str:

@@ -66,6 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--strict", action="store_true",
         help="refuse requests with fields, tools or model names that are otherwise left out and named",
     )  # fmt: skip
+    parser.add_argument(
+        "--longest-answer", type=whole(64, 131072), default=defaults.longest_answer, metavar="N",
+        help="maximum tokens of an answer whose request sets no limit"
+        f" (default {defaults.longest_answer:,})",
+    )  # fmt: skip
     parser.add_argument("--learn", action="store_true", help="let tables learn from what clients send")
     add_settings(parser)
     add_quiet(parser)
@@ -92,9 +97,10 @@ def run(options: argparse.Namespace) -> int:
     )
     base_settings(options, None)  # report errors before the server starts
     cluster = read_cluster(options.cluster) if options.cluster else None
-    return asyncio.run(
-        _serve(options, Serving(doors, options.port, options.metrics, strict=options.strict), cluster)
+    serving = Serving(
+        doors, options.port, options.metrics, strict=options.strict, longest_answer=options.longest_answer
     )
+    return asyncio.run(_serve(options, serving, cluster))
 
 
 def base_settings(options: argparse.Namespace, model: ModelInfo | None) -> Settings:

@@ -222,7 +222,7 @@ class _Chosen(Reader):
         passages = known.passages(0, len(prompt.ids), self._settings)
         chosen = select(
             self._scores(prompt.ids, passages, future),
-            known.protected | known.question,
+            known.always_read,
             passages,
             keep_pct=self._settings.keep_pct,
         )

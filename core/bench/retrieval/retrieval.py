@@ -214,7 +214,7 @@ def _recall(
     from core.prefill.select import must_keep, select
 
     layout, tokens = prompt.layout, len(prompt.ids)
-    protected = layout.protected | layout.question
+    always_read = layout.always_read
     passages = layout.passages(0, tokens, settings)
     without = ""
     started = time.perf_counter()
@@ -227,10 +227,10 @@ def _recall(
     else:
         scores = _baseline(scorer, len(passages), seed)
     score_s = time.perf_counter() - started
-    earned = prompt.gold & ~np.repeat(must_keep(protected, passages), passages.lengths)
+    earned = prompt.gold & ~np.repeat(must_keep(always_read, passages), passages.lengths)
     recall = []
     for keep in keeps if earned.any() else ():
-        kept = select(scores, protected, passages, keep_pct=keep).kept
+        kept = select(scores, always_read, passages, keep_pct=keep).kept
         recall.append(float(np.repeat(kept, passages.lengths)[earned].mean()))
     return tokens, score_s, tuple(recall), without
 

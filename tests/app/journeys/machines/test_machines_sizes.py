@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QScrollArea
 
+from app.features.machines.rows import MACHINE_COLUMNS
+from app.features.machines.window import MachinesWindow
 from app.shell.window import MainWindow
-from app.windows.machines.rows import MACHINE_COLUMNS
-from app.windows.machines.window import MachinesWindow
 from core.events import CheckMachines, MachineFigures, MachinesChecked, MachineSeen, MachineUse, ModelInfo
 from core.settings.cluster import Cluster, Machine
 from tests.app.journeys.sizes.test_narrow_windows import LOADED, MODELS, SIZES, narrow, within

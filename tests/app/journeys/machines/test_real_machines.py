@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication
 
+from app.features.machines import strings
+from app.features.machines.window import MachinesWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.session.worker.strings import MACHINE
 from app.shell.window import MainWindow
-from app.windows.machines import strings
-from app.windows.machines.window import MachinesWindow
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command
 from tests.app.stage import click, last, play, ready, shown, until
