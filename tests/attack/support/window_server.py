@@ -21,10 +21,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from app.features.chats import DeletedWindow
-
 # All that a window needs: what is imported here is not imported by every child.
 from app.chat.intents import Branch
+from app.features.chats import DeletedWindow
 from app.launch.opening import open_window
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
