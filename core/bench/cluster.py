@@ -69,7 +69,7 @@ class PairedAnswer(Struct, frozen=True):
     equal: bool
 
 
-class Led(Struct, frozen=True):
+class LeadResult(Struct, frozen=True):
     """Output of a leading process. `step_ms` maps block width to milliseconds at a context of 256 tokens.
 
     `messages` and `bytes` are means per forward, summed over all followers.
@@ -94,8 +94,8 @@ class ClusterResults(Struct, frozen=True):
     machines: int
     loopback: bool
     drafter: str
-    alone: Led
-    led: tuple[Led, ...]
+    alone: LeadResult
+    led: tuple[LeadResult, ...]
     empty_heads: int = 0
 
 
@@ -143,7 +143,7 @@ def _divisible(model: str, out: Path, size: int) -> tuple[str, int]:
     return (str(out), added) if added else (model, 0)
 
 
-def _lead(folder: Path, spec: LeadSpec, environment: dict[str, str]) -> Led:
+def _lead(folder: Path, spec: LeadSpec, environment: dict[str, str]) -> LeadResult:
     path = folder / "lead.json"
     path.write_bytes(msgspec.json.encode(spec))
     done = subprocess.run(
@@ -157,7 +157,7 @@ def _lead(folder: Path, spec: LeadSpec, environment: dict[str, str]) -> Led:
     if done.returncode:
         last_line = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         raise WorkerError(f"The leading process ended with status {done.returncode}: {' '.join(last_line)}")
-    return msgspec.json.decode(done.stdout.splitlines()[-1], type=Led)
+    return msgspec.json.decode(done.stdout.splitlines()[-1], type=LeadResult)
 
 
 @contextmanager
@@ -207,7 +207,7 @@ def _free_ports(count: int) -> Sequence[int]:
 
 
 def lead(path: Path) -> int:
-    """Entry point of a leading process: measure the `LeadSpec` in `path`, print a `Led` as JSON.
+    """Entry point of a leading process: measure the `LeadSpec` in `path`, print a `LeadResult` as JSON.
 
     A process can lead only one cluster, so each delay has its own.
     """
@@ -220,11 +220,11 @@ def lead(path: Path) -> int:
     engine = Engine()
     if spec.cluster is None:
         engine.load(spec.model)
-        print(msgspec.json.encode(Led(0.0, _step_ms(engine))).decode(), flush=True)
+        print(msgspec.json.encode(LeadResult(0.0, _step_ms(engine))).decode(), flush=True)
         return 0
-    from core.cluster.loading import Gathering
+    from core.cluster.loading import ClusterSetup
 
-    engine.use(Gathering(spec.cluster, spec.model, _ended, status=1).load())
+    engine.use(ClusterSetup(spec.cluster, spec.model, _ended, status=1).load())
     engine.try_out()
     leader = cast("ClusterModel", engine.loaded).leader
     with slow_collectives(spec.delay_ms / 1000):
@@ -232,7 +232,7 @@ def lead(path: Path) -> int:
         messages, sent, forwards = leader.messages, leader.bytes, leader.forwards
         answers = tuple(_answers(engine, spec))
         forwards = leader.forwards - forwards
-    led = Led(
+    led = LeadResult(
         spec.delay_ms,
         costs,
         answers,
@@ -411,7 +411,7 @@ def write_report(results: ClusterResults) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _led_row(led: Led) -> str:
+def _led_row(led: LeadResult) -> str:
     answers = led.answers
     plain = median(each.plain_per_s for each in answers)
     drafted = median(each.drafted_per_s for each in answers)

@@ -94,13 +94,13 @@ async def _launch(options: argparse.Namespace, program: str) -> int:
     console = Console(ProgressLine(options.quiet))
     shown = True
 
-    def tell(told: Told) -> None:
+    def report(event: Told) -> None:
         if shown:
-            console.tell(told)
+            console.report(event)
 
     # Ctrl-C goes to the client, which shares the terminal.
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
-    async with running(options, Serving(port=options.port), tell) as (server, worker):
+    async with running(options, Serving(port=options.port), report) as (server, worker):
         loaded = asyncio.Event()
         stop_listening = worker.gate.listen(lambda: loaded.set() if worker.gate.model else None)
         await first_of(loaded.wait(), worker.ended.wait())

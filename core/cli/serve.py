@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key-file", type=Path, metavar="F", help="clients must know the key in it; made if it is not there"
     )
-    parser.add_argument("--metrics", action="store_true", help="tell figures at /metrics, for Prometheus")
+    parser.add_argument("--metrics", action="store_true", help="serve statistics at /metrics, for Prometheus")
     parser.add_argument(
         "--waiting", type=whole(0, 100), default=defaults.waiting, metavar="N",
         help=f"requests that may wait while one is answered (default {defaults.waiting})",
@@ -106,8 +106,8 @@ def run(options: argparse.Namespace) -> int:
 def base_settings(options: argparse.Namespace, model: ModelInfo | None) -> Settings:
     """Default settings of requests: everything is read densely, and nothing is learned."""
     settings = settings_from(options, model.settings if model else None)
-    said = {text.partition("=")[0].replace("-", "_") for text in options.set}
-    if "prefill.mode" not in said and vars(options)["prefill.mode"] is None:
+    given = {text.partition("=")[0].replace("-", "_") for text in options.set}
+    if "prefill.mode" not in given and vars(options)["prefill.mode"] is None:
         settings = assign(settings, "prefill.mode", "off")
     return assign(settings, "tables.learn", bool(options.learn))
 
@@ -118,7 +118,7 @@ async def _serve(options: argparse.Namespace, serving: Serving, cluster: Cluster
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    async with running(options, serving, console.tell, cluster) as (server, worker):
+    async with running(options, serving, console.report, cluster) as (server, worker):
         # Printed for the program that started this one, even if stderr is not a terminal.
         print(f"{server.address}/v1", flush=True)
         await first_of(stopped.wait(), worker.ended.wait())
@@ -137,19 +137,19 @@ def worker_ended() -> WorkerError:
 async def running(
     options: argparse.Namespace,
     serving: Serving,
-    tell: Callable[[Told], None],
+    report: Callable[[Told], None],
     cluster: Cluster | None = None,
 ) -> AsyncIterator[tuple[LocalServer, OwnWorker]]:
     """Context manager of a started server and its worker, which loads the model; both are stopped at the end.
 
-    `tell` receives messages for the terminal. Raises `AddressError`.
+    `report` receives messages for the terminal. Raises `AddressError`.
     """
     from core.serve.own_worker import OwnWorker
     from core.serve.queue import AnswerQueue, Answers
     from core.serve.requests import ServedRequests
     from core.serve.server import LocalServer
 
-    worker = OwnWorker(absolute_reference(options.model), tell, cluster)
+    worker = OwnWorker(absolute_reference(options.model), report, cluster)
     answers = Answers(worker.gate, AnswerQueue(options.waiting), ServedRequests(0))
     base = lru_cache(1)(lambda model: base_settings(options, model))
     server = LocalServer(answers, replace(serving, base=lambda: base(worker.gate.model)))
@@ -180,22 +180,22 @@ class Console:
         self.line = line
         self.problem: DraftlightError | None = None
 
-    def tell(self, told: Told) -> None:
+    def report(self, event: Told) -> None:
         """Print a message."""
-        match told:
+        match event:
             case LoadProgress(_, stage, fraction):
                 self.line.say(stage if fraction is None else f"{stage}, {fraction:.0%}")
             case ModelLoaded(info):
                 self.line.print(f"{info.name} answers. Ctrl-C ends it.")
             case ClusterEnded():
-                self.line.print(f"{told.message} {told.hint}".rstrip())
+                self.line.print(f"{event.message} {event.hint}".rstrip())
             case Failed():
-                self.problem = ModelError(told.message, told.hint)
+                self.problem = ModelError(event.message, event.hint)
             case WorkerSilent(seconds):
                 self.line.print(f"The worker has been silent for {seconds:.0f} s; another one is started.")
             case WorkerExited():
-                how = told.signal_name or f"status {told.returncode}"
+                how = event.signal_name or f"status {event.returncode}"
                 self.line.print(f"The worker ended ({how}); another one is started.")
-                self.line.print("\n".join(told.log[-5:]))
+                self.line.print("\n".join(event.log[-5:]))
             case WorkerError():
-                self.problem = told
+                self.problem = event

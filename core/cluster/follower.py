@@ -66,7 +66,7 @@ _DEFAULT_DEADLINE_S = 30.0
 LOST_STATUS = 69
 
 
-class Handed(Struct, frozen=True):
+class FollowerInput(Struct, frozen=True):
     """Input of a follower process: its connection, both keys, and the lock file of this machine."""
 
     descriptor: int
@@ -78,7 +78,7 @@ class Handed(Struct, frozen=True):
 def main() -> int:
     """Serve the leader until it ends the cluster; returns the exit status."""
     words = sys.stdin.buffer.readline()
-    handed = msgspec.json.decode(words, type=Handed)
+    handed = msgspec.json.decode(words, type=FollowerInput)
     from core.models.runtime.runtime import prepare
 
     prepare()
@@ -364,7 +364,7 @@ class Following:
                 env=child_environment(PYTHONUNBUFFERED="1"),
                 cwd=CHILD_FOLDER,
             )
-            handed = Handed(connection.fileno(), *keys, self._lock_file)
+            handed = FollowerInput(connection.fileno(), *keys, self._lock_file)
             self._children.append(child)
         assert child.stdin is not None
         with suppress(OSError):  # the process has ended; `_watch` reports how

@@ -1,4 +1,4 @@
-"""Gathering: connects to the machines of a cluster, checks them, and loads a model on them.
+"""ClusterSetup: connects to the machines of a cluster, checks them, and loads a model on them.
 
 Everything is checked before any weight is read. Until then a failure changes nothing; afterwards any failure
 ends the processes on all machines, including this one.
@@ -61,7 +61,7 @@ def here() -> str:
     return socket.gethostname().partition(".")[0] or "this machine"
 
 
-class Gathering:
+class ClusterSetup:
     """Connections to the machines of `cluster`, for `model`; empty checks the machines only.
 
     Problems of machines are reported by `checked`. Raises `KeyFileError` for an unreadable secret,
@@ -165,7 +165,7 @@ class Gathering:
         """Closes the connections; the followers wait for another leader."""
         self._leader.close()
 
-    def __enter__(self) -> Gathering:
+    def __enter__(self) -> ClusterSetup:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -174,18 +174,18 @@ def host_and_port(address: str, port: int) -> tuple[str, int]:
 # the last forward pass and one forward pass, its last action, so a step is one message.
 
 
-class _Said(Struct, frozen=True, tag=True, array_like=True):
+class _Message(Struct, frozen=True, tag=True, array_like=True):
     pass
 
 
-class Look(_Said, frozen=True):
+class Look(_Message, frozen=True):
     """Requests a `Seen`: a description of the machine and of the model `model`, or of the one in `folder`."""
 
     model: str
     folder: str
 
 
-class Seen(_Said, frozen=True):
+class Seen(_Message, frozen=True):
     """Description of a machine. `digest`: of the model's files; `problem`: why it is missing.
 
     `expands`: weights become float32, as on MLX's CPU build. `busy`: it already belongs to a cluster.
@@ -211,7 +211,7 @@ class Place(Struct, frozen=True, array_like=True):
     rdma: tuple[str, ...] = ()
 
 
-class Listen(_Said, frozen=True):
+class Listen(_Message, frozen=True):
     """Requests a `Listening`: listen on the tensor address for the other machines. `addresses`: of all, by
     rank.
     """
@@ -221,17 +221,17 @@ class Listen(_Said, frozen=True):
     addresses: tuple[str, ...]
 
 
-class Listening(_Said, frozen=True):
+class Listening(_Message, frozen=True):
     """The machine listens; otherwise `problem` is the reason."""
 
     problem: str = ""
 
 
-class Connect(_Said, frozen=True):
+class Connect(_Message, frozen=True):
     """Requests a `Connected`: all machines listen, so test the connections."""
 
 
-class Connected(_Said, frozen=True):
+class Connected(_Message, frozen=True):
     """Result of the test. `unreached`: ranks that could not be reached, and why. `missing`: number of
     expected connections that did not arrive.
     """
@@ -240,7 +240,7 @@ class Connected(_Said, frozen=True):
     missing: int = 0
 
 
-class Load(_Said, frozen=True):
+class Load(_Message, frozen=True):
     """Requests a `Loaded`: join the group as `rank` and load this machine's part of the model."""
 
     model: str
@@ -253,42 +253,42 @@ class Load(_Said, frozen=True):
     deadline_s: float
 
 
-class Loading(_Said, frozen=True):
+class Loading(_Message, frozen=True):
     """Progress of loading."""
 
     stage: str
 
 
-class Joining(_Said, frozen=True):
+class Joining(_Message, frozen=True):
     """The files match, and the machine joins the group now."""
 
 
-class Loaded(_Said, frozen=True):
+class Loaded(_Message, frozen=True):
     """The part is loaded. `kinds`: sorted cache types of its layers."""
 
     kinds: tuple[str, ...]
 
 
-class Begin(_Said, frozen=True):
+class Begin(_Message, frozen=True):
     """Creates an empty cache with this number."""
 
     cache: int
 
 
-class Drop(_Said, frozen=True):
+class Drop(_Message, frozen=True):
     """Releases the cache."""
 
     cache: int
 
 
-class Changed(_Said, frozen=True):
+class Changed(_Message, frozen=True):
     """Applies `change` to the cache."""
 
     cache: int
     change: Change
 
 
-class Forward(_Said, frozen=True):
+class Forward(_Message, frozen=True):
     """Runs the machine's part of the model on `ids` with this cache."""
 
     cache: int
@@ -298,14 +298,14 @@ class Forward(_Said, frozen=True):
 Action = Begin | Drop | Changed | Forward
 
 
-class Do(_Said, frozen=True):
+class Do(_Message, frozen=True):
     """Actions to apply in order. Numbers rise by one."""
 
     number: int
     actions: tuple[Action, ...]
 
 
-class Done(_Said, frozen=True):
+class Done(_Message, frozen=True):
     """An operation was completed in `took_s`. `check`: checksum of all `Do` messages so far.
 
     `appending`, `window`: positions of these entries of the forward pass's cache; −1 if it has none.
@@ -318,21 +318,21 @@ class Done(_Said, frozen=True):
     took_s: float
 
 
-class Beat(_Said, frozen=True):
+class Beat(_Message, frozen=True):
     """A heartbeat, with the memory used."""
 
     memory_bytes: int
     limit_bytes: int
 
 
-class Failed(_Said, frozen=True):
+class Failed(_Message, frozen=True):
     """Last message of a follower: why it exits."""
 
     message: str
     hint: str = ""
 
 
-class End(_Said, frozen=True):
+class End(_Message, frozen=True):
     """Last message of a leader: the follower exits."""
 
     why: str

@@ -88,8 +88,8 @@ class TemplateRenderer:
 
         Raises `RefusedError` if the template refuses, `ChatTemplateError` if it exceeds a limit.
         """
-        said = [value for message in messages for key, value in message.items() if key != "role"]
-        given = _characters(said) + _characters(named.get("tools"))
+        values = [value for message in messages for key, value in message.items() if key != "role"]
+        given = _characters(values) + _characters(named.get("tools"))
         request = {
             "template": template,
             "context": {**named, "messages": messages},

@@ -198,7 +198,7 @@ def main(model: str) -> int:
     try:
         Download(model, heard).run()
     except Exception as error:  # boundary: every error is reported to the window
-        told = failure(error, command="download_model")
+        failed = failure(error, command="download_model")
         if not isinstance(error, DraftlightError):
             import traceback
 
@@ -210,8 +210,8 @@ def main(model: str) -> int:
                 "failed",
                 partial.done_bytes,
                 partial.total_bytes,
-                problem=told.message,
-                hint=told.hint,
+                problem=failed.message,
+                hint=failed.hint,
             )
         )
         return 1

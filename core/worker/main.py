@@ -260,10 +260,10 @@ class _Worker:
         if cluster is None:
             info = self._engine.load(model, progress)
         else:
-            from core.cluster.loading import Gathering
+            from core.cluster.loading import ClusterSetup
 
-            gathering = Gathering(cluster, model, self._channel.send)
-            self._engine.use(gathering.load(progress, self._engine.make_room))
+            setup = ClusterSetup(cluster, model, self._channel.send)
+            self._engine.use(setup.load(progress, self._engine.make_room))
             info = self._engine.loaded.info
         self._channel.send(ModelLoaded(info))
 

@@ -130,11 +130,11 @@ class ModelService:
             self._say(ModelsFound(command.request, command.text, found))
 
     def _check(self, command: CheckMachines) -> None:
-        from core.cluster.loading import Gathering
+        from core.cluster.loading import ClusterSetup
 
         try:
-            with Gathering(command.cluster, command.model) as gathering:
-                self._say(gathering.checked(command.request))
+            with ClusterSetup(command.cluster, command.model) as setup:
+                self._say(setup.checked(command.request))
         except Exception as error:  # the boundary, as in `_run`
             if not isinstance(error, DraftlightError):
                 traceback.print_exc()

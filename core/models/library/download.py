@@ -489,8 +489,8 @@ def _first_byte(response: Any) -> int:
     """Offset of a partial response, from its Content-Range; 0 for a whole one."""
     if response.status_code != 206:
         return 0
-    told = str(response.headers.get("Content-Range", "")).removeprefix("bytes ").partition("-")[0]
-    return int(told) if told.isdigit() else 0
+    start = str(response.headers.get("Content-Range", "")).removeprefix("bytes ").partition("-")[0]
+    return int(start) if start.isdigit() else 0
 
 
 def _is_wanted(name: str) -> bool:

@@ -14,7 +14,7 @@ from core.cli import main
 from core.drafting.gram_table import GramTable
 from core.engine.engine import Engine
 from core.models.loader import load, load_family
-from core.rehearsal import answer_ids
+from core.rehearsal import streams as module
 from core.rehearsal.rehearsal import GreedyAnswers
 from core.rehearsal.streams import read_records
 from core.settings import Settings, assign_all
@@ -49,7 +49,7 @@ def test_from_a_model_with_its_ids_to_go_on_from(
 ) -> None:
     write_toy_model(tmp_path / "toy")
     shipped = tmp_path / "shipped"
-    monkeypatch.setattr(answer_ids, "shipped_dir", lambda: shipped)
+    monkeypatch.setattr(module, "shipped_dir", lambda: shipped)
     command = ["tables", "build", "--from-model", str(tmp_path / "toy"), "--prompts", str(prompts)]
     command += ["--max-tokens", "8", "--batch", "3"]
     ids = shipped / "toy.answers.xz"

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from core.errors import TableError
 from core.models.loader import LoadedModel
-from core.rehearsal import answer_ids
+from core.rehearsal import streams as module
 from core.rehearsal.streams import SUFFIX, Stream, load_ids, prompt_key, read_records, save_ids, shipped_ids
 from core.tables import table_file
 
@@ -89,9 +89,7 @@ def test_every_damaged_byte_is_noticed(path: Path, toy: LoadedModel) -> None:
 
 
 def test_a_newer_version_and_lengths_that_lie_are_refused(path: Path, toy: LoadedModel) -> None:
-    header, arrays = table_file.decode(
-        lzma.decompress(path.read_bytes()), answer_ids._Header, answer_ids._FORMAT, 1
-    )
+    header, arrays = table_file.decode(lzma.decompress(path.read_bytes()), module._Header, module._FORMAT, 1)
     path.write_bytes(lzma.compress(table_file.encode(replace(header, version=2), arrays)))
     with pytest.raises(TableError, match="has format version 2"):
         load_ids(path, toy.info)
@@ -104,14 +102,14 @@ def test_a_newer_version_and_lengths_that_lie_are_refused(path: Path, toy: Loade
 
 
 def test_a_bomb_is_not_opened(path: Path, toy: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_ids, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(module, "_MOST_BYTES", 1 << 20)
     path.write_bytes(lzma.compress(b"\0" * (4 << 20)))
     with pytest.raises(TableError, match="does not end"):
         load_ids(path, toy.info)
 
 
 def test_the_shipped_ones_of_a_model(path: Path, toy: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_ids, "shipped_dir", lambda: path.parent)
+    monkeypatch.setattr(module, "shipped_dir", lambda: path.parent)
     found = shipped_ids(toy.info)
     assert found
     assert len(found.answers) == 3
