@@ -492,7 +492,7 @@ def test_a_refused_file_among_others_keeps_them(
     text.write_text("notes")
     composer.attach_files([broken, slow_pdf, text])
     qtbot.waitUntil(lambda: len(refused) == 1, timeout=10_000)
-    assert refused[0].message == "“broken.pdf” is damaged, or not a PDF file after all."
+    assert refused[0].message == "“broken.pdf” is damaged, or not a valid PDF file."
     assert [attachment.name for attachment in composer.attachments] == ["handbook.pdf", "notes.txt"]
 
 
