@@ -157,8 +157,6 @@ IGNORED = frozenset(
 )
 UNSUPPORTED = {
     "audio": "answers are text",
-    "function_call": "use “tool_choice”",
-    "functions": "use “tools”",
 }
 _MOST_TOP = 20
 _CONTENT_TYPES = ("text",)
@@ -282,6 +280,11 @@ class ChatRequest(Sampled, kw_only=True):
     chat_template_kwargs: TemplateWords = field(default_factory=TemplateWords)
 
     @property
+    def calls_functions(self) -> bool:
+        """Whether the tools were sent as `functions`, so that the answer has a `function_call`."""
+        return bool(self.__dict__.get("calls_functions"))
+
+    @property
     def most_tokens(self) -> tuple[str, int] | None:
         """The newer name takes precedence."""
         return limit("max_completion_tokens", self.max_completion_tokens) or super().most_tokens
@@ -330,6 +333,13 @@ def chat_request(fields: dict[str, Any]) -> ChatRequest:
     """The request from a decoded body. Raises `ApiError` 400."""
     if "messages" not in fields and isinstance(fields.get("input"), str | list):
         fields = chat_fields(fields)
+    functions, tools = fields.get("functions"), fields.get("tools")
+    older = bool(functions) and not tools
+    if older:
+        named = {"tools": functions, "tool_choice": fields.get("function_call"), "parallel_tool_calls": False}
+        fields = {**fields, **named, "functions": None, "function_call": None}
+    elif not functions:
+        fields = {**fields, "functions": None}
     adapter = Adapter()
     fields = adapter.tools(fields)
     if isinstance(messages := fields.get("messages"), list):
@@ -341,7 +351,9 @@ def chat_request(fields: dict[str, Any]) -> ChatRequest:
                 for number, message in enumerate(messages)
             ]
         }
-    return convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, adapter.changes)
+    request = convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, adapter.changes)
+    request.__dict__["calls_functions"] = older
+    return request
 
 
 def _turns(message: Any) -> list[Any]:
@@ -465,7 +477,7 @@ class ChatWriter:
 
     def written(self, tokens: Sequence[Token]) -> bytes:
         """Chunks of the new tokens; empty without new text."""
-        deltas = list(map(_delta, self._written.add(tokens)))
+        deltas = list(map(self._delta, self._written.add(tokens)))
         logprobs = self._logprobs.of(tokens)
         told = self._asked.draftlight.tokens
         if not deltas and (logprobs or told):
@@ -481,7 +493,7 @@ class ChatWriter:
     def finished(self, finished: Finished) -> bytes:
         """The last chunks and `[DONE]`."""
         stats = finished.stats
-        out = b"".join(self._chunk(_delta(piece)) for piece in self._written.end())
+        out = b"".join(self._chunk(self._delta(piece)) for piece in self._written.end())
         figures: dict[str, Any] = {"timings": timings(stats), "draftlight": self._effective(finished)}
         reason = self._reason(finished)
         if not self._asked.includes_usage:
@@ -496,6 +508,8 @@ class ChatWriter:
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """The body of an answer that is not streamed."""
         message = _gathered(map(_delta, [*self._written.add(tokens), *self._written.end()]))
+        if self._asked.calls_functions and "tool_calls" in message:
+            message["function_call"] = message.pop("tool_calls")[0]["function"]
         own = self._effective(finished)
         if self._asked.draftlight.tokens:
             own["tokens"] = origins(tokens)
@@ -523,8 +537,14 @@ class ChatWriter:
 
     def _reason(self, finished: Finished) -> str:
         if self._written.calls and finished.reason == "stop":
-            return "tool_calls"
+            return "function_call" if self._asked.calls_functions else "tool_calls"
         return REASONS[finished.reason]
+
+    def _delta(self, piece: Delta) -> dict[str, Any]:
+        delta = _delta(piece)
+        if self._asked.calls_functions and "tool_calls" in delta:
+            return {"function_call": delta["tool_calls"][0]["function"]}
+        return delta
 
     def _figures(self, stats: Stats) -> dict[str, Any]:
         return usage(stats, self._written.thought_tokens)
