@@ -389,7 +389,7 @@ def _adapted_block(adapter: Adapter, path: str, block: Any) -> Any:
         return {**block, "input": _object(arguments) if isinstance(arguments, str) else arguments}
     if kind == "document" and _source_type(block) not in ("text", "content", None):
         return {**block, "type": "file"}
-    return _text_of_document(block) if kind == "search_result" else block
+    return _text_of_document(block) if kind in ("search_result", "compaction") else block
 
 
 def _source_type(block: dict[str, Any]) -> Any:
@@ -398,13 +398,15 @@ def _source_type(block: dict[str, Any]) -> Any:
 
 
 def _text_of_document(block: Any) -> Any:
-    """A search result, or a document in a result, as text; anything else as it is."""
+    """A search result, a document in a result, or the summary of earlier turns as text; others unchanged."""
     kind = block.get("type") if isinstance(block, dict) else None
     if kind == "search_result":
         content, head = block.get("content"), (block.get("title"), block.get("source"))
     elif kind == "document" and _source_type(block) in ("text", "content"):
         content = block["source"].get("data") or block["source"].get("content")
         head = (block.get("title"), block.get("context"))
+    elif kind == "compaction":
+        content, head = block.get("content"), (None, None)
     else:
         return block
     parts = content if isinstance(content, list) else [{"text": content}]

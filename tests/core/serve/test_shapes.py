@@ -268,6 +268,12 @@ def test_texts_of_documents_and_search_results_in_results_are_read(served: Serve
     assert (told.content, answer.tool_calls[0].arguments) == ("t\ns\nfound\ntides", '{"a":"b"}')
 
 
+def test_the_summary_of_earlier_turns_is_read(served: Served) -> None:
+    summary = {"type": "compaction", "content": "They spoke of tides."}
+    turns = user(), {"role": "assistant", "content": [summary]}, user()
+    assert messages_of(served, MESSAGES, message(*turns))[1].content == "They spoke of tides."
+
+
 def test_a_document_that_is_no_text_is_words_in_earlier_turns(served: Served) -> None:
     pdf = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AA"}}
     asked = message(user([pdf]), {"role": "assistant", "content": "no"}, user())
