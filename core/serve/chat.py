@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Struct, field
-from starlette.types import Receive, Scope, Send
 
 from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
 from core.events import (
@@ -31,8 +29,6 @@ from core.events import (
 from core.serve.adapt import Adapter, Kind, question_at
 from core.serve.answering import (
     Logprobs,
-    Serving,
-    answer_request,
     commented,
     effective,
     origins,
@@ -40,8 +36,7 @@ from core.serve.answering import (
     usage,
 )
 from core.serve.fields import convert_fields, effort_changes, refused, thinks_at
-from core.serve.http import ApiError, FieldNames, event, field_error, read_fields
-from core.serve.queue import Answers
+from core.serve.http import ApiError, FieldNames, event, field_error
 from core.serve.request import AnswerRequest, limit, stops_of
 from core.serve.response_request import chat_fields
 from core.serve.tools import CallRules, Written
@@ -591,18 +586,3 @@ def _gathered(deltas: Iterable[dict[str, Any]]) -> dict[str, Any]:
     if calls:
         message |= {"content": said or None, "tool_calls": calls}
     return message
-
-
-class ChatEndpoint:
-    """The endpoint; see the module."""
-
-    def __init__(self, answers: Answers, serving: Serving) -> None:
-        self._answers = answers
-        self._serving = serving
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        asked = chat_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        await answer_request(
-            self._answers, self._serving, asked, "chatcmpl-", partial(ChatWriter, asked), scope, receive, send
-        )

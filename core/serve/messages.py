@@ -10,7 +10,6 @@ prompt's length; then pings keep the connection alive.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -34,7 +33,6 @@ from core.events import (
 from core.serve.adapt import Adapter, Kind, question_at
 from core.serve.answering import (
     Serving,
-    answer_request,
     answering_model,
     commented,
     counted,
@@ -627,20 +625,6 @@ def _object(text: str) -> dict[str, Any]:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError:
         return {}
-
-
-class MessagesEndpoint:
-    """The endpoint; see the module."""
-
-    def __init__(self, answers: Answers, serving: Serving) -> None:
-        self._answers = answers
-        self._serving = serving
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        asked = message_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        writer = partial(MessageWriter, asked)
-        await answer_request(self._answers, self._serving, asked, "msg_", writer, scope, receive, send)
 
 
 class CountEndpoint:
