@@ -32,6 +32,11 @@ class PrefixCache:
         """Size of all sequences."""
         return sum(sequence.nbytes for sequence in self._sequences)
 
+    @property
+    def sequences(self) -> tuple[CachedSequence, ...]:
+        """All sequences, the most recently used one last."""
+        return tuple(self._sequences)
+
     def __len__(self) -> int:
         return len(self._sequences)
 
@@ -48,6 +53,10 @@ class PrefixCache:
             best = best.fork(shared) if shared else CachedSequence(self._new_cache)
         self._sequences.append(best)
         return best
+
+    def add(self, sequence: CachedSequence) -> None:
+        """Makes `sequence` the current one."""
+        self._sequences.append(sequence)
 
     def replace(self, old: CachedSequence, new: CachedSequence) -> None:
         """Replaces `old` with `new` if it still exists."""
