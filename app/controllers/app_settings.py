@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.controllers import strings
 from app.controllers.chat.chat_settings import ChatSettings
+from app.controllers.saved_chats import SavedChatsController
 from app.controllers.views import Views
 from app.store.preferences import PreferencesFile
 from app.theme.theme import Theme
@@ -87,7 +88,7 @@ class AppSettings(QObject):
         self.changed.connect(form.show_settings)
         form.changed.connect(lambda key, value: self._try(form, key, value))
 
-    def make_window(self, chats: ChatSettings) -> SettingsWindow:
+    def make_window(self, chats: ChatSettings, saved_chats: SavedChatsController) -> SettingsWindow:
         """Where a person sees and changes them; `chats` has what new chats start with."""
         from app.windows.settings.window import SettingsWindow
 
@@ -100,6 +101,10 @@ class AppSettings(QObject):
         window.changed.connect(lambda key, value: self._try(window, key, value))
         window.reset_requested.connect(self.reset)
         window.defaults_reset_requested.connect(chats.reset_defaults)
+        window.show_saved(saved_chats.now)
+        saved_chats.listed.connect(window.show_saved)
+        window.shown.connect(saved_chats.refresh)
+        window.clear_saved_requested.connect(saved_chats.erase_all)
         return window
 
     def pin_gauges(self, pinned: bool) -> None:

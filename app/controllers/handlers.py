@@ -14,6 +14,7 @@ from app.controllers.chat.titles import TitleController
 from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.models import ModelsController
 from app.controllers.running_answer import RunningAnswer
+from app.controllers.saved_chats import SavedChatsController
 from app.controllers.server.sharing import WorkerSharing
 from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
@@ -31,6 +32,7 @@ from core.events import (
     ModelRemoved,
     ModelsFound,
     Rehearsing,
+    SavedChatsListed,
     SimilarFound,
     TableDone,
     TableList,
@@ -55,6 +57,7 @@ class Handlers:
         sharing: WorkerSharing,
         titles: TitleController,
         embedding: EmbeddingController,
+        saved_chats: SavedChatsController,
     ) -> None:
         self._restart = restart
         self._answer = answer
@@ -102,6 +105,7 @@ class Handlers:
             TitleSuggested: titles.on_suggested,
             DocumentEmbedded: embedding.on_embedded,
             SimilarFound: embedding.on_similar,
+            SavedChatsListed: saved_chats.on_listed,
             ModelList: models.on_event,
             ModelsFound: models.on_event,
             DownloadProgress: models.on_event,

@@ -28,6 +28,7 @@ from app.controllers.machines import MachinesController
 from app.controllers.models import ModelsController
 from app.controllers.race import RaceController
 from app.controllers.running_answer import AnswerListener, RunningAnswer
+from app.controllers.saved_chats import SavedChatsController
 from app.controllers.server.keeping import RequestKeeping
 from app.controllers.server.key import Key
 from app.controllers.server.server import ServerController, ServerState
@@ -47,7 +48,7 @@ from app.session.worker.trouble import Trouble, Until
 from app.store.home import Home
 from core.errors import RequestError
 from core.events import Command, Generate, StandStill
-from core.settings import Settings, assign, assign_all, permitted
+from core.settings import Prefill, Settings, assign, assign_all, permitted
 from core.settings.server import Server
 
 
@@ -80,6 +81,7 @@ class WindowController(QObject):
             open_id=self.home.preferences.now.open_chat,
             first_preset=self.home.preferences.first_preset,
             erased=self.embedding.erase,
+            purged=lambda chat_id: self.saved_chats.erase(chat_id),
         )
         meter = ContextMeter(views.composer, self._count, self)
         self.trouble = TroubleController(views.banner, lambda: meter.limit_tokens)
@@ -100,6 +102,7 @@ class WindowController(QObject):
             self.handle,
             self,
         )
+        self.saved_chats = SavedChatsController(self.handle, self._open_chat, self)
         self._worker = WorkerController(views, meter)
         self.tables = TablesController(self.chat.settings, self.home.preferences, self.handle, self)
         self.library = LibraryController(
@@ -141,6 +144,7 @@ class WindowController(QObject):
             self.sharing,
             self._titles,
             self.embedding,
+            self.saved_chats,
         )
         if not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
@@ -189,6 +193,7 @@ class WindowController(QObject):
                 partial(self.models.follow, link),
                 partial(self.tables.follow, link),
                 partial(self.embedding.follow, link),
+                partial(self.saved_chats.follow, link),
                 partial(self.link_changed.emit, link),
             ]
         return work
@@ -265,6 +270,12 @@ class WindowController(QObject):
         in_chat = any(text == each.text for each in sent)
         return in_chat or self.library.documents.of_text(text) is not None
 
+    def _open_chat(self) -> tuple[str, Prefill]:
+        """The open chat's id, empty if the worker is not to save it, and its settings."""
+        chat = self.chats.open
+        settings = permitted(self.chat.settings.of(chat), self.home.preferences.now.settings.allowed)
+        return chat.id if chat.turns and settings.prefill.save else "", settings.prefill
+
     def _served_base(self) -> Settings:
         """Of a request that says nothing: as new chats, without words of ours, and all of it is read."""
         settings = permitted(self.chat.settings.defaults, self.home.preferences.now.settings.allowed)
@@ -300,5 +311,7 @@ class WindowController(QObject):
         self._answering.answer_finished.connect(lambda turn_id: self._titles.answer_finished())
         page.chat_shown.connect(self.racing.close)
         page.chat_shown.connect(self.embedding.refresh)
+        page.chat_shown.connect(self.saved_chats.show_open)
+        self._answering.answer_finished.connect(lambda turn_id: self.saved_chats.show_open())
         page.chat_shown.connect(self._show_link)
         page.chat_shown.connect(self.models.changed)

@@ -280,7 +280,7 @@ class MainWindow(QMainWindow):
         self._show_facts()
 
     def _make_settings(self) -> QWidget:
-        return self.app_settings.make_window(self.controller.chat.settings)
+        return self.app_settings.make_window(self.controller.chat.settings, self.controller.saved_chats)
 
     def _make_server(self) -> QWidget:
         from app.controllers.server.page import ServerPage

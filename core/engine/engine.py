@@ -28,6 +28,7 @@ from core.engine.branches import branches
 from core.engine.generation import Generation
 from core.engine.model_session import ModelSession
 from core.engine.planning import Planning, drafted_without_model
+from core.engine.saved_chats import SavedChats
 from core.engine.title import cleaned, title_request
 from core.errors import ClusterError, EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
 from core.events import (
@@ -40,6 +41,7 @@ from core.events import (
     Message,
     ModelInfo,
     Rehearsing,
+    SavedChatsListed,
     Token,
 )
 from core.events.text import well_formed
@@ -92,7 +94,7 @@ class Engine:
     def __init__(
         self,
         memory: TableMemory | None = None,
-        say: Callable[[Rehearsing | DocumentEmbedded], None] = lambda event: None,
+        say: Callable[[Rehearsing | DocumentEmbedded | SavedChatsListed], None] = lambda event: None,
         clock: Callable[[], float] = time.perf_counter,
         threads: BlasThreads | None = None,
     ) -> None:
@@ -103,6 +105,7 @@ class Engine:
         self._rehearsal = IdleRehearsal(say)
         self._embedder = Embedder()
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
+        self._saved_chats = SavedChats(say, clock)
         self._clock = clock
 
     # ---- the model
@@ -154,6 +157,11 @@ class Engine:
         """The documents that are embedded while idle; they need no model."""
         return self._embedding
 
+    @property
+    def saved_chats(self) -> SavedChats:
+        """The chats on disk."""
+        return self._saved_chats
+
     def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
         """Load `reference`; the model in use stays if that fails with `ModelError`.
 
@@ -173,6 +181,7 @@ class Engine:
         """Take a model that is already in memory."""
         self.unload()
         self._resident = ModelSession(loaded)
+        self._saved_chats.use(self._resident)
         info = loaded.info
         self._memory.open(info.family, info.family_name, info.vocabulary, info.name)
 
@@ -183,8 +192,9 @@ class Engine:
         self._memory.close()
 
     def unload(self) -> None:
-        """Free the model, the draft model and their caches."""
+        """Free the model, the draft model and their caches, which are saved where chats are."""
         self._rehearsal.forget_model()
+        self._saved_chats.release()
         if self._resident:
             self._resident.model.close()
         self._resident = None
@@ -257,16 +267,16 @@ class Engine:
     def idle_work(self) -> bool:
         """One piece of what is worth doing while nothing is asked; whether there is more.
 
-        First documents are embedded, without a model, too: a question about them may come at any moment. Then
-        what an answer skipped is read, if that was asked for; a new request ends it. Then
-        drafts and trees are tried, T(w) and the pace of reading are measured, some forwards at a time, where
-        that was never done, and widths are compared if `guarded` or `exact` was wanted; then rehearsal, if
-        that is wanted and nobody types.
+        First chats are loaded and saved. Then documents are embedded, without a model, too: a question about
+        them may come at any moment. Then what an answer skipped is read, if that was asked for; a new request
+        ends it. Then drafts and trees are tried, T(w) and the pace of reading are measured, some forwards at
+        a time, where that was never done, and widths are compared if `guarded` or `exact` was wanted; then
+        rehearsal, if that is wanted and nobody types.
         """
         here = self._resident
         # Sums that other threads cut up differently have other bits.
         self._threads.idle(steady=_COMPARES if here and here.profile.widths.has_work else "")
-        if self._embedding.piece():
+        if self._saved_chats.piece() or self._embedding.piece():
             return True
         if here is None:
             return False
@@ -300,7 +310,8 @@ class Engine:
 
     def idle_due_s(self) -> float | None:
         """Seconds until there may be idle work again, None if time alone will not bring any."""
-        due = [self._rehearsal.due_s() or None, self._resident.profile.due_s() if self._resident else None]
+        due = [self._rehearsal.due_s() or None, self._saved_chats.due_s()]
+        due.append(self._resident.profile.due_s() if self._resident else None)
         return min((each for each in due if each is not None), default=None)
 
     # ---- answers
@@ -463,11 +474,13 @@ class Engine:
             unsaved = () if isolated else self._memory.changes(settings)
             plan = replace(plan, changes=(*changes, *refused, *plan.changes, *unsaved))
             whole = bool(dense_reason(settings.prefill, text.asked))
-            sequence = (
-                CachedSequence(here.model.new_cache)
-                if isolated
-                else here.prefix_cache.take(text.ids, whole=whole)
-            )
+            if isolated:
+                sequence = CachedSequence(here.model.new_cache)
+            else:
+                unsaved = self._saved_chats.before(request.chat, text.ids, settings.prefill, whole=whole)
+                plan = replace(plan, changes=(*plan.changes, *unsaved))
+                sequence = here.prefix_cache.take(text.ids, whole=whole)
+                self._saved_chats.taken(sequence, request.chat, settings.prefill)
             plan = planning.without_reuse(plan, sequence, text)
             inputs = ReadingInputs(
                 lambda: planning.scoring(plan),
@@ -500,6 +513,7 @@ class Engine:
                 if not isolated:
                     self._memory.answer_finished(plan.settings)
                     here.prefix_cache.fit(settings.prefill.memory_mib << 20)
+                    self._saved_chats.answered(request.chat, settings.prefill)
             if not isolated and sequence.skipped and settings.prefill.finish_reading:
                 chunk = settings.prefill.chunk_tokens
                 here.rest = read_rest(here.model.model, here.prefix_cache, sequence, chunk_tokens=chunk)

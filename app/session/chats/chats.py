@@ -35,7 +35,7 @@ class Chats:
     """`now` gives the time a chat is created at; `open_id` is the chat to begin with, if it is there.
 
     `first_preset` gives the preset that new chats start with, None for the defaults. `erased` gets the text
-    of each document of a chat that is deleted for good.
+    of each document of a chat that is deleted for good, `purged` the chat's id.
     """
 
     def __init__(
@@ -45,10 +45,12 @@ class Chats:
         open_id: str = "",
         first_preset: Callable[[], Preset | None] = lambda: None,
         erased: Callable[[str], None] = lambda text: None,
+        purged: Callable[[str], None] = lambda chat_id: None,
     ) -> None:
         self.now = now
         self._first_preset = first_preset
         self._erased = erased
+        self._purged = purged
         self._archive = archive
         self._summaries = {summary.id: summary for summary in self._archive.summaries()}
         self._held: dict[str, Conversation] = {}
@@ -174,6 +176,7 @@ class Chats:
         self._summaries.pop(chat_id, None)
         self._held.pop(chat_id, None)
         self._archive.purge(chat_id)
+        self._purged(chat_id)
 
     def purge_old(self) -> None:
         """Those go for good that were deleted `KEPT_DELETED` ago or earlier."""

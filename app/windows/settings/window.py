@@ -30,6 +30,7 @@ from app.windows.settings import strings
 from app.windows.settings.form import SettingsForm
 from app.windows.side_window import SideWindow
 from core.errors import SettingError
+from core.events import SavedChatsListed
 from core.settings import WindowSettings, declared
 
 _SIZE_PX = (520, 752)
@@ -45,12 +46,15 @@ class SettingsWindow(SideWindow):
     changed = Signal(str, object)  # key, value
     reset_requested = Signal()
     defaults_reset_requested = Signal()
+    clear_saved_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
         set_minimum_width(self, _SIZE_PX[0])
         self.reset_button = Button(theme, strings.RESET_APP_SETTINGS)
         self.defaults_button = Button(theme, strings.RESET_DEFAULTS)
+        self.clear_button = Button(theme, strings.CLEAR_SAVED)
+        self._saved_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
         self._defaults_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
         # The local server's are in its own window.
         shown = [group for group in groups(declared(WindowSettings)) if group.name != "server"]
@@ -59,8 +63,10 @@ class SettingsWindow(SideWindow):
         self._build()
         self.reset_button.clicked.connect(self.reset_requested)
         self.defaults_button.clicked.connect(self.defaults_reset_requested)
+        self.clear_button.clicked.connect(self.clear_saved_requested)
         self.show_settings(WindowSettings())
         self.show_defaults(0)
+        self.show_saved(None)
 
     def field(self, key: str) -> SettingField:
         """The field of the setting `key`. An unknown key is our bug (KeyError)."""
@@ -85,6 +91,11 @@ class SettingsWindow(SideWindow):
         self._defaults_note.setText(strings.defaults_note(own))
         self.defaults_button.setEnabled(own > 0)
 
+    def show_saved(self, saved: SavedChatsListed | None) -> None:
+        """Show what the saved chats take on disk; None: unknown."""
+        self._saved_note.setText(strings.saved_note(saved))
+        self.clear_button.setEnabled(saved is not None and saved.files > 0)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         painter.fillRect(area_of(self), self._theme.color("window"))
@@ -101,6 +112,9 @@ class SettingsWindow(SideWindow):
         set_margins(column, _PAD_PX, 20, _PAD_PX, 20)
         set_spacing(column, _GAP_PX)
         form = self._form
+        form.add_title(strings.SAVED_CHATS)
+        form.add(self._saved_note)
+        form.add(self.clear_button)
         form.add_title(strings.NEW_CHATS)
         form.add(self._defaults_note)
         column.addWidget(form)

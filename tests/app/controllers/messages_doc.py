@@ -11,6 +11,7 @@ from app.controllers.documents.embedding import EmbeddingController
 from app.controllers.handlers import Handlers
 from app.controllers.models import ModelsController
 from app.controllers.running_answer import RunningAnswer
+from app.controllers.saved_chats import SavedChatsController
 from app.controllers.server.sharing import WorkerSharing
 from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
@@ -48,6 +49,7 @@ def handlers() -> Handlers:
         bare(WorkerSharing),
         bare(TitleController),
         bare(EmbeddingController),
+        bare(SavedChatsController),
     )
 
 
