@@ -155,7 +155,10 @@ class SavedChats:
         """Writes or reads one tensor; returns whether there was one."""
         if self._here is None:
             return False
-        if self._loading is None and self._wanted:
+        now_s = self._clock()
+        left = next((chat for chat, due in self._due.items() if due.at_s <= now_s), "")
+        # What is loaded must not push out of memory what is still to be saved.
+        if self._loading is None and self._wanted and not (left and self._is_tight(self._here)):
             self._loading, self._wanted = _Task(self._wanted, self._load(self._wanted)), ""
         if self._loading is not None:
             loading, self._loading = self._loading, None  # not continued if it fails
@@ -163,11 +166,9 @@ class SavedChats:
                 self._loading = loading
             return True
         if self._saving is None:
-            now_s = self._clock()
-            chat = next((chat for chat, due in self._due.items() if due.at_s <= now_s), "")
-            if not chat:
+            if not left:
                 return False
-            self._saving = _Task(chat, self._save(chat, self._due.pop(chat).least_tokens))
+            self._saving = _Task(left, self._save(left, self._due.pop(left).least_tokens))
         saving, self._saving = self._saving, None
         if next(saving.work, self) is not self:
             self._saving = saving
@@ -185,7 +186,8 @@ class SavedChats:
     ) -> tuple[Change, ...]:
         """A request of `chat`, empty for none, is about to take a sequence; returns why it is not saved.
 
-        Its sequence is loaded if that spares reading. A running save ends without a file and is repeated.
+        Its sequence is loaded if that spares reading; if it is not to be saved, its file is removed. A
+        running save ends without a file and is repeated.
         """
         if self._saving is not None:
             self._leave(self._saving.chat)
@@ -196,6 +198,9 @@ class SavedChats:
             for _ in self._loading.work:
                 pass
         self._stop()
+        if chat and not prefill.save:
+            self._due.pop(chat, None)
+            self._files.erase([chat])
         if not chat or not prefill.save or self._here is None:
             return ()
         self._prefill = prefill
@@ -216,6 +221,11 @@ class SavedChats:
             self._due[chat] = _Due(self._clock() + _IDLE_S, _IDLE_TOKENS)
 
     # ---- inside
+
+    def _is_tight(self, here: ModelSession) -> bool:
+        """Whether the chat to load exceeds the budget of the prefix cache, beside what it holds."""
+        size_bytes = self._files.size_bytes(self._files.path(self._wanted, here.model.info.path))
+        return here.prefix_cache.nbytes + size_bytes > self._prefill.memory_mib << 20
 
     def _leave(self, chat: str) -> None:
         if chat:
@@ -248,11 +258,14 @@ class SavedChats:
 
     def _load(self, chat: str, is_useful: Callable[[SavedFile], bool] = lambda saved: True) -> Work:
         """Adds the sequence of `chat` to the model's, unless it is in memory or its file is not useful."""
-        here, stamp = self._here, self._stamped()
-        if here is None or stamp is None or any(each.chat == chat for each in here.prefix_cache.sequences):
+        here = self._here
+        if here is None or any(each.chat == chat for each in here.prefix_cache.sequences):
             return
         cache, budget_bytes = here.prefix_cache, self._prefill.memory_mib << 20
         path = self._files.path(chat, here.model.info.path)
+        # The stamp costs a forward pass, which a chat without a file is spared.
+        if not self._files.size_bytes(path) or (stamp := self._stamped()) is None:
+            return
         file = self._files.open(path)
         if file is None:
             return

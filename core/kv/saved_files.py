@@ -51,6 +51,13 @@ class SavedFiles:
             os.utime(path)
         return file
 
+    def size_bytes(self, path: Path) -> int:
+        """Size of a file; 0 if there is none."""
+        try:
+            return path.stat().st_size
+        except OSError:
+            return 0
+
     def reserve(self, path: Path, size_bytes: int, limit_bytes: int, daily_bytes: int) -> str:
         """Makes space for a file of `size_bytes` that replaces `path`, and counts it as written.
 

@@ -389,6 +389,20 @@ def test_nothing_is_loaded_beyond_the_memory_for_prompts(chats: Chats) -> None:
     assert chats.ask(600, **{"prefill.memory_mib": 0}).stats.disk_tokens == 0
 
 
+def test_a_chat_that_would_go_from_memory_is_saved_before_another_is_loaded(chats: Chats) -> None:
+    """Three chats of 0.4 MB in a memory of 1 MB."""
+    small = {"prefill.memory_mib": 1}
+    chats.ask(1500, "old", seed=2)
+    chats.engine.unload()
+    engine = chats.start()
+    chats.ask(1500, **small)
+    chats.ask(1500, "later", seed=3, **small)
+    engine.saved_chats.open("old", Prefill(memory_mib=1))
+    idle(engine)
+    assert chats.count == 3
+    assert [each.chat for each in engine._here.prefix_cache.sequences if each.tokens] == ["later", "old"]
+
+
 # ---- off, erased, refused
 
 
@@ -398,9 +412,9 @@ def test_off(chats: Chats) -> None:
     chats.start()
     off = {"prefill.save": False}
     assert chats.ask(600, **off).stats.disk_tokens == 0
+    assert chats.count == 0, "its file is erased"
     chats.engine.unload()
-    chats.start()
-    assert chats.ask(600).stats.disk_tokens == 500, "the file is the old one"
+    assert chats.count == 0
 
 
 def test_an_erased_chat_leaves_nothing(chats: Chats) -> None:
