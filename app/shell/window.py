@@ -261,7 +261,7 @@ class MainWindow(QMainWindow):
         return stack
 
     def _make_settings(self) -> QWidget:
-        return self.app_settings.make_window(self.controller.chat.settings)
+        return self.app_settings.make_window(self.controller.chat.settings, self.controller.saved_chats)
 
     def _make_server(self) -> QWidget:
         from app.features.server.controller import ServerPage, SettingsBox

@@ -254,7 +254,14 @@ def _bad_line(link: Link, given: BadLine) -> Transition:
 
 
 def _submit(link: Link, given: Submit) -> Transition:
-    command = Generate(given.request, given.messages, given.settings, given.isolated, given.continuation)
+    command = Generate(
+        given.request,
+        given.messages,
+        given.settings,
+        given.isolated,
+        given.continuation,
+        chat=given.chat,
+    )
     begun = AnswerBegun(given.request)
     if link.served:
         waiting = replace(

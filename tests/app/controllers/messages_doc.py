@@ -12,6 +12,7 @@ from app.controllers.worker import WorkerController
 from app.features.library.embedding import EmbeddingController
 from app.features.models.controller import ModelsController
 from app.features.server.sharing import WorkerSharing
+from app.features.settings.saved_chats import SavedChatsController
 from app.features.tables.controller import TablesController
 from app.session.turn.intents import INTENTS
 from app.session.turn.link_state import Phase
@@ -47,6 +48,7 @@ def handlers() -> Handlers:
         bare(WorkerSharing),
         bare(TitleController),
         bare(EmbeddingController),
+        bare(SavedChatsController),
     )
 
 
