@@ -41,7 +41,6 @@ class ActionButton(IconButton):
         self.update()
 
     def show_done(self) -> None:
-        """Show the check mark."""
         self.set_icon_name("check")
         self.setToolTip(strings.COPIED)
         self._timer.start()

@@ -131,7 +131,6 @@ class AnswerView(QWidget):
             self._change_card(lambda card: card.show_map(reading, self._entry.labels))
 
     def append(self, tokens: Sequence[Token]) -> None:
-        """Append tokens."""
         if not tokens:
             return
         self._drop_card()

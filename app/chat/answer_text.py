@@ -170,7 +170,6 @@ class AnswerText:
         return range(first, last)
 
     def append(self, tokens: Sequence[Token]) -> TextChange:
-        """Append tokens."""
         if tokens and tokens[0].format:
             self.use_format(tokens[0].format)
         self.table.extend(tokens)

@@ -92,12 +92,10 @@ class Chip(QAbstractButton):
 
     @property
     def size_text(self) -> str:
-        """The second line."""
         return self._note
 
     @property
     def remove_button(self) -> QAbstractButton:
-        """The remove button."""
         return self._remove
 
     def set_note(self, note: str, fraction: float | None = None) -> None:
@@ -242,8 +240,6 @@ class FileChip(Chip):
 
 
 class _RemoveButton(QAbstractButton):
-    """A small ✕."""
-
     def __init__(self, theme: Theme, name: str, parent: QWidget) -> None:
         super().__init__(parent)
         self._theme = theme

@@ -158,7 +158,6 @@ class ChipPreview(QObject):
 
     @property
     def is_open(self) -> bool:
-        """Whether the preview is visible."""
         return self.popup is not None and self.popup.isVisible()
 
     def toggle(self, chip: AttachmentChip) -> None:
@@ -189,7 +188,6 @@ class ChipPreview(QObject):
             self._keep_document(self._chip.attachment)
 
     def close(self) -> None:
-        """Close the preview."""
         if self.popup is not None:
             self.popup.close_preview()
 

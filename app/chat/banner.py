@@ -103,7 +103,6 @@ class Banner(QWidget):
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
     def clear(self) -> None:
-        """Hide the banner."""
         self._trouble = None
         self.setVisible(False)
 

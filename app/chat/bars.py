@@ -122,7 +122,6 @@ class NoticeBar(_Bar):
         self._timer.start()
 
     def clear(self) -> None:
-        """Hide the bar."""
         self._timer.stop()
         self._act = None
         self._show_text("")

@@ -54,7 +54,6 @@ class ChipRow(QWidget):
 
     @property
     def chips(self) -> tuple[AttachmentChip, ...]:
-        """The documents' chips."""
         return tuple(chip for chip in self._all if isinstance(chip, AttachmentChip))
 
     @property
@@ -88,7 +87,6 @@ class ChipRow(QWidget):
         self._put(chip)
 
     def show_file(self, reading: Reading) -> None:
-        """Show the progress of a reading."""
         if chip := self._files.get(reading):
             chip.set_note(reading.words, reading.fraction)
             self._arrange()
@@ -117,7 +115,6 @@ class ChipRow(QWidget):
         self._changed()
 
     def clear(self) -> None:
-        """Remove all chips."""
         if not self._all:
             return
         for chip in self._all:

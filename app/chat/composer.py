@@ -118,12 +118,10 @@ class Composer(QWidget):
         return self.edit.text
 
     def set_text(self, text: str) -> None:
-        """Replace the typed text."""
         self.edit.set_text(text)
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """The attached documents."""
         return self._chips.attachments
 
     @property
@@ -132,7 +130,6 @@ class Composer(QWidget):
         return self._notice
 
     def attach(self, attachment: Attachment) -> None:
-        """Attach a document."""
         self._chips.add(well_formed_record(attachment))
 
     def attach_files(self, paths: Sequence[Path]) -> None:
@@ -140,11 +137,9 @@ class Composer(QWidget):
         self._intake.add(paths)
 
     def choose_files(self) -> None:
-        """Ask for files and attach them."""
         open_files(self, strings.ATTACH_FILE, self.attach_files)
 
     def choose_folder(self) -> None:
-        """Ask for a folder and attach its files."""
         choose_folder(self, strings.ATTACH_FOLDER, lambda path: self.attach_files([path]))
 
     def show_text(self, title: str, note: str, text: str) -> None:
@@ -219,7 +214,6 @@ class Composer(QWidget):
 
     @property
     def state(self) -> ComposerState:
-        """The state."""
         return self._state
 
     @property

@@ -146,7 +146,6 @@ class ComposerNotice(QWidget):
 
     @property
     def buttons(self) -> tuple[Button, ...]:
-        """The buttons, from left to right."""
         return tuple(self._buttons)
 
     def show_notice(self, text: str, actions: Sequence[NoticeAction]) -> None:

@@ -40,7 +40,6 @@ class ContextPill(QWidget):
 
     @property
     def used_tokens(self) -> int:
-        """The used tokens."""
         return self._used_tokens
 
     @property
@@ -123,7 +122,6 @@ class SendButton(QAbstractButton):
         return self._stops
 
     def set_stops(self, stops: bool) -> None:
-        """Sets whether it is the stop button."""
         self._stops = stops
         self.setAccessibleName(strings.STOP if stops else strings.SEND)
         self.setToolTip(strings.STOP if stops else strings.SEND)

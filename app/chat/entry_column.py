@@ -152,7 +152,6 @@ class EntryColumn(QWidget):
         return self.entry_layout.between(*self.view(views_more))
 
     def go_to_end(self) -> None:
-        """Scroll to the end."""
         self.is_placing = True
         bar = self._area.verticalScrollBar()
         bar.setValue(bar.maximum())

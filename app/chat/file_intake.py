@@ -48,7 +48,6 @@ class FileIntake(QObject):
         row.cancel = self._cancel_one
 
     def add(self, paths: Sequence[Path]) -> None:
-        """Attach these files and folders."""
         ends_at = time.monotonic() + _QUICK_S
         for path in paths:
             if path.is_dir():
@@ -91,7 +90,6 @@ class FileIntake(QObject):
         self._offer_encodings(again, path, guess)
 
     def cancel(self) -> None:
-        """Stop all readings."""
         self.reader.cancel_all()
         self._again.clear()
         self._refused.clear()

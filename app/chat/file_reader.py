@@ -54,7 +54,6 @@ class FolderReading:
         return self._document.pid if self._document else None
 
     def stop(self) -> None:
-        """Stop reading."""
         self._stopped = True
         if self._document:
             self._document.stop()
@@ -139,7 +138,6 @@ class AttachmentReading:
         return self.document.pid
 
     def stop(self) -> None:
-        """Stop reading."""
         self.document.stop()
 
     def run(self) -> None:
@@ -210,7 +208,6 @@ class FileReader(QObject):
             self._waiting.remove(reading)
 
     def cancel_all(self) -> None:
-        """Stop all readings."""
         self._waiting.clear()
         if self._current is not None:
             self.cancel(self._current)

@@ -68,7 +68,6 @@ class Find:
         return not self._waiting
 
     def matches(self, entry: Entry) -> tuple[Match, ...]:
-        """The matches in `entry`."""
         return self._found.get(entry, ())
 
     @property
@@ -142,7 +141,6 @@ class Finder(QObject):
 
     @property
     def is_open(self) -> bool:
-        """Whether the bar is shown."""
         return self.bar.is_open
 
     def open(self) -> None:

@@ -196,7 +196,6 @@ class FirstPage(QScrollArea):
         self.intent.emit(UseExample(Message("user", card.example, attachments)))
 
     def scroll_to_top(self) -> None:
-        """Scroll to the top."""
         self.verticalScrollBar().setValue(0)
 
     def set_model_name(self, name: str) -> None:
@@ -210,7 +209,6 @@ class FirstPage(QScrollArea):
         self._page.refresh()
 
     def set_ready(self) -> None:
-        """Show that the model is ready."""
         self._page.loading = False
         self._page.refresh()
 

@@ -205,7 +205,6 @@ class ReadingCard(QWidget):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the prefill is sparse."""
         return bool(self._facts and self._facts.phases)
 
     @property
@@ -214,7 +213,6 @@ class ReadingCard(QWidget):
         return self._facts
 
     def show_progress(self, progress: PrefillProgress) -> None:
-        """Show newer progress."""
         if progress.phase == "scoring" and self._scoring_since_s is None:
             self._scoring_since_s = self._now()
         now_s = self._now()

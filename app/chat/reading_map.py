@@ -65,7 +65,6 @@ def chosen_passages(passages: Sequence[Passage]) -> int:
 
 
 def skipped_tokens(passages: Sequence[Passage]) -> int:
-    """The number of skipped tokens."""
     return sum(passage.end - passage.start for passage in passages if not passage.kept)
 
 

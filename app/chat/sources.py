@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from core.events import Passage, ReadingMap
 
-# A sentence ends at a full stop before a space, or at the end of a paragraph, list item or table row, but not
-# at
+# A sentence ends at a full stop before a space, or at the end of a paragraph, list item or table row; not at
 # the end of a wrapped line.
 _SENTENCE = re.compile(
     r"\S(?:(?![.!?][\"”’')\]]*\s|\n\s*(?:\n|[-*#|>•]|\d+[.)]\s)).)*(?:[.!?]+[\"”’')\]]*)?", re.S

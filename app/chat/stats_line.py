@@ -104,7 +104,6 @@ def change_text(change: Change) -> str:
 
 
 def details_text(parts: Sequence[StatsPart]) -> str:
-    """The details of all parts."""
     return " ".join(part.detail for part in parts if part.detail)
 
 
@@ -217,7 +216,6 @@ class StatsLabel(QWidget):
         return plain_text(self._parts)
 
     def set_parts(self, parts: Sequence[StatsPart]) -> None:
-        """Show these figures."""
         self._parts = tuple(parts)
         self.setAccessibleName(self.text)
         self.setAccessibleDescription(details_text(self._parts))
@@ -268,7 +266,6 @@ class StatsLabel(QWidget):
                     x += _width(StatsPart(SEPARATOR))
 
     def part_at(self, point: QPointF) -> StatsPart | None:
-        """The figure at `point`."""
         point = design_point(point)
         lines = break_parts(self._shown(width_of(self)), width_of(self), _width)
         number = int(point.y() // LINE_PX)

@@ -60,7 +60,6 @@ class TokenTip(QWidget):
 
     @property
     def facts(self) -> TokenFacts | None:
-        """The shown facts."""
         return self._facts
 
     @property
@@ -217,7 +216,6 @@ class Tips(QObject):
             self._show()
 
     def drop(self) -> None:
-        """Hide the tooltip."""
         self._pointed = None
         self._timer.stop()
         self.tip.hide()

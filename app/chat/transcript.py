@@ -153,7 +153,6 @@ class Transcript(QScrollArea):
     # ---- the conversation
 
     def clear(self) -> None:
-        """Show an empty conversation."""
         self._tips.drop()
         self._selecting.clear()
         self._pool.drop_all()
@@ -229,7 +228,6 @@ class Transcript(QScrollArea):
         self._add(entry)
 
     def show_progress(self, turn_id: str, progress: PrefillProgress) -> None:
-        """Show prefill progress."""
         self._answers[turn_id].progress = progress
         if answer := self._writing(turn_id):
             answer.show_progress(progress)
@@ -521,7 +519,6 @@ class Transcript(QScrollArea):
 
     @property
     def tip(self) -> TokenTip:
-        """The token tooltip."""
         return self._tips.tip
 
     def hideEvent(self, event: QEvent) -> None:

@@ -128,7 +128,6 @@ class TranscriptSelection(QObject):
         self._see(head)
 
     def select_all(self) -> None:
-        """Select the whole conversation."""
         entries = self._entries
         self._reach(EntryPlace(0, _START), EntryPlace(len(entries) - 1, self._last(entries[-1])))
         if self._ends:

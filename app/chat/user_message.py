@@ -207,7 +207,6 @@ class UserMessage(QWidget):
 
     @property
     def chips(self) -> tuple[MessageChip, ...]:
-        """The chips of the attachments."""
         return tuple(self._chips)
 
     def show_passages(self, index: int, passages: tuple[Passage, ...]) -> None:
@@ -217,12 +216,10 @@ class UserMessage(QWidget):
 
     @property
     def copy_button(self) -> ActionButton:
-        """Copies the message."""
         return self._copy
 
     @property
     def edit_button(self) -> ActionButton:
-        """Edits the message."""
         return self._edit
 
     def height_for(self, width: int) -> int:

@@ -143,11 +143,9 @@ class WidgetPool:
 
     @property
     def answers(self) -> list[AnswerView]:
-        """The widgets of answers."""
         return [item for item in self.items.values() if isinstance(item, AnswerView)]
 
     def drop(self, entry: Entry) -> None:
-        """Delete the widget of `entry`."""
         item = self.items.pop(entry)
         self._release(item)
         focus = QApplication.focusWidget()
@@ -165,7 +163,6 @@ class WidgetPool:
         return found
 
     def drop_all(self) -> None:
-        """Delete all widgets."""
         for entry in list(self.items):
             self.drop(entry)
 

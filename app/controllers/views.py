@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
@@ -13,7 +14,9 @@ from app.chat.first_page import FirstPage
 from app.chat.token_strip import Legend
 from app.chat.transcript import Transcript
 from app.controls.text_label import TextLabel
-from app.features.race.page import RacePage
+
+if TYPE_CHECKING:  # features use the controllers, not the other way round
+    from app.features.race.page import RacePage
 from app.gauges.strip import InstrumentStrip
 from app.panels.chats.sidebar import Sidebar
 from app.panels.document.tab import DocumentTab

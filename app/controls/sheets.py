@@ -1,9 +1,9 @@
 """Sheets for choosing files and folders and for typing a name, modal to one window.
 
-Each function returns at once and calls back with the choice. Qt's static dialog functions run a nested event
-loop instead, in which qasync cannot resume a task that another task's step has interrupted. The system draws
-the file sheets where it has its own; on macOS they slide out of the title bar. A window has one sheet at a
-time: a second request brings the open one to the front.
+Each function returns at once and calls back with the choice. Qt's static dialog functions would run a nested
+event loop; if a task opens such a dialog, no other task can run until it closes, because asyncio refuses to
+step a task inside another one. The system draws the file sheets where it has its own; on macOS they slide out
+of the title bar. A window has one sheet at a time: a second request brings the open one to the front.
 """
 
 from __future__ import annotations
@@ -75,13 +75,16 @@ def save_file(
     dialog.setDefaultSuffix(path.suffix.removeprefix("."))
     dialog.selectFile(path.name)
 
+    def again(file: Path) -> None:
+        save_file(owner, title, file, on_chosen, kinds=kinds)
+
     def chosen(name: str) -> None:
+        file = Path(name)
         # macOS asks in its own panel. Qt's dialog asks in a nested loop, so it is replaced.
-        if sys.platform != "darwin" and Path(name).exists():
-            again = lambda: save_file(owner, title, Path(name), on_chosen, kinds=kinds)  # noqa: E731
-            _confirm_replacing(owner, Path(name), lambda: on_chosen(Path(name)), again)
+        if sys.platform != "darwin" and file.exists():
+            _confirm_replacing(owner, file, lambda: on_chosen(file), lambda: again(file))
         else:
-            on_chosen(Path(name))
+            on_chosen(file)
 
     dialog.setOption(QFileDialog.Option.DontConfirmOverwrite, sys.platform != "darwin")
     dialog.fileSelected.connect(chosen)

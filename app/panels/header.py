@@ -114,11 +114,7 @@ class Header(QWidget):
     is hidden.
     """
 
-    tint_changed = Signal(str)  # "always", "hover" or "never"
-    inspector_toggled = Signal(bool)  # wanted
-    sidebar_requested = Signal()
     new_chat_requested = Signal()
-    models_requested = Signal()  # the menu under the model's name
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -136,14 +132,10 @@ class Header(QWidget):
         self._title, self._subtitle = self.model_button.title, self.model_button.subtitle
         self.server_button = CopyButton(theme, strings.SERVER)
         self.server_button.hide()
-        self.model_button.clicked.connect(self.models_requested)
         self.inspector_button = IconButton(theme, "inspector", strings.SHOW_INSPECTOR, True)
         self._lay_out()
         self.set_sidebar_shown(True)
 
-        self.tint.value_changed.connect(self.tint_changed)
-        self.inspector_button.clicked.connect(self.inspector_toggled)
-        self.sidebar_button.clicked.connect(self.sidebar_requested)
         self.new_chat_button.clicked.connect(self.new_chat_requested)
         theme.zoomed.connect(self._fit)
 

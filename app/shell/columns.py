@@ -90,8 +90,8 @@ class WindowColumns(QWidget):
         self._escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self)
         self._escape.setEnabled(False)
         # Ambiguous while an answer can be stopped with the same key: the panel closes first.
-        for told in (self._escape.activated, self._escape.activatedAmbiguously):
-            told.connect(self.close_over)
+        for signal in (self._escape.activated, self._escape.activatedAmbiguously):
+            signal.connect(self.close_over)
         for widget in (sidebar, content, self._cover, inspector):
             widget.setParent(self)
         self._cover.hide()

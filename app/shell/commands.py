@@ -23,12 +23,12 @@ from app.chat.find import Finder
 from app.chat.first_page import handbook
 from app.chat.intents import Branch, CompareVersions
 from app.controllers.views import Views
-from app.controllers.window import WindowController
 from app.panels.document.finder import DocumentFinder
 from app.session.chats.reading import documents
 from app.session.turn.link_state import Link, Phase
 from app.shell import strings
 from app.shell.columns import Arrangement, WindowColumns
+from app.shell.controller import WindowController
 from app.shell.side_windows import SideWindows
 
 _STATE = Qt.WindowState
@@ -263,7 +263,10 @@ def _edit(*methods: str) -> Callable[[Commands], None]:
 
 
 def _active(commands: Commands) -> QWidget:
-    return QApplication.activeWindow() or commands.window
+    """The window in front; for a sheet, the window that it belongs to."""
+    active = QApplication.activeWindow() or commands.window
+    parent = active.parentWidget()
+    return parent.window() if active.isModal() and parent is not None else active
 
 
 def _minimize(commands: Commands) -> None:

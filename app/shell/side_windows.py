@@ -12,7 +12,7 @@ from datetime import datetime
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.controllers.window import WindowController
+from app.shell.controller import WindowController
 from app.theme.theme import Theme
 
 

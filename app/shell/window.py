@@ -33,7 +33,6 @@ from app.chat.token_strip import Legend
 from app.chat.transcript import Transcript, takes_tab
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
-from app.controllers.window import WindowController
 from app.controls.text_label import TextLabel
 from app.features.lab.controller import LabController
 from app.features.models import strings as models_strings
@@ -50,6 +49,7 @@ from app.session.turn.intents import Close
 from app.shell import strings
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.commands import Commands, is_typing
+from app.shell.controller import WindowController
 from app.shell.menu_bar import Actions, MenuBar
 from app.shell.screens import free_places, seen
 from app.shell.side_windows import SideWindows, make_archived, make_deleted
@@ -126,8 +126,8 @@ class MainWindow(QMainWindow):
         self.windows.add("deleted", lambda: make_deleted(theme, self.controller))
         self.windows.add("archived", lambda: make_archived(theme, self.controller))
         self.windows.add("shortcuts", self._make_shortcuts)
-        for asking in (self.views.sidebar, self.views.inspector):
-            asking.models_requested.connect(lambda: self.windows.show("models"))
+        for panel in (self.views.sidebar, self.views.inspector):
+            panel.models_button.clicked.connect(lambda: self.windows.show("models"))
         self.windows.add("tables", self._make_tables)
         self.windows.add("compare", self._make_compare)
         self.setMenuBar(MenuBar(theme, self.menu_actions))
@@ -261,7 +261,7 @@ class MainWindow(QMainWindow):
         return stack
 
     def _make_settings(self) -> QWidget:
-        return self.app_settings.make_window(self.controller.chat.settings)
+        return self.app_settings.make_window(self.controller.chat.settings, self.controller.saved_chats)
 
     def _make_server(self) -> QWidget:
         from app.features.server.controller import ServerPage, SettingsBox
@@ -373,10 +373,10 @@ class MainWindow(QMainWindow):
         for view in (views.composer, views.transcript):
             view.intent.connect(self._on_intent)
         self.columns.uncovered.connect(views.composer.edit.setFocus)
-        views.header.models_requested.connect(self._show_model_menu)
-        views.header.inspector_toggled.connect(self.columns.show_inspector)
-        views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
-        views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
+        views.header.model_button.clicked.connect(self._show_model_menu)
+        views.header.inspector_button.clicked.connect(self.columns.show_inspector)
+        views.header.sidebar_button.clicked.connect(lambda: self.columns.show_sidebar(True))
+        views.sidebar.hide_button.clicked.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.changed.connect(lambda settings: self.controller.server.apply(settings.server))
         self.app_settings.changed.connect(lambda settings: self.controller.keeping.follow_settings())

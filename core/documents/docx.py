@@ -19,9 +19,9 @@ from typing import IO
 from core.documents import strings
 from core.documents.docx_lists import WordLists, is_on, level_number
 from core.documents.docx_math import MathReader
-from core.documents.docx_part import M, Relations, W, parse_part
 from core.documents.docx_symbols import scripted, symbol
 from core.documents.limits import DamagedError, Gathered, NotWordError, Told, UnreadableError
+from core.documents.parts import M, Relations, W, parse_part
 
 _MAIN = "word/document.xml"
 _FALLBACK = "http://schemas.openxmlformats.org/markup-compatibility/2006 Fallback"

@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.documents.docx_part import W, parse_part
+from core.documents.parts import W, parse_part
 
 _LISTS = "word/numbering.xml"
 _STYLES = "word/styles.xml"
@@ -302,11 +302,12 @@ def _text(levels: dict[int, _Level], count: dict[int, int], level: int) -> str:
         if place in text:
             of = levels.get(each, _Level())
             kind = "decimal" if own.legal else of.format
-            text = text.replace(place, _figure(count.get(each, of.start), kind))
+            text = text.replace(place, figure(count.get(each, of.start), kind))
     return text.strip()
 
 
-def _figure(number: int, kind: str) -> str:
+def figure(number: int, kind: str) -> str:
+    """`number` in one of Word's formats, such as `decimal` or `lowerRoman`."""
     if kind == "decimalZero":
         return f"{number:02}"
     if kind in ("lowerLetter", "upperLetter") and 0 < number <= _MOST_LETTERS:

@@ -64,8 +64,8 @@ _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _TELL_EVERY = 1024 * 1024
 
 
-def html_text(markup: str, told: Told, gathered: Gathered) -> str:
-    """The page's text; its title first, unless a heading says the same. Raises `TooLongError`."""
+def html_text(markup: str, told: Told, gathered: Gathered, *, titled: bool = True) -> str:
+    """The page's text; if `titled`, its title first, unless a heading says it. Raises `TooLongError`."""
     reader = _Reader(gathered)
     pieces = Markup(markup, _ATTRIBUTES)
     heard = 0
@@ -84,7 +84,7 @@ def html_text(markup: str, told: Told, gathered: Gathered) -> str:
     if reader.hidden_words:
         body = f"{body}\n\n{strings.hidden_text(reader.hidden_words)}"
     title = " ".join("".join(reader.title).split())
-    if title and not body.lstrip("# ").startswith(title):
+    if titled and title and not body.lstrip("# ").startswith(title):
         return f"# {title}\n\n{body}".strip()
     return body
 

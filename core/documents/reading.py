@@ -1,7 +1,7 @@
 """Reads a document: recognises the kind of file, calls its reader and turns errors into refusals.
 
 The first bytes decide the kind; the suffix only separates HTML from other text. Text, code, CSV and JSON are
-unchanged; HTML, PDF and Word become readable text. Refusals are `RequestError`s that name the file. Only
+unchanged; everything else becomes readable text. Refusals are `RequestError`s that name the file. Only
 regular files are opened, once each, so that a change on disk has no effect. Enforces the limit of characters
 only.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from core.documents.limits import (
     MOST_DOCUMENT_BYTES,
     MOST_TEXT_BYTES,
     QUICK_BYTES,
+    DamagedError,
     EncodedError,
     Gathered,
     Limits,
@@ -62,19 +64,24 @@ _OTHER_KINDS = tuple(
         (rb"\x7fELF", strings.KIND_PROGRAM),
         (rb"\xcf\xfa\xed\xfe", strings.KIND_PROGRAM),
         (rb"MZ[^\n\r]{0,58}\0", strings.KIND_PROGRAM),
-        (rb"\xd0\xcf\x11\xe0", strings.KIND_OLD_OFFICE),
         (rb"\{\\rtf\d", strings.KIND_RTF),
     )
 )
-_ZIP_KINDS = {
-    ".xlsx": strings.KIND_SHEET,
-    ".ods": strings.KIND_SHEET,
-    ".pptx": strings.KIND_SLIDES,
-    ".odp": strings.KIND_SLIDES,
-    ".odt": strings.KIND_OPEN_DOCUMENT,
-    ".pages": strings.KIND_OPEN_DOCUMENT,
-    ".epub": strings.KIND_BOOK,
-}
+_OLE_MARK = b"\xd0\xcf\x11\xe0"
+# What a zip holds, by the parts that only its kind has, and by the type that a part `mimetype` names.
+_PARTS = (
+    ("word/", "word"),
+    ("xl/workbook.", "sheets"),
+    ("ppt/presentation.xml", "slides"),
+    ("META-INF/container.xml", "book"),
+)
+_TYPES = (
+    (b"application/vnd.oasis.opendocument.spreadsheet", "sheets"),
+    (b"application/vnd.oasis.opendocument.text", "opendocument"),
+    (b"application/vnd.oasis.opendocument.presentation", "opendocument"),
+    (b"application/epub+zip", "book"),
+)
+_MOST_TYPE_BYTES = 200
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -125,8 +132,8 @@ def document_text(
         try:
             if kind == "pdf":
                 text = _pdf(stream, name, told, gathered)
-            elif kind == "zip":
-                text = _docx(stream, path, name, told, gathered)
+            elif kind in _PACKAGES:
+                text = _package(kind, stream, path, name, told, gathered)
             elif kind == "html":
                 text = _html(stream.read(MOST_TEXT_BYTES), name, told, gathered, guessed, encoding)
             else:
@@ -159,7 +166,7 @@ def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
-    """pdf, zip, html or text. The stream is at its beginning again."""
+    """pdf, html, text or one of `_PACKAGES`. The stream is at its beginning again."""
     try:
         head = stream.read(_HEAD_BYTES)
         stream.seek(0)
@@ -170,12 +177,14 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
     if head.lstrip().startswith(_PDF_MARK) or (path.suffix.lower() == ".pdf" and _PDF_MARK in head):
         kind = "pdf"
     elif head.startswith(_ZIP_MARK):
-        kind = "zip"
+        kind = _zip_kind(stream)
+    elif head.startswith(_OLE_MARK):
+        kind = "old"
     else:
         for mark, other in _OTHER_KINDS:
             if mark.match(head):
                 raise _refused(name, other)
-    most_bytes = MOST_DOCUMENT_BYTES if kind in ("pdf", "zip") else MOST_TEXT_BYTES
+    most_bytes = MOST_TEXT_BYTES if kind in ("html", "text") else MOST_DOCUMENT_BYTES
     if size_bytes > most_bytes:
         raise RequestError(strings.file_size(name, size_bytes, most_bytes), strings.PASTE_PART)
     return kind
@@ -221,17 +230,81 @@ def _pdf(stream: IO[bytes], name: str, told: Told, gathered: Gathered) -> str:
     return text
 
 
-def _docx(stream: IO[bytes], path: Path, name: str, told: Told, gathered: Gathered) -> str:
+def _zip_kind(stream: IO[bytes]) -> str:
+    """The kind of document that a zip is; `word` if it is damaged or another archive."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            if "mimetype" in archive.NameToInfo:
+                with archive.open("mimetype") as part:
+                    named = part.read(_MOST_TYPE_BYTES).strip()
+                for mime_type, kind in _TYPES:
+                    if named.startswith(mime_type):
+                        return kind
+            for prefix, kind in _PARTS:
+                if any(name.startswith(prefix) for name in archive.NameToInfo):
+                    return kind
+    except Exception:  # a damaged zip fails in as many ways as there are places to damage
+        return "word"
+    finally:
+        stream.seek(0)
+    return "word"
+
+
+def _sheets(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+    from core.documents.sheets import sheets_text
+
+    return sheets_text(stream, told, gathered)
+
+
+def _docx(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     from core.documents.docx import docx_text
 
+    return docx_text(stream, told, gathered)
+
+
+def _slides(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+    from core.documents.slides import slides_text
+
+    return slides_text(stream, told, gathered)
+
+
+def _opendocument(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+    from core.documents.opendocument import opendocument_text
+
+    return opendocument_text(stream, told, gathered)
+
+
+def _book(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+    from core.documents.epub import epub_text
+
+    return epub_text(stream, told, gathered)
+
+
+# Readers of packages of parts, and what a damaged one is called.
+_PACKAGES: dict[str, tuple[Callable[[IO[bytes], Told, Gathered], str], str]] = {
+    "word": (_docx, "Word"),
+    "sheets": (_sheets, "spreadsheet"),
+    "old": (_sheets, "spreadsheet"),
+    "slides": (_slides, "presentation"),
+    "opendocument": (_opendocument, "OpenDocument"),
+    "book": (_book, "EPUB"),
+}
+
+
+def _package(kind: str, stream: IO[bytes], path: Path, name: str, told: Told, gathered: Gathered) -> str:
+    read, title = _PACKAGES[kind]
     try:
-        return docx_text(stream, told, gathered)
+        return read(stream, told, gathered)
     except TooLongError:
         raise
     except NotWordError:
-        raise _refused(name, _ZIP_KINDS.get(path.suffix.lower(), strings.KIND_ARCHIVE)) from None
+        is_open = path.suffix.lower() in (".pages", ".odg")
+        raise _refused(name, strings.KIND_OPEN_DOCUMENT if is_open else strings.KIND_ARCHIVE) from None
     except UnreadableError as error:
-        raise _of(error, name, "Word") from error
+        # An .xls file is a compound file like the old formats of Word and PowerPoint.
+        if kind == "old" and path.suffix.lower() != ".xls" and isinstance(error, DamagedError):
+            raise _refused(name, strings.KIND_OLD_OFFICE) from error
+        raise _of(error, name, title) from error
 
 
 def _of(error: UnreadableError, name: str, kind: str) -> RequestError:

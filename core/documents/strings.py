@@ -6,13 +6,10 @@ KIND_PICTURE = ("a picture", "Pictures cannot be attached; paste the words it sh
 KIND_ARCHIVE = ("an archive", "Unpack it and attach the texts inside.")
 KIND_SOUND = ("a sound", "Only texts can be attached.")
 KIND_PROGRAM = ("a program", "Only texts can be attached.")
-KIND_OLD_OFFICE = ("an old Office file", "Save it as .docx or as plain text.")
+KIND_OLD_OFFICE = ("an old Word or PowerPoint file", "Save it as .docx or .pptx, or as plain text.")
 KIND_RTF = ("a rich text file", "Save it as .docx or as plain text.")
-KIND_SHEET = ("a spreadsheet", "Save it as CSV.")
-KIND_SLIDES = ("a presentation", "Save it as PDF.")
 KIND_OPEN_DOCUMENT = ("a document of another program", "Save it as .docx or PDF.")
-KIND_BOOK = ("an e-book", "Save it as PDF or as plain text.")
-KIND_BINARY = ("not a text", "Text, code, CSV, JSON, HTML, PDF and Word files can be attached.")
+KIND_BINARY = ("not a text", "Text, code, HTML, PDF, Office and OpenDocument files can be attached.")
 PASTE_PART = "Paste the part that matters."
 CHECK_FILE = "Check the file."
 ATTACH_FILES = "Choose a file or a folder."
@@ -97,7 +94,7 @@ def file_locked(name: str) -> str:
 
 
 def file_damaged(name: str, kind: str) -> str:
-    return f"“{name}” is damaged, or not a {kind} file after all."
+    return f"“{name}” is damaged, or not a valid {kind} file."
 
 
 def file_encoded(name: str, encoding: str) -> str:
@@ -107,6 +104,26 @@ def file_encoded(name: str, encoding: str) -> str:
 def hidden_text(words: int) -> str:
     """The last line of a text whose file has text that its own program does not show."""
     return f"[left out: {words:,} {'word' if words == 1 else 'words'} that the file hides]"
+
+
+def hidden_sheet(name: str) -> str:
+    return f"[left out: the sheet “{name}”, which the file hides]"
+
+
+def hidden_slide(number: int) -> str:
+    return f"[left out: slide {number:,}, which the file hides]"
+
+
+def slide_heading(number: int, title: str) -> str:
+    return f"## Slide {number:,}: {title}" if title else f"## Slide {number:,}"
+
+
+def slide_notes(text: str) -> str:
+    return f"Notes: {text}"
+
+
+def empty_rows(first: int, last: int) -> str:
+    return f"[rows {first:,} to {last:,} are empty]"
 
 
 def _megabytes(size_bytes: float) -> str:

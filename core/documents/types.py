@@ -20,7 +20,23 @@ class DocumentType(Struct, frozen=True):
 HTML_ENDINGS = frozenset((".html", ".htm", ".xhtml"))
 DOCUMENT_TYPES = (
     DocumentType("pdf", "PDF document", ("com.adobe.pdf",)),
-    DocumentType("zip", "Word document", ("org.openxmlformats.wordprocessingml.document",)),
+    DocumentType("word", "Word document", ("org.openxmlformats.wordprocessingml.document",)),
+    DocumentType(
+        "sheets",
+        "Spreadsheet",
+        (
+            "org.openxmlformats.spreadsheetml.sheet",
+            "com.microsoft.excel.xls",
+            "org.oasis-open.opendocument.spreadsheet",
+        ),
+    ),
+    DocumentType("slides", "Presentation", ("org.openxmlformats.presentationml.presentation",)),
+    DocumentType(
+        "opendocument",
+        "OpenDocument file",
+        ("org.oasis-open.opendocument.text", "org.oasis-open.opendocument.presentation"),
+    ),
+    DocumentType("book", "E-book", ("org.idpf.epub-container",)),
     DocumentType("html", "Web page", ("public.html", "public.xhtml")),
     DocumentType(
         "text",

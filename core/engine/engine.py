@@ -25,6 +25,7 @@ from core.encoder.store import Embedder
 from core.engine.generation import Generation
 from core.engine.model_session import ModelProposer, ModelSession
 from core.engine.planning import Planning, branches, decoding_options, drafted_without_model
+from core.engine.saved_chats import SavedChats
 from core.engine.title import cleaned, title_request
 from core.errors import ClusterError, EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
 from core.events import (
@@ -37,6 +38,7 @@ from core.events import (
     Message,
     ModelInfo,
     Rehearsing,
+    SavedChatsListed,
     Token,
 )
 from core.events.text import well_formed
@@ -88,7 +90,7 @@ class Engine:
     def __init__(
         self,
         memory: TableMemory | None = None,
-        say: Callable[[Rehearsing | DocumentEmbedded], None] = lambda event: None,
+        say: Callable[[Rehearsing | DocumentEmbedded | SavedChatsListed], None] = lambda event: None,
         clock: Callable[[], float] = time.perf_counter,
         threads: BlasThreads | None = None,
     ) -> None:
@@ -99,6 +101,7 @@ class Engine:
         self._rehearsal = IdleRehearsal(say)
         self._embedder = Embedder()
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
+        self._saved_chats = SavedChats(say, clock)
         self._clock = clock
 
     # ---- the model
@@ -150,6 +153,11 @@ class Engine:
         """The documents to embed in idle time, which does not need a model."""
         return self._embedding
 
+    @property
+    def saved_chats(self) -> SavedChats:
+        """The chats on disk."""
+        return self._saved_chats
+
     def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
         """Load the model `reference`. Raises `ModelError`, and then keeps the current model.
 
@@ -169,6 +177,7 @@ class Engine:
         """Use a model that is already in memory."""
         self.unload()
         self._resident = ModelSession(loaded)
+        self._saved_chats.use(self._resident)
         info = loaded.info
         self._memory.open(info.family, info.family_name, info.vocabulary, info.name)
 
@@ -179,8 +188,9 @@ class Engine:
         self._memory.close()
 
     def unload(self) -> None:
-        """Free the model, the draft model and their caches."""
+        """Free the model, the draft model and their caches, which are saved where chats are."""
         self._rehearsal.forget_model()
+        self._saved_chats.release()
         if self._resident:
             self._resident.model.close()
         self._resident = None
@@ -253,15 +263,15 @@ class Engine:
     def idle_work(self) -> bool:
         """Do one piece of idle work. Returns whether there is more.
 
-        In this order: embed documents (also without a model), because a question about them is likely; read
-        the passages that a sparse prefill skipped, if that setting is on; test drafts and trees, measure T(w)
-        and the prefill pace, if missing, and compare widths for `guarded` and `exact`; rehearse, if that is
-        on.
+        In this order: load and save chats; embed documents (also without a model), because a question about
+        them is likely; read the passages that a sparse prefill skipped, if that setting is on; test drafts
+        and trees, measure T(w) and the prefill pace, if missing, and compare widths for `guarded` and
+        `exact`; rehearse, if that is on.
         """
         session = self._resident
         # Another number of threads splits sums differently, which changes their last bits.
         self._threads.idle(steady=_COMPARES if session and session.profile.widths.has_work else "")
-        if self._embedding.piece():
+        if self._saved_chats.piece() or self._embedding.piece():
             return True
         if session is None:
             return False
@@ -295,7 +305,8 @@ class Engine:
 
     def idle_due_s(self) -> float | None:
         """Seconds until scheduled idle work; None if none is scheduled."""
-        due = [self._rehearsal.due_s() or None, self._resident.profile.due_s() if self._resident else None]
+        due = [self._rehearsal.due_s() or None, self._saved_chats.due_s()]
+        due.append(self._resident.profile.due_s() if self._resident else None)
         return min((each for each in due if each is not None), default=None)
 
     # ---- answers
@@ -458,11 +469,13 @@ class Engine:
             unsaved = () if isolated else self._memory.changes(settings)
             plan = replace(plan, changes=(*changes, *refused, *plan.changes, *unsaved))
             whole = bool(dense_reason(settings.prefill, text.asked))
-            sequence = (
-                CachedSequence(session.model.new_cache)
-                if isolated
-                else session.prefix_cache.take(text.ids, whole=whole)
-            )
+            if isolated:
+                sequence = CachedSequence(session.model.new_cache)
+            else:
+                unsaved = self._saved_chats.before(request.chat, text.ids, settings.prefill, whole=whole)
+                plan = replace(plan, changes=(*plan.changes, *unsaved))
+                sequence = session.prefix_cache.take(text.ids, whole=whole)
+                self._saved_chats.taken(sequence, request.chat, settings.prefill)
             plan = planning.without_reuse(plan, sequence, text)
             inputs = ReadingInputs(
                 lambda: planning.scoring(plan),
@@ -495,6 +508,7 @@ class Engine:
                 if not isolated:
                     self._memory.answer_finished(plan.settings)
                     session.prefix_cache.fit(settings.prefill.memory_mib << 20)
+                    self._saved_chats.answered(request.chat, settings.prefill)
             if not isolated and sequence.skipped and settings.prefill.finish_reading:
                 chunk = settings.prefill.chunk_tokens
                 session.rest = read_rest(

@@ -107,6 +107,7 @@ class Generation:
         self._loaded = loaded
         self._threads = threads
         self._sequence = sequence
+        self._loaded_columns, sequence.loaded_columns = sequence.loaded_columns, 0
         self._prompt = text.ids
         self._before = text.ids[len(text.ids) - text.continued_tokens :]
         self._reading = Reading(request.request, loaded, sequence, text, plan.settings.prefill, inputs)
@@ -333,6 +334,7 @@ class Generation:
         return Stats(
             prompt_tokens=len(self._prompt),
             reused_tokens=reading.reused_tokens,
+            disk_tokens=min(self._loaded_columns, reading.reused_tokens),
             read_tokens=reading.read_tokens + self._first_read,
             skipped_tokens=self._sequence.skipped,
             scored_tokens=reading.scored_tokens,

@@ -15,6 +15,8 @@ from core.events.idle import (
     EmbeddingEvent,
     RehearsalCommand,
     RehearsalEvent,
+    SavedChatsCommand,
+    SavedChatsEvent,
     TitleCommand,
     TitleEvent,
 )
@@ -32,6 +34,7 @@ Command = (
     | RehearsalCommand
     | TitleCommand
     | EmbeddingCommand
+    | SavedChatsCommand
     | CatalogueCommand
     | ClusterCommand
     | ProcessCommand
@@ -46,6 +49,7 @@ Event = (
     | RehearsalEvent
     | TitleEvent
     | EmbeddingEvent
+    | SavedChatsEvent
     | CatalogueEvent
     | ClusterEvent
 )

@@ -59,8 +59,33 @@ class CachedSequence:
         self.tokens: list[int] = []
         self.columns = Columns()
         self._snapshots: list[Snapshot] = []
+        # The chat that it belongs to, empty if none, and the number of columns that were loaded from disk
+        # and that no answer has counted yet.
+        self.chat = ""
+        self.loaded_columns = 0
         self.why_no_rollback = why_no_rollback(self.cache)
         self.keeps_all = keeps_all(self.cache)
+
+    @classmethod
+    def restored(
+        cls,
+        new_cache: Callable[[], Cache],
+        cache: Cache,
+        tokens: Sequence[int],
+        columns: Columns,
+        snapshots: Sequence[Snapshot],
+    ) -> CachedSequence:
+        """The sequence of a cache that was loaded; the parts must fit together."""
+        sequence = cls(new_cache)
+        sequence.cache, sequence.tokens, sequence.columns = cache, list(tokens), columns
+        sequence._snapshots = list(snapshots)
+        sequence.loaded_columns = columns.count
+        return sequence
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """The snapshots, ascending by length."""
+        return tuple(self._snapshots)
 
     @property
     def skipped(self) -> int:
@@ -80,14 +105,8 @@ class CachedSequence:
 
     def shared(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Length of the prefix of `prompt` that `reuse` would keep."""
-        limit = len(prompt) - 1
-        if whole and self.columns.whole is not None:
-            limit = min(limit, self.columns.whole)
-        held = min(limit, len(self.tokens))
-        shared = shared_prefix(self.tokens, prompt, held)
-        if shared == len(self.tokens) or self.keeps_all:
-            return shared
-        return max((each.length for each in self._snapshots if each.length <= shared), default=0)
+        lengths = None if self.keeps_all else [each.length for each in self._snapshots]
+        return reusable(self.tokens, prompt, self.columns.whole if whole else None, lengths)
 
     def reuse(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Keeps the longest prefix shared with `prompt` and drops the remainder; returns its length.
@@ -195,6 +214,7 @@ class CachedSequence:
         if isinstance(self.cache, MirroredCache):
             mirror(other.cache, Fork(self.cache.number, length))
         other.tokens, other.columns = self.tokens[:length], self.columns.fork(length)
+        other.chat, other.loaded_columns = self.chat, min(self.loaded_columns, other.columns.count)
         other._snapshots = [each for each in self._snapshots if each.length <= length]
         if not self.keeps_all:
             restore(other.cache, next(each for each in self._snapshots if each.length == length))
@@ -213,7 +233,22 @@ class CachedSequence:
         self.tokens = []
         self.columns = Columns()
         self._snapshots = []
+        self.loaded_columns = 0
         mx.clear_cache()
+
+
+def reusable(
+    tokens: Sequence[int], prompt: Sequence[int], whole: int | None, lengths: Sequence[int] | None
+) -> int:
+    """Length of the prefix of `prompt` that a cache of `tokens` can serve; at most len(prompt) − 1.
+
+    `whole`: a limit, None for none. `lengths`: those that the cache can return to; None: any.
+    """
+    limit = len(prompt) - 1 if whole is None else min(len(prompt) - 1, whole)
+    shared = shared_prefix(tokens, prompt, min(limit, len(tokens)))
+    if shared == len(tokens) or lengths is None:
+        return shared
+    return max((length for length in lengths if length <= shared), default=0)
 
 
 def shared_prefix(one: Sequence[int], other: Sequence[int], limit: int | None = None) -> int:
@@ -260,6 +295,11 @@ class PrefixCache:
         """Size of all sequences."""
         return sum(sequence.nbytes for sequence in self._sequences)
 
+    @property
+    def sequences(self) -> tuple[CachedSequence, ...]:
+        """All sequences, the most recently used one last."""
+        return tuple(self._sequences)
+
     def __len__(self) -> int:
         return len(self._sequences)
 
@@ -276,6 +316,10 @@ class PrefixCache:
             best = best.fork(shared) if shared else CachedSequence(self._new_cache)
         self._sequences.append(best)
         return best
+
+    def add(self, sequence: CachedSequence) -> None:
+        """Make `sequence` the current one."""
+        self._sequences.append(sequence)
 
     def replace(self, old: CachedSequence, new: CachedSequence) -> None:
         """Replaces `old` with `new` if it still exists."""

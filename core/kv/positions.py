@@ -86,6 +86,24 @@ class Columns:
             self._whole = None
         self.jump(position)
 
+    def runs(self) -> np.ndarray[Any, Any]:
+        """int32 [2, runs]: the first column of each run of consecutive positions, and its position."""
+        return np.array([self._firsts, self._places], dtype=np.int32)
+
+    @classmethod
+    def of_runs(cls, runs: np.ndarray[Any, Any], count: int) -> Columns:
+        """The columns with these `runs` and `count`. Raises `ValueError` if they contradict each other."""
+        columns = cls()
+        ends = [*runs[0, 1:].tolist(), count]
+        for first, place, end in zip(runs[0].tolist(), runs[1].tolist(), ends):
+            if first != columns.count or place < columns.next or end < first:
+                raise ValueError("the runs of positions contradict each other")
+            columns.jump(place)
+            columns.extend(end - first)
+        if not np.array_equal(columns.runs(), runs):
+            raise ValueError("the runs of positions contradict each other")
+        return columns
+
     def fork(self, position: int) -> Columns:
         """A copy, cut at `position`."""
         other = Columns()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -282,6 +283,36 @@ def read_header(path: Path) -> tuple[Tensor, ...]:
     if size < 8 + length + end:
         raise ModelError(f"{path} is cut off: it has {size:,} of {8 + length + end:,} bytes.", _COPY_AGAIN)
     return tensors
+
+
+# ---- identity: whether a folder still holds the same weights
+
+_SAMPLES = 16
+_SAMPLE_BYTES = 1 << 16
+
+
+def identity_of(folder: Path) -> str:
+    """A SHA-256 that changes with the config or the weights in `folder`; empty if they cannot be read.
+
+    Weights are too large to be read whole. What is hashed of a file are its name, size, time of change, its
+    header, and samples from its beginning to its end, so that neither a new version of the same architecture
+    nor one copied with its old time passes for the previous one.
+    """
+    digest = hashlib.sha256()
+    try:
+        digest.update((folder / "config.json").read_bytes())
+        for path in _weight_files(folder):
+            with path.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                digest.update(f"\0{path.name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
+                length = struct.unpack("<Q", file.read(8))[0]
+                digest.update(file.read(min(length, _LONGEST_HEADER_BYTES)))
+                for index in range(_SAMPLES):
+                    file.seek(max(0, stat.st_size - _SAMPLE_BYTES) * index // (_SAMPLES - 1))
+                    digest.update(file.read(_SAMPLE_BYTES))
+    except (OSError, struct.error, ModelError):
+        return ""
+    return digest.hexdigest()
 
 
 # ---- tokenizer family: models whose token-to-id maps are identical

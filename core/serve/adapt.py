@@ -36,7 +36,7 @@ _HEADER = re.compile(r"\s*x-[\w-]*(?:billing|attribution)[\w-]*:[^\n]*\n?", re.I
 _TEXT_ONLY = "this model reads text only"
 # Text in another API's parts: clients convert histories, and not each part of them.
 _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
-_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text")
 
 
 class Adapter:

@@ -10,6 +10,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 from msgspec import Struct
@@ -36,6 +37,7 @@ from core.serve.http import (
     FieldNames,
     comment,
     of_failure,
+    read_fields,
     send_json,
     watched,
     without_paths,
@@ -182,6 +184,32 @@ def commented(happening: AnswerUpdate | None) -> bytes:
             return comment("waiting")
         case _:
             return comment("writing")
+
+
+class AnswerEndpoint:
+    """An endpoint: `read` makes a request of a decoded body, `writer` writes the answer to it."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        serving: Serving,
+        id_prefix: str,
+        read: Callable[[dict[str, Any]], AnswerRequest],
+        writer: Callable[[Any, Generate, str, CallRules], Writer],
+    ) -> None:
+        self._answers = answers
+        self._serving = serving
+        self._id_prefix = id_prefix
+        self._read = read
+        self._writer = writer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        asked = self._read(await read_fields(scope, receive, self._serving.doors.most_bytes))
+        writer = partial(self._writer, asked)
+        await answer_request(
+            self._answers, self._serving, asked, self._id_prefix, writer, scope, receive, send
+        )
 
 
 async def answer_request(

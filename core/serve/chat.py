@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Struct, field
-from starlette.types import Receive, Scope, Send
 
 from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
 from core.events import (
@@ -31,8 +29,6 @@ from core.events import (
 from core.serve.adapt import Adapter, Kind, question_at
 from core.serve.answering import (
     Logprobs,
-    Serving,
-    answer_request,
     commented,
     effective,
     origins,
@@ -40,8 +36,7 @@ from core.serve.answering import (
     usage,
 )
 from core.serve.fields import convert_fields, effort_changes, refused, thinks_at
-from core.serve.http import ApiError, FieldNames, event, field_error, read_fields
-from core.serve.queue import Answers
+from core.serve.http import ApiError, FieldNames, event, field_error
 from core.serve.request import AnswerRequest, limit, stops_of
 from core.serve.response_request import chat_fields
 from core.serve.tools import CallRules, Written
@@ -157,8 +152,6 @@ IGNORED = frozenset(
 )
 UNSUPPORTED = {
     "audio": "answers are text",
-    "function_call": "use “tool_choice”",
-    "functions": "use “tools”",
 }
 _MOST_TOP = 20
 _CONTENT_TYPES = ("text",)
@@ -282,6 +275,11 @@ class ChatRequest(Sampled, kw_only=True):
     chat_template_kwargs: TemplateWords = field(default_factory=TemplateWords)
 
     @property
+    def calls_functions(self) -> bool:
+        """Whether the tools were sent as `functions`, so that the answer has a `function_call`."""
+        return bool(self.__dict__.get("calls_functions"))
+
+    @property
     def most_tokens(self) -> tuple[str, int] | None:
         """The newer name takes precedence."""
         return limit("max_completion_tokens", self.max_completion_tokens) or super().most_tokens
@@ -330,6 +328,13 @@ def chat_request(fields: dict[str, Any]) -> ChatRequest:
     """The request from a decoded body. Raises `ApiError` 400."""
     if "messages" not in fields and isinstance(fields.get("input"), str | list):
         fields = chat_fields(fields)
+    functions, tools = fields.get("functions"), fields.get("tools")
+    older = bool(functions) and not tools
+    if older:
+        named = {"tools": functions, "tool_choice": fields.get("function_call"), "parallel_tool_calls": False}
+        fields = {**fields, **named, "functions": None, "function_call": None}
+    elif not functions:
+        fields = {**fields, "functions": None}
     adapter = Adapter()
     fields = adapter.tools(fields)
     if isinstance(messages := fields.get("messages"), list):
@@ -341,7 +346,9 @@ def chat_request(fields: dict[str, Any]) -> ChatRequest:
                 for number, message in enumerate(messages)
             ]
         }
-    return convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, adapter.changes)
+    request = convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, adapter.changes)
+    request.__dict__["calls_functions"] = older
+    return request
 
 
 def _turns(message: Any) -> list[Any]:
@@ -465,7 +472,7 @@ class ChatWriter:
 
     def written(self, tokens: Sequence[Token]) -> bytes:
         """Chunks of the new tokens; empty without new text."""
-        deltas = list(map(_delta, self._written.add(tokens)))
+        deltas = list(map(self._delta, self._written.add(tokens)))
         logprobs = self._logprobs.of(tokens)
         told = self._asked.draftlight.tokens
         if not deltas and (logprobs or told):
@@ -481,7 +488,7 @@ class ChatWriter:
     def finished(self, finished: Finished) -> bytes:
         """The last chunks and `[DONE]`."""
         stats = finished.stats
-        out = b"".join(self._chunk(_delta(piece)) for piece in self._written.end())
+        out = b"".join(self._chunk(self._delta(piece)) for piece in self._written.end())
         figures: dict[str, Any] = {"timings": timings(stats), "draftlight": self._effective(finished)}
         reason = self._reason(finished)
         if not self._asked.includes_usage:
@@ -496,6 +503,8 @@ class ChatWriter:
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
         """The body of an answer that is not streamed."""
         message = _gathered(map(_delta, [*self._written.add(tokens), *self._written.end()]))
+        if self._asked.calls_functions and "tool_calls" in message:
+            message["function_call"] = message.pop("tool_calls")[0]["function"]
         own = self._effective(finished)
         if self._asked.draftlight.tokens:
             own["tokens"] = origins(tokens)
@@ -523,8 +532,14 @@ class ChatWriter:
 
     def _reason(self, finished: Finished) -> str:
         if self._written.calls and finished.reason == "stop":
-            return "tool_calls"
+            return "function_call" if self._asked.calls_functions else "tool_calls"
         return REASONS[finished.reason]
+
+    def _delta(self, piece: Delta) -> dict[str, Any]:
+        delta = _delta(piece)
+        if self._asked.calls_functions and "tool_calls" in delta:
+            return {"function_call": delta["tool_calls"][0]["function"]}
+        return delta
 
     def _figures(self, stats: Stats) -> dict[str, Any]:
         return usage(stats, self._written.thought_tokens)
@@ -571,18 +586,3 @@ def _gathered(deltas: Iterable[dict[str, Any]]) -> dict[str, Any]:
     if calls:
         message |= {"content": said or None, "tool_calls": calls}
     return message
-
-
-class ChatEndpoint:
-    """The endpoint; see the module."""
-
-    def __init__(self, answers: Answers, serving: Serving) -> None:
-        self._answers = answers
-        self._serving = serving
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        asked = chat_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        await answer_request(
-            self._answers, self._serving, asked, "chatcmpl-", partial(ChatWriter, asked), scope, receive, send
-        )

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, ClassVar
-
-from starlette.types import Receive, Scope, Send
 
 from core.events import Finished, Generate, Message, Token
 from core.serve.answering import (
-    Serving,
-    answer_request,
     commented,
     effective,
     origins,
@@ -21,8 +16,7 @@ from core.serve.answering import (
 )
 from core.serve.chat import DONE, IGNORED, REASONS, Sampled
 from core.serve.fields import change, convert_fields, refused
-from core.serve.http import ApiError, FieldNames, event, field_error, read_fields
-from core.serve.queue import Answers
+from core.serve.http import ApiError, FieldNames, event, field_error
 from core.serve.tools import CallRules
 
 _MOST_LOGPROBS = 20
@@ -161,21 +155,6 @@ class CompletionWriter:
             "top_logprobs": [{one.text: one.logprob for one in token.likely} for token in told],
             "text_offset": offsets,
         }
-
-
-class CompletionsEndpoint:
-    """The endpoint; see the module."""
-
-    def __init__(self, answers: Answers, serving: Serving) -> None:
-        self._answers = answers
-        self._serving = serving
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        fields = await read_fields(scope, receive, self._serving.doors.most_bytes)
-        asked = completion_request(fields)
-        writer = partial(CompletionWriter, asked)
-        await answer_request(self._answers, self._serving, asked, "cmpl-", writer, scope, receive, send)
 
 
 def _choice(text: str, logprobs: dict[str, Any] | None, reason: str | None) -> dict[str, Any]:

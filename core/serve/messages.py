@@ -10,7 +10,6 @@ prompt's length; then pings keep the connection alive.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -34,7 +33,6 @@ from core.events import (
 from core.serve.adapt import Adapter, Kind, question_at
 from core.serve.answering import (
     Serving,
-    answer_request,
     answering_model,
     commented,
     counted,
@@ -389,7 +387,7 @@ def _adapted_block(adapter: Adapter, path: str, block: Any) -> Any:
         return {**block, "input": _object(arguments) if isinstance(arguments, str) else arguments}
     if kind == "document" and _source_type(block) not in ("text", "content", None):
         return {**block, "type": "file"}
-    return _text_of_document(block) if kind == "search_result" else block
+    return _text_of_document(block) if kind in ("search_result", "compaction") else block
 
 
 def _source_type(block: dict[str, Any]) -> Any:
@@ -398,13 +396,15 @@ def _source_type(block: dict[str, Any]) -> Any:
 
 
 def _text_of_document(block: Any) -> Any:
-    """A search result, or a document in a result, as text; anything else as it is."""
+    """A search result, a document in a result, or the summary of earlier turns as text; others unchanged."""
     kind = block.get("type") if isinstance(block, dict) else None
     if kind == "search_result":
         content, head = block.get("content"), (block.get("title"), block.get("source"))
     elif kind == "document" and _source_type(block) in ("text", "content"):
         content = block["source"].get("data") or block["source"].get("content")
         head = (block.get("title"), block.get("context"))
+    elif kind == "compaction":
+        content, head = block.get("content"), (None, None)
     else:
         return block
     parts = content if isinstance(content, list) else [{"text": content}]
@@ -625,20 +625,6 @@ def _object(text: str) -> dict[str, Any]:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError:
         return {}
-
-
-class MessagesEndpoint:
-    """The endpoint; see the module."""
-
-    def __init__(self, answers: Answers, serving: Serving) -> None:
-        self._answers = answers
-        self._serving = serving
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        asked = message_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        writer = partial(MessageWriter, asked)
-        await answer_request(self._answers, self._serving, asked, "msg_", writer, scope, receive, send)
 
 
 class CountEndpoint:

@@ -14,6 +14,7 @@ import ipaddress
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -25,12 +26,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from core.errors import DraftlightError, RequestError
-from core.serve.answering import Serving, client_name, new_id
-from core.serve.chat import ChatEndpoint
-from core.serve.completions import CompletionsEndpoint
+from core.serve.answering import AnswerEndpoint, Serving, client_name, new_id
+from core.serve.chat import ChatWriter, chat_request
+from core.serve.completions import CompletionWriter, completion_request
 from core.serve.embeddings import EmbeddingsEndpoint
 from core.serve.http import OURS, ApiError, of_error, refuse, send_json
-from core.serve.messages import CountEndpoint, MessagesEndpoint
+from core.serve.messages import CountEndpoint, MessageWriter, message_request
 from core.serve.metrics import Metrics
 from core.serve.models import About, Health, Model, Models
 from core.serve.queue import Answers, ClientGoneError
@@ -188,17 +189,18 @@ Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 def application(answers: Answers, serving: Serving, metrics: Metrics | None = None) -> ASGIApp:
     """The ASGI application; `/metrics` is served if `metrics` are given."""
+    endpoint = partial(AnswerEndpoint, answers, serving)
     routes = [
         _route("/", "GET", About()),
         _route("/health", "GET", Health(answers)),
         _route("/v1/models", "GET", Models(answers)),
         _route("/v1/models/{model:path}", "GET", Model(answers)),
-        _route("/v1/chat/completions", "POST", ChatEndpoint(answers, serving)),
-        _route("/v1/completions", "POST", CompletionsEndpoint(answers, serving)),
+        _route("/v1/chat/completions", "POST", endpoint("chatcmpl-", chat_request, ChatWriter)),
+        _route("/v1/completions", "POST", endpoint("cmpl-", completion_request, CompletionWriter)),
         _route("/v1/requests/{id}/cancel", "POST", CancelEndpoint(answers)),
         _route("/v1/responses", "POST", ResponsesEndpoint(answers, serving)),
         _route("/v1/embeddings", "POST", EmbeddingsEndpoint(answers, serving)),
-        _route("/v1/messages", "POST", MessagesEndpoint(answers, serving)),
+        _route("/v1/messages", "POST", endpoint("msg_", message_request, MessageWriter)),
         _route("/v1/messages/count_tokens", "POST", CountEndpoint(answers, serving)),
     ]
     if metrics is not None:

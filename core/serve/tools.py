@@ -36,7 +36,8 @@ from core.serve.schemas import SchemaCheck
 
 # The syntax of calls that are JSON between marks: Hermes', Qwen's, and that of tools in the system prompt.
 _AS_JSON = "hermes"
-_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+# OpenAI's names have at most 64 characters and Anthropic's 128; tools of MCP servers reach that.
+_NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
 
 
 _CUSTOM_PARAMETERS: dict[str, Any] = {
@@ -204,7 +205,7 @@ def choose(tools: Sequence[GivenTool], choice: Choice, *, several: bool = True) 
     if odd := next((one for one in names if not _NAME.fullmatch(one)), None):
         raise field_error(
             "tools",
-            f"“{odd[:80]}” is not a valid function name. Use at most 64 letters, digits, “_”, “-” and “.”.",
+            f"“{odd[:80]}” is not a valid function name. Use at most 128 letters, digits, “_”, “-” and “.”.",
         )
     if doubled := next((one for one in names if names.count(one) > 1), None):
         raise field_error("tools", f"“tools” has “{doubled}” twice.")

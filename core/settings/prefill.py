@@ -137,6 +137,34 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"unit": "MiB"},
         ),
     ] = 2048
+    save: Annotated[
+        bool,
+        Meta(
+            title="Save on disk",
+            description="What was read of a chat is saved on this machine, so that the chat answers at once"
+            " when it is opened again. It is erased with the chat.",
+        ),
+    ] = True
+    disk_mib: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_048_576,
+            title="Disk space",
+            description="Saved chats take up to this much; those used least recently are removed first.",
+            extra={"unit": "MiB"},
+        ),
+    ] = 4096
+    disk_daily_mib: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=16_777_216,
+            title="Written per day",
+            description="No more than this is saved in a day, which spares the disk.",
+            extra={"unit": "MiB"},
+        ),
+    ] = 20_480
     read_on: Annotated[
         ReadOnChoice,
         Meta(

@@ -216,6 +216,7 @@ _ALWAYS_DRAFTS = "Not used while drafting is always on."
 _NO_LEARNED_TABLE = "Not used with only this chat’s table."
 _ONLY_LEARNED_TABLE = "Not used with only the table learned beforehand."
 _PLANNED_TREE = "Not used unless the tree is as in the paper."
+_SAVES_NOTHING = "Not used while this chat is not saved on disk."
 _LEARNS_NOTHING = "Not used while nothing is learned from this chat."
 
 _SPARSE = (
@@ -248,6 +249,8 @@ def _all(settings: Settings) -> Iterator[tuple[str, str]]:
         yield from ((f"prefill.{name}", _KEEPS_EVERYTHING) for name in _SPARSE if name != "keep_pct")
     if prefill.mode == "on":
         yield from ((f"prefill.{name}", _ALWAYS_SPARSE) for name in ("threshold_tokens", "patience_s"))
+    if not prefill.save:
+        yield from ((f"prefill.{name}", _SAVES_NOTHING) for name in ("disk_mib", "disk_daily_mib"))
     if settings.sampling.temperature == 0:
         yield from ((f"sampling.{name}", _GREEDY) for name in _DRAWS)
     elif settings.sampling.new_seed == "always":

@@ -31,6 +31,7 @@ from core.events import (
     CountTokens,
     EmbedDocument,
     EmbedTexts,
+    EraseChats,
     EraseVectors,
     Event,
     ExportTable,
@@ -39,6 +40,7 @@ from core.events import (
     Heartbeat,
     Hello,
     ImportTable,
+    ListSavedChats,
     ListTables,
     LoadModel,
     LoadProgress,
@@ -46,6 +48,7 @@ from core.events import (
     MachineFigures,
     ModelLoaded,
     ModelUnloaded,
+    OpenChat,
     PrefillProgress,
     Rehearse,
     ResetTable,
@@ -210,6 +213,12 @@ class _Worker:
                     self._embed_texts()
                 case FindSimilar():
                     self._channel.send(self._engine.embedding.find(command))
+                case OpenChat(chat, prefill):
+                    self._engine.saved_chats.open(chat, prefill)
+                case EraseChats(chats, everything):
+                    self._engine.saved_chats.erase(chats, everything=everything)
+                case ListSavedChats():
+                    self._engine.saved_chats.report()
                 case StandStill(wanted):
                     self._still = wanted
                 case _:

@@ -76,7 +76,6 @@ class AnswerController(QObject):
 
     @property
     def running(self) -> Running | None:
-        """The running answer, if any."""
         return self._running
 
     @property
@@ -103,7 +102,6 @@ class AnswerController(QObject):
     # ---- events, as `AnswerListener`
 
     def begin(self) -> None:
-        """The request was sent."""
         assert self._running
         if not self._is_shown():  # a queued message of another chat
             self._page.show_names()
@@ -120,7 +118,6 @@ class AnswerController(QObject):
         self._page.show_names()
 
     def read(self, progress: PrefillProgress) -> None:
-        """Prefill progress."""
         if self._is_shown():
             self._show_reading(progress)
 
@@ -135,7 +132,6 @@ class AnswerController(QObject):
             self.map_changed.emit()
 
     def write(self, token: Token) -> None:
-        """Another token."""
         if self._repetition is not None and self._repetition.add(token.id):
             self._repetition = None
             self.repeating.emit()
@@ -143,7 +139,6 @@ class AnswerController(QObject):
         self._flush_soon()
 
     def measure(self, gauges: Gauges) -> None:
-        """Live figures."""
         self._note_context(gauges.context_used_tokens)
         if self._is_shown():
             self._views.strip.show_gauges(self._of_whole_answer(gauges))

@@ -136,7 +136,6 @@ class AskController(QObject):
 
     @property
     def is_editing(self) -> bool:
-        """Whether the composer holds a sent message."""
         return bool(self._edited)
 
     @property
@@ -251,7 +250,6 @@ class AskController(QObject):
             self.stop()
 
     def stop(self) -> None:
-        """Stop generating."""
         if self._link().busy:
             self._handle(Stop())
 
@@ -316,9 +314,10 @@ class AskController(QObject):
         if running.after:
             ids = tuple(token.id for token in chat.turn(running.turn_id).answer.tokens)
             asked = chat.messages_before(running.turn_id)
-            self._handle(Submit(self._chats.new_turn_id(), asked, settings, continuation=ids))
+            turn_id = self._chats.new_turn_id()
+            self._handle(Submit(turn_id, asked, settings, continuation=ids, chat=chat.id))
         else:
-            self._handle(Submit(running.turn_id, chat.messages_for_request(), settings))
+            self._handle(Submit(running.turn_id, chat.messages_for_request(), settings, chat=chat.id))
 
     def _ask_again(self, turn_id: str, message: Message | None, settings: Settings | None = None) -> None:
         """Answer an earlier question again, or `message` in its place."""

@@ -69,14 +69,13 @@ class ChatController(QObject):
         self.saving.chats_changed.connect(self.show)
 
     def show(self) -> None:
-        """Show the open chat."""
         self.settings.show()  # before the page, which needs the drafter
         self._page.show()
         self._meter.set_reading(self._views.inspector.settings.prefill)
 
     def start(self) -> None:
         """Open an empty chat."""
-        self._page.leave()
+        self._page.keep_draft()
         self._chats.start()
         self.show()
         self._views.composer.edit.setFocus()
@@ -90,22 +89,21 @@ class ChatController(QObject):
         composer.set_message(draft)
 
     def select(self, chat_id: str) -> None:
-        """Open another chat."""
         if chat_id != self._chats.open.id:
-            self._page.leave()
+            self._page.keep_draft()
             self._chats.select(chat_id)
             self.show()
 
     def branch(self, turn_id: str) -> Conversation:
         """Open and return a new chat with the turns up to and including `turn_id`."""
-        self._page.leave()
+        self._page.keep_draft()
         branched = self._chats.branch(turn_id, self._branch_name())
         self.show()
         return branched
 
     def leave(self) -> None:
         """Save the draft and which chat is open, when the window closes."""
-        self._page.leave()
+        self._page.keep_draft()
         self._home.preferences.change(open_chat=self._chats.open.id)
 
     def _branch_name(self) -> str:

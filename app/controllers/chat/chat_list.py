@@ -63,7 +63,6 @@ class ChatListController(QObject):
         chats.purge_old()
 
     def show(self) -> None:
-        """List all chats, or the search results."""
         if self._sidebar.searching:
             self._sidebar.set_results(self._found(self._sidebar.searching), self._chats.open.id)
         else:
@@ -126,7 +125,6 @@ class ChatListController(QObject):
         self.show()
 
     def restore(self, chat_id: str) -> None:
-        """Restore a deleted chat."""
         self._undoable = [chat_id]
         self.undo()
 

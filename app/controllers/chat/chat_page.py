@@ -44,10 +44,6 @@ class ChatPage(QObject):
         self._draft_timer.timeout.connect(self.keep_draft)
         views.composer.draft_changed.connect(self._draft_timer.start)
 
-    def leave(self) -> None:
-        """Save the draft before another chat is opened or the window closes."""
-        self.keep_draft()
-
     def keep_draft(self) -> None:
         """Store the composer's content as the chat's draft, unless a sent message is edited."""
         self._draft_timer.stop()
@@ -61,7 +57,6 @@ class ChatPage(QObject):
         self._drafting = drafting
 
     def show(self) -> None:
-        """Show the open chat."""
         chat = self._chats.open
         self.show_transcript()
         self._views.composer.set_message(chat.draft)
@@ -100,7 +95,6 @@ class ChatPage(QObject):
         self._meter.show_used(used_tokens, skipped_positions(last.stats) if last else 0, _uncounted(turns))
 
     def show_transcript(self) -> None:
-        """Show all turns."""
         self._views.transcript.show_turns(self._chats.open.turns, self._drafter)
         self.show_readings()
 

@@ -54,7 +54,7 @@ NOTHING_SAVED = "Changes are kept in memory until you close this window."
 DEFAULTS_NOT_SAVED = "The defaults could not be saved. They apply until you close this window."
 DISK_IS_SLOW = "The disk is slow."
 PREFERENCES_TITLE = "Your preferences could not be read."
-EDITING = "You are editing a message. Sending it replaces the answer."
+EDITING = "You are editing a message. Sending it creates a new version of the answer."
 EDITING_EARLIER = "You are editing an earlier message. Sending it continues in a new chat."
 
 

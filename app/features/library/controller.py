@@ -6,6 +6,7 @@ the window is closed or its undo bar expires.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -75,12 +76,14 @@ class LibraryController(QObject):
         window.shown.connect(self._show)
         window.hidden.connect(self._purge)
         window.undo_bar.expired.connect(self._purge)
-        window.row_selected.connect(self._preview)
-        window.search_changed.connect(lambda words: self._search_timer.start())
-        window.attach_requested.connect(self.attach)
-        window.rename_requested.connect(self._rename)
-        window.remove_requested.connect(self._remove)
-        window.undo_requested.connect(self._undo)
+        window.search.textChanged.connect(lambda words: self._search_timer.start())
+        window.list.row_selected.connect(self._preview)
+        window.list.renamed.connect(self._rename)
+        window.undo_bar.undo_requested.connect(self._undo)
+        for attach in (window.attach.clicked, window.list.opened):
+            attach.connect(lambda *_: self._act_on_selected(self.attach))
+        for remove in (window.remove.clicked, window.list.remove_requested):
+            remove.connect(lambda *_: self._act_on_selected(self._remove))
         window.destroyed.connect(self._forget_window)
         return window
 
@@ -125,6 +128,10 @@ class LibraryController(QObject):
                 self.keep(attachment)
             case OpenLibrary():
                 self.window_requested.emit()
+
+    def _act_on_selected(self, act: Callable[[str], object]) -> None:
+        if self._window is not None and self._window.list.selected:
+            act(self._window.list.selected)
 
     def _tell_folder(self, reading: FolderReading) -> None:
         skipped = reading.skipped

@@ -90,15 +90,9 @@ _SEARCH_PX = 220
 
 
 class LibraryWindow(SideWindow):
-    """`show_rows` after each change; `show_text` after `row_selected`."""
+    """The controller listens to the widgets, and calls `show_rows` after each change."""
 
     hidden = Signal()
-    row_selected = Signal(str)  # document id; empty if there is none
-    search_changed = Signal(str)
-    attach_requested = Signal(str)  # document id
-    remove_requested = Signal(str)  # document id
-    rename_requested = Signal(str, str)  # document id, its new name
-    undo_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
@@ -111,17 +105,9 @@ class LibraryWindow(SideWindow):
         self.preview = DocumentPreview(theme)
         self.undo_bar = UndoBar(theme)
         self._lay_out()
-        self.search.textChanged.connect(self.search_changed)
         self.search.results_wanted.connect(self.list.view.setFocus)
-        self.list.row_selected.connect(self.row_selected)
         self.list.row_selected.connect(self._show_buttons)
-        self.list.renamed.connect(self.rename_requested)
-        for told in (self.attach.clicked, self.list.opened):
-            told.connect(lambda *_: self._ask(self.attach_requested))
-        for told in (self.remove.clicked, self.list.remove_requested):
-            told.connect(lambda *_: self._ask(self.remove_requested))
         self.rename.clicked.connect(self.list.rename)
-        self.undo_bar.undo_requested.connect(self.undo_requested)
         self.undo_bar.expired.connect(self.undo_bar.clear)
         self._show_buttons()
 
@@ -142,10 +128,6 @@ class LibraryWindow(SideWindow):
         self.hidden.emit()
 
     # ---- inside
-
-    def _ask(self, wish: object) -> None:
-        if self.list.selected:
-            wish.emit(self.list.selected)  # type: ignore[attr-defined]
 
     def _show_buttons(self) -> None:
         for button in (self.attach, self.rename, self.remove):

@@ -5,7 +5,7 @@ Removing a model is confirmed in place of the buttons.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainterPath, QPaintEvent
@@ -47,12 +47,7 @@ _INSIDE_PX = WIDTH_PX - 2 * _PADDING_PX - 1
 class ModelDetail(QWidget):
     """Call `show_model()` after each change; signals have the model's reference."""
 
-    load_requested = Signal(str)
-    unload_requested = Signal()
-    default_requested = Signal(str)
-    draft_chosen = Signal(str)  # the draft model's reference, empty for none
-    folder_requested = Signal(str)
-    remove_requested = Signal(str)
+    commanded = Signal(str, str)  # a command of `ModelsWindow`; the model's or draft model's reference
     context_changed = Signal(int)  # context in tokens for the memory estimate
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -217,22 +212,25 @@ class ModelDetail(QWidget):
         hidden.hide()
 
     def _confirmed(self) -> None:
-        self._tell(self.remove_requested.emit)
+        self._command("remove")
         self._ask(False)
 
-    def _tell(self, tell: Callable[[str], None]) -> None:
+    def _command(self, command: str) -> None:
         if self._entry:
-            tell(self._entry.reference)
+            self.commanded.emit(command, self._entry.reference)
 
     def _wire(self) -> None:
-        self.load.clicked.connect(lambda: self._tell(self.load_requested.emit))
-        self.unload.clicked.connect(self.unload_requested)
-        self.at_start.clicked.connect(lambda: self._tell(self.default_requested.emit))
-        self.folder.clicked.connect(lambda: self._tell(self.folder_requested.emit))
+        for button, command in (
+            (self.load, "load"),
+            (self.unload, "unload"),
+            (self.at_start, "default"),
+            (self.folder, "folder"),
+        ):
+            button.clicked.connect(lambda _, command=command: self._command(command))
         self.remove.clicked.connect(lambda: self._ask(True))
         self.keep.clicked.connect(lambda: self._ask(False))
         self.confirm.clicked.connect(self._confirmed)
-        self.choices.chosen.connect(self.draft_chosen)
+        self.choices.chosen.connect(lambda reference: self.commanded.emit("draft", reference))
         self.context.value_changed.connect(lambda value: self.context_changed.emit(int(value)))
 
     def _lay_out(self) -> None:

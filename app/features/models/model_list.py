@@ -40,12 +40,7 @@ _GROUP_PX = 30
 class ModelListView(QWidget):
     """Shows the rows it is given and emits commands."""
 
-    selected = Signal(str)  # a model's reference
-    load_requested = Signal(str)  # a model's reference
-    pause_requested = Signal(str)  # hub name
-    resume_requested = Signal(str)  # hub name
-    cancel_requested = Signal(str)  # hub name
-    hub_wanted = Signal(str)  # hub name, or the text to search for
+    commanded = Signal(str, str)  # a command of `ModelsWindow`; reference, hub name or text of the search
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -119,8 +114,7 @@ class ModelListView(QWidget):
             _drop(row)
         self.hub = list(rows)
         for row in self.hub:
-            row.wanted.connect(self.hub_wanted)
-            row.moved.connect(lambda key, steps: self._step(key, steps))
+            self._listen(row)
         self._there.note.setText(note)
         self._lay_out()
 
@@ -152,25 +146,23 @@ class ModelListView(QWidget):
     def _new_model(self, facts: RowFacts, can_load: bool) -> ModelRow:
         row = ModelRow(self._theme, facts)
         row.show_facts(facts, can_load)
-        row.chosen.connect(self.selected)
-        row.moved.connect(self._step)
-        row.load_requested.connect(self.load_requested)
+        self._listen(row)
         return row
 
     def _new_download(self, progress: DownloadProgress, alive: bool) -> DownloadRow:
         row = DownloadRow(self._theme, progress)
         row.show_progress(progress, alive)
-        row.moved.connect(self._step)
-        row.pause_requested.connect(self.pause_requested)
-        row.resume_requested.connect(self.resume_requested)
-        row.cancel_requested.connect(self.cancel_requested)
+        self._listen(row)
         return row
 
     def _new_suggestion(self, facts: RowFacts) -> ModelRow:
         row = ModelRow(self._theme, facts)
-        row.moved.connect(self._step)
-        row.load_requested.connect(self.hub_wanted)
+        self._listen(row)
         return row
+
+    def _listen(self, row: KeyedRow) -> None:
+        row.commanded.connect(self.commanded)
+        row.moved.connect(self._step)
 
     def _all_rows(self) -> list[KeyedRow]:
         return [*self.models.values(), *self.downloads.values(), *self.hub, *self.suggested.values()]
@@ -182,7 +174,7 @@ class ModelListView(QWidget):
             return
         row = rows[at + steps]
         row.setFocus(Qt.FocusReason.TabFocusReason)
-        row.chosen.emit(row.key)
+        row.commanded.emit("select", row.key)
         self._area.ensureWidgetVisible(row, 0, 0)
 
     def _mark(self) -> None:

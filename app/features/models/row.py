@@ -32,7 +32,7 @@ _PROGRESS_PX = 5
 class KeyedRow(PaintedRow):
     """`key` identifies the row among its kind. `ruled` draws the hairline above it."""
 
-    chosen = Signal(str)  # the row's key
+    commanded = Signal(str, str)  # a command of `ModelsWindow`, the row's key
     moved = Signal(str, int)  # the row's key, one step up or down
 
     def __init__(self, theme: Theme, key: str, parent: QWidget | None = None) -> None:
@@ -55,7 +55,7 @@ class KeyedRow(PaintedRow):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
-            self.chosen.emit(self.key)
+            self.commanded.emit("select", self.key)
         super().mousePressEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -63,7 +63,7 @@ class KeyedRow(PaintedRow):
         if steps:
             self.moved.emit(self.key, steps)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
-            self.chosen.emit(self.key)
+            self.commanded.emit("select", self.key)
         else:
             super().keyPressEvent(event)
 
@@ -97,15 +97,14 @@ class KeyedRow(PaintedRow):
 class ModelRow(KeyedRow):
     """A model, with a button that loads or downloads it, or the reason why there is none."""
 
-    load_requested = Signal(str)  # reference of the model to load or to download
-
     def __init__(self, theme: Theme, facts: RowFacts, parent: QWidget | None = None) -> None:
         super().__init__(theme, facts.reference, parent)
         self._facts = facts
         on_the_hub = facts.standing == "on-the-hub"
         words, icon = (strings.GET, "download") if on_the_hub else (strings.LOAD, "")
         self.button = Button(theme, words, small=True, parent=self, icon_name=icon)
-        self.button.clicked.connect(lambda: self.load_requested.emit(self.key))
+        command = "get" if on_the_hub else "load"
+        self.button.clicked.connect(lambda: self.commanded.emit(command, self.key))
         self.show_facts(facts, True)
 
     @property
@@ -162,10 +161,6 @@ class ModelRow(KeyedRow):
 class DownloadRow(KeyedRow):
     """A running, paused or failed download: its progress and buttons."""
 
-    pause_requested = Signal(str)  # hub name
-    resume_requested = Signal(str)  # hub name
-    cancel_requested = Signal(str)  # hub name
-
     def __init__(self, theme: Theme, progress: DownloadProgress, parent: QWidget | None = None) -> None:
         super().__init__(theme, progress.model, parent)
         self._progress = progress
@@ -173,9 +168,8 @@ class DownloadRow(KeyedRow):
         self.pause = IconButton(theme, "pause", strings.pause_of(name), parent=self)
         self.resume = IconButton(theme, "play", strings.resume_of(name), parent=self)
         self.cancel = IconButton(theme, "x", strings.cancel_of(name), parent=self)
-        self.pause.clicked.connect(lambda: self.pause_requested.emit(self.key))
-        self.resume.clicked.connect(lambda: self.resume_requested.emit(self.key))
-        self.cancel.clicked.connect(lambda: self.cancel_requested.emit(self.key))
+        for button, command in ((self.pause, "pause"), (self.resume, "resume"), (self.cancel, "cancel")):
+            button.clicked.connect(lambda _, command=command: self.commanded.emit(command, self.key))
         self.show_progress(progress, True)
 
     @property
@@ -259,8 +253,6 @@ class DownloadRow(KeyedRow):
 class HubRow(KeyedRow):
     """A model that can be downloaded, or the command to search the hub."""
 
-    wanted = Signal(str)  # row's key: hub name, or the text to search for
-
     def __init__(
         self, theme: Theme, key: str, title: str, detail: str, button: str, icon_name: str = ""
     ) -> None:
@@ -269,7 +261,7 @@ class HubRow(KeyedRow):
         icon_name = icon_name or ("download" if key == title else "search")
         self.button = Button(theme, button, small=True, parent=self, icon_name=icon_name)
         self.button.setAccessibleName(strings.get_of(title) if key == title else title)
-        self.button.clicked.connect(lambda: self.wanted.emit(self.key))
+        self.button.clicked.connect(lambda: self.commanded.emit("get", self.key))
         self.setAccessibleName(title)
         self.setAccessibleDescription(detail)
 

@@ -5,6 +5,7 @@ Shows the state of the models' controller and calls its commands.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, QUrl, Signal
@@ -163,6 +164,28 @@ class ModelsWindow(SideWindow):
 
     # ---- commands
 
+    def _act(self, command: str, key: str) -> None:
+        """Carry out a command of the list or the details on a model, a hub name or a text of the search."""
+        controller = self._controller
+        commands: dict[str, Callable[[str], object]] = {
+            "select": self._select,
+            "load": controller.load,
+            "unload": lambda _: controller.unload(),
+            "default": controller.make_default,
+            "draft": controller.choose_draft,
+            "folder": self._open_folder,
+            "remove": controller.remove,
+            "get": self._get,
+            "pause": controller.pause,
+            "resume": controller.download,
+            "cancel": controller.cancel,
+        }
+        commands[command](key)
+
+    def _select(self, key: str) -> None:
+        if key in self.list.models:  # downloads and hub results have no details
+            self.choose(key)
+
     def _search_changed(self) -> None:
         if self._controller.state.asked:
             self._controller.look_up("")
@@ -172,9 +195,9 @@ class ModelsWindow(SideWindow):
         """Handle Return: download a full hub name, search the hub for any other text."""
         text = self.search.text().strip()
         if text:
-            self._hub_wanted(text)
+            self._get(text)
 
-    def _hub_wanted(self, key: str) -> None:
+    def _get(self, key: str) -> None:
         if path := facts.local_path(key):
             self.search.clear()
             self.add_folder(path)
@@ -195,7 +218,7 @@ class ModelsWindow(SideWindow):
         self._show()
 
     def _wire(self) -> None:
-        controller, rows, detail = self._controller, self.list, self.detail
+        controller = self._controller
         controller.changed.connect(self._show)
         controller.imported.connect(self.choose)
         self.search.textChanged.connect(lambda text: self._search_changed())
@@ -203,19 +226,9 @@ class ModelsWindow(SideWindow):
         self.add.clicked.connect(self._ask_folder)
         self.several.clicked.connect(self.machines_requested)
         self.problem.dismissed.connect(controller.dismiss)
-        rows.selected.connect(self.choose)
-        rows.load_requested.connect(controller.load)
-        rows.pause_requested.connect(controller.pause)
-        rows.resume_requested.connect(controller.download)
-        rows.cancel_requested.connect(controller.cancel)
-        rows.hub_wanted.connect(self._hub_wanted)
-        detail.load_requested.connect(controller.load)
-        detail.unload_requested.connect(controller.unload)
-        detail.default_requested.connect(controller.make_default)
-        detail.draft_chosen.connect(controller.choose_draft)
-        detail.remove_requested.connect(controller.remove)
-        detail.context_changed.connect(self._set_context)
-        detail.folder_requested.connect(self._open_folder)
+        self.list.commanded.connect(self._act)
+        self.detail.commanded.connect(self._act)
+        self.detail.context_changed.connect(self._set_context)
         self._theme.zoomed.connect(self._arrange)
 
     def _arrange(self) -> None:

@@ -65,9 +65,13 @@ class RaceController(QObject):
         self._soon.setInterval(_SHOW_EVERY_MS)
         self._soon.timeout.connect(self._show)
         page = views.race
-        page.start_requested.connect(self.start)
-        page.stop_requested.connect(self.halt)
-        page.done_requested.connect(self.close)
+        for button, act in (
+            (page.start_button, self.start),
+            (page.again_button, self.start),
+            (page.stop_button, self.halt),
+            (page.done_button, self.close),
+        ):
+            button.clicked.connect(lambda _, act=act: act())
 
     @property
     def recording(self) -> bool:

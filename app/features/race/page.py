@@ -176,10 +176,6 @@ _FRAME_MS = 33
 class RacePage(QWidget):
     """`show_race` after each change of the state."""
 
-    start_requested = Signal()
-    stop_requested = Signal()
-    done_requested = Signal()
-
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
@@ -344,10 +340,6 @@ class RacePage(QWidget):
         self.play_button.clicked.connect(self._toggle)
         self.chart.sought.connect(lambda at_s: self._set_replay(self.replay.sought(at_s)))
         self.rate.value_changed.connect(lambda value: self._set_replay(self.replay.at_rate(float(value))))
-        self.start_button.clicked.connect(self.start_requested)
-        self.again_button.clicked.connect(self.start_requested)
-        self.stop_button.clicked.connect(self.stop_requested)
-        self.done_button.clicked.connect(self.done_requested)
         self.prompt.edited.connect(self._show_buttons)
 
     def _lay_out(self) -> None:

@@ -63,7 +63,7 @@ class RaceText(QWidget):
         """Shows the first `count` of `tokens`; `done`: there are no more."""
         if tokens is not self._tokens or count < self._shown or (self._finished and not done):
             self._tokens = tokens
-            self._start_anew()
+            self._restart_text()
         if count > self._shown:
             self.body.append(tokens[self._shown : count])
             self._shown = count
@@ -91,7 +91,7 @@ class RaceText(QWidget):
         body.hide()
         return body
 
-    def _start_anew(self) -> None:
+    def _restart_text(self) -> None:
         self._shown, self._finished = 0, False
         self.body.hide()
         self.body.deleteLater()

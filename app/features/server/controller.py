@@ -66,11 +66,11 @@ class ServerPage(QObject):
         self._flush_soon.timeout.connect(self._flush)
         stop_listening = self._requests.listen(self)
         window.destroyed.connect(lambda: stop_listening())
-        window.opened.connect(self._open)
+        window.list.row_selected.connect(self._open)
         window.shown.connect(keeping.refresh)
         window.delete_requested.connect(keeping.delete)
-        window.delete_all_requested.connect(self._delete_all)
-        window.connect_requested.connect(self._connect)
+        window.delete_all.clicked.connect(self._delete_all)
+        window.connect_app.clicked.connect(self._connect)
         keeping.changed.connect(self._show_kept)
         keeping.loaded.connect(self._show_loaded)
         server.changed.connect(self._show_server)
@@ -249,8 +249,8 @@ class SettingsBox(QObject):
         self._server = server
         self._box = box
         server.changed.connect(self._show)
-        box.key_copy_requested.connect(self._copy)
-        box.key_renewal_requested.connect(self._renew)
+        box.copy_key.clicked.connect(self._copy)
+        box.new_key.clicked.connect(self._renew)
         self._show(server.state)
 
     def _show(self, state: ServerState) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -142,6 +143,8 @@ class ServerController(QObject):
                 asyncio.get_running_loop().call_exception_handler(context)
 
     async def _begin(self, wanted: Server) -> None:
+        # starlette and uvicorn take longer to import than the UI thread may be blocked.
+        await asyncio.to_thread(import_module, "core.serve.server")
         from core.serve.answering import Serving
         from core.serve.server import LocalServer
 

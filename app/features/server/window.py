@@ -54,12 +54,9 @@ _LIST_PX = 268
 
 
 class ServerWindow(SideWindow):
-    """`opened` names the request to be shown below the list; its receiver fills `transcript`."""
+    """The controller listens to the widgets and fills `list`, `transcript` and `facts`."""
 
-    connect_requested = Signal()
     delete_requested = Signal(str)  # the request's id
-    delete_all_requested = Signal()
-    opened = Signal(str)  # the request's id; empty: none
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
@@ -86,12 +83,9 @@ class ServerWindow(SideWindow):
         self._pages = QStackedWidget()
         self._below = QStackedWidget()
         self._lay_out()
-        self.connect_app.clicked.connect(self.connect_requested)
         self.settings.clicked.connect(lambda: self.show_settings(not self.settings_shown))
         self.delete.clicked.connect(self._ask_to_delete)
-        self.delete_all.clicked.connect(self.delete_all_requested)
         self.list.remove_requested.connect(self._ask_to_delete)
-        self.list.row_selected.connect(self.opened)
         self.list.row_selected.connect(self._show_buttons)
         self.show_rows(())
 
@@ -337,9 +331,6 @@ class ServerSettingsPage(QWidget):
 class ServerBox(QWidget):
     """`show_state` after each change."""
 
-    key_copy_requested = Signal()
-    key_renewal_requested = Signal()
-
     def __init__(self, theme: Theme, width_px: int) -> None:
         super().__init__()
         self._state = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=width_px)
@@ -348,8 +339,6 @@ class ServerBox(QWidget):
         self._key_note = TextLabel(theme, strings.KEY_NOTE, 11, 15, "text2", wrap=True, width_px=width_px)
         self.copy_key = Button(theme, strings.COPY_KEY, small=True)
         self.new_key = Button(theme, strings.NEW_KEY, small=True)
-        self.copy_key.clicked.connect(self.key_copy_requested)
-        self.new_key.clicked.connect(self.key_renewal_requested)
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 0, 0)
         set_spacing(row, 8)

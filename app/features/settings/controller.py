@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication
 from app.controllers import strings
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.views import Views
+from app.features.settings.saved_chats import SavedChatsController
 from app.store.preferences import PreferencesFile
 from app.theme.theme import Theme
 from core.errors import RequestError, SettingError
@@ -49,7 +50,7 @@ class AppSettings(QObject):
         if theme.scheme == "system":
             theme.set_scheme(self.now.look.scheme)
         self._show()
-        views.header.tint_changed.connect(lambda tint: self.set("look.tint", tint))
+        views.header.tint.value_changed.connect(lambda tint: self.set("look.tint", tint))
         self.pin_gauges(preferences.now.gauges_pinned)
         views.header.gauges_button.clicked.connect(self.pin_gauges)
 
@@ -86,7 +87,7 @@ class AppSettings(QObject):
         self.changed.connect(form.show_settings)
         form.changed.connect(lambda key, value: self._try(form, key, value))
 
-    def make_window(self, chats: ChatSettings) -> SettingsWindow:
+    def make_window(self, chats: ChatSettings, saved_chats: SavedChatsController) -> SettingsWindow:
         """Create the settings window; `chats` has the defaults of new chats."""
         from app.features.settings.window import SettingsWindow
 
@@ -97,8 +98,12 @@ class AppSettings(QObject):
         self.changed.connect(window.show_settings)
         chats.defaults_changed.connect(window.show_defaults)
         window.changed.connect(lambda key, value: self._try(window, key, value))
-        window.reset_requested.connect(self.reset)
-        window.defaults_reset_requested.connect(chats.reset_defaults)
+        window.reset_button.clicked.connect(self.reset)
+        window.defaults_button.clicked.connect(chats.reset_defaults)
+        window.show_saved(saved_chats.now)
+        saved_chats.listed.connect(window.show_saved)
+        window.shown.connect(saved_chats.refresh)
+        window.clear_button.clicked.connect(saved_chats.erase_all)
         return window
 
     def pin_gauges(self, pinned: bool) -> None:

@@ -18,7 +18,9 @@ from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.features.side_window import SideWindow
 from app.fields.setting_field import SettingField
+from app.gauges.figures import gigabytes
 from app.panels.inspector.groups import Group, groups
+from app.session.worker.strings import MACHINE
 from app.theme.measures import (
     add_gap,
     set_fixed_height,
@@ -29,6 +31,7 @@ from app.theme.measures import (
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 from core.errors import SettingError
+from core.events import SavedChatsListed
 from core.settings import WindowSettings, declared, read
 
 APP_SETTINGS = "Settings"
@@ -36,6 +39,21 @@ RESET_APP_SETTINGS = "Reset These Settings"
 AT_ONCE = "Changes apply at once, in all chats."
 NEW_CHATS = "New chats"
 RESET_DEFAULTS = "Reset Defaults for New Chats"
+SAVED_CHATS = "Saved chats"
+CLEAR_SAVED = "Clear Saved Chats"
+
+
+def saved_note(saved: SavedChatsListed | None) -> str:
+    start = (
+        f"What the model has read of a chat is saved on {MACHINE}, so that it answers at once when it is"
+        " opened again. It is erased with the chat. Clearing it costs only time."
+    )
+    if saved is None:
+        return start
+    count = "1 chat" if saved.files == 1 else f"{saved.files:,} chats"
+    size = f"{count}, {_size(saved.size_bytes)}" if saved.files else "Nothing is saved"
+    end = f" Not saved: {saved.problem}." if saved.problem else ""
+    return f"{start} {size}; {_size(saved.written_today_bytes)} written today.{end}"
 
 
 def defaults_note(own: int) -> str:
@@ -46,6 +64,11 @@ def defaults_note(own: int) -> str:
     if not own:
         return f"{start} They start with Draftlight’s own settings now."
     return f"{start} They start with {'1 setting' if own == 1 else f'{own} settings'} of yours now."
+
+
+def _size(size_bytes: int) -> str:
+    """Returns `412 MB` or `1.2 GB`."""
+    return f"{size_bytes / 2**20:,.0f} MB" if size_bytes < 2**30 else f"{gigabytes(size_bytes)} GB"
 
 
 _SIZE_PX = (520, 752)
@@ -59,24 +82,23 @@ class SettingsWindow(SideWindow):
     """`changed` reports a person's edit; its receiver shows the result with `show_settings`."""
 
     changed = Signal(str, object)  # key, value
-    reset_requested = Signal()
-    defaults_reset_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
         set_minimum_width(self, _SIZE_PX[0])
         self.reset_button = Button(theme, RESET_APP_SETTINGS)
         self.defaults_button = Button(theme, RESET_DEFAULTS)
+        self.clear_button = Button(theme, CLEAR_SAVED)
+        self._saved_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
         self._defaults_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
         # The local server's settings are in its window.
         shown = [group for group in groups(declared(WindowSettings)) if group.name != "server"]
         self._form = SettingsForm(theme, shown, _CONTENT_PX)
         self._form.changed.connect(self.changed)
         self._build()
-        self.reset_button.clicked.connect(self.reset_requested)
-        self.defaults_button.clicked.connect(self.defaults_reset_requested)
         self.show_settings(WindowSettings())
         self.show_defaults(0)
+        self.show_saved(None)
 
     def field(self, key: str) -> SettingField:
         """Returns the field of the setting `key`. Raises `KeyError`."""
@@ -101,6 +123,11 @@ class SettingsWindow(SideWindow):
         self._defaults_note.setText(defaults_note(own))
         self.defaults_button.setEnabled(own > 0)
 
+    def show_saved(self, saved: SavedChatsListed | None) -> None:
+        """Show what the saved chats take on disk; None: unknown."""
+        self._saved_note.setText(saved_note(saved))
+        self.clear_button.setEnabled(saved is not None and saved.files > 0)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
         painter.fillRect(area_of(self), self._theme.color("window"))
@@ -117,6 +144,9 @@ class SettingsWindow(SideWindow):
         set_margins(column, _PAD_PX, 20, _PAD_PX, 20)
         set_spacing(column, _GAP_PX)
         form = self._form
+        form.add_title(SAVED_CHATS)
+        form.add(self._saved_note)
+        form.add(self.clear_button)
         form.add_title(NEW_CHATS)
         form.add(self._defaults_note)
         column.addWidget(form)

@@ -83,16 +83,16 @@ class TablesController(QObject):
         """Shows the tables in `window` and handles its commands."""
         self._window = window
         window.destroyed.connect(self._forget_window)
-        window.shown.connect(self._look)
+        window.shown.connect(self._on_shown)
         window.save.clicked.connect(lambda: self._do("save", SaveTables(self._request())))
         window.load.clicked.connect(self._ask_load)
         window.reset.clicked.connect(self._ask_reset)
         window.export.clicked.connect(self._export)
         window.import_.clicked.connect(self._import)
-        window.told.closed.connect(self._put_away)
+        window.told.closed.connect(self._dismiss)
         window.learning.default_changed.connect(self._settings.set_default)
         window.learning.folder.clicked.connect(self._show_folder)
-        window.learning.rehearsal.switched.connect(self._rehearse)
+        window.learning.rehearsal.switch.toggled.connect(self._rehearse)
         self.show_defaults()
         self._show()
         return window
@@ -104,14 +104,14 @@ class TablesController(QObject):
         self._tables = known.handle(self._tables, event)
         self._listing = self._listing and not self._tables.listed
         self._show()
-        self._look_again()
+        self._refresh()
 
     def on_tables_failed(self, effect: fx.TablesFailed) -> None:
         """Handles a failed command."""
         self._tables = known.fail(self._tables, effect.failed)
         self._listing = self._listing and effect.failed.command != "list_tables"
         self._show()
-        self._look_again()
+        self._refresh()
 
     def follow(self, link: Link) -> None:
         """Updates the window after a change of the worker, its model or its turn."""
@@ -124,7 +124,7 @@ class TablesController(QObject):
             if info is not None and info.name in self._preferences.now.rehearse:
                 self._take(AskTables(Rehearse(self._request(), True)))
         self._show()
-        self._look_again()
+        self._refresh()
 
     def show_defaults(self) -> None:
         """Shows the defaults for all chats."""
@@ -213,20 +213,20 @@ class TablesController(QObject):
 
     # ---- inside
 
-    def _put_away(self) -> None:
-        self._tables = known.put_away(self._tables)
+    def _dismiss(self) -> None:
+        self._tables = known.dismissed(self._tables)
         self._show()
 
     def _selected(self) -> TableInfo | None:
         chosen = self._window.selected if self._window else None
         return chosen if isinstance(chosen, TableInfo) else None
 
-    def _look(self) -> None:
+    def _on_shown(self) -> None:
         """Refreshes the list when the window is shown."""
         self._tables = known.out_of_date(self._tables)
-        self._look_again()
+        self._refresh()
 
-    def _look_again(self) -> None:
+    def _refresh(self) -> None:
         """Requests a list if the current one may be outdated and the window is visible."""
         seen = self._window is not None and self._window.isVisible()
         if seen and self._tables.stale and not self._listing and self._phase in _SPOKEN:

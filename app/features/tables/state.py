@@ -96,7 +96,7 @@ def begin(state: Tables, action: TableAction) -> Tables:
     return replace(state, doing=action, told=None)
 
 
-def put_away(state: Tables) -> Tables:
+def dismissed(state: Tables) -> Tables:
     """Returns the state after the result was dismissed."""
     return replace(state, told=None)
 

@@ -185,15 +185,12 @@ _BAR_PX = 4
 
 
 class RehearsalBox(QWidget):
-    """`switched` reports the person's choice for the shown model; `show_model` emits nothing."""
-
-    switched = Signal(bool)
+    """`switch.toggled` reports the person's choice for the shown model; `show_model` emits nothing."""
 
     def __init__(self, theme: Theme, width_px: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.title = TextLabel(theme, strings.REHEARSAL, 13, 20, "text", weight=600)
         self.switch = Switch(theme)
-        self.switch.toggled.connect(self.switched)
         self.model = TextLabel(theme, "", 12, 18)
         self.state = TextLabel(theme, "", 12, 16, "text", tabular=True, wrap=True, width_px=width_px)
         self.bar = _Bar(theme)

@@ -38,7 +38,6 @@ class Sidebar(QWidget):
 
     new_chat_requested = Signal()
     chat_selected = Signal(str)  # the chat's id
-    hide_requested = Signal()
     search_requested = Signal(str)  # query, never empty
     search_ended = Signal()
     rename_requested = Signal(str, str)  # chat id, the title as typed
@@ -47,7 +46,6 @@ class Sidebar(QWidget):
     delete_requested = Signal(str)  # chat id
     export_requested = Signal(str, str)  # chat id (empty: all), "markdown" or "json"
     import_requested = Signal()
-    models_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -58,7 +56,7 @@ class Sidebar(QWidget):
         self.setAccessibleName(strings.CHATS)
 
         self._more = IconButton(theme, "more", strings.MORE)
-        self._hide = IconButton(theme, "sidebar", strings.HIDE_SIDEBAR)
+        self.hide_button = IconButton(theme, "sidebar", strings.HIDE_SIDEBAR)
         self._new_chat = IconButton(theme, "compose", strings.NEW_CHAT)
         self.search = SearchField(theme, strings.SEARCH_CHATS, strings.CLEAR_SEARCH)
         self.list = ChatList(theme)
@@ -161,7 +159,6 @@ class Sidebar(QWidget):
         self.list.select_first()
 
     def _wire(self) -> None:
-        self._hide.clicked.connect(self.hide_requested)
         self._new_chat.clicked.connect(self.new_chat_requested)
         self._more.clicked.connect(
             lambda: self._show_menu("", self._more.mapToGlobal(self._more.rect().bottomLeft()))
@@ -173,14 +170,13 @@ class Sidebar(QWidget):
         self.list.rename_requested.connect(self.rename_requested)
         self.list.delete_requested.connect(self.delete_requested)
         self.list.menu_requested.connect(self._show_menu)
-        self._worker.models_requested.connect(self.models_requested)
 
     def _lay_out(self) -> None:
         header = QHBoxLayout()
         set_margins(header, 20, 0, 10, 0)
         header.setSpacing(0)
         header.addStretch(1)
-        for button in (self._more, self._hide, self._new_chat):
+        for button in (self._more, self.hide_button, self._new_chat):
             header.addWidget(button)
         top = QWidget()
         set_fixed_height(top, _HEADER_PX)
@@ -202,7 +198,7 @@ class Sidebar(QWidget):
         layout.addStretch(0)  # for the empty state, when the list is hidden
         layout.addWidget(self.undo_bar)
         layout.addWidget(self._worker)
-        order: tuple[QWidget, ...] = (self._more, self._hide, self._new_chat, self.search, self.list)
+        order: tuple[QWidget, ...] = (self._more, self.hide_button, self._new_chat, self.search, self.list)
         order = (*order, self.undo_bar.undo_button, self._worker.models_button)
         for before, after in pairwise(order):
             self.setTabOrder(before, after)
@@ -222,8 +218,6 @@ _DOT_PX = 8
 class WorkerStatus(QWidget):
     """52 px high with a hairline on top, and a button that opens the models."""
 
-    models_requested = Signal()
-
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
@@ -231,7 +225,6 @@ class WorkerStatus(QWidget):
         self._title = TextLabel(theme, "", 12, 16, "text", weight=500)
         self._detail = TextLabel(theme, "", 11, 15, tabular=True)
         self.models_button = IconButton(theme, "models", strings.MODELS)
-        self.models_button.clicked.connect(self.models_requested)
         lines = QVBoxLayout()
         lines.setSpacing(0)
         lines.addStretch(1)

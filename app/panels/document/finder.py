@@ -69,7 +69,7 @@ class DocumentFinder(QObject):
         self.close()
         self.bar.field.clear()
 
-    def look_again(self) -> None:
+    def refresh(self) -> None:
         """Search again: another text or another part of it is displayed."""
         if self.is_open:
             self.search(self.bar.field.text())

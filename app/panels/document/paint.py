@@ -26,6 +26,7 @@ from app.theme.theme import Theme
 LEFT_PX, RIGHT_PX = 2, 16
 TEXT_LEFT_PX, TEXT_RIGHT_PX = 11, 10
 _BAR_PX = 2
+_SELECTED_ALPHA = 0.28
 _RADIUS_PX = 6.0
 
 
@@ -100,6 +101,21 @@ class BlockPainter:
                 draw_found(painter, row, accent, strong)
                 painter.fillRect(QRectF(row.left(), row.bottom() - 1.5, row.width(), 1.5), accent)
 
+    def paint_selection(
+        self,
+        painter: QPainter,
+        block: TextBlock,
+        layout: QTextLayout,
+        parts: Sequence[BlockPart],
+        y: float,
+    ) -> None:
+        """The background of selected text, as in answers."""
+        color = QColor(self._theme.color("accent"))
+        color.setAlphaF(_SELECTED_ALPHA)
+        for part in parts:
+            for row in self._rows(layout, part, y + self._measures.pads(block)[0]):
+                painter.fillRect(row, color)
+
     def _paint_lines(
         self, painter: QPainter, layout: QTextLayout, part: BlockPart, y: float, tint: QColor
     ) -> None:
@@ -130,6 +146,11 @@ class BlockPainter:
 def units(text: str) -> int:
     """Returns the length of `text` in UTF-16 units, as Qt counts."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def characters(text: str, count: int) -> int:
+    """How many characters of `text` its first `count` UTF-16 units are."""
+    return len(text.encode("utf-16-le", "surrogatepass")[: 2 * count].decode("utf-16-le", "ignore"))
 
 
 def _x(line: QTextLine, position: int) -> float:

@@ -139,7 +139,7 @@ class DocumentTab(QWidget):
         if document is not None:
             if before is None or before.attachment.text != document.attachment.text:
                 self.view.show_text(document.attachment.text)
-                self.finder.look_again()
+                self.finder.refresh()
             if (
                 before is None
                 or before.reading is not document.reading
@@ -209,7 +209,7 @@ class DocumentTab(QWidget):
 
     def _filter(self, value: str) -> None:
         self.view.set_kept_only(value == "kept")
-        self.finder.look_again()
+        self.finder.refresh()
 
     def _choose(self, value: str) -> None:
         self.choose(int(value))

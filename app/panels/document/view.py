@@ -12,13 +12,16 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
+    QContextMenuEvent,
     QFontMetricsF,
     QHideEvent,
     QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPalette,
@@ -26,7 +29,7 @@ from PySide6.QtGui import (
     QShowEvent,
     QTextLayout,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QMenu, QWidget
 
 from app.chat.reading_map import Stretch
 from app.controls.focus_ring import FocusRing
@@ -41,8 +44,12 @@ from app.panels.document.paint import (
     BlockPainter,
     DocumentLayouts,
     DocumentMeasures,
+    characters,
     in_units,
 )
+from app.richtext.canvas.canvas_menu import add_copy, add_select_all, to_clipboard
+from app.richtext.canvas.drag_scroll import DragScroll
+from app.richtext.canvas.selection import word_at
 from app.theme.theme import Theme, system_reduces_motion
 
 _START_PX, _END_PX = 8.0, 24
@@ -74,6 +81,10 @@ class DocumentView(QAbstractScrollArea):
         self._flash_timer = QTimer(self, interval=_FLASH_MS)
         self._flash_timer.timeout.connect(self._flash)
         self._matches = NONE
+        self._anchor = 0  # the character where a selection begins
+        self._selected: Stretch | None = None
+        self._drag = DragScroll(self, self._extend_to_pointer)
+        self._pointer = QPointF()
         self._heights: list[float] = []
         self._measured: list[bool] = []
         self._tops: list[float] = []
@@ -85,6 +96,7 @@ class DocumentView(QAbstractScrollArea):
         self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(strings.DOCUMENT_TEXT)
+        self.viewport().setCursor(Qt.CursorShape.IBeamCursor)
         self._ring = FocusRing(self, theme, 0)
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._measure_some)
@@ -102,7 +114,7 @@ class DocumentView(QAbstractScrollArea):
         self._blocks = blocks_of(text)
         self._starts = [block.start for block in self._blocks]
         self._stretches, self._stretch_starts, self._marked = (), [], False
-        self._current = -1
+        self._current, self._selected = -1, None
         self._leave_place()
         self._choose_shown()
         self.verticalScrollBar().setValue(0)
@@ -264,9 +276,85 @@ class DocumentView(QAbstractScrollArea):
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
         self.viewport().update()
 
+    # ---- selection
+
+    @property
+    def selected_text(self) -> str:
+        """The selected part of the document as it is in the file; empty without a selection."""
+        return "" if self._selected is None else self._text[self._selected.first : self._selected.last]
+
+    def copy(self) -> None:
+        """Copy the selected text."""
+        if self.selected_text:
+            to_clipboard(self.selected_text)
+
+    def select_all(self) -> None:
+        """Select the whole document."""
+        self._select(0, len(self._text))
+
+    def _select(self, first: int, last: int) -> None:
+        self._selected = Stretch(min(first, last), max(first, last)) if first != last else None
+        self.viewport().update()
+
+    def _extend_to_pointer(self) -> None:
+        self._select(self._anchor, self._character_at(self._pointer))
+
+    def _character_at(self, point: QPointF) -> int:
+        """The character whose left edge is nearest to `point` of the viewport."""
+        if not self._shown:
+            return 0
+        y = point.y() + self.verticalScrollBar().value()
+        place = self._place_at(y)
+        block, layout = self._blocks[self._shown[place]], self._layout(place)
+        row = (y - self._tops[place] - self._measures.pads(block)[0]) // self._measures.line_of(block)
+        line = layout.lineAt(max(0, min(layout.lineCount() - 1, int(row))))
+        position = line.xToCursor(point.x() - LEFT_PX - TEXT_LEFT_PX)
+        return block.start + characters(layout.text(), position)
+
     # ---- Qt
 
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        self._pointer = event.position()
+        if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self._extend_to_pointer()
+        else:
+            self._anchor = self._character_at(self._pointer)
+            self._select(self._anchor, self._anchor)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._pointer = event.position()
+            self._extend_to_pointer()
+            self._drag.drag(event.globalPosition().toPoint())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._drag.stop()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        if not self._blocks:
+            return
+        at = self._character_at(event.position())
+        block = self._blocks[block_at(self._starts, at)]
+        first, last = word_at(self._text[block.start : block.end], at - block.start)
+        self._anchor = block.start + first
+        self._select(self._anchor, block.start + last)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = QMenu(self)
+        add_copy(menu, self.copy, enabled=bool(self.selected_text))
+        add_select_all(menu, self.select_all)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(event.globalPos())
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy()
+            return
+        if event.matches(QKeySequence.StandardKey.SelectAll):
+            self.select_all()
+            return
         bar = self.verticalScrollBar()
         steps = {
             Qt.Key.Key_Up: -bar.singleStep(),
@@ -337,6 +425,12 @@ class DocumentView(QAbstractScrollArea):
             found = in_units(self._matches.within(block), self._text[block.start : block.end])
             block_painter.paint(painter, block, layout, parts, y, self._heights[place])
             block_painter.paint_found(painter, block, layout, found, y, self._matches.current)
+            if self._selected is not None:
+                chosen = in_units(
+                    parts_of(block, (self._selected,), (self._selected.first,)),
+                    self._text[block.start : block.end],
+                )
+                block_painter.paint_selection(painter, block, layout, chosen, y)
             if self._place is not None:
                 marked = in_units(
                     parts_of(block, (self._place,), (self._place.first,)),

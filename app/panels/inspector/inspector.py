@@ -47,7 +47,6 @@ class Inspector(QWidget):
     settings_changed = Signal(object)  # Settings, valid
     # Settings, valid: the defaults of new chats; frozenset[str]: the keys that were set by hand
     defaults_changed = Signal(object, object)
-    models_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -70,7 +69,6 @@ class Inspector(QWidget):
 
         self.presets = PresetBar(theme)
         self._card = ModelCard(theme)
-        self._card.models_requested.connect(self.models_requested)
         self._model_section = Section(theme, strings.MODEL)
         self._model_section.body.addWidget(self._card)
         self._advanced = Section(theme, strings.ADVANCED, False, flush=True)
@@ -228,8 +226,8 @@ class Inspector(QWidget):
             self._drafter_columns[drafter] = self._add_column(section, parameters)
         section.header.toggled.connect(self._fill_shown)
         own = OwnSettings(self._theme, group.title)
-        own.reset_requested.connect(lambda: self._reset(group))
-        own.default_requested.connect(lambda: self._make_default(group))
+        own.reset_button.clicked.connect(lambda: self._reset(group))
+        own.default_button.clicked.connect(lambda: self._make_default(group))
         section.body.addWidget(own)
         self._own[group.name] = own
         return section
@@ -396,9 +394,6 @@ def _bar(label: TextLabel, height_px: int) -> QWidget:
 class OwnSettings(QWidget):
     """Shown only if there is something to reset."""
 
-    reset_requested = Signal()
-    default_requested = Signal()
-
     def __init__(self, theme: Theme, section: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.reset_button = Button(theme, strings.RESET_SECTION, "link", True)
@@ -413,14 +408,10 @@ class OwnSettings(QWidget):
         row.addWidget(self.reset_button)
         row.addWidget(self.default_button)
         row.addStretch(1)
-        self.reset_button.clicked.connect(self.reset_requested)
-        self.default_button.clicked.connect(self.default_requested)
 
 
 class ModelCard(QWidget):
     """The facts, or a note without a model. The button opens the models."""
-
-    models_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -447,7 +438,6 @@ class ModelCard(QWidget):
         layout.addWidget(self._rows)
         layout.addWidget(self._note)
         self.models_button = Button(theme, strings.CHOOSE_MODEL, small=True)
-        self.models_button.clicked.connect(self.models_requested)
         layout.addWidget(self.models_button, 0, Qt.AlignmentFlag.AlignLeft)
         self.show_model(None)
 

@@ -36,7 +36,7 @@ class Chats:
     """`now` returns the creation time of a chat; `open_id` is the chat to open first, if it exists.
 
     `first_preset` returns the preset of new chats, None for the defaults. `erased` receives the text of each
-    document of a permanently deleted chat.
+    document of a permanently deleted chat, `purged` the chat's id.
     """
 
     def __init__(
@@ -46,10 +46,12 @@ class Chats:
         open_id: str = "",
         first_preset: Callable[[], Preset | None] = lambda: None,
         erased: Callable[[str], None] = lambda text: None,
+        purged: Callable[[str], None] = lambda chat_id: None,
     ) -> None:
         self.now = now
         self._first_preset = first_preset
         self._erased = erased
+        self._purged = purged
         self._archive = archive
         self._summaries = {summary.id: summary for summary in self._archive.summaries()}
         self._held: dict[str, Conversation] = {}
@@ -180,6 +182,7 @@ class Chats:
         self._summaries.pop(chat_id, None)
         self._held.pop(chat_id, None)
         self._archive.purge(chat_id)
+        self._purged(chat_id)
 
     def purge_old(self) -> None:
         """Delete permanently the chats that were deleted at least `KEPT_DELETED` ago."""

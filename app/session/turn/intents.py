@@ -14,7 +14,7 @@ from core.events import (
     StandStill,
 )
 from core.events.cluster import ClusterCommand
-from core.events.idle import EmbeddingCommand, RehearsalCommand, TitleCommand
+from core.events.idle import EmbeddingCommand, RehearsalCommand, SavedChatsCommand, TitleCommand
 from core.events.models import CatalogueCommand
 from core.events.tables import TableCommand
 from core.settings import Settings
@@ -23,7 +23,7 @@ from core.settings.cluster import Cluster
 
 class Submit(Struct, frozen=True):
     """Answer `messages`. `request` is a new id and names the turn, unless an answer is being continued with
-    it. `apart` and `begun` as in `Generate`.
+    it. `isolated`, `continuation` and `chat` as in `Generate`.
     """
 
     request: str
@@ -31,6 +31,7 @@ class Submit(Struct, frozen=True):
     settings: Settings
     isolated: bool = False
     continuation: tuple[int, ...] = ()
+    chat: str = ""
 
 
 class Stop(Struct, frozen=True):
@@ -76,7 +77,9 @@ class Load(Struct, frozen=True):
     cluster: Cluster | None = None
 
 
-IdleCommand = TableCommand | RehearsalCommand | TitleCommand | EmbeddingCommand | StandStill
+IdleCommand = (
+    TableCommand | RehearsalCommand | TitleCommand | EmbeddingCommand | SavedChatsCommand | StandStill
+)
 
 
 class AskTables(Struct, frozen=True):

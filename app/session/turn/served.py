@@ -21,7 +21,7 @@ _LOADED = frozenset({Phase.READY, Phase.WAITING, Phase.READING, Phase.WRITING, P
 _FREE = frozenset({Phase.READY, Phase.WAITING})
 
 
-def of_served(link: Link, given: Any) -> Event | None:
+def event_of(link: Link, given: Any) -> Event | None:
     """Returns the event if it belongs to a request of the local server, with that request's id."""
     request = getattr(given, "request", None)
     if request and (request == link.served or request in link.counting):
@@ -32,8 +32,8 @@ def of_served(link: Link, given: Any) -> Event | None:
     return None
 
 
-def hear(link: Link, event: Event) -> Transition:
-    """Handle an event from `of_served`."""
+def on_event(link: Link, event: Event) -> Transition:
+    """Handle an event from `event_of`."""
     request = getattr(event, "request", "")
     if request in link.counting:
         link = replace(link, counting=link.counting - {request})

@@ -9,8 +9,8 @@ both lives fit into one `Phase`:
                                               └── finished | failed ──┘
     any of them ─exited→ dead ─restart→ starting           any ─close→ closed
 
-A new worker for a model that ran over several machines checks the machines first: `anew.py`. While the
-local server is being answered, submit leads to `waiting`, and from there, once no request is ahead, to
+A new worker for a model that ran over several machines checks the machines first (`cluster_load.py`). While
+the local server is being answered, submit leads to `waiting`, and from there, once no request is ahead, to
 reading; `served.py` has the rules for the server.
 
 `advance(link, input)` receives an event of the worker (including `WorkerExited`, `WorkerSilent` and
@@ -31,7 +31,7 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from app.session.turn import anew, served
+from app.session.turn import cluster_load, served
 from app.session.turn.effects import (
     AnswerBegun,
     AnswerCutOff,
@@ -125,10 +125,10 @@ def advance(link: Link, given: Input) -> Transition:
     if link.phase is Phase.CLOSED and not isinstance(given, INTENTS):
         return Transition(link)  # a late event from a worker that is being stopped
     phases, rule = RULES[type(given)]
-    if not isinstance(given, INTENTS) and (event := served.of_served(link, given)) is not None:
-        phases, rule, given = _SPOKEN, served.hear, event
-    if anew.is_answer(link, given):
-        phases, rule = _LOADING, anew.hear
+    if not isinstance(given, INTENTS) and (event := served.event_of(link, given)) is not None:
+        phases, rule, given = _SPOKEN, served.on_event, event
+    if cluster_load.is_answer(link, given):
+        phases, rule = _LOADING, cluster_load.on_checked
     if link.phase not in phases:
         return _refuse(link, given, f"does not belong into the phase “{link.phase.value}”")
     if link.quiet and not isinstance(given, INTENTS) and _is_sign_of_life(given):
@@ -144,7 +144,7 @@ def _hello(link: Link, given: Hello) -> Transition:
     if given.protocol != PROTOCOL:
         why = f"It speaks version {given.protocol} of the protocol, this window version {PROTOCOL}."
         return _dead(link, WorkerDied(None, link.phase.value, why))
-    return anew.begin(replace(link, phase=Phase.LOADING))
+    return cluster_load.begin(replace(link, phase=Phase.LOADING))
 
 
 def _load_progress(link: Link, given: LoadProgress) -> Transition:
@@ -222,7 +222,7 @@ def _token_count(link: Link, given: TokenCount) -> Transition:
 
 
 def _texts_embedded(link: Link, given: TextsEmbedded) -> Transition:
-    """Only the local server requests these; `served.of_served` handles them while it waits for them."""
+    """Only the local server requests these; `served.event_of` handles them while it waits for them."""
     return Transition(link)
 
 
@@ -254,7 +254,14 @@ def _bad_line(link: Link, given: BadLine) -> Transition:
 
 
 def _submit(link: Link, given: Submit) -> Transition:
-    command = Generate(given.request, given.messages, given.settings, given.isolated, given.continuation)
+    command = Generate(
+        given.request,
+        given.messages,
+        given.settings,
+        given.isolated,
+        given.continuation,
+        chat=given.chat,
+    )
     begun = AnswerBegun(given.request)
     if link.served:
         waiting = replace(

@@ -93,7 +93,7 @@ def machine_ended(name: str, end: str) -> str:
     return words[end] if name else CLUSTER_ENDED_TITLE
 
 
-def started_anew(model: str, machines: int, missing: Sequence[str]) -> str:
+def restarted(model: str, machines: int, missing: Sequence[str]) -> str:
     """`machines` take part, this one included; 0: this machine alone."""
     names = joined(missing)
     where = f"on {machines} machines" if machines else f"on {MACHINE} alone"

@@ -83,7 +83,7 @@ def of_silence(stuck: WorkerStuck) -> Trouble:
 
 def of_missing(info: ModelInfo, missing: Sequence[Missing]) -> Trouble:
     """The model is ready, but not over all the machines that were planned."""
-    title = strings.started_anew(info.name, len(info.machines), [each.name for each in missing])
+    title = strings.restarted(info.name, len(info.machines), [each.name for each in missing])
     return Trouble(title, _why(missing), until=Until.ASKED)
 
 

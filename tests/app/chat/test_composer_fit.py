@@ -1,8 +1,12 @@
-"""Whether a message fits, and what is offered if it does not."""
+"""Token counts of a message: estimates, whether it fits, and remedies."""
 
 from __future__ import annotations
 
+import pytest
+
+from app.chat.attachment_chip import estimated_tokens, size_words
 from app.chat.composer_fit import MessageSize, Remedy, beginning, remedies, will_skip
+from core.events import Attachment
 from core.settings.prefill import Prefill
 
 
@@ -47,10 +51,38 @@ def test_a_beginning_ends_with_a_whole_line_or_word() -> None:
 
 def test_what_will_be_skipped() -> None:
     assert will_skip(10_000, None, Prefill(keep_pct=20.0)) == 8_000 - 512
-    assert will_skip(8_191, None, Prefill()) == 0
+    assert will_skip(2_047, None, Prefill()) == 0
     assert will_skip(5_000, 8.1, Prefill(keep_pct=20.0)) == 4_000 - 512
     assert will_skip(50_000, 7.9, Prefill()) == 0
     assert will_skip(2_047, 60.0, Prefill()) == 0
     assert will_skip(1_000, None, Prefill(mode="on", keep_pct=30.0)) == 700 - 512
     assert will_skip(1_000, 0.1, Prefill(mode="on", keep_pct=90.0)) == 0
     assert will_skip(50_000, 90.0, Prefill(mode="off")) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("word " * 400, 500),
+        ("霧" * 400, 400),
+        ("word " * 400_000, 500_000),
+        ("word " * 40_000 + "霧" * 200_000 + "word " * 40_000, 300_000),
+    ],
+)
+def test_estimates_know_writing_without_spaces_and_look_into_long_texts(text: str, tokens: int) -> None:
+    estimate = estimated_tokens(text)
+    assert estimate == tokens if len(text) < 10_000 else abs(estimate - tokens) < 0.25 * tokens
+
+
+@pytest.mark.parametrize(
+    ("attachment", "words"),
+    [
+        (Attachment("a", "word " * 400, 411), "411 tokens"),
+        (Attachment("a", "x", 1), "1 token"),
+        (Attachment("a", "x" * 12_345), "about 3,100 tokens"),
+        (Attachment("a", "x" * 150), "about 38 tokens"),
+    ],
+)
+def test_what_was_counted_is_exact_and_the_rest_is_not(attachment: Attachment, words: str) -> None:
+    assert size_words(attachment) == words

@@ -11,9 +11,8 @@ from app.chat.user_message import UserMessage
 from app.richtext.canvas.matches import Match, matches_in
 from app.richtext.markdown.markdown import parse_block
 from core.events import Message
-from tests.app.chat.long_chat import turns_of
 from tests.app.chat.watching import colour, colours, picture, stream
-from tests.app.chat.written import finished, tokens_of
+from tests.app.chat.written import finished, tokens_of, turns_of
 
 
 def test_matches_are_in_what_is_seen() -> None:

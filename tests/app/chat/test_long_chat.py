@@ -17,9 +17,8 @@ from app.richtext.layout.piece_box import PieceBox
 from app.richtext.markdown.piece import Piece
 from app.session.chats.conversation import Turn
 from core.events import Message
-from tests.app.chat.long_chat import turns_of
 from tests.app.chat.watching import picture
-from tests.app.chat.written import FERRY, finished, tokens_of
+from tests.app.chat.written import FERRY, finished, tokens_of, turns_of
 
 TURNS = turns_of(30)
 

@@ -14,9 +14,8 @@ from app.richtext.canvas.text_canvas import TextCanvas
 from app.session.chats.conversation import Answer as Written
 from app.session.chats.conversation import Turn
 from core.events import Message
-from tests.app.chat.long_chat import turns_of
 from tests.app.chat.watching import drag
-from tests.app.chat.written import finished, tokens_of
+from tests.app.chat.written import finished, tokens_of, turns_of
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 CONTROL = Qt.KeyboardModifier.ControlModifier

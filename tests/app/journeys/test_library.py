@@ -109,7 +109,7 @@ def test_a_kept_document_is_there_in_the_next_run_and_is_not_counted_again(
         assert TIDES not in asked
         assert "When is high water?" in asked
         # Twice is once.
-        library.attach_requested.emit(library.list.selected)
+        library.list.opened.emit(library.list.selected)
         assert len(composer.attachments) == 1
         assert window.views.notice_bar.text == "“Tides.md” is attached already"
         window.controller.asking.submit(composer.message())

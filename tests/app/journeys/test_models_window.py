@@ -192,7 +192,7 @@ def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(qapp: QApp
         chat = window.controller.chats.open
         assert chat.turns == turns
         assert window.views.composer.text == "and then"
-        window.views.composer._submit()
+        window.views.composer.submit()
         await until(lambda: len(window.controller.chats.open.turns) == 2)
         await ready(window, 30)
         finished = last(window).finished

@@ -111,7 +111,7 @@ def ratio(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_what_is_cached_follows_the_screens_density(qtbot: QtBot, ratio: list[float]) -> None:
     theme = Theme("light")
-    strip, chip, tab = ReadingMapStrip(theme), MessageChip(theme, ATTACHMENT), DocumentTab(theme)
+    strip, chip, tab = ReadingMapStrip(theme, [].append), MessageChip(theme, ATTACHMENT), DocumentTab(theme)
     for widget in (strip, chip, tab):
         qtbot.addWidget(widget)
         widget.resize(400, 600)

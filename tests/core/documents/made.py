@@ -1,11 +1,11 @@
-"""Small real documents for tests, written by hand: PDF and Word."""
+"""Small real documents for tests, written by hand: PDF, Word, spreadsheets, slides, books."""
 
 from __future__ import annotations
 
 import io
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -93,3 +93,163 @@ def write_docx(path: Path, body: str, numbering: str = "", styles: str = "") -> 
                 xml = f'<?xml version="1.0"?><w:{name} xmlns:w="{W}">{inside}</w:{name}>'
                 archive.writestr(f"word/{name}.xml", xml)
     return path
+
+
+def write_zip(path: Path, parts: Mapping[str, str]) -> Path:
+    """A zip of these parts, a part `mimetype` first and uncompressed."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(parts, key=lambda name: name != "mimetype"):
+            kind = zipfile.ZIP_STORED if name == "mimetype" else zipfile.ZIP_DEFLATED
+            archive.writestr(name, parts[name], kind)
+    return path
+
+
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+
+
+def relations(targets: Mapping[str, str]) -> str:
+    """A part of relations: `kind#id` to target."""
+    each = "".join(
+        f'<Relationship Id="{of.partition("#")[2] or of}"'
+        f' Type="{_OFFICE}/relationships/{of.partition("#")[0]}"'
+        f' Target="{target}"/>'
+        for of, target in targets.items()
+    )
+    return f'<?xml version="1.0"?><Relationships xmlns="{_PACKAGE}/relationships">{each}</Relationships>'
+
+
+def write_xlsx(path: Path, sheets: Mapping[str, Sequence[tuple[str, str | float]]], hidden: str = "") -> Path:
+    """A workbook of these sheets: cells by address, in the order of rows."""
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    parts = {"_rels/.rels": relations({"officeDocument": "xl/workbook.xml"})}
+    listed = ""
+    for number, (name, cells) in enumerate(sheets.items(), 1):
+        state = ' state="hidden"' if name == hidden else ""
+        listed += f'<sheet name="{escape(name)}" sheetId="{number}" r:id="s{number}"{state}/>'
+        rows: dict[str, str] = {}
+        for address, value in cells:
+            inside = (
+                f'<c r="{address}" t="inlineStr"><is><t xml:space="preserve">{escape(value)}</t></is></c>'
+                if isinstance(value, str)
+                else f'<c r="{address}"><v>{value!r}</v></c>'
+            )
+            row = address.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+            rows[row] = rows.get(row, "") + inside
+        data = "".join(f'<row r="{row}">{inside}</row>' for row, inside in rows.items())
+        parts[f"xl/worksheets/sheet{number}.xml"] = (
+            f'<?xml version="1.0"?><worksheet xmlns="{space}"><sheetData>{data}</sheetData></worksheet>'
+        )
+    parts["xl/workbook.xml"] = (
+        f'<?xml version="1.0"?><workbook xmlns="{space}" xmlns:r="{_OFFICE}/relationships">'
+        f"<sheets>{listed}</sheets></workbook>"
+    )
+    parts["xl/_rels/workbook.xml.rels"] = relations(
+        {f"worksheet#s{number}": f"worksheets/sheet{number}.xml" for number in range(1, len(sheets) + 1)}
+    )
+    return write_zip(path, parts)
+
+
+_ODF = (
+    'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"'
+    ' xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+    ' xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"'
+    ' xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0"'
+    ' xmlns:presentation="urn:oasis:names:tc:opendocument:xmlns:presentation:1.0"'
+)
+
+
+def write_odf(path: Path, kind: str, inside: str) -> Path:
+    """An OpenDocument file of the kind text, spreadsheet or presentation, with that inside its body."""
+    content = (
+        f'<?xml version="1.0"?><office:document-content {_ODF}><office:body><office:{kind}>{inside}'
+        f"</office:{kind}></office:body></office:document-content>"
+    )
+    manifest = "urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"
+    return write_zip(
+        path,
+        {
+            "mimetype": f"application/vnd.oasis.opendocument.{kind}",
+            "content.xml": content,
+            "META-INF/manifest.xml": f'<manifest:manifest xmlns:manifest="{manifest}"/>',
+        },
+    )
+
+
+def write_ods(path: Path, rows: Sequence[Sequence[str]]) -> Path:
+    """An OpenDocument spreadsheet of one sheet."""
+    table = "".join(
+        "<table:table-row>"
+        + "".join(
+            f'<table:table-cell office:value-type="string"><text:p>{escape(cell)}</text:p></table:table-cell>'
+            for cell in row
+        )
+        + "</table:table-row>"
+        for row in rows
+    )
+    return write_odf(path, "spreadsheet", f'<table:table table:name="Sheet1">{table}</table:table>')
+
+
+_SLIDES = (
+    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+    ' xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
+    f' xmlns:r="{_OFFICE}/relationships"'
+)
+
+
+def slide_shape(*paragraphs: str, placeholder: str = "") -> str:
+    """A shape with these paragraphs, in a placeholder of that type."""
+    kind = f'<p:nvSpPr><p:nvPr><p:ph type="{placeholder}"/></p:nvPr></p:nvSpPr>' if placeholder else ""
+    texts = "".join(f"<a:p><a:r><a:t>{escape(each)}</a:t></a:r></a:p>" for each in paragraphs)
+    return f"<p:sp>{kind}<p:txBody>{texts}</p:txBody></p:sp>"
+
+
+def write_pptx(
+    path: Path, slides: Sequence[str], notes: Mapping[int, str] | None = None, hidden: int = -1
+) -> Path:
+    """A presentation of slides with these shapes; `notes` are shapes by the slide's index, from 0."""
+    parts = {"_rels/.rels": relations({"officeDocument": "ppt/presentation.xml"})}
+    # Parts in another order than the slides.
+    names = [f"slides/slide{len(slides) - index}.xml" for index in range(len(slides))]
+    listed = "".join(f'<p:sldId id="{index + 256}" r:id="r{index}"/>' for index in range(len(slides)))
+    parts["ppt/presentation.xml"] = (
+        f"<p:presentation {_SLIDES}><p:sldIdLst>{listed}</p:sldIdLst></p:presentation>"
+    )
+    parts["ppt/_rels/presentation.xml.rels"] = relations(
+        {f"slide#r{index}": name for index, name in enumerate(names)}
+    )
+    for index, shapes in enumerate(slides):
+        show = ' show="0"' if index == hidden else ""
+        tree = f"<p:cSld><p:spTree>{shapes}</p:spTree></p:cSld>"
+        parts[f"ppt/{names[index]}"] = f"<p:sld {_SLIDES}{show}>{tree}</p:sld>"
+        if notes and index in notes:
+            tree = f"<p:cSld><p:spTree>{notes[index]}</p:spTree></p:cSld>"
+            parts[f"ppt/notesSlides/n{index}.xml"] = f"<p:notes {_SLIDES}>{tree}</p:notes>"
+            rels = f"ppt/slides/_rels/{names[index].rpartition('/')[2]}.rels"
+            parts[rels] = relations({"notesSlide": f"../notesSlides/n{index}.xml"})
+    return write_zip(path, parts)
+
+
+def write_epub(path: Path, chapters: Sequence[str], title: str = "", encrypted: str = "") -> Path:
+    """A book of these pages; the manifest has them in the reverse order of the spine."""
+    names = [f"chapter {number}.xhtml" for number in range(len(chapters))]
+    items = "".join(
+        f'<item id="c{number}" href="text/{name.replace(" ", "%20")}" media-type="application/xhtml+xml"/>'
+        for number, name in reversed(list(enumerate(names)))
+    )
+    spine = "".join(f'<itemref idref="c{number}"/>' for number in range(len(names)))
+    parts = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
+        '<rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>',
+        "OEBPS/book.opf": '<package xmlns="http://www.idpf.org/2007/opf"><metadata'
+        f' xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{escape(title)}</dc:title></metadata>'
+        f"<manifest>{items}</manifest><spine>{spine}</spine></package>",
+    }
+    parts |= {f"OEBPS/text/{name}": chapter for name, chapter in zip(names, chapters)}
+    if encrypted:
+        parts["META-INF/encryption.xml"] = (
+            f'<encryption><EncryptedData><CipherData><CipherReference URI="{encrypted}"/></CipherData>'
+            "</EncryptedData></encryption>"
+        )
+    return write_zip(path, parts)

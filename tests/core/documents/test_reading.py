@@ -41,13 +41,13 @@ def test_a_byte_that_no_encoding_knows_costs_one_character(tmp_path: Path) -> No
         ("photo.png", b"\x89PNG\r\n\x1a\n\0\0", "“photo.png” is a picture."),
         ("photo.jpg", b"\xff\xd8\xff\xe0" + b"\0" * 9, "“photo.jpg” is a picture."),
         ("pack.gz", b"\x1f\x8b\x08\0", "“pack.gz” is an archive."),
-        ("old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1" + b"\0" * 9, "“old.doc” is an old Office file."),
+        ("old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1" + b"\0" * 9, "“old.doc” is an old Word or PowerPoint file."),
         ("letter.rtf", rb"{\rtf1\ansi hello}", "“letter.rtf” is a rich text file."),
         ("noise.txt", bytes(range(256)) * 4, "“noise.txt” is not a text."),
         ("half.txt", b"text and\0 more \0" * 50 + b"\xc3", "“half.txt” is not a text."),
         ("nothing.txt", b"", "“nothing.txt” holds no text."),
         ("blank.md", b" \n\n", "“blank.md” holds no text."),
-        ("torn.pdf", b"%PDF-1.4\n1 0 obj", "“torn.pdf” is damaged, or not a PDF file after all."),
+        ("torn.pdf", b"%PDF-1.4\n1 0 obj", "“torn.pdf” is damaged, or not a valid PDF file."),
         ("torn.docx", b"PK\x03\x04torn", "“torn.docx” is an archive."),
     ],
 )
@@ -220,7 +220,7 @@ def test_a_word_document_keeps_its_structure(tmp_path: Path) -> None:
 
 
 def test_other_zips_say_what_to_do(tmp_path: Path) -> None:
-    for name, hint in (("sums.xlsx", "Save it as CSV."), ("all.zip", "Unpack it")):
+    for name, hint in (("letter.pages", "Save it as .docx"), ("all.zip", "Unpack it")):
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
             archive.writestr("content.xml", "<x/>")
         with pytest.raises(RequestError) as refused:
@@ -284,7 +284,17 @@ def test_a_word_file_with_more_text_than_wanted_is_refused_while_it_is_read(tmp_
 
 
 def test_every_kind_that_is_read_is_declared_to_the_desktop() -> None:
-    contents = {"pdf": b"%PDF-1.7", "zip": b"PK\x03\x04", "html": b"<p>One", "text": b"One"}
+    contents = {"pdf": b"%PDF-1.7", "word": b"PK\x03\x04", "html": b"<p>One", "text": b"One"}
+    for kind, part in {
+        "sheets": "xl/workbook.xml",
+        "slides": "ppt/presentation.xml",
+        "book": "META-INF/container.xml",
+        "opendocument": "mimetype",
+    }.items():
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr(part, "application/vnd.oasis.opendocument.text")
+        contents[kind] = packed.getvalue()
     assert {kind.kind for kind in DOCUMENT_TYPES} == set(contents)
     for kind, content in contents.items():
         path = Path("page.htm" if kind == "html" else "file")

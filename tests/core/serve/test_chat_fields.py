@@ -145,8 +145,6 @@ def test_what_cannot_change_the_answer_is_left_aside(served: Served) -> None:
     ("fields", "param"),
     [
         ({"n": 2}, "n"),
-        ({"functions": [{"name": "f"}]}, "functions"),
-        ({"function_call": "auto"}, "function_call"),
         ({"audio": {"voice": "x"}}, "audio"),
         ({"modalities": ["audio"]}, "modalities[0]"),
         ({"reasoning_effort": 5}, "reasoning_effort"),

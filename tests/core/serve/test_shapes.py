@@ -6,16 +6,19 @@ They mean the same as the documented shape, so nothing of them is a change.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.events import Message
-from tests.core.serve.served import CHAT, Served
+from tests.core.serve.served import CHAT, Served, serving
 from tests.core.serve.test_agents import BLOCK, IMAGE_WORDS, generate_of, message, response, user
 from tests.core.serve.test_unknown_fields import COMPLETIONS, MESSAGES, RESPONSES, changes
+from tests.core.toy import write_toy_model
 
-SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "default": None}}}
+SCHEMA = {"type": "object", "properties": {"a": {"enum": ["b"], "default": None}}}
 NESTED = {"type": "function", "function": {"name": "n", "description": "d", "parameters": SCHEMA}}
 FLAT = {"type": "function", "name": "n", "description": "d", "parameters": SCHEMA}
 OTHER = {"type": "function", "function": {"name": "other"}}
@@ -23,6 +26,15 @@ ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools
 BLOCKS = {"name": "n", "description": "d", "input_schema": SCHEMA}
 CALL = {"id": "c", "type": "function", "function": {"name": "n", "arguments": '{"a":"b"}'}}
 RESULT = {"role": "tool", "tool_call_id": "c", "content": "ok"}
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """With room for tools that are described in the system prompt."""
+    folder: Path = tmp_path_factory.mktemp("shapes") / "toy"
+    write_toy_model(folder, max_position_embeddings=4096)
+    with serving(folder) as found:
+        yield found
 
 
 def messages_of(served: Served, path: str, asked: dict[str, Any]) -> tuple[Message, ...]:
@@ -103,6 +115,35 @@ def test_tools_of_a_completion_are_left_out_and_named(served: Served) -> None:
     reply = served.ask("POST", COMPLETIONS, asked)
     assert "tools" in {one["setting"] for one in reply.json["draftlight"]["changes"]}
     assert not generate_of(served, reply).tools
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_functions_of_the_oldest_version_are_called_in_its_shape(long: Served, stream: bool) -> None:
+    closed = {**SCHEMA, "required": ["a"], "additionalProperties": False}
+    declared = [{"name": "n", "parameters": closed}, OTHER["function"]]
+    asked = message(functions=declared, function_call={"name": "n"}, stream=stream, max_tokens=90)
+    reply = long.ask("POST", CHAT, asked)
+    if stream:
+        choices = [one["choices"][0] for one in reply.chunks if one["choices"]]
+        calls = [one["delta"]["function_call"] for one in choices if "function_call" in one["delta"]]
+        name, arguments = calls[0]["name"], "".join(one["arguments"] for one in calls)
+        reason = choices[-1]["finish_reason"]
+        assert "tool_calls" not in str(choices)
+    else:
+        [choice] = reply.json["choices"]
+        name, arguments = choice["message"]["function_call"].values()
+        reason = choice["finish_reason"]
+        assert "tool_calls" not in choice["message"]
+    assert (name, reason) == ("n", "function_call")
+    assert json.loads(arguments) == {"a": "b"}
+    optional = generate_of(long, long.ask("POST", CHAT, message(functions=declared, function_call="none")))
+    assert not optional.tools
+
+
+def test_a_functions_name_may_be_as_long_as_anthropics(long: Served) -> None:
+    for length, status in ((128, 200), (129, 400)):
+        asked = message(tools=[{**BLOCKS, "name": "n" * length}])
+        assert long.ask("POST", MESSAGES, asked).status == status
 
 
 # ---- conversations
@@ -225,6 +266,12 @@ def test_texts_of_documents_and_search_results_in_results_are_read(served: Serve
         served, MESSAGES, message(user(), {"role": "assistant", "content": [call]}, user([result]))
     )
     assert (told.content, answer.tool_calls[0].arguments) == ("t\ns\nfound\ntides", '{"a":"b"}')
+
+
+def test_the_summary_of_earlier_turns_is_read(served: Served) -> None:
+    summary = {"type": "compaction", "content": "They spoke of tides."}
+    turns = user(), {"role": "assistant", "content": [summary]}, user()
+    assert messages_of(served, MESSAGES, message(*turns))[1].content == "They spoke of tides."
 
 
 def test_a_document_that_is_no_text_is_words_in_earlier_turns(served: Served) -> None:

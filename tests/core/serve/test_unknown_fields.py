@@ -131,7 +131,7 @@ def test_a_streams_last_event_names_them_too(served: Served) -> None:
 @pytest.mark.parametrize(
     ("path", "fields", "named"),
     [
-        (CHAT, {"functions": [{"name": "f"}]}, "functions"),
+        (CHAT, {"audio": {"voice": "x"}}, "audio"),
         (CHAT, {"draftlight": {"tints": True}}, "draftlight.tints"),
         (MESSAGES, {"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
         (RESPONSES, {"conversation": "c"}, "conversation"),

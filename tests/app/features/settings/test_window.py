@@ -52,9 +52,9 @@ def test_reset_only_if_there_is_something_to_reset(qtbot: QtBot, window: Setting
     assert not window.defaults_button.isEnabled()
     window.show_settings(assign(WindowSettings(), "look.zoom_pct", 125))
     window.show_defaults(2)
-    with qtbot.waitSignal(window.reset_requested):
+    with qtbot.waitSignal(window.reset_button.clicked):
         qtbot.mouseClick(window.reset_button, Qt.MouseButton.LeftButton)
-    with qtbot.waitSignal(window.defaults_reset_requested):
+    with qtbot.waitSignal(window.defaults_button.clicked):
         qtbot.mouseClick(window.defaults_button, Qt.MouseButton.LeftButton)
 
 

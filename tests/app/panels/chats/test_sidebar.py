@@ -113,7 +113,7 @@ def test_the_keyboard_shows_where_it_is(sidebar: Sidebar, theme: Theme, qtbot: Q
 def test_the_header_asks(sidebar: Sidebar, qtbot: QtBot) -> None:
     with qtbot.waitSignal(sidebar.new_chat_requested):
         qtbot.mouseClick(_button(sidebar, strings.NEW_CHAT), Qt.MouseButton.LeftButton)
-    with qtbot.waitSignal(sidebar.hide_requested):
+    with qtbot.waitSignal(sidebar.hide_button.clicked):
         qtbot.keyClick(_button(sidebar, strings.HIDE_SIDEBAR), Qt.Key.Key_Space)
 
 

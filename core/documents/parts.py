@@ -1,7 +1,8 @@
-"""One XML part of a Word document, decompressed and parsed in pieces; no tree is built.
+"""Parts of a zipped document (Office, OpenDocument, EPUB).
 
-A document type declaration, and with it every entity, is refused: Word writes none. Strict Open XML is given
-to the reader in the namespaces of ordinary files.
+XML parts are decompressed and parsed in pieces; no tree is built. A document type declaration, and with it
+every entity, is refused: no current program writes one. Strict Open XML is given to the reader in the
+namespaces of ordinary files.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from xml.parsers import expat
 
 from core.documents.limits import DamagedError, EncodedError, LockedError, Told, UnpacksError
 
-# What the tags of Word's own elements and attributes begin with.
+# What the tags of Word's own elements and attributes begin with; A: drawings, P: slides.
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main "
 M = "http://schemas.openxmlformats.org/officeDocument/2006/math "
 R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships "
+A = "http://schemas.openxmlformats.org/drawingml/2006/main "
+P = "http://schemas.openxmlformats.org/presentationml/2006/main "
 # The same namespaces in files saved as Strict Open XML.
 _STRICT = {
     "http://purl.oclc.org/ooxml/wordprocessingml/main ": W,
     "http://purl.oclc.org/ooxml/officeDocument/math ": M,
+    "http://purl.oclc.org/ooxml/drawingml/main ": A,
+    "http://purl.oclc.org/ooxml/presentationml/main ": P,
     "http://purl.oclc.org/ooxml/officeDocument/relationships ": R,
 }
 # Older expats look at a tag from its beginning again with every piece of it.
@@ -28,7 +33,7 @@ _MOST_TAG_BYTES = 8 * 1024 * 1024
 # With its namespace. A long one would be copied for every element.
 _MOST_NAME_CHARACTERS = 1024
 _PIECE_BYTES = 1024 * 1024
-_WORDS_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Elements(Protocol):
@@ -45,13 +50,7 @@ def parse_part(
     archive: zipfile.ZipFile, name: str, elements: Elements, most_bytes: int, told: Told | None = None
 ) -> None:
     """Give `elements` the part `name`. Raises `UnreadableError`, OSError, or an error of the zip's."""
-    info = archive.getinfo(name)
-    if info.flag_bits & 1:
-        raise LockedError
-    if info.compress_type not in _WORDS_COMPRESSIONS:
-        raise DamagedError
-    if info.file_size > most_bytes:
-        raise UnpacksError(info.file_size, most_bytes)
+    info = _checked(archive, name, most_bytes)
     encoding = ""
 
     def declared(version: str, named: str | None, standalone: int) -> None:
@@ -96,6 +95,26 @@ def parse_part(
                 raise DamagedError
 
 
+def read_part(archive: zipfile.ZipFile, name: str, most_bytes: int) -> bytes:
+    """The part `name` as a whole. Raises as `parse_part` does."""
+    with archive.open(_checked(archive, name, most_bytes)) as part:
+        data = part.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise UnpacksError(len(data), most_bytes)
+    return data
+
+
+def _checked(archive: zipfile.ZipFile, name: str, most_bytes: int) -> zipfile.ZipInfo:
+    info = archive.getinfo(name)
+    if info.flag_bits & 1:
+        raise LockedError
+    if info.compress_type not in _COMPRESSIONS:
+        raise DamagedError
+    if info.file_size > most_bytes:
+        raise UnpacksError(info.file_size, most_bytes)
+    return info
+
+
 def _transitional(name: str) -> str:
     """`name` in the namespace of ordinary files."""
     if name.startswith("http://purl.oclc.org/"):
@@ -106,11 +125,12 @@ def _transitional(name: str) -> str:
 
 
 class Relations:
-    """The parts that a part refers to: `by_kind` has their names by the last word of the relation's type."""
+    """The parts that a part refers to: their names by the last word of the relation's type, and by its id."""
 
     def __init__(self, archive: zipfile.ZipFile, part: str) -> None:
         """Of `part`, empty for the package. Raises as `parse_part` does."""
         self.by_kind: dict[str, str] = {}
+        self.by_id: dict[str, str] = {}
         self._folder = part.rpartition("/")[0]
         folder = f"{self._folder}/" if self._folder else ""
         name = f"{folder}_rels/{part.rpartition('/')[2]}.rels"
@@ -124,7 +144,9 @@ class Relations:
         path = (
             target[1:] if target.startswith("/") else f"{self._folder}/{target}" if self._folder else target
         )
-        self.by_kind.setdefault(attributes.get("Type", "").rpartition("/")[2], posixpath.normpath(path))
+        path = posixpath.normpath(path)
+        self.by_kind.setdefault(attributes.get("Type", "").rpartition("/")[2], path)
+        self.by_id.setdefault(attributes.get("Id", ""), path)
 
     def end(self, name: str) -> None:
         """Relationships hold nothing."""

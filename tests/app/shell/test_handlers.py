@@ -7,12 +7,12 @@ from typing import Any, get_args
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.controllers import handlers as module
-from app.controllers.handlers import RunningAnswer
 from app.session.turn import effects as fx
 from app.session.turn.intents import Intent, Submit
 from app.session.turn.link_state import Phase
 from app.session.turn.turn import RULES
+from app.shell import handlers as module
+from app.shell.handlers import RunningAnswer
 from app.shell.window import MainWindow
 from core.events import Event, Heartbeat, Message, TableStatus
 from core.settings import Settings

@@ -1,9 +1,18 @@
-"""The tooltip's facts."""
+"""Token facts, the place of their tooltip, and the legend."""
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QRect, QSize
+from pytestqt.qtbot import QtBot
+
 from app.chat.token_facts import TokenFacts, drafter_label, facts_of, seconds
+from app.chat.token_strip import Legend
+from app.chat.token_tip import place_tip
 from app.richtext.markdown.token_table import TokenTable
+from app.theme.theme import Theme
+from tests.app.chat.watching import colours, picture
 from tests.app.chat.written import token, tokens_of
 
 
@@ -72,3 +81,44 @@ def test_times_have_as_many_decimals_as_they_deserve() -> None:
         "24.3 s",
         "112 s",
     ]
+
+
+CARD = QSize(248, 149)
+INSIDE = QRect(8, 8, 800, 500)
+
+
+def test_below() -> None:
+    corner = place_tip(CARD, QRect(300, 100, 30, 25), INSIDE)
+    assert (corner.x(), corner.y()) == (276, 133)
+
+
+def test_above_when_there_is_no_room_below() -> None:
+    corner = place_tip(CARD, QRect(300, 400, 30, 25), INSIDE)
+    assert corner.y() + CARD.height() == 400 - 8
+
+
+@given(st.integers(-50, 900), st.integers(-50, 600))
+def test_always_inside(x: int, y: int) -> None:
+    corner = place_tip(CARD, QRect(x, y, 30, 25), INSIDE)
+    assert INSIDE.contains(QRect(corner, CARD))
+
+
+def test_marks_and_words(qtbot: QtBot) -> None:
+    theme = Theme("light")
+    legend = Legend(theme)
+    qtbot.addWidget(legend)
+    legend.resize(700, legend.sizeHint().height())
+    assert legend.height() == 34
+    assert legend.accessibleName() == "Accepted draft, Bonus, Alone"
+    seen = colours(picture(legend))
+    for name in ("accepted_tint", "accepted_line", "bonus_tint", "bonus_line"):
+        assert theme.color(name).name() in seen
+
+
+def test_the_hint_goes_first_when_it_is_narrow(qtbot: QtBot) -> None:
+    legend = Legend(Theme("light"))
+    qtbot.addWidget(legend)
+    legend.resize(330, 34)
+    narrow = picture(legend)
+    edge = {narrow.pixelColor(x, y).name() for x in (*range(8), *range(322, 330)) for y in range(34)}
+    assert len(edge) == 1

@@ -36,7 +36,7 @@ def is_answer(link: Link, given: Any) -> bool:
     )
 
 
-def hear(link: Link, given: MachinesChecked | Failed) -> Transition:
+def on_checked(link: Link, given: MachinesChecked | Failed) -> Transition:
     """Load over the available machines, check fewer, or load on this machine alone."""
     trying = link.trying
     assert trying is not None
@@ -72,4 +72,4 @@ def _alone(link: Link, missing: tuple[Missing, ...], *effects: Effect) -> Transi
 
 
 def _request(cluster: Cluster) -> str:
-    return f"anew-{len(cluster.machines)}"
+    return f"check-{len(cluster.machines)}"

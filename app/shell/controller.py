@@ -20,7 +20,6 @@ from app.controllers.chat.chat import ChatController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.chat.titles import TitleController
-from app.controllers.handlers import AnswerListener, Handlers, RunningAnswer
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
@@ -32,6 +31,7 @@ from app.features.race.controller import RaceController
 from app.features.server.keeping import RequestKeeping
 from app.features.server.server import Key, ServerController, ServerState
 from app.features.server.sharing import WorkerSharing
+from app.features.settings.saved_chats import SavedChatsController
 from app.features.tables.controller import TablesController
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN
@@ -41,10 +41,11 @@ from app.session.turn.intents import AskTables, Count, Load, Restart
 from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import Input, advance
 from app.session.worker.trouble import Trouble, Until
+from app.shell.handlers import AnswerListener, Handlers, RunningAnswer
 from app.store.home import Home
 from core.errors import RequestError
 from core.events import Command, Generate, StandStill
-from core.settings import Settings, assign, assign_all, permitted
+from core.settings import Prefill, Settings, assign, assign_all, permitted
 from core.settings.server import Server
 
 
@@ -77,6 +78,7 @@ class WindowController(QObject):
             open_id=self.home.preferences.now.open_chat,
             first_preset=self.home.preferences.first_preset,
             erased=self.embedding.erase,
+            purged=lambda chat_id: self.saved_chats.erase(chat_id),
         )
         meter = ContextMeter(views.composer, self._count, self)
         self.trouble = TroubleController(views.banner, lambda: meter.limit_tokens)
@@ -97,6 +99,7 @@ class WindowController(QObject):
             self.handle,
             self,
         )
+        self.saved_chats = SavedChatsController(self.handle, self._open_chat, self)
         self._worker = WorkerController(views, meter)
         self.tables = TablesController(self.chat.settings, self.home.preferences, self.handle, self)
         self.library = LibraryController(
@@ -128,7 +131,7 @@ class WindowController(QObject):
         answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
         self._handlers = Handlers(
             self._send_command,
-            self._start_anew,
+            self._restart_worker,
             answer,
             self._worker,
             self.trouble,
@@ -138,6 +141,7 @@ class WindowController(QObject):
             self.sharing,
             self._titles,
             self.embedding,
+            self.saved_chats,
         )
         if not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
@@ -186,6 +190,7 @@ class WindowController(QObject):
                 partial(self.models.follow, link),
                 partial(self.tables.follow, link),
                 partial(self.embedding.follow, link),
+                partial(self.saved_chats.follow, link),
                 partial(self.link_changed.emit, link),
             ]
         return work
@@ -238,7 +243,7 @@ class WindowController(QObject):
         asked = isinstance(effect.command, Generate) and effect.command.request == self._link.request
         self._send(effect.command, self.chat.saving.question_kept if asked else None)
 
-    def _start_anew(self) -> None:
+    def _restart_worker(self) -> None:
         self._views.first_page.set_loading("", None)
         self._restart()
 
@@ -260,6 +265,12 @@ class WindowController(QObject):
         sent = self.chats.open.with_draft(NOTHING_WRITTEN).attachments
         in_chat = any(text == each.text for each in sent)
         return in_chat or self.library.documents.of_text(text) is not None
+
+    def _open_chat(self) -> tuple[str, Prefill]:
+        """The open chat's id, empty if the worker is not to save it, and its settings."""
+        chat = self.chats.open
+        settings = permitted(self.chat.settings.of(chat), self.home.preferences.now.settings.allowed)
+        return chat.id if chat.turns and settings.prefill.save else "", settings.prefill
 
     def _served_base(self) -> Settings:
         """Returns the settings of server requests: those of new chats without a system prompt and with dense
@@ -298,5 +309,7 @@ class WindowController(QObject):
         self._answering.answer_finished.connect(lambda turn_id: self._titles.answer_finished())
         page.chat_shown.connect(self.racing.close)
         page.chat_shown.connect(self.embedding.refresh)
+        page.chat_shown.connect(self.saved_chats.show_open)
+        self._answering.answer_finished.connect(lambda turn_id: self.saved_chats.show_open())
         page.chat_shown.connect(self._show_link)
         page.chat_shown.connect(self.models.changed)

@@ -16,6 +16,7 @@ from app.controllers.worker import WorkerController
 from app.features.library.embedding import EmbeddingController
 from app.features.models.controller import ModelsController
 from app.features.server.sharing import WorkerSharing
+from app.features.settings.saved_chats import SavedChatsController
 from app.features.tables.controller import TablesController
 from app.session.turn import effects as fx
 from app.session.turn.turn import OUT_OF_BAND
@@ -35,6 +36,7 @@ from core.events import (
     PrefillProgress,
     ReadingMap,
     Rehearsing,
+    SavedChatsListed,
     SimilarFound,
     TableDone,
     TableList,
@@ -60,6 +62,7 @@ class Handlers:
         sharing: WorkerSharing,
         titles: TitleController,
         embedding: EmbeddingController,
+        saved_chats: SavedChatsController,
     ) -> None:
         self._restart = restart
         self._answer = answer
@@ -107,6 +110,7 @@ class Handlers:
             TitleSuggested: titles.on_suggested,
             DocumentEmbedded: embedding.on_embedded,
             SimilarFound: embedding.on_similar,
+            SavedChatsListed: saved_chats.on_listed,
             ModelList: models.on_event,
             ModelsFound: models.on_event,
             DownloadProgress: models.on_event,

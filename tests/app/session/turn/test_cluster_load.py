@@ -1,4 +1,4 @@
-"""A model that ran over several machines is started anew: over all, over fewer, here alone, or not at all."""
+"""A model that ran over several machines is restarted: over all, over fewer, here alone, or not at all."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def led(cluster: Cluster = ALL) -> Link:
 def began(cluster: Cluster = ALL) -> Link:
     """The same after a machine was lost and a click, with the machines asked."""
     link, effects = run(ENDED, KILLED, Restart(), HELLO, start=led(cluster))
-    assert sent(effects)[-1] == CheckMachines(f"anew-{len(cluster.machines)}", cluster, "m")
+    assert sent(effects)[-1] == CheckMachines(f"check-{len(cluster.machines)}", cluster, "m")
     assert link.phase is Phase.LOADING
     return link
 
@@ -68,7 +68,7 @@ def found(cluster: Cluster, *away: str, problems: tuple[str, ...] = ()) -> Machi
         gone = f"{each.name} is away." if each.name in away else ""
         machines.append(MachineSeen(each.name, each.address, gone))
     runs = not away and not problems
-    return MachinesChecked(f"anew-{len(cluster.machines)}", tuple(machines), runs, problems=problems)
+    return MachinesChecked(f"check-{len(cluster.machines)}", tuple(machines), runs, problems=problems)
 
 
 def test_the_end_of_a_cluster_is_told_with_the_death() -> None:
@@ -87,7 +87,7 @@ def test_all_are_there() -> None:
 def test_fewer_are_looked_at_again_and_the_left_out_are_told() -> None:
     fewer = Cluster((A, C))
     link, effects = run(found(ALL, "b"), found(fewer), OVER, start=began())
-    assert sent(effects) == [CheckMachines("anew-2", fewer, "m"), LoadModel("m", fewer)]
+    assert sent(effects) == [CheckMachines("check-2", fewer, "m"), LoadModel("m", fewer)]
     (ready,) = (one for one in effects if isinstance(one, fx.ModelReady))
     assert ready.missing == (fx.Missing("b", "b is away."),)
     # Shown is what was found of all of them.
@@ -99,7 +99,7 @@ def test_fewer_are_looked_at_again_and_the_left_out_are_told() -> None:
 def test_a_number_that_does_not_divide_is_made_smaller() -> None:
     why = ("M cannot run over 4 machines: its 9 heads do not divide.",)
     _, effects = run(found(ALL, problems=why), found(TWO), OVER, start=began())
-    assert sent(effects) == [CheckMachines("anew-2", TWO, "m"), LoadModel("m", TWO)]
+    assert sent(effects) == [CheckMachines("check-2", TWO, "m"), LoadModel("m", TWO)]
     (ready,) = (one for one in effects if isinstance(one, fx.ModelReady))
     assert ready.missing == (fx.Missing("c", why[0]),)
 
@@ -122,7 +122,7 @@ def test_not_at_all_if_it_does_not_fit_here() -> None:
 
 def test_machines_that_cannot_be_asked_are_all_left_out() -> None:
     no_secret = Failed(
-        "anew-3", "check_machines", "request", "bad-key-file", "There is no secret.", "Make one."
+        "check-3", "check_machines", "request", "bad-key-file", "There is no secret.", "Make one."
     )
     _, effects = run(no_secret, LOADED, start=began())
     assert sent(effects) == [LoadModel("m")]

@@ -1,0 +1,315 @@
+"""OpenDocument texts and presentations (.odt, .odp) to text.
+
+Headings have `#` marks and their numbers, items `-` or their number; rows of tables are lines with tabs
+between cells. Footnotes are numbered `[1]` and follow the text. Each page of a presentation is a heading such
+as `## Slide 2`, with its notes. Deleted text, comments, pictures and formulas are left out; hidden text is
+left out and counted in a last line.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Sequence
+from typing import IO, NamedTuple
+
+from core.documents import strings
+from core.documents.docx_lists import figure
+from core.documents.limits import DamagedError, Gathered, LockedError, Told, UnreadableError
+from core.documents.parts import parse_part, read_part
+
+_NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:"
+_TEXT, _TABLE, _STYLE, _DRAW, _PRESENTATION, _FO = (
+    f"{_NAMESPACE}{each} "
+    for each in (
+        "text:1.0",
+        "table:1.0",
+        "style:1.0",
+        "drawing:1.0",
+        "presentation:1.0",
+        "xsl-fo-compatible:1.0",
+    )
+)
+_OFFICE = f"{_NAMESPACE}office:1.0 "
+_CONTENT, _STYLES, _MANIFEST = "content.xml", "styles.xml", "META-INF/manifest.xml"
+_MOST_XML_BYTES = 256 * 1024 * 1024
+_MOST_STYLES_BYTES = 16 * 1024 * 1024
+_LEFT_OUT = frozenset(
+    (
+        *(_OFFICE + "annotation", _TEXT + "tracked-changes", _TEXT + "ruby-text", _OFFICE + "forms"),
+        *(_DRAW + "object", _PRESENTATION + "settings", _TEXT + "table-of-content-source"),
+        *(_OFFICE + "scripts", _PRESENTATION + "footer-decl", _PRESENTATION + "date-time-decl"),
+    )
+)
+_MOST_REPEATS = 64
+_MOST_AFFIX = 20
+_FORMATS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+_DEEPEST = 8
+_INDENT = "    "
+_SPACES = re.compile(r"[ \t\r\n]+")
+
+
+def opendocument_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+    """The document's text. Raises `UnreadableError`, OSError."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            if _MANIFEST in archive.NameToInfo:
+                manifest = read_part(archive, _MANIFEST, _MOST_STYLES_BYTES)
+                if b"encryption-data" in manifest:
+                    raise LockedError
+            styles = _Styles()
+            for part, most_bytes in ((_STYLES, _MOST_STYLES_BYTES), (_CONTENT, _MOST_XML_BYTES)):
+                if part in archive.NameToInfo:
+                    parse_part(archive, part, styles, most_bytes)
+            words = _Words(gathered, styles)
+            parse_part(archive, _CONTENT, words, _MOST_XML_BYTES, told)
+            words.end_text()
+    except (UnreadableError, OSError, MemoryError):
+        raise
+    except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
+        raise DamagedError from error
+    return gathered.text().strip("\n") if words.says else ""
+
+
+class _Level(NamedTuple):
+    """How the items of a list's level, or headings, are numbered; `shown` levels make one number."""
+
+    kind: str
+    prefix: str
+    suffix: str
+    shown: int
+    first: int
+
+
+class _Styles:
+    """Reads styles: how lists and headings are numbered, and which styles hide text."""
+
+    def __init__(self) -> None:
+        # By the list's style; those of headings are under an empty name.
+        self.levels: dict[str, dict[int, _Level]] = {}
+        self.hiding: set[str] = set()
+        self._style = self._list = ""
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == _STYLE + "style":
+            self._style = attributes.get(_STYLE + "name", "")
+            if attributes.get(_STYLE + "parent-style-name") in self.hiding:
+                self.hiding.add(self._style)
+        elif name == _STYLE + "text-properties":
+            if attributes.get(_TEXT + "display") == "none":
+                self.hiding.add(self._style)
+        elif name == _TEXT + "list-style":
+            self._list = attributes.get(_STYLE + "name", "")
+        elif name in (_TEXT + "list-level-style-number", _TEXT + "outline-level-style"):
+            kind = _FORMATS.get(attributes.get(_STYLE + "num-format", ""))
+            if kind:
+                of = self._list if name == _TEXT + "list-level-style-number" else ""
+                self.levels.setdefault(of, {})[_whole(attributes.get(_TEXT + "level", ""), 1)] = _Level(
+                    kind,
+                    attributes.get(_STYLE + "num-prefix", "")[:_MOST_AFFIX],
+                    attributes.get(_STYLE + "num-suffix", "")[:_MOST_AFFIX],
+                    _whole(attributes.get(_TEXT + "display-levels", ""), 1),
+                    _whole(attributes.get(_TEXT + "start-value", ""), 1),
+                )
+
+    def end(self, name: str) -> None:
+        if name == _STYLE + "style":
+            self._style = ""
+
+    def characters(self, text: str) -> None:
+        """Styles hold no text."""
+
+    def first(self, style: str, level: int) -> int:
+        """The number of the first item of a level."""
+        found = self.levels.get(style, {}).get(level)
+        return found.first if found else 1
+
+    def number(self, style: str, counts: Sequence[int]) -> str:
+        """The number of an item whose level is the last of `counts`; empty if its level has none."""
+        levels = self.levels.get(style, {})
+        level = levels.get(len(counts))
+        if level is None:
+            return ""
+        shown = range(max(1, len(counts) - level.shown + 1), len(counts) + 1)
+        parts = (figure(counts[each - 1], levels[each].kind) for each in shown if each in levels)
+        return f"{level.prefix}{'.'.join(parts)}{level.suffix}".strip()
+
+
+class _Words:
+    """Takes the elements of `content.xml` and writes to `gathered`."""
+
+    def __init__(self, gathered: Gathered, styles: _Styles) -> None:
+        self.says = False
+        self._gathered = gathered
+        self._styles = styles
+        self._left_out = 0
+        self._hidden = 0  # open elements with a style that hides, and those inside of the first
+        self._hidden_words = 0
+        # The innermost last: a note or a frame is inside a paragraph and contains paragraphs.
+        self._open: list[list[str]] = []
+        self._levels: list[int] = []  # of the open headings and paragraphs; 0 for paragraphs
+        self._lists: list[str] = []  # styles of the open lists
+        self._counts: list[int] = []  # numbers of their last items
+        self._last_counts: dict[str, int] = {}  # where a list of a style may go on
+        self._headings: list[int] = []  # numbers of the last headings, by level
+        self._mark = ""
+        self._rows: list[list[str]] = []  # cells of the open rows
+        self._cells: list[list[str]] = []  # paragraphs of the open cells
+        self._repeats: list[int] = []
+        self._notes: list[str] = []
+        self._in_note: list[list[str]] = []  # paragraphs of the open note
+        self._citation = False
+        self._slide = 0
+        self._page_notes = False
+
+    def end_text(self) -> None:
+        """The notes, and how much was hidden."""
+        for number, note in enumerate(self._notes, 1):
+            self._gathered.add(f"\n[{number}] {note}\n")
+        if self._hidden_words:
+            self._gathered.add(f"\n{strings.hidden_text(self._hidden_words)}\n")
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if self._left_out or name in _LEFT_OUT:
+            self._left_out += 1
+            return
+        if (
+            self._hidden
+            or attributes.get(_TEXT + "style-name") in self._styles.hiding
+            or _is_hidden(name, attributes)
+        ):
+            self._hidden += 1
+            return
+        if name in (_TEXT + "p", _TEXT + "h"):
+            self._open.append([])
+            level = 0
+            if name == _TEXT + "h":
+                level = min(_whole(attributes.get(_TEXT + "outline-level", ""), 1), _DEEPEST) or 1
+                if attributes.get(_TEXT + "is-list-header") != "true":
+                    self._number_heading(level)
+            self._levels.append(level)
+        elif name == _TEXT + "s":
+            self._add(" " * min(_whole(attributes.get(_TEXT + "c", ""), 1), 1_000))
+        elif name == _TEXT + "tab":
+            self._add("\t")
+        elif name == _TEXT + "line-break":
+            self._add("\n")
+        elif name == _TEXT + "list":
+            style = attributes.get(_TEXT + "style-name", "") or (self._lists[-1] if self._lists else "-")
+            self._lists.append(style)
+            goes_on = (
+                attributes.get(_TEXT + "continue-numbering") == "true"
+                or _TEXT + "continue-list" in attributes
+            )
+            first = self._styles.first(style, len(self._lists)) - 1
+            self._counts.append(self._last_counts.get(style, first) if goes_on else first)
+        elif name == _TEXT + "list-item" and self._lists:
+            self._counts[-1] = _whole(attributes.get(_TEXT + "start-value", ""), self._counts[-1] + 1)
+            self._mark = (self._styles.number(self._lists[-1], self._counts) or "-") + " "
+        elif name == _TABLE + "table-row":
+            self._rows.append([])
+        elif name in (_TABLE + "table-cell", _TABLE + "covered-table-cell"):
+            self._cells.append([])
+            repeated = attributes.get(_TABLE + "number-columns-repeated", "")
+            self._repeats.append(min(_whole(repeated, 1), _MOST_REPEATS))
+        elif name == _TEXT + "note":
+            self._in_note.append([])
+        elif name == _TEXT + "note-citation":
+            self._citation = True
+        elif name == _DRAW + "page":
+            self._slide += 1
+            self._write(f"\n{strings.slide_heading(self._slide, '')}\n\n")
+        elif name == _PRESENTATION + "notes":
+            self._page_notes = True
+
+    def end(self, name: str) -> None:
+        if self._left_out:
+            self._left_out -= 1
+            return
+        if self._hidden:
+            self._hidden -= 1
+            return
+        if name in (_TEXT + "p", _TEXT + "h") and self._open:
+            self._paragraph("".join(self._open.pop()), self._levels.pop())
+        elif name == _TEXT + "list" and self._lists:
+            self._last_counts[self._lists.pop()] = self._counts.pop()
+            if not self._lists:
+                self._write("\n")
+        elif name == _TEXT + "list-item":
+            self._mark = ""
+        elif name in (_TABLE + "table-cell", _TABLE + "covered-table-cell") and self._cells:
+            text = " ".join(" ".join(self._cells.pop()).split())
+            repeats = self._repeats.pop()
+            if self._rows:
+                self._rows[-1] += [text] * repeats
+        elif name == _TABLE + "table-row" and self._rows:
+            row = "\t".join(self._rows.pop()).rstrip("\t")
+            if self._cells:  # a table in a cell
+                self._cells[-1].append(row)
+            elif row:
+                self._write(f"{row}\n")
+        elif name == _TABLE + "table" and not self._cells:
+            self._write("\n")
+        elif name == _TEXT + "note-citation":
+            self._citation = False
+        elif name == _TEXT + "note" and self._in_note:
+            self._notes.append(" ".join(" ".join(self._in_note.pop()).split()))
+            self._add(f"[{len(self._notes)}]")
+        elif name == _PRESENTATION + "notes":
+            self._page_notes = False
+
+    def characters(self, text: str) -> None:
+        if self._left_out or self._citation:
+            return
+        if self._hidden:
+            self._hidden_words += len(text.split())
+        elif self._open:
+            self._add(_SPACES.sub(" ", text))  # `text:s` has the spaces that count
+
+    def _number_heading(self, level: int) -> None:
+        """Begin a heading with its number, if the document's headings have one."""
+        counts = self._headings[:level]
+        counts += [self._styles.first("", each) - 1 for each in range(len(counts) + 1, level + 1)]
+        counts[-1] += 1
+        self._headings = counts
+        if number := self._styles.number("", counts):
+            self._add(f"{number} ")
+
+    def _add(self, text: str) -> None:
+        if self._open:
+            self._open[-1].append(text)
+
+    def _paragraph(self, text: str, level: int) -> None:
+        text = text.strip()
+        if self._in_note:
+            self._in_note[-1].append(text)
+        elif self._cells:
+            self._cells[-1].append(text)
+        elif not text:
+            self._write("\n")
+        elif self._lists:
+            indent = _INDENT * min(len(self._lists) - 1, _DEEPEST)
+            mark = self._mark or "  "
+            lines = text.replace("\n", f"\n{indent}{' ' * len(mark)}")
+            self._write(f"{indent}{mark}{lines}\n")
+            self._mark = ""
+        elif self._page_notes:
+            self._write(f"{strings.slide_notes(text)}\n\n")
+        else:
+            self._write(f"{'#' * min(level, 6)} {text}\n\n" if level else f"{text}\n\n")
+        self.says = self.says or bool(text)
+
+    def _write(self, text: str) -> None:
+        self._gathered.add(text)
+
+
+def _is_hidden(name: str, attributes: dict[str, str]) -> bool:
+    """Whether an element is hidden text, or a hidden paragraph or section."""
+    if name in (_TEXT + "hidden-text", _TEXT + "hidden-paragraph"):
+        return attributes.get(_TEXT + "is-hidden") == "true"
+    return name == _TEXT + "section" and attributes.get(_TEXT + "display") == "none"
+
+
+def _whole(value: str, otherwise: int) -> int:
+    """ASCII digits as a number."""
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 8 else otherwise
