@@ -57,7 +57,7 @@ class Line:
     def send(self, payload: bytes) -> None:
         """Sends one message. Raises `LineEnd`."""
         if len(payload) > MOST_BYTES:
-            raise ProtocolError(f"A message has {len(payload):,} bytes; {MOST_BYTES:,} are allowed.")
+            raise ProtocolError(f"A message of {len(payload):,} bytes exceeds the limit of {MOST_BYTES:,}.")
         with self._lock:
             mark = _mark(self._send_key, self._sent, payload)
             self._sent += 1
@@ -71,7 +71,7 @@ class Line:
         head = _read(self._socket, 4 + _MARK_BYTES)
         length = int.from_bytes(head[:4], "big")
         if length > MOST_BYTES:
-            raise ProtocolError(f"A message of {length:,} bytes came; {MOST_BYTES:,} are allowed.")
+            raise ProtocolError(f"A message of {length:,} bytes exceeds the limit of {MOST_BYTES:,}.")
         payload = _read(self._socket, length)
         if not hmac.compare_digest(_mark(self._receive_key, self._received, payload), head[4:]):
             raise ProtocolError("A message has an invalid authentication code.")

@@ -172,5 +172,5 @@ def test_gaps_are_the_same_there(architecture: str, toy_folder: Path) -> None:
 
 def test_a_follower_of_which_something_impossible_is_asked_says_so(toy_folder: Path) -> None:
     _, model = told_engine("llama", toy_folder)
-    with pytest.raises(Exception, match="never began"):
+    with pytest.raises(Exception, match="does not exist"):
         model._replicas.do((Forward(99, (1, 2)),))

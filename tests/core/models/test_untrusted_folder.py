@@ -132,7 +132,7 @@ LISTED = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x
         ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recursion"),
         ("{{ raise_exception('No system prompt') }}", "No system prompt"),
         ("{{ messages.append(1) }}", "unsafe"),
-        ("{% set n = namespace(__class__=1) %}", "a namespace takes no name"),
+        ("{% set n = namespace(__class__=1) %}", "a namespace does not accept the name"),
         ("{{ ().__class__.__base__.__subclasses__() }}", "unsafe"),
         ("{% if %}", "."),
     ],

@@ -175,8 +175,8 @@ def test_our_own_prompts_read() -> None:
     [
         ("", "no prompts"),
         ('{"prompt": "a"}\n{"text": "b"}', "line 2"),
-        ('{"prompt": " "}', "asks nothing"),
-        ('{"prompt": "a", "then": [""]}', "asks nothing"),
+        ('{"prompt": " "}', "a turn is empty"),
+        ('{"prompt": "a", "then": [""]}', "a turn is empty"),
     ],
 )
 def test_prompts_that_are_none(tmp_path: Path, content: str, words: str) -> None:
