@@ -1,36 +1,40 @@
-"""Handlers: each effect of the state machine, each message out of band, and the one method that handles it.
+"""The handler of each effect and of each out-of-band event.
 
-A new one needs a line here; without it the window does not start. Where it concerns several controllers,
-the method is here and calls them in order.
+A new effect or event needs a line here; without it the window does not start. A method here calls several
+controllers in order where more than one is concerned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.chat.titles import TitleController
-from app.controllers.documents.embedding import EmbeddingController
-from app.controllers.models import ModelsController
-from app.controllers.running_answer import RunningAnswer
-from app.controllers.saved_chats import SavedChatsController
-from app.controllers.server.sharing import WorkerSharing
-from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
+from app.features.library.embedding import EmbeddingController
+from app.features.models.controller import ModelsController
+from app.features.server.sharing import WorkerSharing
+from app.features.settings.saved_chats import SavedChatsController
+from app.features.tables.controller import TablesController
 from app.session.turn import effects as fx
 from app.session.turn.turn import OUT_OF_BAND
 from app.session.worker.trouble import Until
 from core.events import (
     DocumentEmbedded,
     DownloadProgress,
+    Failed,
+    Finished,
+    Gauges,
     MachineFigures,
     MachinesChecked,
     ModelImported,
     ModelList,
     ModelRemoved,
     ModelsFound,
+    PrefillProgress,
+    ReadingMap,
     Rehearsing,
     SavedChatsListed,
     SimilarFound,
@@ -38,11 +42,12 @@ from core.events import (
     TableList,
     TableStatus,
     TitleSuggested,
+    Token,
 )
 
 
 class Handlers:
-    """`send` and `restart` are what is done to the worker's process."""
+    """`send` writes a command to the worker, `restart` replaces it."""
 
     def __init__(
         self,
@@ -119,14 +124,14 @@ class Handlers:
             raise TypeError(f"Not exactly one handler: {', '.join(sorted(each.__name__ for each in odd))}.")
 
     def carry_out(self, effect: fx.Effect) -> None:
-        """Do what `effect` asks for, or show what it says."""
+        """Perform or show `effect`."""
         self.table[type(effect)](effect)
 
     def _on_out_of_band(self, effect: fx.OutOfBand) -> None:
         self.out_of_band[type(effect.event)](effect.event)
 
     def _on_table_status(self, status: TableStatus) -> None:
-        """What people must know of the tables is said where they look; all of it to who shows tables."""
+        """Warnings about the tables go to the banner, the whole status to the Tables window."""
         self._tables.on_event(status)
         if status.notes:
             self._trouble.on_tables_warned(status)
@@ -168,3 +173,81 @@ class Handlers:
     def _on_finished(self, effect: fx.AnswerFinished) -> None:
         self._models.note_stats(effect.finished.stats)
         self._answer.on_finished(effect)
+
+
+class AnswerListener(Protocol):
+    """The receiver of an answer: chat or race.
+
+    `begin()` comes first; `finish()`, `fail()` or `cut_off()` last, with the number of tokens where that
+    decides whether the question is kept.
+    """
+
+    def begin(self) -> None: ...
+
+    def read(self, progress: PrefillProgress) -> None: ...
+
+    def choose(self, reading: ReadingMap) -> None: ...
+
+    def write(self, token: Token) -> None: ...
+
+    def measure(self, gauges: Gauges) -> None: ...
+
+    def finish(self, finished: Finished) -> None: ...
+
+    def fail(self, failed: Failed, tokens: int) -> None: ...
+
+    def cut_off(self, tokens: int, *, closing: bool) -> None: ...
+
+
+class RunningAnswer:
+    """Passes the events of an answer to its listener.
+
+    `listener_of` returns the listener of a request. `tell_mistake` reports a token out of order.
+    """
+
+    def __init__(
+        self, listener_of: Callable[[str], AnswerListener], tell_mistake: Callable[[fx.WorkerMistake], None]
+    ) -> None:
+        self._listener_of = listener_of
+        self._tell_mistake = tell_mistake
+        self._tokens = 0
+        self._lost: int | None = None
+
+    def on_begun(self, effect: fx.AnswerBegun) -> None:
+        self._tokens, self._lost = 0, None
+        self._listener_of(effect.request).begin()
+
+    def on_reading(self, effect: fx.ReadingHeard) -> None:
+        self._listener_of(effect.progress.request).read(effect.progress)
+
+    def on_map(self, effect: fx.MapHeard) -> None:
+        self._listener_of(effect.map.request).choose(effect.map)
+
+    def on_token(self, effect: fx.TokenHeard) -> None:
+        """Pass a token on. One out of order is dropped and reported."""
+        token = effect.token
+        if token.position != self._tokens:
+            where = f"Token has position {token.position} where {self._tokens} comes next."
+            self._tell_mistake(fx.WorkerMistake(where))
+            return
+        self._tokens += 1
+        self._listener_of(token.request).write(token)
+
+    def on_gauges(self, effect: fx.GaugesHeard) -> None:
+        self._listener_of(effect.gauges.request).measure(effect.gauges)
+
+    def on_finished(self, effect: fx.AnswerFinished) -> None:
+        self._listener_of(effect.finished.request).finish(effect.finished)
+
+    def on_failed(self, effect: fx.AnswerFailed) -> None:
+        self._listener_of(effect.failed.request).fail(effect.failed, self._tokens)
+
+    def on_cut_off(self, effect: fx.AnswerCutOff) -> None:
+        """The worker exited."""
+        self._lost = self._tokens
+        self._listener_of(effect.request).cut_off(self._tokens, closing=effect.closing)
+
+    def take_lost(self) -> int | None:
+        """Returns the tokens of the answer that was last cut off, once; None if there was none."""
+        lost, self._lost = self._lost, None
+        return lost

@@ -1,9 +1,8 @@
-"""WindowController: handles everything heard and wanted, and gives each effect to its handler.
+"""WindowController: handles all events and intents, and passes each effect to its handler.
 
-All goes through `handle()`: the pure machine answers with the next state and effects, and `Handlers` has the
-one method that carries each out. `chat` is the open chat and the way to all others, `asking` what a person
-asks in it. The controller owns the chats and no process: commands leave by `send` (once what they wait for
-has happened), a new worker is asked for by `restart`.
+`handle()` steps the pure state machine, and `Handlers` carries out its effects. `chat` has the open chat and
+the list, `asking` sends questions. The controller owns the chats but no process: commands are sent with
+`send` (after an awaitable, if given), and `restart` requests a new worker.
 """
 
 from __future__ import annotations
@@ -21,22 +20,20 @@ from app.controllers.chat.chat import ChatController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.chat.titles import TitleController
-from app.controllers.documents.embedding import EmbeddingController
-from app.controllers.documents.library import LibraryController
-from app.controllers.handlers import Handlers
-from app.controllers.machines import MachinesController
-from app.controllers.models import ModelsController
-from app.controllers.race import RaceController
-from app.controllers.running_answer import AnswerListener, RunningAnswer
-from app.controllers.saved_chats import SavedChatsController
-from app.controllers.server.keeping import RequestKeeping
-from app.controllers.server.key import Key
-from app.controllers.server.server import ServerController, ServerState
-from app.controllers.server.sharing import WorkerSharing
-from app.controllers.tables import TablesController
+from app.controllers.handlers import AnswerListener, Handlers, RunningAnswer
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
+from app.features.library.controller import LibraryController
+from app.features.library.embedding import EmbeddingController
+from app.features.machines.controller import MachinesController
+from app.features.models.controller import ModelsController
+from app.features.race.controller import RaceController
+from app.features.server.keeping import RequestKeeping
+from app.features.server.server import Key, ServerController, ServerState
+from app.features.server.sharing import WorkerSharing
+from app.features.settings.saved_chats import SavedChatsController
+from app.features.tables.controller import TablesController
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.documents import Documents
@@ -53,10 +50,10 @@ from core.settings.server import Server
 
 
 class WindowController(QObject):
-    """`chats` is what is open and what was said; widgets are reached through `views` only."""
+    """`chats` are the conversations; widgets are reached through `views` only."""
 
     link_changed = Signal(object)  # session.turn.Link, after every step
-    answer_finished = Signal(str)  # turn id, however it ended
+    answer_finished = Signal(str)  # turn id, after any kind of end
 
     def __init__(
         self,
@@ -154,14 +151,14 @@ class WindowController(QObject):
 
     @property
     def link(self) -> Link:
-        """The worker and its turn, as they stand."""
+        """The current state of the worker and its turn."""
         return self._link
 
     def handle(self, given: Input) -> None:
-        """One thing heard or wanted: step the machine and carry out what it asks for.
+        """Step the state machine with `given` and carry out the effects.
 
-        Runs to completion: what is wanted or heard meanwhile is handled after it, in order. An effect that
-        fails does not keep the others from being carried out; the first exception is raised at the end.
+        Runs to completion: inputs that arrive meanwhile are handled afterwards, in order. A failing effect
+        does not prevent the others; the first exception is raised at the end.
         """
         self._inputs.append(given)
         if self._is_handling:
@@ -181,7 +178,7 @@ class WindowController(QObject):
             raise failed
 
     def _step(self, given: Input) -> list[Callable[[], None]]:
-        """The state after `given`; what is to be done about it, in order."""
+        """Advance the state and return the work to do, in order."""
         step = advance(self._link, given)
         changed, self._link = step.link != self._link, step.link
         work: list[Callable[[], None]] = [partial(self._handlers.carry_out, each) for each in step.effects]
@@ -199,19 +196,19 @@ class WindowController(QObject):
         return work
 
     def restart(self) -> None:
-        """A new worker instead of the one that is dead or stuck."""
+        """Replace the worker, dead or stuck, by a new one."""
         self.handle(Restart())
 
     def stand_still(self, wanted: bool) -> None:
-        """The worker is to do nothing of its own accord, or again what is worth doing while idle."""
+        """Suspend the worker's idle work, or allow it again."""
         self.handle(AskTables(StandStill(wanted)))
 
     def show_error(self, error: RequestError) -> None:
-        """Something that a person asked of the window and that cannot be done."""
+        """Show why a request of a person cannot be fulfilled."""
         self.trouble.show_request_error(error, "window")
 
     def remedy(self, name: str) -> None:
-        """What the banner offers."""
+        """Carry out a remedy offered by the banner."""
         if name in ("restart", "anew"):
             self.restart()
         elif name == "smaller":
@@ -227,7 +224,7 @@ class WindowController(QObject):
     # ---- inside
 
     def _make_context_smaller(self) -> None:
-        """In this chat; a worker that died of it is replaced."""
+        """Reduce this chat's context and restart a worker that died of it."""
         trouble, inspector = self._views.banner.trouble, self._views.inspector
         if trouble is None:
             return
@@ -238,12 +235,11 @@ class WindowController(QObject):
             self.restart()
 
     def _think_first(self, wanted: bool) -> None:
-        """In this chat."""
         inspector = self._views.inspector
         inspector.change_settings(assign(inspector.settings, "chat.thinking", wanted))
 
     def _send_command(self, effect: fx.Send) -> None:
-        # A question is on the disk before its answer starts.
+        # The question is stored before its answer starts.
         asked = isinstance(effect.command, Generate) and effect.command.request == self._link.request
         self._send(effect.command, self.chat.saving.question_kept if asked else None)
 
@@ -252,7 +248,7 @@ class WindowController(QObject):
         self._restart()
 
     def _listener_of(self, request: str) -> AnswerListener:
-        """Who asked it."""
+        """Returns the receiver of a request's answer."""
         return self.racing if request == self.racing.race.request else self._answering
 
     def _show_link(self) -> None:
@@ -271,13 +267,15 @@ class WindowController(QObject):
         return in_chat or self.library.documents.of_text(text) is not None
 
     def _open_chat(self) -> tuple[str, Prefill]:
-        """The open chat's id, empty if the worker is not to save it, and its settings."""
+        """Returns the id of the open chat, empty if the worker must not save it, and its settings."""
         chat = self.chats.open
         settings = permitted(self.chat.settings.of(chat), self.home.preferences.now.settings.allowed)
         return chat.id if chat.turns and settings.prefill.save else "", settings.prefill
 
     def _served_base(self) -> Settings:
-        """Of a request that says nothing: as new chats, without words of ours, and all of it is read."""
+        """Returns the settings of server requests: those of new chats without a system prompt and with dense
+        prefill.
+        """
         settings = permitted(self.chat.settings.defaults, self.home.preferences.now.settings.allowed)
         own = (
             ("chat.system_prompt", ""),

@@ -7,6 +7,7 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.controls.buttons.icon_button import IconButton
+from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.theme.measures import set_margins
 from app.theme.theme import Theme
@@ -31,7 +32,6 @@ class MessageBar(QWidget):
             self.close_button = IconButton(theme, "x", close, size=QSize(24, 20))
             self.close_button.clicked.connect(self.closed)
             row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
-        theme.changed.connect(self.update)
         self.hide()
 
     @property
@@ -44,7 +44,7 @@ class MessageBar(QWidget):
         self.is_bad = bad and bool(text)
         if text:
             self.label.setText(text)
-            self.label.setToolTip(full or text)
+            self.label.setToolTip(in_own_direction(full or text))
             self.label.setAccessibleName(full or text)
             self.label.updateGeometry()
         self.setVisible(bool(text))

@@ -44,7 +44,7 @@ def elided_at(paint: Callable[[QPainter], object], position: QPointF) -> str:
 def show_tip(event: QHelpEvent, widget: QWidget, text: str) -> None:
     """Shows `text` at the pointer, or hides the tooltip if it is empty."""
     if text:
-        QToolTip.showText(event.globalPos(), text, widget)
+        QToolTip.showText(event.globalPos(), in_own_direction(text), widget)
     else:
         QToolTip.hideText()
         event.ignore()
@@ -99,6 +99,16 @@ def is_rtl(text: str) -> bool | None:
     return next((found != "L" for found in classes if found in ("L", "R", "AL")), None)
 
 
+def in_own_direction(text: str) -> str:
+    """`text` with each line that has letters from right to left in a Unicode isolate.
+
+    Labels and tooltips of Qt take the window's direction for every line, and an isolate takes its own text's.
+    """
+    if not RTL_LETTERS.search(text):
+        return text
+    return "\n".join(f"\u2068{line}\u2069" if RTL_LETTERS.search(line) else line for line in text.split("\n"))
+
+
 def draw_box(
     painter: QPainter, rect: QRectF, radius_px: float, fill: QColor | None, frame: QColor | None = None
 ) -> None:
@@ -121,6 +131,7 @@ def draw_text(
     font: QFont,
     color: QColor,
     align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignHCenter,
+    elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
 ) -> None:
     """One line of `text`, centred vertically, cut with an ellipsis if it does not fit.
 
@@ -129,7 +140,7 @@ def draw_text(
     metrics = QFontMetricsF(font)
     painter.setFont(font)
     painter.setPen(color)
-    shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, rect.width() + 0.5)
+    shown = metrics.elidedText(text, elide, rect.width() + 0.5)
     if shown != text:
         report_elided(painter, rect, text)
     flags = align | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine

@@ -26,8 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.bench.cases import default_prompts, read_prompts
-from core.bench.harness import Environment, describe, publish
-from core.bench.statistic import median, speed_ratio
+from core.bench.harness import Environment, describe, median, publish, speed_ratio, table
 from core.errors import ModelError, WorkerError
 from core.events import ClusterEnded, Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
@@ -339,7 +338,8 @@ def with_empty_heads(folder: Path, out: Path, size: int) -> int:
     if wanted == groups:
         return 0
     added = (wanted - groups) * (heads // groups)
-    weights: dict[str, mx.array] = mx.load(str(folder / _WEIGHTS))  # type: ignore[assignment]
+    weights = mx.load(str(folder / _WEIGHTS))
+    assert isinstance(weights, dict)
     grown = {name: _grown(name, each, heads + added, heads, wanted, groups) for name, each in weights.items()}
     if all(grown[name] is weights[name] for name in weights):
         raise ModelError("The model has no self_attn layers like Llama's.")
@@ -380,6 +380,8 @@ def write_report(results: ClusterResults) -> str:
     """Block costs, speeds and network traffic as Markdown."""
     where = "processes of one machine" if results.loopback else "machines"
     widths = sorted(results.alone.step_ms)
+    costs = [("one machine", results.alone)]
+    costs += [(f"{results.machines}, {one.delay_ms:g} ms more", one) for one in results.led]
     lines = [
         f"# {results.model} over {results.machines} {where}, drafted by {results.drafter}",
         "",
@@ -388,30 +390,34 @@ def write_report(results: ClusterResults) -> str:
         "",
         "A block of w tokens in ms, and in plain steps, at a context of 256:",
         "",
-        "| | " + " | ".join(f"w = {width}" for width in widths) + " |",
-        "|---|" + "---|" * len(widths),
-    ]
-    rows = [("one machine", results.alone)]
-    rows += [(f"{results.machines}, {one.delay_ms:g} ms more", one) for one in results.led]
-    for name, one in rows:
-        cells = [f"{one.step_ms[w]:.0f} ({one.step_ms[w] / one.step_ms[1]:.2f})" for w in widths]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += [
+        *table(
+            " | ".join(["machines", *(f"w = {width}" for width in widths)]),
+            (
+                " | ".join(
+                    [name, *(f"{one.step_ms[w]:.0f} ({one.step_ms[w] / one.step_ms[1]:.2f})" for w in widths)]
+                )
+                for name, one in costs
+            ),
+        ),
         "",
         "Plain and drafted in the same cluster, medians over all answers:",
         "",
-        "| a collective takes more | plain tok/s | drafted tok/s | drafted ÷ plain | tokens a drafted step |"
-        " same text | messages a forward | bytes a forward |",
-        "|---|---|---|---|---|---|---|---|",
+        *table(
+            "a collective takes more | plain tok/s | drafted tok/s | drafted ÷ plain"
+            " | tokens a drafted step | same text | messages a forward | bytes a forward",
+            map(_led_row, results.led),
+        ),
     ]
-    for one in results.led:
-        plain = median(each.plain_per_s for each in one.answers)
-        drafted = median(each.drafted_per_s for each in one.answers)
-        ratio = median(speed_ratio(each.drafted_per_s, each.plain_per_s) for each in one.answers)
-        a_step = median(each.tokens / each.drafted_steps for each in one.answers if each.drafted_steps)
-        same = sum(each.equal for each in one.answers)
-        lines.append(
-            f"| {one.delay_ms:g} ms | {plain:.2f} | {drafted:.2f} | {ratio:.2f} | {a_step:.2f}"
-            f" | {same} of {len(one.answers)} | {one.messages:.1f} | {one.bytes:.0f} |"
-        )
     return "\n".join(lines) + "\n"
+
+
+def _led_row(led: Led) -> str:
+    answers = led.answers
+    plain = median(each.plain_per_s for each in answers)
+    drafted = median(each.drafted_per_s for each in answers)
+    ratio = median(speed_ratio(each.drafted_per_s, each.plain_per_s) for each in answers)
+    a_step = median(each.tokens / each.drafted_steps for each in answers if each.drafted_steps)
+    return (
+        f"{led.delay_ms:g} ms | {plain:.2f} | {drafted:.2f} | {ratio:.2f} | {a_step:.2f}"
+        f" | {sum(each.equal for each in answers)} of {len(answers)} | {led.messages:.1f} | {led.bytes:.0f}"
+    )

@@ -32,10 +32,8 @@ from core.system.terminal import ProgressLine
 _STDIN = Path("-")
 
 
-class FileError(RequestError):
+class FileError(RequestError, code="bad-file"):
     """A file given on the command line cannot be used."""
-
-    code = "bad-file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

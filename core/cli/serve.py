@@ -1,4 +1,4 @@
-"""`draftlight serve`: OpenAI's API at an address of this machine, until it is stopped."""
+"""`draftlight serve`: serves OpenAI's and Anthropic's APIs until it is stopped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MB = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Add the arguments."""
     defaults = Server()
     add_model(parser)
     add_cluster(parser)
@@ -66,6 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--strict", action="store_true",
         help="refuse requests with fields, tools or model names that are otherwise left out and named",
     )  # fmt: skip
+    parser.add_argument(
+        "--longest-answer", type=whole(64, 131072), default=defaults.longest_answer, metavar="N",
+        help="maximum tokens of an answer whose request sets no limit"
+        f" (default {defaults.longest_answer:,})",
+    )  # fmt: skip
     parser.add_argument("--learn", action="store_true", help="let tables learn from what clients send")
     add_settings(parser)
     add_quiet(parser)
@@ -90,15 +95,16 @@ def run(options: argparse.Namespace) -> int:
         key,
         Server().max_body_mb * _MB,
     )
-    base_settings(options, None)  # errors are reported before anything is served
+    base_settings(options, None)  # report errors before the server starts
     cluster = read_cluster(options.cluster) if options.cluster else None
-    return asyncio.run(
-        _serve(options, Serving(doors, options.port, options.metrics, strict=options.strict), cluster)
+    serving = Serving(
+        doors, options.port, options.metrics, strict=options.strict, longest_answer=options.longest_answer
     )
+    return asyncio.run(_serve(options, serving, cluster))
 
 
 def base_settings(options: argparse.Namespace, model: ModelInfo | None) -> Settings:
-    """Of requests that say nothing: all that is sent is read, and nothing of it is learned."""
+    """Default settings of requests: everything is read densely, and nothing is learned."""
     settings = settings_from(options, model.settings if model else None)
     said = {text.partition("=")[0].replace("-", "_") for text in options.set}
     if "prefill.mode" not in said and vars(options)["prefill.mode"] is None:
@@ -113,7 +119,7 @@ async def _serve(options: argparse.Namespace, serving: Serving, cluster: Cluster
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     async with running(options, serving, console.tell, cluster) as (server, worker):
-        # Said for programs that started this one, whether or not stderr is watched.
+        # Printed for the program that started this one, even if stderr is not a terminal.
         print(f"{server.address}/v1", flush=True)
         await first_of(stopped.wait(), worker.ended.wait())
         console.line.clear()
@@ -123,8 +129,8 @@ async def _serve(options: argparse.Namespace, serving: Serving, cluster: Cluster
 
 
 def worker_ended() -> WorkerError:
-    """No worker could be started."""
-    return WorkerError("The worker ended again and again.", "See draftlight doctor.")
+    """The error for a worker that could not be started."""
+    return WorkerError("The worker ended repeatedly.", "See draftlight doctor.")
 
 
 @asynccontextmanager
@@ -134,9 +140,9 @@ async def running(
     tell: Callable[[Told], None],
     cluster: Cluster | None = None,
 ) -> AsyncIterator[tuple[LocalServer, OwnWorker]]:
-    """A server that has started, and its worker, which loads the model. Both are stopped at the end.
+    """Context manager of a started server and its worker, which loads the model; both are stopped at the end.
 
-    `tell` gets what a person at the terminal should read. Raises `AddressError`.
+    `tell` receives messages for the terminal. Raises `AddressError`.
     """
     from core.serve.own_worker import OwnWorker
     from core.serve.queue import AnswerQueue, Answers
@@ -157,7 +163,7 @@ async def running(
 
 
 async def first_of(*waits: Coroutine[Any, Any, object]) -> None:
-    """Return when the first of `waits` does; cancels the others."""
+    """Returns when the first of `waits` completes, and cancels the others."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -175,7 +181,7 @@ class Console:
         self.problem: DraftlightError | None = None
 
     def tell(self, told: Told) -> None:
-        """One thing."""
+        """Print a message."""
         match told:
             case LoadProgress(_, stage, fraction):
                 self.line.say(stage if fraction is None else f"{stage}, {fraction:.0%}")

@@ -6,6 +6,7 @@ that it does not outlive its parent. It imports little, because every document w
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -32,6 +33,8 @@ def main(arguments: Sequence[str]) -> int:
     path, (memory_bytes, cpu_s, characters) = Path(arguments[0]), map(int, arguments[1:4])
     guesses: list[Guess] = []
     lines = Lines(path)
+    # Words of a page are many objects without cycles; the collector would go through them again and again.
+    gc.set_threshold(50_000)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.stack_size(_STACK_BYTES)
     threading.Thread(target=_end_with_the_starter, name="starter", daemon=True).start()

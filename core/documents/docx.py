@@ -3,7 +3,7 @@
 The text is the final version: insertions and moved text are in, deletions and the old places of moved text
 are not. Footnotes and endnotes are numbered `[1]` where they are referred to and follow the text. Equations
 become linear text (`docx_math`), symbols Unicode (`docx_symbols`), ruby text follows its base in brackets.
-Comments, page headers and field codes are left out.
+Comments, page headers and field codes are left out; hidden text is left out and counted in a last line.
 
 A .docx is a zip of XML parts; each is decompressed and parsed in pieces without a tree, so that memory does
 not grow with the file. The common library loses clause numbers (mammoth) or needs a compiled XML parser
@@ -16,7 +16,8 @@ import zipfile
 from collections.abc import Mapping
 from typing import IO
 
-from core.documents.docx_lists import WordLists, level_number
+from core.documents import strings
+from core.documents.docx_lists import WordLists, is_on, level_number
 from core.documents.docx_math import MathReader
 from core.documents.docx_part import M, Relations, W, parse_part
 from core.documents.docx_symbols import scripted, symbol
@@ -50,6 +51,8 @@ def docx_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
                 if part in archive.NameToInfo and any(of == kind for of, _ in notes.numbers):
                     notes.kind = kind
                     parse_part(archive, part, _Words(gathered, lists, notes, notes_only=True), MOST_XML_BYTES)
+            if notes.hidden_words:
+                gathered.add(f"\n\n{strings.hidden_text(notes.hidden_words)}")
     except (UnreadableError, OSError, MemoryError):
         raise
     except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
@@ -58,9 +61,10 @@ def docx_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
 
 
 class Notes:
-    """Numbers of the notes that the text refers to, in order, by kind and id."""
+    """Numbers of the notes that the text refers to, in order, by kind and id; the number of hidden words."""
 
     def __init__(self) -> None:
+        self.hidden_words = 0
         self.numbers: dict[tuple[str, str], int] = {}
         self.kind = ""
 
@@ -101,6 +105,9 @@ class _Words:
         self._fallbacks = self._left_out = self._cells = 0
         self._in_text = False
         self._script = ""  # of the open run
+        self._in_run = self._in_properties = False
+        self._hides: bool | None = None  # the open run's own property; None if its style decides
+        self._run_style = ""
         self._span = 0
         self._math: MathReader | None = None
         self._ruby: list[str] | None = None
@@ -117,8 +124,19 @@ class _Words:
         elif self._in_text and self._open:
             self._add(scripted(text, self._script) if self._script else text)
 
+    @property
+    def _is_hidden(self) -> bool:
+        """Whether Word does not show the open run."""
+        if not self._in_run:
+            return False
+        if self._hides is not None:
+            return self._hides
+        return self._lists.hides(self._run_style) or self._lists.hides(self._open[-1].style)
+
     def _add(self, text: str) -> None:
-        if self._ruby is not None:
+        if self._open and self._is_hidden:
+            self._notes.hidden_words += len(text.split())
+        elif self._ruby is not None:
             self._ruby.append(text)
         elif self._open:
             self._open[-1].line.add(text)
@@ -167,7 +185,14 @@ class _Words:
         value = attributes.get(W + "val", "")
         match tag:
             case "r":
-                self._script = ""
+                self._in_run = True
+                self._script, self._run_style, self._hides = "", "", None
+            case "rPr":
+                self._in_properties = self._in_run
+            case "rStyle":
+                self._run_style = value
+            case "vanish" if self._in_properties:
+                self._hides = is_on(attributes)
             case "vertAlign":
                 self._script = value.removesuffix("script") if value in ("superscript", "subscript") else ""
             case "t":
@@ -180,7 +205,7 @@ class _Words:
                 self._add("-")
             case "sym":
                 self._add(symbol(attributes.get(W + "font", ""), attributes.get(W + "char", "")))
-            case "footnoteReference" | "endnoteReference":
+            case "footnoteReference" | "endnoteReference" if not self._is_hidden:
                 kind = tag.removesuffix("Reference") + "s"
                 self._add(f"[{self._notes.refer(kind, attributes.get(W + 'id', ''))}]")
             case "rt":
@@ -213,6 +238,10 @@ class _Words:
             return
         if tag == "t":
             self._in_text = False
+        elif tag == "rPr":
+            self._in_properties = False
+        elif tag == "r":
+            self._in_run = False
         elif tag == "rt" and self._ruby is not None:
             self._reading, self._ruby = self._ruby, None
         elif tag == "rubyBase" and (reading := "".join(self._reading).strip()):

@@ -1,4 +1,4 @@
-"""The lists of a Word document: which number or bullet each of its paragraphs has.
+"""The lists and styles of a Word document: which number or bullet each of its paragraphs has.
 
 A Word paragraph has no number, only its list and level (or its style has them); the number follows from all
 paragraphs before it. `word/numbering.xml` has the lists: a definition has nine levels (format, first number,
@@ -72,6 +72,7 @@ class _Style:
     base: str = ""
     use: str = ""
     level: int | None = None
+    hides: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,17 @@ class WordLists:
         if style == "Title":
             return 1
         return int(id_level) if id_level in _HEADING_LEVELS and id_level != style else 0
+
+    def hides(self, style: str) -> bool:
+        """Whether text of the style `style` is hidden."""
+        for _ in range(_MOST_BASES):
+            found = self._styles.get(style)
+            if found is None:
+                break
+            if found.hides is not None:
+                return found.hides
+            style = found.base
+        return False
 
     def _counted(
         self, name: str, use: str, found: _Use, levels: dict[int, _Level], level: int
@@ -212,7 +224,7 @@ class _Lists:
             if owner:
                 owner.levels[level_number(attributes.get(W + "ilvl", ""))] = self._level
         elif self._level:
-            self._of_level(self._level, tag, value, W + "val" in attributes)
+            self._of_level(self._level, tag, value, attributes)
         elif self._use and tag == "abstractNumId":
             self._use.definition = value
         elif self._use and tag == "startOverride":
@@ -232,7 +244,7 @@ class _Lists:
     def characters(self, text: str) -> None:
         """None of it counts."""
 
-    def _of_level(self, level: _Level, tag: str, value: str, said: bool) -> None:
+    def _of_level(self, level: _Level, tag: str, value: str, attributes: Mapping[str, str]) -> None:
         if tag == "start":
             level.start = _number(value, 1)
         elif tag == "numFmt":
@@ -242,7 +254,7 @@ class _Lists:
         elif tag == "lvlRestart":
             level.restart = _number(value, 0)
         elif tag == "isLgl":
-            level.legal = not said or value in ("1", "true", "on")
+            level.legal = is_on(attributes)
         elif tag == "pStyle":
             level.style = value
 
@@ -268,6 +280,8 @@ class _Styles:
             self._style.use = value
         elif tag == "ilvl":
             self._style.level = level_number(value)
+        elif tag == "vanish":
+            self._style.hides = is_on(attributes)
 
     def end(self, name: str) -> None:
         """A style ends with the next one's start."""
@@ -316,6 +330,11 @@ def _number(value: str, otherwise: int) -> int:
     """ASCII digits only: `isdigit` knows others that `int` refuses."""
     good = value.isascii() and value.isdigit() and len(value) <= _MOST_NUMBER_DIGITS
     return int(value) if good else otherwise
+
+
+def is_on(attributes: Mapping[str, str]) -> bool:
+    """Whether an element that is there or not, such as `w:vanish`, is on; its value may say otherwise."""
+    return attributes.get(W + "val", "1") in ("1", "true", "on")
 
 
 def level_number(value: str) -> int:

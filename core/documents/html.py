@@ -3,13 +3,16 @@
 Headings keep their level as `#` marks, items their dash or number. A row of a table is a line with tabs
 between cells; empty, spanned and spanning cells keep the columns. A table whose cells hold tables, lists or
 headings arranges a page: its cells are blocks. Scripts, styles and graphics are left out; links leave their
-words, pictures their alternative text. Broken markup gives what can be read of it.
+words, pictures their alternative text. Broken markup gives what can be read of it. What the page hides by an
+attribute or an inline style is left out, and counted in a last line; style sheets and scripts are not run.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
+from core.documents import strings
 from core.documents.docx_symbols import scripted
 from core.documents.limits import Gathered, Told
 from core.documents.markup import EndTag, Markup, StartTag, TagText
@@ -33,6 +36,28 @@ _CHARSET = re.compile(
 # Inside a cell these show that a table arranges a page.
 _ARRANGED = frozenset(("ul", "ol", "dl", "section", "article", "form", *_HEADINGS))
 _MOST_SPAN = 64
+_ATTRIBUTES = frozenset(("alt", "colspan", "hidden", "rowspan", "start", "style", "type", "value"))
+# Declarations of an inline style that make text invisible.
+_UNSEEN = re.compile(
+    r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)"
+    r"|(?:opacity|font-size)\s*:\s*(?:0+(?:\.0*)?|\.0+)(?:[a-z]{1,4}|%)?)\s*(?:!\s*important\s*)?(?:;|$)",
+    re.I,
+)
+_VOID = frozenset(
+    (
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
+        *("track", "wbr"),
+    )
+)
+# Elements that end before one of these starts, without an end tag.
+_ENDED_BY = {
+    "p": _BLOCKS | _HEADINGS.keys(),
+    "li": frozenset(("li",)),
+    **dict.fromkeys(("dt", "dd"), frozenset(("dt", "dd"))),
+    "option": frozenset(("option",)),
+    **dict.fromkeys(("td", "th"), frozenset(("td", "th", "tr", "tbody", "tfoot"))),
+    "tr": frozenset(("tr", "tbody", "tfoot")),
+}
 _SCRIPTS = {"sup": "super", "sub": "sub"}
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
@@ -42,7 +67,7 @@ _TELL_EVERY = 1024 * 1024
 def html_text(markup: str, told: Told, gathered: Gathered) -> str:
     """The page's text; its title first, unless a heading says the same. Raises `TooLongError`."""
     reader = _Reader(gathered)
-    pieces = Markup(markup, frozenset(("alt", "colspan", "rowspan", "start", "type", "value")))
+    pieces = Markup(markup, _ATTRIBUTES)
     heard = 0
     told(0, len(markup) or 1, "bytes")
     for piece in pieces:
@@ -56,6 +81,8 @@ def html_text(markup: str, told: Told, gathered: Gathered) -> str:
             heard = pieces.place
             told(heard, len(markup), "bytes")
     body = reader.text()
+    if reader.hidden_words:
+        body = f"{body}\n\n{strings.hidden_text(reader.hidden_words)}"
     title = " ".join("".join(reader.title).split())
     if title and not body.lstrip("# ").startswith(title):
         return f"# {title}\n\n{body}".strip()
@@ -131,6 +158,11 @@ class _Reader:
         # Open elements that show nothing: how many, and before how many each kind's first was opened.
         self._hidden = 0
         self._first_hidden: dict[str, int] = {}
+        self.hidden_words = 0
+        # Elements that are open inside the one that the page hides, itself first; how many of each.
+        self._unseen: list[str] = []
+        self._unseen_counts: Counter[str] = Counter()
+        self._open_blocks: Counter[str] = Counter()  # outside of it
         self._in_title = False
         self._pre = 0
         self._mark = ""
@@ -152,6 +184,8 @@ class _Reader:
         tag = piece.tag
         if piece.closed and (tag in _HIDDEN or tag == "title"):
             return
+        if self._unseen and self._start_unseen(piece):
+            return
         if tag == "title" and "svg" not in self._first_hidden:
             self._in_title = True
         elif tag == "body":
@@ -164,6 +198,14 @@ class _Reader:
             self._hidden += 1
         if self._hidden:
             return
+        if not _is_seen(piece):
+            if tag in _VOID or piece.closed:
+                return
+            self._see_no_more(tag)
+            if tag not in _CELLS:
+                return
+        elif tag in _BLOCKS:
+            self._open_blocks[tag] += 1
         table = self._tables[-1] if self._tables else None
         if table is None and tag in ("tr", *_CELLS):
             table = _Table()  # a part of a page: rows without their table
@@ -197,8 +239,44 @@ class _Reader:
             self._mark = _HEADINGS.get(tag, mark)
             self._pre += tag == "pre"
 
+    def _see_no_more(self, tag: str) -> None:
+        self._unseen.append(tag)
+        self._unseen_counts[tag] += 1
+
+    def _start_unseen(self, piece: StartTag) -> bool:
+        """A tag after the start of a hidden element; whether it is inside of it."""
+        tag = piece.tag
+        while self._unseen and tag in _ENDED_BY.get(self._unseen[-1], ()):
+            self._unseen_counts[self._unseen.pop()] -= 1
+        if not self._unseen or tag == "body":
+            self._unseen.clear()
+            self._unseen_counts.clear()
+            return False
+        if tag not in _VOID and not piece.closed:
+            self._see_no_more(tag)
+        return True
+
+    def _end_unseen(self, tag: str) -> bool:
+        """An end tag after the start of a hidden element; whether it belongs to it."""
+        if self._unseen_counts[tag]:
+            ended = ""
+            while ended != tag:
+                ended = self._unseen.pop()
+                self._unseen_counts[ended] -= 1
+            # The cells of a row keep their columns, hidden ones too.
+            return bool(self._unseen) or tag not in _CELLS
+        ends_parent = self._open_blocks[tag] and tag not in _ENDED_BY
+        if ends_parent or (tag in _BLOCKS and self._unseen[0] in _ENDED_BY):
+            self._unseen.clear()
+            self._unseen_counts.clear()
+            return False
+        return True
+
     def end(self, piece: EndTag) -> None:
         tag = piece.tag
+        if self._unseen and self._end_unseen(tag):
+            return
+        self._open_blocks[tag] -= self._open_blocks[tag] > 0
         if tag == "title":
             self._in_title = False
         if tag in self._first_hidden:
@@ -281,7 +359,9 @@ class _Reader:
     def words(self, data: str) -> None:
         if self._in_title:
             self.title.append(data)
-        elif not self._hidden:
+        elif self._unseen and self._unseen[-1] not in _HIDDEN:
+            self.hidden_words += len(data.split())
+        elif not (self._unseen or self._hidden):
             self._add(data)
 
     def _add(self, data: str) -> None:
@@ -307,6 +387,17 @@ class _Reader:
         mark, self._mark = self._mark, ""
         self._gathered.add(f"{mark}{text}\n")
         self._empty_before = False
+
+
+def _is_seen(piece: StartTag) -> bool:
+    """Whether the page shows the element. A page that is hidden until its script runs is shown."""
+    if piece.tag in ("html", "body"):
+        return True
+    hidden = piece.attributes.get("hidden")
+    if hidden is not None and hidden.strip().lower() != "until-found":
+        return False
+    style = piece.attributes.get("style", "")
+    return not (style and _UNSEEN.search(style))
 
 
 def _span(value: str) -> int:

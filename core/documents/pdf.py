@@ -15,7 +15,8 @@ import ctypes
 import math
 import os
 import re
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from core.documents.limits import DamagedError, Gathered, LockedError, Told
@@ -36,6 +37,10 @@ _MOST_EMPTY_PAGE_BYTES = 64 * 1024 * 1024
 _MOST_OBJECTS = 5_000
 _MOST_SEGMENTS = 1_000
 _LEVEL_DEGREES = 2.0
+# Scripts that go from right to left.
+_FROM_RIGHT = re.compile(
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
 _WORD = re.compile(r"\S+")
 _LINE = re.compile(r"[^\r\n]+[\r\n]*|[\r\n]+")
 
@@ -110,15 +115,15 @@ def _page(document: pypdfium2.PdfDocument, number: int, *, from_right: bool) -> 
     is_empty = not text and not raw.FPDFPage_CountObjects(page.raw)
     if is_empty and held_bytes() > most_before + _MOST_EMPTY_PAGE_BYTES:
         raise MemoryError
-    letters = _letters(lines)
-    indices = list(range(len(letters)))
+    letters = _letters(lines, text)
+    indices: Sequence[int] = range(len(letters))
     if from_right or has_letters(text, from_right=True):
         indices, letters = _read_from_right(lines, letters, from_right)
     words = _words(page, lines, letters, indices)
-    _insert(words, list(_inserts(document, page)), page.get_rotation(), len(letters))
+    inserts = list(_inserts(document, page))
+    _insert(words, inserts, page.get_rotation(), len(letters))
     tables = find_tables(words, _rules(page))
-    text = _with_tables(letters, words, tables)
-    return _plain(text)
+    return _with_tables(letters, words, tables) if tables or inserts else _plain("".join(letters))
 
 
 def _plain(text: str) -> str:
@@ -190,11 +195,16 @@ def _string(call: object, *arguments: object) -> str:
     return buffer.raw[:size].decode("utf-16-le", "replace").partition("\0")[0]
 
 
-def _letters(lines: pypdfium2.PdfTextPage) -> list[str]:
-    """The page's characters, one per index of PDFium's; empty where it has none."""
+def _letters(lines: pypdfium2.PdfTextPage, text: str) -> list[str]:
+    """The page's characters, one per index of PDFium's; empty where it has none. `text` is all its text."""
     from pypdfium2 import raw
 
-    codes = (raw.FPDFText_GetUnicode(lines.raw, at) for at in range(lines.count_chars()))
+    count = lines.count_chars()
+    if len(text) == count:
+        # The same characters; a call for each would take a quarter of the reader's time.
+        letters = list(text.replace("\ufffe", "\x02"))
+        return [letter if letter != "\0" else "" for letter in letters] if "\0" in text else letters
+    codes = (raw.FPDFText_GetUnicode(lines.raw, at) for at in range(count))
     return [chr(code) if 0 < code <= 0x10FFFF else "" for code in codes]
 
 
@@ -230,31 +240,41 @@ def _read_from_right(
 
 
 def _words(
-    page: pypdfium2.PdfPage, lines: pypdfium2.PdfTextPage, letters: list[str], indices: list[int]
+    page: pypdfium2.PdfPage, lines: pypdfium2.PdfTextPage, letters: list[str], indices: Sequence[int]
 ) -> list[Word]:
     """Words in the order of reading, with their boxes on the page as it is shown."""
     from pypdfium2 import raw
 
     rotation = page.get_rotation()
+    text_page, read_box, read_angle = lines.raw, raw.FPDFText_GetLooseCharBox, raw.FPDFText_GetCharAngle
     rectangle = raw.FS_RECTF()
-    to = ctypes.byref(rectangle)
+    to, edges = ctypes.byref(rectangle), struct.Struct("4f").unpack_from
     words: list[Word] = []
-
-    def box(at: int) -> Box:
-        # The loose box is as high as the font, so that words of one line have equal heights.
-        raw.FPDFText_GetLooseCharBox(lines.raw, indices[at], to)
-        return _upright((rectangle.left, rectangle.bottom, rectangle.right, rectangle.top), rotation)
-
-    for found in _WORD.finditer("".join(letter or "\0" for letter in letters)):
+    last_end, last_edges, level = 0, (0.0, 0.0), False
+    joined = "".join([letter or "\0" for letter in letters])
+    goes_from_right = _FROM_RIGHT.search
+    for found in _WORD.finditer(joined):
+        text = found[0]
         start, end = found.span()
+        # The loose box is as high as the font, so that words of one line have equal heights.
+        read_box(text_page, indices[start], to)
+        left, top, right, bottom = edges(rectangle)
         # Characters of a word that goes from right to left are in any order.
-        ends = (start, end - 1) if found.group().isascii() else range(start, end)
-        lefts, tops, rights, bottoms = zip(*map(box, ends))
-        around = Box(min(lefts), min(tops), max(rights), max(bottoms))
-        gap = "".join(letters[words[-1].end if words else 0 : start])
-        turned = math.degrees(raw.FPDFText_GetCharAngle(lines.raw, indices[start])) + rotation
-        level = abs((turned + 180) % 360 - 180) < _LEVEL_DEGREES
-        words.append(Word(around, found.group(), start, end, gap, level))
+        for at in range(start + 1, end) if goes_from_right(text) else (end - 1,):
+            read_box(text_page, indices[at], to)
+            next_left, next_top, next_right, next_bottom = edges(rectangle)
+            left = next_left if next_left < left else left
+            top = next_top if next_top > top else top
+            right = next_right if next_right > right else right
+            bottom = next_bottom if next_bottom < bottom else bottom
+        # Text with the top and bottom of the level word before it is level.
+        if not level or (top, bottom) != last_edges:
+            turned = math.degrees(read_angle(text_page, indices[start])) + rotation
+            level = abs((turned + 180) % 360 - 180) < _LEVEL_DEGREES
+            last_edges = top, bottom
+        box = _upright((left, bottom, right, top), rotation) if rotation else Box(left, -top, right, -bottom)
+        words.append(Word(box, text, start, end, joined[last_end:start], level))
+        last_end = end
     return words
 
 
@@ -305,9 +325,10 @@ def _rules(page: pypdfium2.PdfPage) -> list[Box]:
     rules: list[Box] = []
     x, y = ctypes.c_float(), ctypes.c_float()
     matrix = raw.FS_MATRIX()
-    for number in range(min(raw.FPDFPage_CountObjects(page.raw), _MOST_OBJECTS)):
-        drawn = raw.FPDFPage_GetObject(page.raw, number)
-        if raw.FPDFPageObj_GetType(drawn) != raw.FPDF_PAGEOBJ_PATH:
+    drawing, kind_of, path = page.raw, raw.FPDFPageObj_GetType, raw.FPDF_PAGEOBJ_PATH
+    for number in range(min(raw.FPDFPage_CountObjects(drawing), _MOST_OBJECTS)):
+        drawn = raw.FPDFPage_GetObject(drawing, number)
+        if kind_of(drawn) != path:
             continue
         raw.FPDFPageObj_GetMatrix(drawn, matrix)
         here = start = (0.0, 0.0)
@@ -332,15 +353,15 @@ def _rules(page: pypdfium2.PdfPage) -> list[Box]:
 
 def _with_tables(letters: list[str], words: list[Word], tables: list[Table]) -> str:
     """The page's text with tables at their first words, and with fields and notes."""
-    table_of = {index: table for table in tables for index in table.words}
+    table_of = {index: (table, inside[0]) for table in tables for inside in [table.words] for index in inside}
     blocks: list[str] = []
     text: list[str] = []
     position = 0
     for number, word in enumerate(words):
-        table = table_of.get(number)
+        table, first = table_of.get(number, (None, -1))
         if table is None:
             text += letters[position : word.end] if word.end > word.start else (word.gap, word.text)
-        elif number == table.words[0]:
+        elif number == first:
             text += letters[position : word.start]
             blocks += ["".join(text), table.text(words)]
             text = []

@@ -36,7 +36,7 @@ def is_from_right(text: str) -> bool:
 def has_letters(text: str, *, from_right: bool) -> bool:
     """Whether `text` has a letter of a script that goes from right to left, or of another one."""
     kind = _RIGHT if from_right else _LEFT
-    return not (from_right and text.isascii()) and any(_class(letter) == kind for letter in text)
+    return not (from_right and text.isascii()) and any(_class(letter) == kind for letter in set(text))
 
 
 def _class(letter: str) -> str:

@@ -11,6 +11,7 @@ import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -149,16 +150,22 @@ def find_tables(words: Sequence[Word], rules: Sequence[Box]) -> list[Table]:
 def _lines(words: Sequence[Word], indices: Iterable[int]) -> list[_Line]:
     """`indices` by line, from top to bottom."""
     lines: list[_Line] = []
-    for index in sorted(indices, key=lambda index: words[index].box.middle):
-        box = words[index].box
-        height = box.bottom - box.top
-        last = lines[-1] if lines else None
-        if last and abs(box.middle - last.middle) < 0.4 * min(height, last.bottom - last.top):
-            last.words.append(index)
+    placed: list[tuple[float, int, int, float, float, float]] = []
+    for position, index in enumerate(indices):
+        left, top, _, bottom = words[index].box
+        placed.append(((top + bottom) / 2, position, index, top, bottom, left))
+    placed.sort()
+    last_middle = last_height = 0.0
+    left_edges: dict[int, float] = {}
+    for middle, _, index, top, bottom, left in placed:
+        left_edges[index] = left
+        if lines and abs(middle - last_middle) < 0.4 * min(bottom - top, last_height):
+            lines[-1].words.append(index)
         else:
-            lines.append(_Line([index], box.top, box.bottom))
+            lines.append(_Line([index], top, bottom))
+            last_middle, last_height = middle, bottom - top
     for line in lines:
-        line.words.sort(key=lambda index: words[index].box.left)
+        line.words.sort(key=left_edges.__getitem__)
     return lines
 
 
@@ -413,8 +420,20 @@ def _gaps(rows: list[list[_Span]], narrowest: float) -> list[_Span]:
 
 def _spans_columns(span: _Span, full: list[list[_Span]]) -> bool:
     """Whether most lines have two pieces of text or more above or below `span`."""
-    under = sum(sum(_touches(span, other) for other in row) > 1 for row in full)
-    return under >= _FEWEST_ROWS and under * 2 > len(full)
+    left, right = span
+    fewest = max(_FEWEST_ROWS, len(full) // 2 + 1)
+    spare = len(full) - fewest
+    for row in full:
+        # Pieces of a line are from left to right, and apart: the first two that `span` may touch decide.
+        for (_, end), (begin, _) in pairwise(row):
+            if end > left:
+                spare -= begin >= right
+                break
+        else:
+            spare -= 1
+        if spare < 0:
+            return False
+    return True
 
 
 def _of_gaps(words: Sequence[Word], lines: list[_Line], gaps: list[_Span], across: list[Box]) -> Table | None:
@@ -445,14 +464,14 @@ def _pieces(words: Sequence[Word], line: _Line) -> list[list[int]]:
     """The words of a line, apart where there is a wide gap."""
     widest = _GAP * (line.bottom - line.top)
     pieces: list[list[int]] = []
-    right = float("-inf")
+    reached = float("-inf")
     for index in line.words:
-        box = words[index].box
-        if box.left - right < widest:
+        left, _, right, _ = words[index].box
+        if left - reached < widest:
             pieces[-1].append(index)
         else:
             pieces.append([index])
-        right = max(right, box.right)
+        reached = right if right > reached else reached
     return pieces
 
 

@@ -104,5 +104,10 @@ def file_encoded(name: str, encoding: str) -> str:
     return f"The text of “{name}” is in an encoding that Word does not use ({encoding})."
 
 
+def hidden_text(words: int) -> str:
+    """The last line of a text whose file has text that its own program does not show."""
+    return f"[left out: {words:,} {'word' if words == 1 else 'words'} that the file hides]"
+
+
 def _megabytes(size_bytes: float) -> str:
     return f"{size_bytes / 1e6:,.0f} MB"

@@ -27,8 +27,8 @@ from core.drafting.calibration import (
     log2_1,
     logit,
 )
+from core.drafting.gram_table import Learned, Remembered, TableCursor, TokenProbabilities
 from core.drafting.suffix_index import ABSENT, ROOT, SuffixIndex
-from core.drafting.table_evidence import Learned, Remembered, TableCursor, TokenProbabilities
 
 # Contexts looked up per position, and followers considered in each; of a context with more followers only the
 # newest one counts. Both bound the work per position, whatever the text.

@@ -63,7 +63,7 @@ _SAID_CHARACTERS = 2000
 
 
 class LineHead(Struct, frozen=True):
-    """Of a line that failed as a command: nothing else of it is built, however large it is."""
+    """The head of an invalid command; the remaining line is not decoded, however large it is."""
 
     type: str = ""
     request: str = ""

@@ -87,8 +87,8 @@ TitleEvent = TitleSuggested
 #     find_similar    → similar_found
 #     embed_texts     → texts_embedded | failed
 #
-# Documents are embedded while nothing else is to be done, also while no model is loaded, one after the other.
-# Texts of `embed_texts` are embedded at once, during an answer between two of its events.
+# Documents are embedded in idle time, one after the other, also without a loaded model. The texts of
+# `embed_texts` are embedded immediately; during an answer, between two of its events.
 
 
 EmbeddingState = Literal["running", "done", "stopped", "failed"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from numpy.typing import NDArray
 
 
 class Columns:
@@ -47,14 +48,14 @@ class Columns:
             run = bisect_right(self._firsts, column) - 1
         return self._places[run] + column - self._firsts[run]
 
-    def places(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+    def places(self, start: int, stop: int) -> NDArray[np.int32]:
         """int32: the positions of columns `start` to `stop`, end-exclusive."""
         columns = np.arange(start, stop, dtype=np.int32)
         runs = np.searchsorted(self._firsts, columns, side="right") - 1
         shifts = np.asarray(self._places, dtype=np.int32) - np.asarray(self._firsts, dtype=np.int32)
         return columns + shifts[runs]
 
-    def gaps(self) -> np.ndarray[Any, Any]:
+    def gaps(self) -> NDArray[np.int32]:
         """int32, ascending: the skipped positions before `next`."""
         every = np.arange(self.whole or 0, self.next, dtype=np.int32)
         return np.setdiff1d(every, self.places(0, self.count), assume_unique=True)
@@ -149,7 +150,7 @@ class Positioned:
         return getattr(self.entry, name)
 
 
-def window_mask(rows: np.ndarray[Any, Any], columns: np.ndarray[Any, Any], window: int | None) -> mx.array:
+def window_mask(rows: NDArray[np.int64], columns: NDArray[np.int64], window: int | None) -> mx.array:
     """bool [rows, columns], from their positions: a row attends to `window` positions, its own included."""
     behind = mx.array(rows.astype(np.int32))[:, None] - mx.array(columns.astype(np.int32))[None]
     seen = behind >= 0

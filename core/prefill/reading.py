@@ -400,25 +400,25 @@ class Reading:
     def _select(self, layout: Layout) -> Selection:
         assert self._scored is not None
         passages, scored = self._scored
-        protected = layout.protected | layout.question
+        always_read = layout.always_read
         window_tokens = largest_window(self._sequence.cache)
         return select(
             scored.scores,
-            protected,
+            always_read,
             passages,
-            keep_pct=self._keep_pct(protected, passages, window_tokens),
+            keep_pct=self._keep_pct(always_read, passages, window_tokens),
             window_tokens=window_tokens,
             latest=LATEST if layout.goes_on else 0.0,
         )
 
-    def _keep_pct(self, protected: np.ndarray[Any, Any], passages: Passages, window_tokens: int) -> float:
-        """The setting, or less where the context cannot hold that in addition to the protected passages."""
+    def _keep_pct(self, always_read: np.ndarray[Any, Any], passages: Passages, window_tokens: int) -> float:
+        """The setting, or less where the context cannot hold that and the passages that are always read."""
         settings, most = self._settings, self._inputs.most_tokens
         new_tokens, lengths = passages.end - self._from, passages.lengths
         if most is None or self._sequence.columns.count + new_tokens <= most:
             return settings.keep_pct
         # The last chosen passage may exceed the share by all but one of its tokens.
-        always = int(lengths[must_keep(protected, passages, window_tokens)].sum())
+        always = int(lengths[must_keep(always_read, passages, window_tokens)].sum())
         held = self._sequence.columns.count + always + int(lengths.max())
         fits = 100 * (_FILLS * most - held) / new_tokens
         if fits <= 0:

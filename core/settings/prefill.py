@@ -13,8 +13,9 @@ ScorerChoice = Literal["auto", "lexical", "embedding", "fusion", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
 
-# The end of a text is read whatever is chosen of it.
-TAIL_TOKENS = 512
+# The end of a prompt is always read: this much of it, or, behind attachments, the question and the tokens
+# before it. Right answers are as likely with 128 tokens as with 512 (resources/notes/prefill.md).
+TAIL_TOKENS, DOCUMENT_TAIL_TOKENS = 512, 128
 # The length of passages where a text is cut at fixed lengths, and of prompts given as token IDs (the
 # SpecPrefill paper).
 PASSAGE_TOKENS = 32
@@ -44,8 +45,8 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             ge=1.0,
             le=100.0,
             title="Keep",
-            description="The share of the text that is chosen. The question, the beginning and the last"
-            f" {TAIL_TOKENS} tokens are read besides. 100 reads all of it.",
+            description="The share of the text that is chosen. The question, the beginning and the end are"
+            " read in addition. 100 reads all of it.",
             extra={"unit": "%", "step": 1.0},
         ),
     ] = 12.0
@@ -209,7 +210,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         return min(self.context_tokens or model_tokens, model_tokens)
 
 
-# Less than this is no chat.
+# Shorter contexts are useless for a chat.
 _LEAST_CONTEXT_TOKENS = 512
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 from PySide6.QtCore import QPoint, QRect, QRectF
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QWidget
 
-from app.chat.composer.composer_edit import ComposerEdit
+from app.chat.composer_edit import ComposerEdit
 from tests.app.painted import Word, noted_words
 
 ELLIPSIS = "…"

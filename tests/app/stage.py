@@ -6,15 +6,18 @@ After each scene nothing may be left: no task, no process, no window, no unraise
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QInputDialog, QLineEdit, QWidget
 from qasync import QEventLoop
 
 from app.session.chats.conversation import Answer
@@ -24,6 +27,8 @@ from app.store.home import Home
 from app.theme.theme import Theme
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
+# No event handler may use more CPU time of the UI thread.
+BLOCK_MS = 50.0
 Scene = Callable[[MainWindow], Awaitable[None]]
 
 
@@ -36,11 +41,12 @@ def play(
     model: str = "starter",
     folder: Path | None = None,
     errors: Sequence[str] = (),
+    block_ms: float = BLOCK_MS,
 ) -> None:
     """Open the window, play `scene`, close it, and look for what is left.
 
     Chats are kept in `folder`; without one they are forgotten. `errors` are the messages of the exceptions
-    that the loop has to report.
+    that the loop has to report. `scene` may block the UI thread for `block_ms` of CPU time at most.
     """
     found: list[str] = []
     loop = QEventLoop(application)
@@ -56,12 +62,15 @@ def play(
             window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
         window.show()
         window.start()
+        watchdog = Watchdog(block_ms)
         try:
             await scene(window)
         finally:
+            watchdog.stop()
             pid = window.worker.pid
             await window.shut_down()
             window.deleteLater()
+        assert not watchdog.verdict, watchdog.verdict
         assert pid is None or gone(pid)
         await asyncio.sleep(0.02)
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -74,6 +83,85 @@ def play(
         application.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     assert found == list(errors)
     assert application.topLevelWidgets() == []
+
+
+class Watchdog:
+    """Measures how long the UI thread blocks: its CPU time in ms between two ticks of a timer.
+
+    CPU time, not wall time, because other processes must not count; nor do collections of Python's garbage,
+    which scan everything that pytest has loaded. On Linux another thread watches and keeps a stack from the
+    middle of the longest block. The limit is scaled by the machine's speed.
+    """
+
+    _TICK_MS = 5
+
+    def __init__(self, limit_ms: float) -> None:
+        self.longest_ms = 0.0
+        self.stack = ""
+        self._stacks: list[str] = []  # of the present block
+        self._limit_ms = limit_ms * _slowness()
+        self._main = threading.get_ident()
+        self._last_s = self._collection_s = time.thread_time()
+        self._timer = QTimer()
+        self._timer.setTimerType(Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self._tick)
+        self._ended = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        gc.callbacks.append(self._collecting)
+        self._timer.start(self._TICK_MS)
+        if hasattr(time, "pthread_getcpuclockid"):
+            self._watcher.start()
+
+    @property
+    def verdict(self) -> str:
+        """Where the UI thread was blocked beyond the limit; empty if it was not."""
+        if self.longest_ms <= self._limit_ms:
+            return ""
+        return f"The UI thread was blocked for {self.longest_ms:.0f} ms:\n{self.stack}"
+
+    def stop(self) -> None:
+        """End the measurement."""
+        self._tick()
+        self._timer.stop()
+        gc.callbacks.remove(self._collecting)
+        self._ended.set()
+
+    def _tick(self) -> None:
+        now_s = time.thread_time()
+        blocked_ms = (now_s - self._last_s) * 1000
+        self._last_s = now_s
+        stacks, self._stacks = self._stacks, []
+        if blocked_ms > self.longest_ms:
+            self.longest_ms = blocked_ms
+            self.stack = stacks[len(stacks) // 2] if stacks else ""
+
+    def _collecting(self, phase: str, _: object) -> None:
+        if threading.get_ident() != self._main:
+            return
+        if phase == "start":
+            self._collection_s = time.thread_time()
+        else:
+            self._last_s += time.thread_time() - self._collection_s
+
+    def _watch(self) -> None:
+        clock = time.pthread_getcpuclockid(self._main)
+        while not self._ended.wait(0.005):
+            if time.clock_gettime(clock) - self._last_s > 0.01:
+                frames = traceback.extract_stack(sys._current_frames()[self._main])
+                ours = [each for each in frames if "/app/" in each.filename]
+                self._stacks.append("".join(traceback.format_list(ours[-4:] or frames[-4:])))
+
+
+def _slowness() -> float:
+    """CPU time of a loop relative to the machine that the limit was set on; at least 1."""
+
+    def loop_s() -> float:
+        began_s, total = time.thread_time(), 0
+        for number in range(100_000):
+            total += number % 7
+        return time.thread_time() - began_s
+
+    return max(1.0, min(loop_s() for _ in range(5)) / 0.0024)
 
 
 async def until(condition: Callable[[], bool], timeout_s: float = 10.0, what: str = "") -> None:
@@ -113,16 +201,50 @@ async def press(
 ) -> None:
     """A key as the window system delivers it, so that shortcuts see it."""
     window.activateWindow()
-    await _outside_of_tasks(lambda: QTest.keyClick(window.windowHandle(), key, modifiers))
+    await outside_of_tasks(lambda: QTest.keyClick(window.windowHandle(), key, modifiers))
 
 
 async def click(widget: QWidget) -> None:
     """The left button."""
-    await _outside_of_tasks(lambda: QTest.mouseClick(widget, Qt.MouseButton.LeftButton))
+    await outside_of_tasks(lambda: QTest.mouseClick(widget, Qt.MouseButton.LeftButton))
 
 
-async def _outside_of_tasks(action: Callable[[], object]) -> None:
-    # QTest processes events, and no task may run inside another task's step.
+async def sheet(window: QWidget, kind: type[QDialog] = QFileDialog) -> QDialog:
+    """The sheet that is open on `window`, once it is."""
+
+    def found() -> list[QDialog]:
+        return [each for each in window.findChildren(kind) if each.isVisible()]
+
+    await until(lambda: bool(found()), what="no sheet opened")
+    (dialog,) = found()
+    # No other window waits for it, and no nested event loop runs.
+    assert dialog.windowModality() == Qt.WindowModality.WindowModal
+    assert dialog.parent() is window
+    return dialog
+
+
+async def choose_in_sheet(window: QWidget, *paths: Path) -> None:
+    """Choose files, a folder or the file to write in the open sheet. None: cancel."""
+    dialog = await sheet(window)
+    if paths:
+        (name,) = (each for each in dialog.findChildren(QLineEdit) if each.objectName() == "fileNameEdit")
+        name.setText(" ".join(f'"{path}"' for path in paths) if len(paths) > 1 else str(paths[0]))
+    await outside_of_tasks(dialog.accept if paths else dialog.reject)
+
+
+async def type_name(window: QWidget, name: str) -> None:
+    """Type a name in the open sheet and confirm it."""
+    dialog = await sheet(window, QInputDialog)
+    assert isinstance(dialog, QInputDialog)
+    dialog.setTextValue(name)
+    await outside_of_tasks(dialog.accept)
+
+
+async def outside_of_tasks(action: Callable[[], object]) -> None:
+    """Run `action` as Qt delivers an event.
+
+    QTest processes events, and no task may run inside another task's step.
+    """
     loop = asyncio.get_running_loop()
     done = loop.create_future()
 

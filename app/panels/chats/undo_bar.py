@@ -1,7 +1,7 @@
-"""UndoBar: says for a few seconds which chat was deleted or archived, and takes it back.
+"""UndoBar: reports for a few seconds that a chat was deleted or archived, with Undo.
 
-It stands above the worker's status. The time runs only while the bar can be seen; whoever
-listens to `expired` offers it no more.
+Shown above the worker's status. The time runs only while the bar is visible; after `expired` the offer has
+ended.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from PySide6.QtGui import QAccessible, QAccessibleEvent, QFontMetricsF, QPaintEv
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from app.controls.buttons.button import Button
+from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels.chats import strings
 from app.theme.fonts import ui_font
@@ -44,21 +45,20 @@ class UndoBar(QWidget):
         set_fixed_height(self, _HEIGHT_PX)
         self._timer = QTimer(self, interval=SHOWN_MS, singleShot=True)
         self._timer.timeout.connect(self.expired)
-        theme.changed.connect(self.update)
         theme.zoomed.connect(self._elide)
         self.hide()
 
     @property
     def text(self) -> str:
-        """What was done, in full."""
+        """The full message."""
         return self._text
 
     def set_time_ms(self, time_ms: int) -> None:
-        """How long it stays from the next time on."""
+        """Set the display time of later messages."""
         self._timer.setInterval(time_ms)
 
     def show_done(self, text: str) -> None:
-        """Say it, from the beginning of its time."""
+        """Show a message and restart the time."""
         self._text = text
         self._elide()
         self.setAccessibleName(text)
@@ -67,7 +67,7 @@ class UndoBar(QWidget):
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
     def clear(self) -> None:
-        """Nothing to take back."""
+        """Hide the bar; there is nothing to undo."""
         self._timer.stop()
         self.hide()
 
@@ -83,4 +83,4 @@ class UndoBar(QWidget):
         room = max(1.0, width_of(self) - 34 - design_px(self.undo_button.sizeHint().width()))
         metrics = QFontMetricsF(ui_font(12))
         self._label.setText(metrics.elidedText(self._text, Qt.TextElideMode.ElideMiddle, room))
-        self._label.setToolTip(self._text)
+        self._label.setToolTip(in_own_direction(self._text))

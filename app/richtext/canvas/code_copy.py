@@ -39,7 +39,6 @@ class CodeCopy(QAbstractButton):
         self._timer = QTimer(self, interval=_COPIED_MS, singleShot=True)
         self._timer.timeout.connect(self._reset)
         self.clicked.connect(self._copy)
-        theme.changed.connect(self.update)
 
     def show_code(self, code: str, right: float, header_top: float) -> None:
         """Move to the right end of the header whose top is `header_top`."""

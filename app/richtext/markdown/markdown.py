@@ -51,6 +51,7 @@ _MOST_CELLS = 4_000  # of a table
 _MOST_COLUMNS = 100
 # What a block begins with that nothing before it in the same container can change any more.
 _BEGINNINGS = ("list_item_open", "paragraph_open", "heading_open", "table_open", "fence", "code_block", "hr")
+_DELIMITERS = re.compile(r"[-:|> \t]+")
 _MARK = re.compile(r"[ \t]*(?:>|([-*+]|\d{1,9}[.)])(?=[ \t]|$))")
 
 
@@ -72,11 +73,26 @@ def parse_block(source: str, start: int, end: int, before: str = "") -> tuple[Pi
 
     `before`, if only the end of it is to be read: what `read_open` said.
     """
-    return read_open(source, start, end, before).pieces
+    return _read_safely(source, start, end, before).pieces
 
 
 def read_open(source: str, start: int, end: int, before: str = "") -> OpenBlock:
-    """The pieces of the source range [start, end), and from where more of it can be read on."""
+    """The pieces of the source range [start, end), and where the next reading of a longer range starts.
+
+    The next reading starts later only if the text from there on reads as it does now. The parser has rules
+    that reach over lines: in a quote, for example, it accepts a `>` behind any indent, which at the start of
+    a text is indented code.
+    """
+    read = _read_safely(source, start, end, before)
+    if (
+        read.start > start
+        and _read_safely(source, read.start, end, read.before).pieces != read.pieces[read.certain :]
+    ):
+        return OpenBlock(read.pieces, 0, start, before)
+    return read
+
+
+def _read_safely(source: str, start: int, end: int, before: str) -> OpenBlock:
     if end - start > _LONGEST:
         return OpenBlock((_large(source, start, end),), 0, start, before)
     try:
@@ -93,6 +109,8 @@ def _read(source: str, start: int, end: int, before: str) -> OpenBlock:
     walk = _Walk(shown, start - len(before))
     # The lines of `before`, and the one with which something begins that may turn out otherwise.
     first, last = before.count("\n"), shown.count("\n")
+    if _DELIMITERS.fullmatch(walk.line(last)):
+        last -= 1  # whether the line above is a table's head is decided by the whole of this line
     formula = open_formula(shown)
     last = last if formula is None else min(last, formula + 1)
     reached, certain, context = first, 0, ""
@@ -183,6 +201,7 @@ class _Walk:
     quotes: int = 0
     level: int = 0
     marker: str = ""
+    marker_line: int = 0
     rows: list[list[tuple[InlineText, list[int]]]] = field(default_factory=list)
     in_table: bool = False
     cells: int = 0
@@ -199,15 +218,16 @@ class _Walk:
     def take(self, node: Node) -> None:
         match node.type:
             case "ordered_list_open" | "bullet_list_open":
-                self._flush_marker(node)
+                self._flush_marker()
                 self.lists.append(_List(node.type == "ordered_list_open"))
             case "ordered_list_close" | "bullet_list_close":
                 self.lists.pop()
             case "list_item_open":
-                self._flush_marker(node)
+                self._flush_marker()
                 self.marker = f"{node.info}{node.markup}" if self.lists[-1].ordered else _BULLET
+                self.marker_line = node.map[0] if node.map else 0
             case "list_item_close":
-                self._flush_marker(node)
+                self._flush_marker()
             case "blockquote_open":
                 self.quotes += 1
             case "blockquote_close":
@@ -230,10 +250,10 @@ class _Walk:
                 self.rows.append([])
                 self.cell_at = int(node.meta.get("start", 0))
             case "footnote_open" | "definition_open":
-                self._flush_marker(node)
+                self._flush_marker()
                 self.lists.append(_List(ordered=False))
                 if node.type == "footnote_open":
-                    self.marker = node.markup
+                    self.marker, self.marker_line = node.markup, node.map[0] if node.map else 0
                 elif self.pieces and self.pieces[-1].kind == "text" and not self.pieces[-1].depth:
                     self._embolden(node)
             case "footnote_close" | "definition_close":
@@ -244,9 +264,10 @@ class _Walk:
             case "inline":
                 self._inline(node)
 
-    def _flush_marker(self, node: Node) -> None:
+    def _flush_marker(self) -> None:
+        """Add a marker without text behind it as a piece; its source is the marker's line."""
         if self.marker:
-            self._add("text", "", (), (), node.map)
+            self._add("text", "", (), (), (self.marker_line, self.marker_line + 1))
 
     def _add(
         self,

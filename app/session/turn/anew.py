@@ -1,9 +1,9 @@
-"""The rules for starting anew a model that ran over several machines. Pure.
+"""Rules for restarting a model that ran over several machines. Pure.
 
-A new worker looks first which of the machines are there (`Link.trying`), then loads over those that can;
-where one cannot, the others are looked at again, for not every number of machines divides every model. With
-none left the model is loaded here alone, and if it does not fit here, that load says so. `Link.missing` are
-the machines that were left out, and why, until the load has ended.
+A new worker first checks which machines are available (`Link.trying`), then loads over those that can take
+part. If one cannot, the remaining ones are checked again, because not every number of machines divides every
+model. With none left the model is loaded on this machine alone; if it does not fit, that load reports it.
+`Link.missing` lists the excluded machines and the reasons until the load ends.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from core.settings.cluster import Cluster
 
 
 def begin(link: Link) -> Transition:
-    """The worker is there: load, or look at the machines first."""
+    """Load the model in a new worker, or check the machines first."""
     if link.cluster is None or not link.cluster.machines:
         return Transition(link, (LoadStarted(link.model, "", None), Send(LoadModel(link.model))))
     return _try(link, link.cluster)
 
 
 def is_answer(link: Link, given: Any) -> bool:
-    """Whether `given` says which machines are there."""
+    """Whether `given` is the result of the check."""
     return (
         link.trying is not None
         and isinstance(given, MachinesChecked | Failed)
@@ -37,20 +37,20 @@ def is_answer(link: Link, given: Any) -> bool:
 
 
 def hear(link: Link, given: MachinesChecked | Failed) -> Transition:
-    """Load over those machines, look at fewer, or load here alone."""
+    """Load over the available machines, check fewer, or load on this machine alone."""
     trying = link.trying
     assert trying is not None
     if isinstance(given, Failed):
         why = f"{given.message} {given.hint}".strip()
         return _alone(link, tuple(Missing(each.name, why) for each in trying.machines))
-    # The first look has all of them; a later one would hide what is wrong with those left out.
+    # The first check covers all machines; a later one would hide the problems of the excluded ones.
     shown: tuple[Effect, ...] = (OutOfBand(given),) if trying == link.cluster else ()
     if given.runs:
         after = replace(link, trying=None)
         return Transition(after, (*shown, Send(LoadModel(link.model, trying))))
     wrong = {each.name: each.problem for each in given.machines[1:] if each.problem}
     if not wrong:
-        # The others are well, but so many cannot share this model: one fewer may.
+        # The others have no problem, but the model cannot be divided by their number: one fewer may work.
         own = [each.problem for each in given.machines[:1] if each.problem]
         wrong = {trying.machines[-1].name: " ".join((*own, *given.problems))}
     missing = tuple(Missing(name, why) for name, why in wrong.items())

@@ -7,15 +7,14 @@ from typing import Any, TypeVar
 
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.chat.titles import TitleController
-from app.controllers.documents.embedding import EmbeddingController
-from app.controllers.handlers import Handlers
-from app.controllers.models import ModelsController
-from app.controllers.running_answer import RunningAnswer
-from app.controllers.saved_chats import SavedChatsController
-from app.controllers.server.sharing import WorkerSharing
-from app.controllers.tables import TablesController
+from app.controllers.handlers import Handlers, RunningAnswer
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
+from app.features.library.embedding import EmbeddingController
+from app.features.models.controller import ModelsController
+from app.features.server.sharing import WorkerSharing
+from app.features.settings.saved_chats import SavedChatsController
+from app.features.tables.controller import TablesController
 from app.session.turn.intents import INTENTS
 from app.session.turn.link_state import Phase
 from app.session.turn.turn import RULES

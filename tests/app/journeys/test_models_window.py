@@ -18,11 +18,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QMenu
 
+from app.features.models import strings
+from app.features.models.window import ModelsWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.models import strings
-from app.windows.models.window import ModelsWindow
 from core.settings import Settings, assign, read
 from core.worker.client import worker_command
 from tests.app.stage import click, last, play, press, ready, until

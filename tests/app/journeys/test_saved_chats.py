@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from PySide6.QtWidgets import QApplication
 
+from app.features.settings.window import SettingsWindow
 from app.shell.window import MainWindow
-from app.windows.settings.window import SettingsWindow
 from core.events import Command, EraseChats, Generate, ListSavedChats, Message, OpenChat, SavedChatsListed
 from core.settings import assign
 from tests.app.stage import click, last, play, ready, until

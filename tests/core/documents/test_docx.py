@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from core.documents import strings
 from core.documents.docx_math import MathReader
 from core.documents.docx_symbols import symbol
 from core.documents.reading import document_text
@@ -174,3 +175,22 @@ def test_unknown_symbols_are_marked() -> None:
     assert symbol("Webdings", "F061") == "\ufffd"
     assert symbol("Arial", "20AC") == "€"
     assert symbol("Symbol", "no") == "\ufffd"
+
+
+def test_hidden_text_is_left_out_and_counted(tmp_path: Path) -> None:
+    styles = (
+        '<w:style w:type="character" w:styleId="Secret"><w:rPr><w:vanish/></w:rPr></w:style>'
+        '<w:style w:type="character" w:styleId="Deeper"><w:basedOn w:val="Secret"/></w:style>'
+    )
+    found = text_of(
+        tmp_path,
+        run("<w:t>Seen </w:t>"),
+        run("<w:rPr><w:vanish/></w:rPr><w:t>one two</w:t><w:tab/><w:noBreakHyphen/>"),
+        run('<w:rPr><w:rStyle w:val="Deeper"/></w:rPr><w:t>three</w:t>'),
+        run('<w:rPr><w:rStyle w:val="Deeper"/><w:vanish w:val="0"/></w:rPr><w:t>and </w:t>'),
+        run("<w:rPr><w:webHidden/></w:rPr><w:t>printed</w:t>"),
+        styles=styles,
+        # The paragraph's mark is hidden, its text is not.
+        properties="<w:rPr><w:vanish/></w:rPr>",
+    )
+    assert found == f"Seen and printed\n\n{strings.hidden_text(4)}"

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from core.documents import strings
 from core.documents.html import declared_charset, html_text
 from core.documents.limits import Gathered
 from core.documents.markup import EndTag, Markup, StartTag, TagText
@@ -131,3 +132,33 @@ def test_items_of_numbered_lists_keep_their_numbers() -> None:
     assert [line for line in _text(lists).split("\n") if line] == [
         "3. a", "- x", "9. b", "I. c", "II. d", "- e",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("markup", "seen", "hidden"),
+    [
+        ("<p>a<p hidden>b c<p>d", "a\n\nd", 2),
+        ("<p>a</p><div style='color:red;DISPLAY : none !important'><div>b</div>c</div>d", "a\n\nd", 2),
+        ("<div hidden>a<script>x y</script></div>b", "b", 1),
+        ("<span style='visibility:hidden'>a</span>b", "b", 1),
+        ("<span style='opacity:0.0'>a</span><i style='font-size:0px'>c</i>b", "b", 2),
+        ("<span style='opacity:0.5;font-size:10px'>a</span>b", "ab", 0),
+        ("<span aria-hidden=true>a</span>b", "ab", 0),
+        ("<div hidden=until-found>a</div>b", "a\nb", 0),
+        ("<body style='opacity:0'>a</body>", "a", 0),
+        ("<img hidden alt=x>a<br hidden>b<input style='display:none'>c", "abc", 0),
+        ("<ul><li hidden>a<li>b<li hidden>c</ul>d", "- b\n\nd", 2),
+        (
+            "<table><tr><td>a<td hidden>b<td>c<tr hidden><td>d<tr><td>e<td>f<td>g</table>",
+            "a\t\tc\ne\tf\tg",
+            2,
+        ),
+        ("<section><div hidden>a<b>b</section>c", "c", 2),
+        ("<div hidden>a</p></span>b</div>c", "c", 2),
+        ("<div hidden>a<div hidden>b</div></div>c", "c", 2),
+    ],
+)
+def test_what_the_page_hides_is_left_out_and_counted(markup: str, seen: str, hidden: int) -> None:
+    text, _, last = _text(markup).partition("\n\n[")
+    assert text == seen
+    assert last == (strings.hidden_text(hidden)[1:] if hidden else "")

@@ -11,7 +11,6 @@ from core.errors import RequestError, TableError
 from core.events import Message
 from core.models.loader import LoadedModel
 from core.models.prompt import render
-from core.rehearsal.answer_ids import save_ids
 from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
 from core.rehearsal.streams import (
     Records,
@@ -20,8 +19,9 @@ from core.rehearsal.streams import (
     default_conversations,
     read_conversations,
     read_records,
+    save_ids,
 )
-from core.tables.prebuilt_files import GRAMS
+from core.tables.prebuilt import GRAMS
 
 CONVERSATIONS = [
     RehearsedConversation("one", "a"),

@@ -13,8 +13,7 @@ from app.controls import TextLabel
 from app.panels.chats import strings
 from app.panels.chats.chat_list import ChatList
 from app.panels.chats.chat_row import ChatRow
-from app.panels.chats.sidebar import Sidebar
-from app.panels.chats.worker_status import WorkerStatus
+from app.panels.chats.sidebar import Sidebar, WorkerStatus
 from app.theme.theme import Theme
 from tests.app.controls.painting import PaintCounter, colors, pixel
 from tests.app.controls.windows import activate

@@ -7,8 +7,8 @@ from PySide6.QtCore import QObject, QPoint, Qt, QUrl, Slot
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.user_message import UserMessage
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
+from app.chat.user_message import UserMessage
 from app.richtext.canvas.canvas_menu import canvas_menu
 from app.richtext.canvas.open_link import open_outside
 from app.richtext.canvas.text_canvas import TextCanvas

@@ -1,0 +1,127 @@
+"""Entries: the messages and answers of a conversation, each with or without a widget.
+
+A widget costs a hundred times as much as its text, so the transcript makes widgets only for the entries near
+the viewport. `height_px` is the measured height for the current column width and zoom; `estimated_px` is used
+until a widget was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from app.chat.answer_text import AnswerText
+from app.richtext.markdown.piece import Piece
+from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
+
+# Average measures of English text in the design's fonts.
+_CHARACTER_PX = 7.1
+_LINE_PX = 25
+_PARAGRAPH_GAP_PX = 11
+_FOOTER_PX = 62
+_BUBBLE_CHARACTER_PX = 6.9
+_BUBBLE_LINE_PX = 21
+_BUBBLE_PAD_PX = 18
+_BUBBLE_ROOM_PX = 532
+_CHIP_PX = 54
+# Parsed in one step, so that a step takes a few milliseconds.
+_TOKENS_A_STEP = 120
+
+
+@dataclass(eq=False)
+class QuestionEntry:
+    """A message of the person."""
+
+    turn_id: str
+    message: Message
+    height_px: int | None = None
+    estimated_px: int | None = None
+    passages: dict[int, tuple[Passage, ...]] = field(default_factory=dict)  # by attachment index
+
+    @property
+    def source(self) -> str:
+        """The text for searching and copying."""
+        return self.message.content
+
+    def estimate_height_px(self, column_px: int, zoom: float = 1.0) -> int:
+        """The estimated height in screen pixels in a column of `column_px` at that zoom."""
+        chips = len(self.message.attachments) * _CHIP_PX
+        if not self.message.content:
+            return max(0, round(zoom * (chips - 6)))
+        room = min(_BUBBLE_ROOM_PX * zoom, column_px - 68)
+        lines = _lines(self.message.content, room / (_BUBBLE_CHARACTER_PX * zoom))
+        return round(zoom * (chips + lines * _BUBBLE_LINE_PX + _BUBBLE_PAD_PX))
+
+
+@dataclass(eq=False)
+class AnswerEntry:
+    """An answer. `text` is parsed from `tokens` in steps, when it is needed."""
+
+    turn_id: str
+    drafter: str = ""
+    tokens: list[Token] = field(default_factory=list)
+    progress: PrefillProgress | None = None
+    finished: Finished | None = None
+    note: str = ""
+    over: bool = False
+    reading: ReadingMap | None = None
+    labels: tuple[tuple[float, str], ...] = ()  # of the map: position from 0 to 1, text
+    documents: dict[int, tuple[str, str]] = field(default_factory=dict)  # name and text by source number
+    imported: bool = False  # from a file, without figures
+    version_index: int = 0
+    versions: int = 1
+    height_px: int | None = None
+    estimated_px: int | None = None
+    unfolded: set[int] = field(default_factory=set)  # source offsets of the unfolded thoughts
+    text: AnswerText = field(default_factory=AnswerText)
+
+    @property
+    def source(self) -> str:
+        """The answer's Markdown source, with thoughts."""
+        if len(self.text.table) == len(self.tokens):
+            return self.text.table.text
+        return "".join(token.text for token in self.tokens)
+
+    @property
+    def is_parsed(self) -> bool:
+        """Whether `text` holds all tokens."""
+        return len(self.text.table) == len(self.tokens) and self.text.finished == self.over
+
+    def parse_step(self) -> bool:
+        """Parse the next tokens. Returns True once `text` holds all of them."""
+        done = len(self.text.table)
+        if not done and self.finished is not None:
+            self.text.use_format(self.finished.effective.format)
+        if done < len(self.tokens):
+            self.text.append(self.tokens[done : done + _TOKENS_A_STEP])
+        elif self.over and not self.text.finished:
+            self.text.finish()
+        return self.is_parsed
+
+    def parse(self) -> AnswerText:
+        """Parse all tokens and return `text`."""
+        while not self.is_parsed:
+            self.parse_step()
+        return self.text
+
+    def folds(self, piece: Piece) -> bool:
+        """Whether `piece` belongs to a folded thought."""
+        return piece.thought >= 0 and piece.kind != "thought" and piece.thought not in self.unfolded
+
+    def estimate_height_px(self, column_px: int, zoom: float = 1.0) -> int:
+        """The estimated height in screen pixels in a column of `column_px` at that zoom."""
+        source = self.source
+        paragraphs = source.count("\n\n")
+        lines = _lines(source, column_px / (_CHARACTER_PX * zoom))
+        text = round(zoom * (lines * _LINE_PX + paragraphs * _PARAGRAPH_GAP_PX))
+        return text + (round(zoom * _FOOTER_PX) if self.tokens or self.over else 0)
+
+
+Entry = QuestionEntry | AnswerEntry
+
+
+def _lines(text: str, characters: float) -> int:
+    """The number of lines if `characters` fit in one. Empty lines are not counted."""
+    lengths: Sequence[int] = [len(line) for line in text.split("\n") if line]
+    return max(1, sum(math.ceil(length / max(8.0, characters)) for length in lengths))
