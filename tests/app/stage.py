@@ -6,12 +6,13 @@ After each scene nothing may be left: no task, no process, no window, no unraise
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import os
 import sys
+import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,8 +95,8 @@ class Watchdog:
     """Measures how long the UI thread blocks: its CPU time in ms between two ticks of a timer.
 
     CPU time, not wall time, because other processes must not count; nor do collections of Python's garbage,
-    which scan everything that pytest has loaded. On Linux another thread watches and keeps a stack from the
-    middle of the longest block. The limit is scaled by the machine's speed.
+    which scan everything that pytest has loaded. On Linux another thread keeps a stack from the middle of the
+    longest block. The limit is scaled by the machine's speed.
     """
 
     _TICK_MS = 5
@@ -103,7 +104,7 @@ class Watchdog:
     def __init__(self, limit_ms: float) -> None:
         self.longest_ms = 0.0
         self.stack = ""
-        self._stacks: list[str] = []  # of the present block
+        self._stack = ""  # of the present block
         self._limit_ms = limit_ms * _slowness()
         self._main = threading.get_ident()
         self._last_s = self._collection_s = time.thread_time()
@@ -141,10 +142,9 @@ class Watchdog:
         now_s = time.thread_time()
         blocked_ms = (now_s - self._last_s) * 1000
         self._last_s = now_s
-        stacks, self._stacks = self._stacks, []
+        stack, self._stack = self._stack, ""
         if blocked_ms > self.longest_ms:
-            self.longest_ms = blocked_ms
-            self.stack = stacks[len(stacks) // 2] if stacks else ""
+            self.longest_ms, self.stack = blocked_ms, stack
 
     def _collecting(self, phase: str, _: object) -> None:
         if threading.get_ident() != self._main:
@@ -156,11 +156,19 @@ class Watchdog:
 
     def _watch(self) -> None:
         clock = time.pthread_getcpuclockid(self._main)
-        while not self._ended.wait(0.005):
-            if time.clock_gettime(clock) - self._last_s > 0.01:
-                frames = traceback.extract_stack(sys._current_frames()[self._main])
-                ours = [each for each in frames if "/app/" in each.filename]
-                self._stacks.append("".join(traceback.format_list(ours[-4:] or frames[-4:])))
+        with tempfile.TemporaryFile("w+") as file:
+            while not self._ended.wait(0.005):
+                blocked_ms = (time.clock_gettime(clock) - self._last_s) * 1000
+                if blocked_ms > self._limit_ms / 2 and not self._stack:
+                    # Not `sys._current_frames`: Python 3.11 crashes if frames of a running thread are read.
+                    file.seek(0)
+                    file.truncate()
+                    faulthandler.dump_traceback(file)
+                    file.seek(0)
+                    threads = file.read().split("\n\n")
+                    own = next((each for each in threads if f"{self._main:016x}" in each), "")
+                    ours = [line for line in own.splitlines() if "/app/" in line]
+                    self._stack = "\n".join(ours[:4] or own.splitlines()[:4])
 
 
 def _slowness() -> float:
