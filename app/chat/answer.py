@@ -87,9 +87,9 @@ class AnswerView(QWidget):
             return self._ready
         self._ready = True
         entry = self._entry
-        if entry.tokens:
+        if tokens := self.body.table.tokens:
             self.footer.show()
-            self.footer.append(entry.tokens)
+            self.footer.append(tokens)
             self._show_live()
         elif entry.progress:
             self.show_progress(entry.progress)

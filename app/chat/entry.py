@@ -8,7 +8,8 @@ until a widget was measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from app.chat.answer_text import AnswerText
@@ -56,11 +57,11 @@ class QuestionEntry:
 
 @dataclass(eq=False)
 class AnswerEntry:
-    """An answer. `text` is parsed from `tokens` in steps, when it is needed."""
+    """An answer. Tokens are moved from `unparsed` into `text`, which parses them, in steps when needed."""
 
     turn_id: str
     drafter: str = ""
-    tokens: list[Token] = field(default_factory=list)
+    unparsed: tuple[Token, ...] = ()
     progress: PrefillProgress | None = None
     finished: Finished | None = None
     note: str = ""
@@ -79,25 +80,32 @@ class AnswerEntry:
     @property
     def source(self) -> str:
         """The answer's Markdown source, with thoughts."""
-        if len(self.text.table) == len(self.tokens):
-            return self.text.table.text
-        return "".join(token.text for token in self.tokens)
+        return self.text.table.text + "".join(token.text for token in self.unparsed)
 
     @property
     def is_parsed(self) -> bool:
         """Whether `text` holds all tokens."""
-        return len(self.text.table) == len(self.tokens) and self.text.finished == self.over
+        return not self.unparsed and self.text.finished == self.over
 
     def parse_step(self) -> bool:
         """Parse the next tokens. Returns True once `text` holds all of them."""
-        done = len(self.text.table)
-        if not done and self.finished is not None:
+        if not len(self.text.table) and self.finished is not None:
             self.text.use_format(self.finished.effective.format)
-        if done < len(self.tokens):
-            self.text.append(self.tokens[done : done + _TOKENS_A_STEP])
+        if self.unparsed:
+            with self.parsing():
+                self.text.append(self.unparsed[:_TOKENS_A_STEP])
         elif self.over and not self.text.finished:
             self.text.finish()
         return self.is_parsed
+
+    @contextmanager
+    def parsing(self) -> Iterator[None]:
+        """Removes the tokens that are added to `text` inside from `unparsed`, also after an error."""
+        before = len(self.text.table)
+        try:
+            yield
+        finally:
+            self.unparsed = self.unparsed[len(self.text.table) - before :]
 
     def parse(self) -> AnswerText:
         """Parse all tokens and return `text`."""
@@ -115,7 +123,7 @@ class AnswerEntry:
         paragraphs = source.count("\n\n")
         lines = _lines(source, column_px / (_CHARACTER_PX * zoom))
         text = round(zoom * (lines * _LINE_PX + paragraphs * _PARAGRAPH_GAP_PX))
-        return text + (round(zoom * _FOOTER_PX) if self.tokens or self.over else 0)
+        return text + (round(zoom * _FOOTER_PX) if self.unparsed or len(self.text.table) or self.over else 0)
 
 
 Entry = QuestionEntry | AnswerEntry

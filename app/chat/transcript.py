@@ -256,11 +256,12 @@ class Transcript(QScrollArea):
 
     def append_tokens(self, turn_id: str, tokens: Sequence[Token]) -> None:
         """Append tokens to an answer; at most 30 times a second."""
-        answer = self._writing(turn_id)
-        self._answers[turn_id].tokens += tokens
+        answer, entry = self._writing(turn_id), self._answers[turn_id]
+        entry.unparsed = (*entry.unparsed, *tokens)
         if answer:
-            answer.append(tokens)
-        self.finder.refresh(self._answers[turn_id])
+            with entry.parsing():
+                answer.append(tokens)
+        self.finder.refresh(entry)
 
     def finish_answer(self, turn_id: str, finished: Finished | None, note: str = "") -> None:
         """End an answer; `finished` is None if it was cut off."""
@@ -534,7 +535,7 @@ class Transcript(QScrollArea):
 
 def _answer_entry(turn: Turn, drafter: str) -> AnswerEntry:
     answer = turn.answer
-    entry = AnswerEntry(turn.id, drafter, list(answer.tokens), None, answer.finished, answer.note)
+    entry = AnswerEntry(turn.id, drafter, answer.tokens, None, answer.finished, answer.note)
     entry.over, entry.imported = answer.over, answer.status == "imported"
     entry.reading = answer.reading
     entry.version_index, entry.versions = turn.place, len(turn.versions)

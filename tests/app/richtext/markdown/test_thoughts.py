@@ -129,8 +129,9 @@ def test_an_answer_from_a_store_has_its_format_from_its_figures() -> None:
     ended = finished()
     known = replace(ended.effective, format=answer_format("<|channel>", "<a>"))
     source = "<|channel>thought\nCheck.\n<channel|>Yes."
-    reply = AnswerEntry("t", tokens=letters(source), finished=replace(ended, effective=known), over=True)
-    assert reply.parse().answer_source == "Yes."
+    stored = replace(ended, effective=known)
+    entry = AnswerEntry("t", unparsed=tuple(letters(source)), finished=stored, over=True)
+    assert entry.parse().answer_source == "Yes."
 
 
 def test_an_answer_of_unknown_format_may_close_a_thought_in_a_line() -> None:
