@@ -7,9 +7,8 @@ from PySide6.QtGui import QPainter
 
 from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.text_style import answer_style
-from app.richtext.layout.tint import InkTable
-from app.richtext.layout.tint_paint import paint_tints
-from app.richtext.markdown.spans import Span
+from app.richtext.layout.tint_paint import InkTable, paint_tints
+from app.richtext.markdown.piece import Span
 from app.theme.theme import Theme
 from core.events import Origin
 

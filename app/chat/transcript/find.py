@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.chat.answer.entry import Entry, Reply
-from app.richtext.canvas.matches import Match, matches_in
+from app.richtext.canvas.selection import Match, matches_in
 from app.richtext.markdown.user_text import pieces_of
 
 

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from app.chat.answer.entry import Entry
 from app.chat.transcript.find import Find
 from app.richtext.canvas.find_bar import HEIGHT_PX, WIDTH_PX, FindBar
-from app.richtext.canvas.matches import Match
+from app.richtext.canvas.selection import Match
 from app.theme.theme import Theme
 from app.theme.zoom import px
 

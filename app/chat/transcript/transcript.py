@@ -31,7 +31,7 @@ from app.chat.transcript.tips import Tips
 from app.chat.transcript.unshown_entry import UnshownEntry
 from app.chat.transcript.widget_pool import Item, WidgetPool
 from app.controls.scroll_bar import ScrollBar
-from app.richtext.canvas.matches import Match
+from app.richtext.canvas.selection import Match
 from app.richtext.canvas.text_canvas import TextCanvas
 from app.richtext.layout.tint_paint import TintMode
 from app.session.chats.conversation import Turn

@@ -9,7 +9,7 @@ from itertools import islice
 from msgspec import Struct
 
 from app.panels.document.blocks import BlockPart, TextBlock
-from app.richtext.canvas.matches import pattern_of
+from app.richtext.canvas.selection import pattern_of
 
 # One letter in a long document is everywhere; nobody steps through that many.
 MOST = 10_000
