@@ -307,7 +307,7 @@ def _joins(lines: pypdfium2.PdfTextPage, words: list[Word], box: Box, text: str,
         return False
     first, second = (lines.get_charbox(before.end - 2 + at, loose=True) for at in range(2))
     usual = second[0] - first[2]
-    return bool(0 < usual and own <= _SPACED * usual)
+    return bool(usual > 0 and own <= _SPACED * usual)
 
 
 def _upright(rectangle: tuple[float, float, float, float], rotation: int) -> Box:
