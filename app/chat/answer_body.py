@@ -20,15 +20,12 @@ from app.chat.token_facts import seconds
 from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_text
-from app.richtext.canvas.canvas_menu import to_clipboard
-from app.richtext.canvas.open_link import open_outside
+from app.richtext.canvas.canvas_menu import open_outside, to_clipboard
 from app.richtext.canvas.selection import TextPlace, TextSelection, everything
 from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.layout.piece_box import PieceBox
-from app.richtext.layout.tint import InkTable
-from app.richtext.layout.tint_paint import Pointed, TintMode, paint_marks, paint_tints
-from app.richtext.markdown.piece import Piece
-from app.richtext.markdown.spans import place_of, shown_range, source_at, spans_of
+from app.richtext.layout.tint_paint import InkTable, Pointed, TintMode, paint_marks, paint_tints
+from app.richtext.markdown.piece import Piece, place_of, shown_range, source_at, spans_of
 from app.richtext.markdown.token_table import TokenTable
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap

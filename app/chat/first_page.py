@@ -18,9 +18,8 @@ from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text
 from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.text_style import answer_style, note_style
-from app.richtext.layout.tint import InkTable
-from app.richtext.layout.tint_paint import paint_tints
-from app.richtext.markdown.spans import Span
+from app.richtext.layout.tint_paint import InkTable, paint_tints
+from app.richtext.markdown.piece import Span
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme

@@ -27,7 +27,7 @@ from app.chat.widget_pool import Item, UnshownEntry, WidgetPool
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, draw_text
-from app.richtext.canvas.matches import Match
+from app.richtext.canvas.selection import Match
 from app.richtext.canvas.text_canvas import TextCanvas
 from app.richtext.layout.tint_paint import TintMode
 from app.session.chats.conversation import Turn

@@ -41,6 +41,8 @@ _LEVEL_DEGREES = 2.0
 _FROM_RIGHT = re.compile(
     "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
+# A gap between two letters of a word, at most: in heights of the line, and in gaps of the letters before.
+_NARROW, _SPACED = 0.4, 1.3
 _WORD = re.compile(r"\S+")
 _LINE = re.compile(r"[^\r\n]+[\r\n]*|[\r\n]+")
 
@@ -242,7 +244,10 @@ def _read_from_right(
 def _words(
     page: pypdfium2.PdfPage, lines: pypdfium2.PdfTextPage, letters: list[str], indices: Sequence[int]
 ) -> list[Word]:
-    """Words in the order of reading, with their boxes on the page as it is shown."""
+    """Words in the order of reading, with their boxes on the page as it is shown.
+
+    Removes spaces from `letters` that PDFium added between the letters of a word.
+    """
     from pypdfium2 import raw
 
     rotation = page.get_rotation()
@@ -273,9 +278,36 @@ def _words(
             level = abs((turned + 180) % 360 - 180) < _LEVEL_DEGREES
             last_edges = top, bottom
         box = _upright((left, bottom, right, top), rotation) if rotation else Box(left, -top, right, -bottom)
-        words.append(Word(box, text, start, end, joined[last_end:start], level))
+        gap = joined[last_end:start]
+        if isinstance(indices, range) and _joins(lines, words, box, text, gap):
+            letters[last_end] = ""
+            last = words.pop()
+            left, top, right, bottom = last.box
+            box = Box(left, top, box.right, max(bottom, box.bottom))
+            start, text, gap = last.start, last.text + text, last.gap
+        words.append(Word(box, text, start, end, gap, level))
         last_end = end
     return words
+
+
+def _joins(lines: pypdfium2.PdfTextPage, words: list[Word], box: Box, text: str, gap: str) -> bool:
+    """Whether PDFium added the space between the last of `words` and `text`, and both are one word.
+
+    It adds one in text with space between its letters where the file draws a word in two parts.
+    """
+    from pypdfium2 import raw
+
+    if gap != " " or not words or not text[0].isalnum():
+        return False
+    before = words[-1]
+    if before.end - before.start < 2 or not before.text[-1].isalnum() or before.box.top != box.top:
+        return False
+    own = box.left - before.box.right
+    if not 0 < own < _NARROW * (box.bottom - box.top) or not raw.FPDFText_IsGenerated(lines.raw, before.end):
+        return False
+    first, second = (lines.get_charbox(before.end - 2 + at, loose=True) for at in range(2))
+    usual = second[0] - first[2]
+    return bool(usual > 0 and own <= _SPACED * usual)
 
 
 def _upright(rectangle: tuple[float, float, float, float], rotation: int) -> Box:

@@ -17,7 +17,7 @@ from shiboken6 import isValid
 
 from app.chat.transcript import Transcript
 from app.launch.application import Application
-from app.richtext.markdown.unshown import LOG as UNSHOWN
+from app.richtext.markdown.piece import LOG as UNSHOWN
 from app.theme.theme import Theme
 
 

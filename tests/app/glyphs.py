@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF
 
 from app.richtext.canvas.text_canvas import TextCanvas
 from app.richtext.layout.piece_box import PieceBox
-from app.richtext.layout.text_chunk import VisualLine
+from app.richtext.layout.piece_layout import VisualLine
 
 _TOLERANCE_PX = 1.5  # of hinting and antialiasing
 

@@ -32,6 +32,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QMenu, QWidget
 
 from app.chat.reading_map import Stretch
+from app.controls.drag_scroll import DragScroll
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.panels.document import strings
@@ -48,7 +49,6 @@ from app.panels.document.paint import (
     in_units,
 )
 from app.richtext.canvas.canvas_menu import add_copy, add_select_all, to_clipboard
-from app.richtext.canvas.drag_scroll import DragScroll
 from app.richtext.canvas.selection import word_at
 from app.theme.theme import Theme, system_reduces_motion
 

@@ -1,19 +1,99 @@
-"""The context menu of a text: Copy, Quote, commands for the link or code under the pointer, Select All."""
+"""Commands of a text: its context menu, the Copy button of a code block, and links that open outside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF
-from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QMenu
+from PySide6.QtCore import QPointF, QSize, Qt, QTimer, QUrl
+from PySide6.QtGui import QAction, QDesktopServices, QFontMetricsF, QGuiApplication, QKeySequence, QPaintEvent
+from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
+from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_box
 from app.richtext.canvas import strings
-from app.richtext.canvas.open_link import open_outside
+from app.richtext.layout.piece_box import CODE_HEADER_PX
+from app.richtext.markdown.links import may_open
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, px, px_size, ratio_of, width_of, zoom
 
 if TYPE_CHECKING:
     from app.richtext.canvas.text_canvas import TextCanvas
+
+
+def open_outside(address: str) -> bool:
+    """Hand `address` to the system's browser or mail program. False if it is of another kind."""
+    return may_open(address) and QDesktopServices.openUrl(QUrl(address))
+
+
+_COPIED_MS = 1500
+_HEIGHT_PX = 24
+_PAD_PX = 7
+_ICON_PX = 16
+_GAP_PX = 5
+
+
+class CodeCopy(QAbstractButton):
+    """`show_code` gives it the code and its place."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._code = ""
+        self._shown: tuple[str, float, float, float] | None = None
+        self.setText(strings.COPY_CODE)
+        self.setAccessibleName(strings.COPY_CODE_NAME)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.ArrowCursor)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self._ring = FocusRing(self, theme, 5)
+        self._timer = QTimer(self, interval=_COPIED_MS, singleShot=True)
+        self._timer.timeout.connect(self._reset)
+        self.clicked.connect(self._copy)
+
+    def show_code(self, code: str, right: float, header_top: float) -> None:
+        """Move to the right end of the header whose top is `header_top`."""
+        if (code, right, header_top, zoom()) == self._shown:
+            return
+        self._shown = (code, right, header_top, zoom())
+        self._code = code
+        size = self.sizeHint()
+        top = round(header_top + (px(CODE_HEADER_PX) - size.height()) / 2) + 1
+        self.setGeometry(round(right) - 7 - size.width(), top, size.width(), size.height())
+        self.show()
+
+    def sizeHint(self) -> QSize:
+        widest = max(
+            QFontMetricsF(ui_font(11.5)).horizontalAdvance(text)
+            for text in (strings.COPY_CODE, strings.COPIED)
+        )
+        return px_size(QSize(int(widest + 2 * _PAD_PX + _ICON_PX + _GAP_PX + 0.999), _HEIGHT_PX))
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._code)
+        self.setText(strings.COPIED)
+        self._timer.start()
+
+    def _reset(self) -> None:
+        self.setText(strings.COPY_CODE)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        if self.isDown() or self.underMouse():
+            draw_box(painter, area_of(self), 5, self._theme.color("fill2"))
+        color = self._theme.color("text2")
+        metrics = QFontMetricsF(ui_font(11.5))
+        left = width_of(self) - _PAD_PX - metrics.horizontalAdvance(self.text()) - _GAP_PX - _ICON_PX
+        name = "check" if self.text() == strings.COPIED else "copy"
+        icon = icon_pixmap(name, color, _ICON_PX, ratio_of(self))
+        painter.drawPixmap(QPointF(int(left), (height_of(self) - _ICON_PX) // 2), icon)
+        painter.setPen(color)
+        painter.setFont(ui_font(11.5))
+        area = area_of(self)
+        area.setLeft(int(left) + _ICON_PX + _GAP_PX)
+        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
 
 
 def canvas_menu(canvas: TextCanvas, at: QPointF) -> QMenu:

@@ -29,17 +29,20 @@ from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_found
 from app.richtext.canvas import strings
 from app.richtext.canvas.accessible_text import ReadAloud, make_readable
-from app.richtext.canvas.canvas_menu import canvas_menu
-from app.richtext.canvas.caret import Move, moved
-from app.richtext.canvas.code_copy import CodeCopy
-from app.richtext.canvas.matches import Match
-from app.richtext.canvas.open_link import open_outside
-from app.richtext.canvas.selection import TextPlace, TextSelection, everything, selected_text, word_at
-from app.richtext.layout.code_colours import CodeColours
+from app.richtext.canvas.canvas_menu import CodeCopy, canvas_menu, open_outside
+from app.richtext.canvas.selection import (
+    Match,
+    Move,
+    TextPlace,
+    TextSelection,
+    everything,
+    moved,
+    selected_text,
+    word_at,
+)
 from app.richtext.layout.piece_box import PieceBox
-from app.richtext.layout.text_style import answer_style
-from app.richtext.markdown.piece import Piece, gap_px
-from app.richtext.markdown.unshown import report
+from app.richtext.layout.text_style import CodeColours, answer_style
+from app.richtext.markdown.piece import Piece, gap_px, report
 from app.theme.theme import Theme
 
 MARGIN_PX = 8

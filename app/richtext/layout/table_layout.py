@@ -15,8 +15,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 
 from app.controls.shapes import is_rtl
-from app.richtext.layout.piece_layout import PieceLayout
-from app.richtext.layout.text_chunk import Chunk, lay_out
+from app.richtext.layout.piece_layout import Chunk, PieceLayout, lay_out
 from app.richtext.layout.text_style import TextStyle
 from app.richtext.markdown.piece import Piece, TableCell
 

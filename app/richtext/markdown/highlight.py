@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from app.richtext.markdown.unshown import report
+from app.richtext.markdown.piece import report
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer

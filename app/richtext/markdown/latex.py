@@ -14,6 +14,18 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from app.richtext.markdown.latex_parts import (
+    ACCENTS,
+    BIG,
+    BOLD,
+    DOUBLE_STRUCK,
+    DROPPED,
+    FACES,
+    PLAIN,
+    SPACES,
+    SUB,
+    SUPER,
+    SYMBOLS,
+    WORDS,
     Glyph,
     Part,
     as_lines,
@@ -28,20 +40,6 @@ from app.richtext.markdown.latex_parts import (
     spread,
     stripped,
     trim,
-)
-from app.richtext.markdown.latex_symbols import (
-    ACCENTS,
-    BIG,
-    BOLD,
-    DOUBLE_STRUCK,
-    DROPPED,
-    FACES,
-    PLAIN,
-    SPACES,
-    SUB,
-    SUPER,
-    SYMBOLS,
-    WORDS,
 )
 
 _MATRICES = {"pmatrix": "()", "bmatrix": "[]", "vmatrix": "||", "Vmatrix": "‖‖", "Bmatrix": "{}"}

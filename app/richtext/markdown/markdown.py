@@ -31,11 +31,12 @@ from app.richtext.markdown.piece import (
     PieceKind,
     Styled,
     TableCell,
+    TextSegment,
     open_code_piece,
     plain_piece,
+    report,
+    segments_of,
 )
-from app.richtext.markdown.spans import TextSegment, segments_of
-from app.richtext.markdown.unshown import report
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

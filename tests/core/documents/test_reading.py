@@ -173,7 +173,9 @@ def test_a_pdf_gives_its_pages_and_says_how_far_it_is(tmp_path: Path) -> None:
 def test_a_scanned_pdf_says_that_it_has_no_text(tmp_path: Path) -> None:
     file = tmp_path / "scan.pdf"
     file.write_bytes(pdf_of(["", ""]))
-    with pytest.raises(RequestError, match=r"“scan\.pdf” holds no text: this PDF has no text layer, only pictures of pages"):
+    with pytest.raises(
+        RequestError, match=r"“scan\.pdf” holds no text: this PDF has no text layer, only pictures of pages"
+    ):
         document_text(file)
 
 
@@ -386,3 +388,18 @@ def test_a_row_that_begins_later_keeps_its_columns(tmp_path: Path) -> None:
     row = f"<w:tr>{cell('Rent')}{cell('800')}{cell('900')}</w:tr>"
     file = write_docx(tmp_path / "table.docx", f"<w:tbl>{later}{row}</w:tbl>")
     assert document_text(file) == "\t2023\t2024\nRent\t800\t900"
+
+
+@pytest.mark.parametrize("spacing_pt", [0.0, 1.0, 2.0, 3.0])
+def test_a_word_that_is_drawn_in_parts_stays_one(tmp_path: Path, spacing_pt: float) -> None:
+    parts = "(Singapor) Tj (e 1385) Tj (88) Tj"
+    path = tmp_path / "spaced.pdf"
+    path.write_bytes(pdf_of_content(f"BT /F1 12 Tf {spacing_pt} Tc 20 700 Td {parts} ET"))
+    assert document_text(path) == "Singapore 138588"
+
+
+def test_words_with_a_narrow_gap_stay_apart(tmp_path: Path) -> None:
+    path = tmp_path / "narrow.pdf"
+    # A gap of 3 points, as no other in these words.
+    path.write_bytes(pdf_of_content("BT /F1 12 Tf 20 700 Td (Table) Tj 31.69 0 Td (in) Tj ET"))
+    assert document_text(path) == "Table in"

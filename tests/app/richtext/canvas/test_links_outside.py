@@ -9,8 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
-from app.richtext.canvas.canvas_menu import canvas_menu
-from app.richtext.canvas.open_link import open_outside
+from app.richtext.canvas.canvas_menu import canvas_menu, open_outside
 from app.richtext.canvas.text_canvas import TextCanvas
 from app.richtext.markdown.links import bare_links, may_open
 from core.events import Message

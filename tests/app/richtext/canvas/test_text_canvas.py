@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
-from app.richtext.canvas.code_copy import CodeCopy
+from app.richtext.canvas.canvas_menu import CodeCopy
 from app.richtext.canvas.selection import everything
 from app.richtext.layout.piece_box import PieceBox
 from core.events import Message

@@ -18,12 +18,10 @@ from app.richtext.layout.piece_box import PieceBox
 from app.richtext.layout.piece_layout import PieceLayout
 from app.richtext.layout.table_layout import TableLayout
 from app.richtext.layout.text_style import answer_style
-from app.richtext.layout.tint import InkTable
-from app.richtext.layout.tint_paint import marks_of
+from app.richtext.layout.tint_paint import InkTable, marks_of
 from app.richtext.markdown.blocks import BlockSplitter
 from app.richtext.markdown.markdown import parse_block
-from app.richtext.markdown.piece import Piece
-from app.richtext.markdown.spans import Span
+from app.richtext.markdown.piece import Piece, Span
 from app.richtext.markdown.user_text import pieces_of
 from app.theme.theme import Theme
 from core.events import Message

@@ -12,7 +12,7 @@ from app.richtext.markdown.blocks import shown_end
 from app.richtext.markdown.latex import legible
 from app.richtext.markdown.links import bare_links
 from app.richtext.markdown.markdown import parse_block
-from app.richtext.markdown.spans import source_at
+from app.richtext.markdown.piece import source_at
 from app.richtext.markdown.user_text import pieces_of
 from tests.app.chat.written import token
 

@@ -17,8 +17,7 @@ from app.richtext.canvas.selection import everything, selected_text
 from app.richtext.markdown.blocks import BlockSplitter
 from app.richtext.markdown.links import may_open
 from app.richtext.markdown.markdown import parse_block
-from app.richtext.markdown.piece import Piece, gap_px, open_code_piece, plain_piece
-from app.richtext.markdown.spans import source_at
+from app.richtext.markdown.piece import Piece, gap_px, open_code_piece, plain_piece, source_at
 
 
 def parse(source: str) -> tuple[Piece, ...]:

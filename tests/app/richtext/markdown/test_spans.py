@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.richtext.markdown.spans import place_of, segments_of, shown_range, source_at, spans_of
+from app.richtext.markdown.piece import place_of, segments_of, shown_range, source_at, spans_of
 from tests.app.richtext.markdown.test_token_table import table_of, texts
 
 
