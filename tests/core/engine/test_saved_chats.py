@@ -312,7 +312,7 @@ def test_an_opened_chat_is_loaded_before_its_question(chats: Chats) -> None:
     chats.engine.unload()
     engine = chats.start()
     engine.saved_chats.open(CHAT, Prefill())
-    assert len(engine._here.prefix_cache) == 1
+    assert len(engine._session.prefix_cache) == 1
     idle(engine)
     assert len(engine.sequence.tokens) == 509
     assert engine.sequence.chat == CHAT
@@ -376,7 +376,7 @@ def test_what_memory_has_is_not_loaded(chats: Chats) -> None:
     chats.ask(600)
     engine.saved_chats.open(CHAT, Prefill())
     idle(engine)
-    assert len([each for each in engine._here.prefix_cache.sequences if each.tokens]) == 1
+    assert len([each for each in engine._session.prefix_cache.sequences if each.tokens]) == 1
 
 
 def test_nothing_is_loaded_beyond_the_memory_for_prompts(chats: Chats) -> None:
@@ -400,7 +400,7 @@ def test_a_chat_that_would_go_from_memory_is_saved_before_another_is_loaded(chat
     engine.saved_chats.open("old", Prefill(memory_mib=1))
     idle(engine)
     assert chats.count == 3
-    assert [each.chat for each in engine._here.prefix_cache.sequences if each.tokens] == ["later", "old"]
+    assert [each.chat for each in engine._session.prefix_cache.sequences if each.tokens] == ["later", "old"]
 
 
 # ---- off, erased, refused
