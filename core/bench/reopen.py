@@ -190,7 +190,10 @@ class _Chats:
             given = argparse.Namespace(tokens=tokens, document=None, kind="minutes", seed=1)
             first = messages_of(engine, given)
             answer, _ = self._ask(first, f"{_CHAT}-{tokens}")
-            engine.use(engine.loaded)  # saves the chat
+            engine.saved_chats.open("another", Prefill())  # leaves the chat, which is saved now
+            while engine.saved_chats.piece():
+                pass
+            engine.saved_chats.open("", Prefill())
             text = "".join(token.text for token in answer)
             self._next[tokens] = (*first, Message("assistant", text), Message("user", _NEXT))
         return self._next[tokens]
