@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from core.engine.engine import Engine
 from core.kv.saved_files import SavedFiles
 from core.settings import Settings, assign_all
 from core.settings.prefill import Prefill
@@ -44,6 +43,7 @@ class _Chat:
     def __init__(self, name: str, sparse: bool, folder: Path) -> None:
         from mlx_lm.utils import load_tokenizer
 
+        from core.engine.engine import Engine
         from tests.core.engine.test_saved_chats import long_model, run, started
         from tests.core.engine.test_sparse_session import prompt_of
         from tests.core.toy import write_toy_model
@@ -110,6 +110,9 @@ def settings(sparse: bool) -> Settings:
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
+    from core.models.runtime.runtime import prepare
+
+    prepare()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         chats: dict[int, _Chat] = {}
