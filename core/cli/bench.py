@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     window = bench("window", "the window: launch, scrolling, streaming, memory, overhead", _window)
     window.set_defaults(run=_run_window)
     bench("prefill", "time to first token of a long document relative to mlx-lm", _prefill)
+    bench("reopen", "time to first token of a saved chat after a restart, relative to cold", _reopen)
     bench(
         "quality",
         "the effect of sparse prefill on answers and likelihoods",
@@ -282,6 +283,13 @@ def _prefill(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--kind", name("kind of document", _kinds), "minutes", "kind of generated document")
     add_option(parser, "--seed", whole(0), 1, "of the generated document")
     parser.add_argument("--document", type=readable_file, metavar="F", help="a text file to read instead")
+    add_out(parser)
+
+
+def _reopen(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_option(parser, "--tokens", listed(whole()), (2000, 8000), "sizes of the chat")
+    add_option(parser, "--pairs", whole(), 5, "pairs per size")
     add_out(parser)
 
 

@@ -43,6 +43,7 @@ from core.events import (
 )
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence
+from core.kv.saved_files import SavedFiles
 from core.machine.exactness import Profile
 from core.machine.trials import Verdict
 from core.machine.width_cost import CONTEXTS, CostProfile
@@ -83,8 +84,9 @@ class Engine:
 
     `memory` stores what drafters learn; by default only for the engine's lifetime. `say` receives events of
     rehearsal and of document embedding. `clock` returns seconds. `threads` may adapt the number of BLAS
-    threads to other programs; by default all are used, so that measurements are comparable. Raises
-    `NotPreparedError` if MLX was imported before `core.models.runtime.runtime.prepare()` was called.
+    threads to other programs; by default all are used, so that measurements are comparable. `saved_files`:
+    the folder of saved chats; by default in the cache folder. Raises `NotPreparedError` if MLX was imported
+    before `core.models.runtime.runtime.prepare()` was called.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Engine:
         say: Callable[[Rehearsing | DocumentEmbedded | SavedChatsListed], None] = lambda event: None,
         clock: Callable[[], float] = time.perf_counter,
         threads: BlasThreads | None = None,
+        saved_files: SavedFiles | None = None,
     ) -> None:
         check_prepared()
         self._threads = threads or BlasThreads("held still")
@@ -101,7 +104,7 @@ class Engine:
         self._rehearsal = IdleRehearsal(say)
         self._embedder = Embedder()
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
-        self._saved_chats = SavedChats(say, clock)
+        self._saved_chats = SavedChats(say, clock, saved_files)
         self._clock = clock
 
     # ---- the model

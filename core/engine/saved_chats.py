@@ -264,7 +264,7 @@ class SavedChats:
         cache, budget_bytes = here.prefix_cache, self._prefill.memory_mib << 20
         path = self._files.path(chat, here.model.info.path)
         # The stamp costs a forward pass, which a chat without a file is spared.
-        if not self._files.size_bytes(path) or (stamp := self._stamped()) is None:
+        if not path.is_file() or (stamp := self._stamped()) is None:
             return
         file = self._files.open(path)
         if file is None:

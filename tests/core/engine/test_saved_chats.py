@@ -452,13 +452,14 @@ def test_what_another_model_saved_is_removed(chats: Chats, folder: Path) -> None
     assert chats.said[-1].files == 0
 
 
-def test_a_damaged_file_is_removed_and_the_prompt_read_anew(chats: Chats) -> None:
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_damaged_file_is_removed_and_the_prompt_read_anew(chats: Chats, empty: bool) -> None:
     expected = chats.ask(500)
     chats.engine.unload()
     (path,) = chats.files.folder.glob("*.safetensors")
     content = bytearray(path.read_bytes())
     content[-9000] ^= 4
-    path.write_bytes(content)
+    path.write_bytes(b"" if empty else content)
     chats.start()
     finished = chats.ask(500)
     assert finished.stats == replace(
