@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import itertools
+import math
 import os
 import shutil
 import sqlite3
@@ -661,7 +662,7 @@ def test_a_full_disk_is_said_and_passes(qapp: QApplication, tmp_path: Path) -> N
         await until(lambda: banner.isHidden())
         assert library.flush()
 
-    play(qapp, scene, folder=tmp_path)
+    play(qapp, scene, folder=tmp_path, block_ms=math.inf)  # one line of 200,000 letters is laid out
 
 
 def test_a_second_window_says_that_it_saves_nothing(qapp: QApplication, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -213,7 +214,7 @@ def test_windows_made_at_a_size_look_as_those_that_were_brought_to_it(qapp: QApp
             window.windows.show(name).resize(1500, 1000)
         assert await hints() == brought
 
-    play(qapp, scene)
+    play(qapp, scene, block_ms=math.inf)  # the scene itself compares pictures
 
 
 def test_a_long_chat_has_another_size_in_a_moment(qapp: QApplication) -> None:
