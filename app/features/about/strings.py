@@ -9,7 +9,7 @@ NO_LICENCE = "licence not stated"
 CLOSE = "Close"
 LOOK_FOR_UPDATE = "Check for Updates"
 LOOKING = "Checking…"
-NO_ADDRESS = "Not in this build: it names no page to ask. Nothing is ever asked."
+NO_ADDRESS = "This build names no page for updates, so it never checks."
 NEWEST = "You have the latest version."
 
 

@@ -16,7 +16,7 @@ USED = "Last used"
 LIST = "Kept documents"
 PREVIEW = "Preview"
 NOTHING = "No document is kept yet"
-NOTHING_HINT = "Attach one to a message, open it, and choose “Keep in library”."
+NOTHING_HINT = "Attach one to a message, open it, and choose “Keep in Library”."
 NO_MATCH = "No document has these words"
 
 
