@@ -105,7 +105,7 @@ readers: libraries ## Compare the document readers with LibreOffice, pdftotext a
 	@$(BIN)/python -m tests.readers --docs --out $(OUT)/readers
 
 handbook: libraries ## Write the sample document of the first page from the docs
-	@$(BIN)/python -m tests.app.chat.first_page.handbook_text
+	@$(BIN)/python -m tests.app.chat.handbook_text
 
 messages-doc: libraries ## Write docs/messages.md from the window's tables
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m tests.app.controllers.messages_doc

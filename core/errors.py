@@ -4,8 +4,9 @@
 - `WorkerError`: the worker process failed. A restart helps.
 - `InternalError`: a bug in Draftlight, to be reported.
 
-The message states the value and what is allowed, the `hint` what to do. `code` is stable, short and not
-displayed; the window and tests depend on it.
+A class is declared as `class SettingError(RequestError, code="bad-setting")`. `code` is a stable, short name
+that the window and clients depend on and that is not displayed. The message states the value and the allowed
+ones, the `hint` what to do.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ Kind = Literal["request", "worker", "internal"]
 
 
 class DraftlightError(Exception):
-    """Base class of all errors; not raised itself."""
+    """Base class of all errors; not raised itself. Subclasses inherit `kind`."""
 
     kind: ClassVar[Kind] = "internal"
     code: ClassVar[str] = "error"
+
+    def __init_subclass__(cls, *, code: str = "", kind: Kind | None = None) -> None:
+        super().__init_subclass__()
+        cls.code = code or cls.code
+        cls.kind = kind or cls.kind
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -30,42 +36,31 @@ class DraftlightError(Exception):
         return f"{self.message} {self.hint}".strip()
 
 
-class RequestError(DraftlightError):
+class RequestError(DraftlightError, code="bad-request", kind="request"):
     """The request cannot be fulfilled."""
 
-    kind: ClassVar[Kind] = "request"
-    code: ClassVar[str] = "bad-request"
 
-
-class SettingError(RequestError):
+class SettingError(RequestError, code="bad-setting"):
     """A setting is unknown, has the wrong type, or is out of bounds."""
 
-    code = "bad-setting"
 
-
-class UnknownDrafterError(RequestError):
+class UnknownDrafterError(RequestError, code="unknown-drafter"):
     """No drafter with this name is registered."""
 
-    code = "unknown-drafter"
 
-
-class EmptyPromptError(RequestError):
+class EmptyPromptError(RequestError, code="empty-prompt"):
     """The prompt is empty."""
-
-    code = "empty-prompt"
 
 
 _LONGER = "choose a model with a longer context"
 
 
-class PromptTooLongError(RequestError):
+class PromptTooLongError(RequestError, code="prompt-too-long"):
     """The prompt is longer than the context allows.
 
     `tokens`: length of the prompt. `limit_tokens`: maximum length. `chosen`: the limit is a setting, not the
     model's context.
     """
-
-    code = "prompt-too-long"
 
     def __init__(self, tokens: int, limit_tokens: int, chosen: bool = False) -> None:
         self.tokens = tokens
@@ -77,40 +72,28 @@ class PromptTooLongError(RequestError):
         )
 
 
-class NoModelError(RequestError):
+class NoModelError(RequestError, code="no-model"):
     """A model is required and none is loaded."""
 
-    code = "no-model"
 
-
-class GrammarError(RequestError):
+class GrammarError(RequestError, code="bad-grammar"):
     """A grammar cannot be compiled for this model, or reached a state that allows no token."""
 
-    code = "bad-grammar"
 
-
-class ModelError(RequestError):
+class ModelError(RequestError, code="bad-model"):
     """A model cannot be loaded: missing, incomplete, or unsupported."""
 
-    code = "bad-model"
 
-
-class ModelNotHereError(ModelError):
+class ModelNotHereError(ModelError, code="model-not-here"):
     """A hub model that is not downloaded."""
 
-    code = "model-not-here"
 
-
-class ModelTooLargeError(ModelError):
+class ModelTooLargeError(ModelError, code="model-too-large"):
     """A model needs more memory than the machine has."""
 
-    code = "model-too-large"
 
-
-class BrokenLogitsError(RequestError):
+class BrokenLogitsError(RequestError, code="broken-logits"):
     """The model returned logits that are NaN or all infinite, so that no token can be chosen."""
-
-    code = "broken-logits"
 
     def __init__(self) -> None:
         super().__init__(
@@ -120,71 +103,48 @@ class BrokenLogitsError(RequestError):
         )
 
 
-class ChatTemplateError(ModelError):
+class ChatTemplateError(ModelError, code="bad-chat-template"):
     """A model's chat template refused the conversation or exceeded its limits."""
-
-    code = "bad-chat-template"
 
     def __init__(self, model: str, what: str, hint: str) -> None:
         super().__init__(f"The chat template of {model} {what}.", hint)
 
 
-class DownloadError(ModelError):
+class DownloadError(ModelError, code="download-failed"):
     """A download cannot continue. Partial files are kept."""
 
-    code = "download-failed"
 
-
-class DraftModelError(RequestError):
+class DraftModelError(RequestError, code="bad-draft-model"):
     """The draft model is missing, has another tokenizer family, or cannot draft."""
 
-    code = "bad-draft-model"
 
-
-class ClusterError(RequestError):
+class ClusterError(RequestError, code="bad-cluster"):
     """A model cannot run on this cluster."""
 
-    code = "bad-cluster"
 
-
-class TableError(RequestError):
+class TableError(RequestError, code="bad-table"):
     """A table file is damaged, not Draftlight's, newer, or of another tokenizer family."""
 
-    code = "bad-table"
 
-
-class EncoderUnavailableError(RequestError):
+class EncoderUnavailableError(RequestError, code="no-encoder"):
     """The sentence encoder's files are missing or damaged; only words are compared."""
 
-    code = "no-encoder"
 
-
-class MissingLibraryError(RequestError):
+class MissingLibraryError(RequestError, code="missing-library"):
     """A system library or package is not installed. The hint names it."""
 
-    code = "missing-library"
 
-
-class WorkerError(DraftlightError):
+class WorkerError(DraftlightError, code="worker-failed", kind="worker"):
     """The worker process ended, hangs or cannot start."""
 
-    kind: ClassVar[Kind] = "worker"
-    code: ClassVar[str] = "worker-failed"
 
-
-class OutOfMemoryError(WorkerError):
+class OutOfMemoryError(WorkerError, code="out-of-memory"):
     """Memory for the model or its caches is exhausted."""
 
-    code = "out-of-memory"
 
-
-class ProtocolError(DraftlightError):
+class ProtocolError(DraftlightError, code="bad-message"):
     """A line of the protocol is not a valid message: a bug on one side."""
 
-    code = "bad-message"
 
-
-class InternalError(DraftlightError):
+class InternalError(DraftlightError, code="internal"):
     """An invariant of Draftlight was violated."""
-
-    code = "internal"

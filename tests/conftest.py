@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_teardown() -> None:
     """Where an application was made, Python collects nothing by itself, and most tests run no event loop."""
     if not gc.isenabled():
-        from app.launch.collector import collect_if_due
+        from app.launch.application import collect_if_due
 
         collect_if_due()
 

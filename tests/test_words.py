@@ -73,7 +73,7 @@ NAMES = frozenset(
     | {"Race", "Tables", "Lab", "Settings", "Document", "Auto", "Cacheback", "Reset", "Learning", "Exactness"}
 )
 # What shows a text as a menu item, a menu or a button, and which of its arguments that is.
-_SHOWN_AS_COMMAND = {"ActionSpec": 1, "Button": 1, "MenuSpec": 0, "QMenu": 0, "addAction": 0, "addMenu": 0}
+_SHOWN_AS_COMMAND = {"Command": 1, "Button": 1, "Menu": 0, "QMenu": 0, "addAction": 0, "addMenu": 0}
 # Titles of windows, and texts that reach a menu or a button in another way.
 _ALSO_COMMANDS = frozenset(
     {"COPY_SOURCE", "EXPORT_ALL_JSON", "EXPORT_ALL_MARKDOWN", "EXPORT_OWN_PRESETS", "FROM_LIBRARY"}
@@ -88,7 +88,9 @@ _ALSO_COMMANDS = frozenset(
     | {"SHOW_IN_FOLDER", "SHOW_LIBRARY", "SHOW_SKIPPED", "WAY_NEW_CHAT"}
     | {"FEWER_CHIPS", "HIDE_ATTACHMENTS", "MORE_CHIPS", "SHOW_ATTACHMENTS"}
     | {"DOWNLOAD_MODEL", "HIDE_DETAILS", "REPAIR_CHATS", "RESTORE_CHATS", "TRY_AGAIN"}
+    | {"ATTACH_FILE", "ATTACH_FOLDER", "IMPORT_PRESETS_TITLE"}
     | {"ARCHIVED", "CHOOSE_FOLDER", "CONNECT_TITLE", "COPY_PATH", "DELETED", "DIFFERENCE_TITLE", "ERASE"}
+    | {"MENU_COPY_CODE", "MENU_COPY_LINK", "MENU_OPEN_LINK", "MENU_QUOTE", "MENU_SELECT_ALL"}
     | {"EXPORT_TITLE", "IMPORT_TITLE", "LOAD_PREVIOUS", "LOAD_YES", "OPEN_TITLE", "TITLE"}
 )
 # Lower case in a title unless first or last: articles, conjunctions, prepositions of up to four letters.
@@ -101,10 +103,37 @@ _BEGINS = re.compile(r"(^|[.!?:…]\s+|[“(&]|## |\n|[·|] +)(\{[^}]*\} |\s)*$"
 _CAPITAL = re.compile(r"\b[A-Z][a-z]+\b")
 
 
+# Small features have their texts in the module that shows them, as public constants.
+_OWN_TEXTS = tuple(
+    ROOT / "app" / name
+    for name in (
+        "controls/sheets.py",
+        "features/chats.py",
+        "features/compare.py",
+        "features/settings/window.py",
+        "features/shortcuts.py",
+    )
+)
+
+
+def constants(tree: ast.Module) -> list[ast.Assign]:
+    """The public constants of a module."""
+    return [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and all(isinstance(target, ast.Name) and target.id.isupper() for target in node.targets)
+        and not any(isinstance(target, ast.Name) and target.id.startswith("_") for target in node.targets)
+    ]
+
+
 def texts_of_files() -> Iterator[tuple[str, str]]:
     """Where, and each text there; the parts of an f-string are joined, its values are braces."""
-    for path in sorted(ROOT.glob("app/**/strings.py")) + sorted(ROOT.glob("core/**/strings.py")):
+    files = sorted(ROOT.glob("app/**/strings.py")) + sorted(ROOT.glob("core/**/strings.py"))
+    for path in (*files, *_OWN_TEXTS):
         tree = ast.parse(path.read_text("utf-8"))
+        if path in _OWN_TEXTS:
+            tree = ast.Module(list[ast.stmt](constants(tree)), [])
         docstrings = {
             id(node.body[0].value)
             for node in ast.walk(tree)
@@ -164,7 +193,7 @@ def commands() -> dict[str, str]:
     """The texts that are shown as menu items, menus or buttons, by file and line."""
     found: dict[str, str] = {}
     declared_in: dict[str, dict[str, tuple[str, str]]] = {}
-    for path in sorted(ROOT.glob("app/**/strings.py")):
+    for path in (*sorted(ROOT.glob("app/**/strings.py")), *_OWN_TEXTS):
         where = str(path.relative_to(ROOT))
         declared_in[where.removesuffix(".py").replace("/", ".")] = {
             target.id: (f"{where}:{node.lineno}", node.value.value)
@@ -193,7 +222,12 @@ def commands() -> dict[str, str]:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             at = _SHOWN_AS_COMMAND.get(name)
             given = node.args[at] if at is not None and at < len(node.args) else None
-            if isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name):
+            if isinstance(given, ast.Name) and path in _OWN_TEXTS:
+                own = declared_in[str(path.relative_to(ROOT)).removesuffix(".py").replace("/", ".")]
+                if given.id in own:
+                    where, text = own[given.id]
+                    found[where] = text
+            elif isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name):
                 texts = declared_in.get(modules.get(given.value.id, ""), {})
                 if given.attr in texts:
                     where, text = texts[given.attr]

@@ -18,7 +18,7 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication, QScrollBar
 
 from app.bench.sample_chat import sample_tokens, sample_turns
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
 from app.shell.window import MainWindow
 from core.events import Token
 

@@ -32,7 +32,7 @@ from core.settings.window import ZOOM_STEPS_PCT
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
-    from app.chat.transcript.finder import Finder
+    from app.chat.find import Finder
     from app.panels.document.finder import DocumentFinder
     from app.shell.window import MainWindow
     from app.theme.theme import Scheme
@@ -196,10 +196,11 @@ class _Screens:
                 await self._grab(f"panel-{name}", before=partial(show, True), forms=(form,))
 
     async def _about(self) -> None:
-        from app.windows.about.window import AboutWindow
+        from app.features.about.window import AboutWindow
 
         about = AboutWindow(self._window._theme, self._window)
         about.show()
+        await about.read_licences()
         await self._grab("about", about)
         about.close()
 
@@ -212,7 +213,7 @@ class _Screens:
         await self._written(turn_id, _TOKENS_BEFORE_QUEUE)
         self._window.controller.asking.queue(Message("user", "And what does the pilot do at night?"))
         await self._grab("queue")
-        self._window.controller.asking.take_back()
+        self._window.controller.asking.unqueue_last()
         self._window.views.composer.clear()
         self._window.controller.asking.stop()
         await self._ready()
@@ -225,7 +226,9 @@ class _Screens:
         await self._ready()
         await self._grab("versions")
         turn_id = self._window.controller.chats.open.turns[-1].id
-        self._window.views.transcript.compare_requested.emit(turn_id)
+        from app.chat.intents import CompareVersions
+
+        self._window.views.transcript.intent.emit(CompareVersions(turn_id))
         compare = self._window.windows.find("compare")
         assert compare is not None
         await self._grab("versions-compared", compare)
@@ -343,8 +346,8 @@ class _Screens:
 
     async def _machines(self) -> None:
         """Machines of which one is missing, then a model that runs over the others until one is lost."""
+        from app.features.machines.window import MachinesWindow
         from app.session.turn.link_state import Phase
-        from app.windows.machines.window import MachinesWindow
 
         preferences, link = self._window.controller.home.preferences, self._window.controller
         kept = preferences.now.cluster

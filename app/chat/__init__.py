@@ -1,1 +1,1 @@
-"""The conversation: transcript, token tints, composer, attachments. Knows no worker and no session."""
+"""The widgets of the open chat: transcript, composer, attachments, banner and bars."""

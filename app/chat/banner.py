@@ -1,8 +1,7 @@
-"""Banner: says what went wrong, in the window and not in the way.
+"""Banner: shows a problem above the conversation.
 
-Shows one `Trouble` at a time: title, text, a button with the remedy, and log lines on request;
-where there are several, which one of how many. Dismissing it, the next one and a remedy are
-reported; whoever carries that out shows another or hides the banner.
+It shows one `Trouble` at a time: title, text, the button of its remedy, and log lines on request; of several,
+also its number. The controller handles the signals and then shows another problem or hides the banner.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from app.theme.zoom import area_of, painter_on, px, ratio_of
 WIDTH_PX = 752
 _LOG_LINES = 9
 _LOG_GAP_PX = 8
-# Kept free above the box, and only while the banner is shown.
+# Margin above the box.
 _ABOVE_PX = 12
 _REMEDIES = {
     "restart": strings.RESTART_WORKER,
@@ -42,8 +41,6 @@ class Banner(QWidget):
     """Hidden until `show_trouble()`."""
 
     remedy_requested = Signal(str)  # trouble.Remedy
-    dismissed = Signal()
-    next_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -67,8 +64,8 @@ class Banner(QWidget):
         self.remedy_button.clicked.connect(self._choose_remedy)
         self.smaller_button.clicked.connect(lambda: self.remedy_requested.emit("smaller"))
         self.details_button.clicked.connect(self._toggle_details)
-        self.next_button.clicked.connect(self.next_requested)
-        self.close_button.clicked.connect(self.dismissed)
+        self.next_requested = self.next_button.clicked
+        self.dismissed = self.close_button.clicked
         theme.changed.connect(self._recolor)
         theme.zoomed.connect(self._fit)
         self._recolor()
@@ -76,11 +73,11 @@ class Banner(QWidget):
 
     @property
     def trouble(self) -> Trouble | None:
-        """What is shown; None while hidden."""
+        """The shown problem; None while hidden."""
         return self._trouble
 
     def show_trouble(self, trouble: Trouble, number: int = 1, count: int = 1) -> None:
-        """Show `trouble`, the `number`th of `count`, and have it read aloud."""
+        """Show `trouble`, number `number` of `count`, and announce it to assistive technology."""
         self._trouble = trouble
         self._title.setText(trouble.title)
         self._text.setText(trouble.text)
@@ -90,23 +87,22 @@ class Banner(QWidget):
         self.smaller_button.setVisible(bool(trouble.smaller_tokens))
         _relabel(self.smaller_button, strings.smaller_context(trouble.smaller_tokens))
         self.details_button.setVisible(bool(trouble.log))
-        which = strings.trouble_count(number, count) if count > 1 else ""
-        self.count_label.setText(which)
+        position = strings.trouble_count(number, count) if count > 1 else ""
+        self.count_label.setText(position)
         for widget in (self.count_label, self.next_button):
-            widget.setVisible(bool(which))
-        # Without a button there is no row, and no room above one.
-        any_button = bool(trouble.remedy or trouble.smaller_tokens or trouble.log or which)
+            widget.setVisible(bool(position))
+        # Without buttons there is no row and no margin above it.
+        any_button = bool(trouble.remedy or trouble.smaller_tokens or trouble.log or position)
         set_margins(self._buttons, 0, 11 if any_button else 0, 0, 0)
         self.log_view.setPlainText("\n".join(trouble.log))
         lines = min(max(len(trouble.log), 2), _LOG_LINES)
         self.log_view.setFixedHeight(lines * self.log_view.fontMetrics().lineSpacing() + px(18))
         self._show_log(False)
-        self.setAccessibleName(" ".join(part for part in (which, trouble.title, trouble.text) if part))
+        self.setAccessibleName(" ".join(part for part in (position, trouble.title, trouble.text) if part))
         self.setVisible(True)
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
     def clear(self) -> None:
-        """Nothing is wrong any more."""
         self._trouble = None
         self.setVisible(False)
 
@@ -123,7 +119,7 @@ class Banner(QWidget):
         _relabel(self.details_button, strings.HIDE_DETAILS if shown else strings.DETAILS)
         if shown:
             bar = self.log_view.verticalScrollBar()
-            bar.setValue(bar.maximum())  # what happened last is at the end
+            bar.setValue(bar.maximum())  # to the newest lines
         self._fit()
 
     def _prepare_log(self) -> None:
@@ -146,20 +142,20 @@ class Banner(QWidget):
         buttons.addStretch(1)
         buttons.addWidget(self.count_label)
         buttons.addWidget(self.next_button)
-        # A spacer is not hidden with the widget it belongs to.
+        # A spacer is not hidden together with a widget, so its size is changed.
         self._log_gap = QSpacerItem(0, 0, vData=QSizePolicy.Policy.Fixed)
-        words = self._words = QVBoxLayout()
-        words.setContentsMargins(0, 0, 0, 0)
-        set_spacing(words, 2)
-        words.addWidget(self._title)
-        words.addWidget(self._text)
-        words.addLayout(buttons)
-        words.addItem(self._log_gap)
-        words.addWidget(self.log_view)
+        column = self._column = QVBoxLayout()
+        column.setContentsMargins(0, 0, 0, 0)
+        set_spacing(column, 2)
+        column.addWidget(self._title)
+        column.addWidget(self._text)
+        column.addLayout(buttons)
+        column.addItem(self._log_gap)
+        column.addWidget(self.log_view)
         row = self._row = QHBoxLayout(self)
         set_margins(row, 44, _ABOVE_PX + 13, 10, 14)
         set_spacing(row, 8)
-        row.addLayout(words, 1)
+        row.addLayout(column, 1)
         row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
 
     def sizeHint(self) -> QSize:
@@ -170,9 +166,9 @@ class Banner(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """As high as the wrapped text needs at this width; a layout would learn that too late."""
-        # A layout inside another keeps its height for a width until it is told.
-        for layout in (self._buttons, self._words, self._row):
+        """Sets the height of the wrapped text at this width; a layout would do that too late."""
+        # Nested layouts cache their height for a width.
+        for layout in (self._buttons, self._column, self._row):
             layout.invalidate()
         height = self._row.heightForWidth(self.width())
         if height != self.height():

@@ -1,8 +1,11 @@
-"""Every text of this folder that a person reads."""
+"""All texts of the open chat that a person reads."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+
+from core.documents.folder import Skipped
 
 RESTART_WORKER = "Restart Worker"
 START_ANEW = "Restart"
@@ -33,3 +36,350 @@ def offer(model: str, size_bytes: int) -> str:
 
 def trouble_count(number: int, count: int) -> str:
     return f"{number} of {count}"
+
+
+# ---- answer footer
+SPEED = "{value} tok/s"
+DRAWN = "Sampled with seed {seed}."
+FIRST_TOKEN = "TTFT {seconds}"
+DRAFTS = "{accepted:,}/{tested:,} drafts accepted ({percent}%)"
+NO_DRAFTS = "no drafts tested"
+MEAN = "mean {value:.1f}/step"
+READ_ALL = "read all {total:,} tokens"
+READ_SOME = "read {read:,} of {total:,} tokens"
+CACHED = "{cached:,} cached"
+SKIPPED = "{skipped:,} skipped"
+CHOSEN_BY = "Passages chosen by {scorer}."
+STOPPED_EARLY = "stopped early"
+STOPPED = "stopped"
+STOPPED_BY_YOU = "stopped by you"
+STOPPED_AT_LIMIT = "stopped at the token limit"
+CHANGE = "{title} {used} instead of {asked}: {reason}"
+COPY_ANSWER = "Copy answer"
+COPY_FIGURE = "Copy “{figure}”"
+COPY_FIGURES = "Copy All Figures"
+REGENERATE = "Regenerate"
+CONTINUE = "Continue"
+BRANCH = "Branch into new chat"
+EDIT_MESSAGE = "Edit and resend"
+VERSION = "Version {number} of {count}"
+VERSION_KEYS = "Use ← and → for other versions"
+COMPARE = "Compare"
+IMPORTED = "imported, without figures"
+READ_PERCENT = "{size} · read {percent}%"
+SHOW_ATTACHMENTS = "Show {count} Attachments"
+HIDE_ATTACHMENTS = "Hide {count} Attachments"
+OPEN_DOCUMENT = "Show {name} in the Document tab"
+
+# ---- messages
+ANSWER_NAME = "Answer"
+ANSWER_DONE = "The answer is complete"
+MESSAGE_NAME = "Your message"
+COPY_MESSAGE = "Copy message"
+
+# ---- inside an answer
+THINKING = "Thinking, {seconds}"
+THOUGHT = "Thought for {seconds}"
+ACCEPTED_SHARE = "{accepted:,} from drafts ({percent}%)"
+ANSWER_ALONE = "answer {tokens} in {seconds}"
+WITH_THOUGHT = "{tokens} with the thought"
+WITH_THOUGHT_DETAIL = "The following figures include the thought."
+THOUGHT_SAYS = "The model’s reasoning before its answer. Press to show or hide it."
+MENU_COPY_MARKDOWN = "Copy Answer as Markdown"
+UNMATCHED = "Nothing in the text matches this question."
+SOURCES = "Sources"
+OPEN_SOURCE = "Show source {number} in the document"
+
+
+def remove_attachment(name: str) -> str:
+    return f"Remove {name}"
+
+
+def stop_reading(name: str) -> str:
+    return f"Stop reading {name}"
+
+
+def show_attachment(name: str) -> str:
+    return f"Show {name}"
+
+
+def indexing(fraction: float) -> str:
+    return f"Indexing, {fraction:.0%}"
+
+
+CLOSE_PREVIEW = "Close preview"
+MORE_CHIPS = "{count} More"
+FEWER_CHIPS = "Show Fewer"
+KEEP = "Keep in Library"
+
+
+def preview_cut(size: str, characters: int) -> str:
+    return f"{size}, the first {characters:,} characters shown"
+
+
+ONE_TOKEN = "1 token"
+TOKENS = "{tokens:,} tokens"
+
+
+def tokens(count: int) -> str:
+    """`count` with its unit."""
+    return ONE_TOKEN if count == 1 else TOKENS.format(tokens=count)
+
+
+def about(words: str) -> str:
+    """An estimated figure."""
+    return f"about {words}"
+
+
+# Common names of encodings. Others are shown as their codec in capitals.
+_ENCODINGS = {
+    "cp1250": "Windows Central European", "cp1251": "Windows Cyrillic", "cp1252": "Windows Western",
+    "cp1253": "Windows Greek", "cp1254": "Windows Turkish", "cp1255": "Windows Hebrew",
+    "cp1256": "Windows Arabic", "cp1257": "Windows Baltic", "cp932": "Shift JIS", "gb18030": "GB 18030",
+    "cp949": "Korean", "big5hkscs": "Big5", "mac_roman": "Mac Roman", "cp437": "DOS US",
+    "cp850": "DOS Western", "cp852": "DOS Central European", "cp866": "DOS Cyrillic", "cp874": "Thai",
+}  # fmt: skip
+
+
+def encoding_name(codec: str) -> str:
+    return _ENCODINGS.get(codec, codec.upper().replace("_", "-"))
+
+
+def guessed(size: str, codec: str) -> str:
+    return f"{size}, {encoding_name(codec)}?"
+
+
+def read_as(codec: str) -> str:
+    return f"Read as {encoding_name(codec)}"
+
+
+# ---- attaching files
+READING_FILE = "Reading"
+READING_PAGE = "Page {page:,} of {pages:,}"
+
+
+READING_FOLDER = "Listing files"
+
+
+def reading_folder(number: int, files: int) -> str:
+    return f"File {number:,} of {files:,}"
+
+
+def folder_text_full(most_characters: int) -> str:
+    return f"more than {most_characters:,} characters in all"
+
+
+EMPTY_FOLDER = "The folder is empty. Choose another folder, or files."
+
+
+def nothing_in_folder(name: str) -> str:
+    return f"The folder “{name}” contains no readable files."
+
+
+def folder_attached(name: str, files: int, skipped: int) -> str:
+    what = "1 file" if files == 1 else f"{files:,} files"
+    left_out = f", {skipped:,} skipped" if skipped else ""
+    return f"Attached {what} of “{name}”{left_out}"
+
+
+SHOW_SKIPPED = "Show Skipped Files"
+
+
+def skipped_title(name: str) -> str:
+    return f"Skipped in “{name}”"
+
+
+def skipped_note(count: int) -> str:
+    return "1 was skipped" if count == 1 else f"{count:,} were skipped"
+
+
+def skipped_text(skipped: Sequence[Skipped]) -> str:
+    return "\n".join(f"{each.name}: {each.reason.rstrip('.')}" for each in skipped)
+
+
+def files_not_attached(count: int) -> str:
+    return f"{count} files were not attached."
+
+
+def and_more_files(count: int) -> str:
+    return f"And {count:,} more."
+
+
+ASK_FIRST = "Ask anything, or drop a file"
+ASK_QUEUED = "Your next message, sent after this answer"
+MESSAGE = "Message"
+ATTACH = "Attach documents"
+ATTACH_FILE = "Attach File"
+ATTACH_FOLDER = "Attach Folder"
+FROM_FILES = "File…"
+FROM_FOLDER = "Folder…"
+FROM_LIBRARY = "From Library…"
+DROP_TO_ATTACH = "Drop to attach"
+SEND = "Send message"
+STOP = "Stop generating"
+THINK_FIRST = "Think first"
+THINK_FIRST_SAYS = "Whether the model thinks before it answers in this chat"
+NO_IMAGES = "Pictures cannot be attached."
+NO_IMAGES_HINT = "Paste the text of the picture."
+PASTED_TEXT = "Pasted text"
+QUOTED_TEXT = "Quoted text"
+
+
+def reading_first(name: str) -> str:
+    return f"“{name}” is still being read."
+
+
+def numbered(name: str, number: int) -> str:
+    return f"{name} {number}"
+
+
+BEGINNING = " (beginning)"
+WAY_NEW_CHAT = "Continue in New Chat"
+
+
+def beginning_of(name: str) -> str:
+    return name if name.endswith(BEGINNING) else name + BEGINNING
+
+
+def short(name: str) -> str:
+    """The name, elided for a button."""
+    return name if len(name) <= 24 else f"{name[:14]}…{name[-9:]}"
+
+
+def over_limit(over_tokens: int, limit_tokens: int) -> str:
+    over = "1 token" if over_tokens == 1 else f"{over_tokens:,} tokens"
+    return f"{over} over this model’s limit of {limit_tokens:,}."
+
+
+def way_shorten(name: str, tokens: int) -> str:
+    # Rounded, because the text is cut by characters.
+    about = tokens if tokens < 1_000 else tokens // 100 * 100
+    return f"Keep about the first {about:,} tokens of {short(name)}"
+
+
+def way_remove(name: str, tokens: int) -> str:
+    return f"Remove {short(name)} ({tokens:,} tokens)"
+
+
+def context_pill(used_tokens: int, limit_tokens: int) -> str:
+    return f"{used_tokens:,} of {limit_tokens:,}"
+
+
+def context_spoken(used_tokens: int, limit_tokens: int, skipped_tokens: int = 0) -> str:
+    text = f"Context: {used_tokens:,} of {limit_tokens:,} tokens used"
+    return f"{text}, {skipped_tokens:,} of them skipped" if skipped_tokens else text
+
+
+CANCEL = "Cancel"
+REMOVE = "Remove"
+
+
+SEND_NOW = "Send Now"
+
+
+def queued(texts: Sequence[str]) -> str:
+    """Messages that are sent after the current answer."""
+    return f"Next: {texts[0]}{_more(texts)}"
+
+
+def held(texts: Sequence[str]) -> str:
+    """Messages that the person has to send."""
+    return f"Not sent because the last answer failed: {texts[0]}{_more(texts)}"
+
+
+def _more(texts: Sequence[str]) -> str:
+    return f" (and {len(texts) - 1:,} more)" if len(texts) > 1 else ""
+
+
+# ---- first page
+READY = "{model} is ready."
+GETTING_READY = "Loading {model}…"
+A_MODEL = "the model"
+RUNS_HERE_MAC = "It runs on this Mac. Nothing you write leaves it."
+RUNS_HERE = "It runs on this computer. Nothing you write leaves it."
+HOW_WRITTEN = "How an answer is written"
+EXAMPLE_DOCUMENT = "Read a long document"
+EXAMPLE_DOCUMENT_SAYS = (
+    "See which passages of Draftlight’s handbook are read, which are skipped, and how fast."
+    " Good answers need a larger model."
+)
+EXAMPLE_DOCUMENT_TEXT = "Does a table hold any texts, names or times, and what can be drawn out of it?"
+HANDBOOK = "handbook.md"
+EXAMPLE_CODE = "Write some code"
+EXAMPLE_CODE_SAYS = "Code repeats itself, so most of the draft tends to be accepted."
+EXAMPLE_CODE_TEXT = "Write a Python function that adds two numbers. Reply with the code only."
+EXAMPLE_LIST = "Write a list"
+EXAMPLE_LIST_SAYS = "In a regular format, the next tokens are easy to predict."
+EXAMPLE_LIST_TEXT = "List the twelve months of the year."
+
+
+# ---- reading
+READING = "Reading {total:,} tokens"
+READING_REST = "Reading {unread:,} of {total:,} tokens"
+READING_DONE = "{done:,} of {unread:,} tokens read"
+LEFT = "About {time} left"
+DURATION_S = "{seconds} s"
+DURATION_MIN = "{minutes} min {seconds} s"
+DURATION_H = "{hours} h {minutes} min"
+SCORING_TITLE = "Scoring {total:,} tokens"
+SCORING_DONE = "Finding the passages that matter"
+READING_SOME_OF = "Reading {read:,} of {total:,} tokens"
+READING_ON = "Reading {read:,} more of {total:,} tokens"
+READING_KEPT = "{done:,} of {kept:,} kept tokens read"
+SCORING = "Scoring"
+SCORED = "Scored"
+CHOSEN = "Chosen"
+READING_PHASE = "Reading"
+SCORING_NOTE = "{done:,} of {total:,} tokens"
+SCORED_BY = "{passages:,} passages by {scorer}"
+SCORED_IN = ", {seconds:.1f} s"
+CHOSEN_NOTE = "{passages:,} passages, {percent}% of the text"
+READING_SPEED = "{rate:,.0f} tok/s"
+KEY_READ = "Read"
+KEY_KEPT = "Kept, waiting"
+KEY_EARLIER = "Read earlier"
+KEY_SKIPPED = "Skipped"
+MAP_HINT = "Click the map to see that place in the document"
+MAP_NAME = "Reading map"
+READ_EVERYTHING = "Read Everything"
+EVERYTHING = "All {tokens:,} tokens"
+MORE_THAN_FITS = "Longer than the context: only passages that fit are read"
+EVERYTHING_IN = "All {tokens:,} tokens, about {time}"
+CANCEL = "Cancel"
+READING_NOTE = "The answer starts as soon as this is done. You can keep typing."
+
+
+# ---- token classes
+CLASS_NAMES = {"accepted": "Accepted draft", "bonus": "Bonus", "normal": "Alone"}
+CLASS_EXPLAINED = {
+    "accepted": "Proposed by the drafter and accepted by the model. Solid underline.",
+    "bonus": "The model's own token after accepted ones, at no extra cost. Dotted underline.",
+    "normal": "The only token of its step: there was no draft, or none of it was accepted. No mark.",
+}
+LEGEND_HINT = "Hover over a token for details"
+
+# ---- tooltip
+TIP_CLASS = "Class"
+TIP_STEP = "Step"
+TIP_DRAFTER = "Drafter"
+TIP_POSITION = "Position"
+TIP_ARRIVED = "Arrived"
+NONE = "–"
+TOKEN_ID = "id {id}"
+STEP_OF = "{step:,} of {steps:,}"
+POSITION_OF = "{index} of {length} drafted"
+ARRIVED_ALONE = "{seconds}, alone"
+ARRIVED_WITH_ONE = "{seconds}, with 1 other"
+ARRIVED_WITH = "{seconds}, with {others} others"
+SECONDS = "{value} s"
+END_OF_ANSWER = "end of answer"
+PART_OF = "part of {text}"
+STRIP_NAME = "Token classes"
+STRIP_SAYS = "{accepted:,} accepted, {bonus:,} bonus, {normal:,} alone"
+TIP_LINK = "Opens in your browser:"
+
+
+COPY_SOURCE = "Copy Source"
+NEWEST = "Newest"
+TRANSCRIPT_NAME = "Conversation"
+SELECTED_MESSAGES = "Selected in {count} messages"

@@ -1,1 +1,1 @@
-"""Controllers: take in what is heard and wanted, and carry it out on widgets, session and store."""
+"""Controllers: handle events and intents, and apply effects to widgets, session and store."""

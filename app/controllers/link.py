@@ -1,11 +1,10 @@
 """WorkerLink: owns the worker's process for the window, one `WorkerClient` after the other.
 
-What is heard goes to one callback, in order, on the loop. Commands given to `send()` are
-written in order by one task, so callers never wait. A worker that is replaced is muted first:
-of each life the callback hears a beginning, and an end only if it came by itself.
-`close()` leaves no process and no task behind. Nothing here interprets anything.
+All events go to one callback, in order, on the loop. One task writes the commands of `send()` in order, so
+callers never wait. A worker is muted before it is replaced: the callback receives its start, and its exit
+only if it was unexpected. `close()` leaves no process and no task behind. Nothing here interprets events.
 
-Every method needs the running loop (a task made before qasync's loop runs fails, qasync #121).
+Every method needs the running loop (a task created before qasync's loop runs fails, qasync #121).
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from core.events import Command
 from core.events.codec import WorkerEvent, WorkerExited
 from core.worker.client import WorkerClient
 
-# A worker that is replaced because it hangs will not answer a polite request.
+# A worker that hangs does not answer a Shutdown command.
 _REPLACE_TIMEOUT_S = 1.0
 _CLOSE_TIMEOUT_S = 5.0
 _Waiting = tuple[Command, Callable[[], Awaitable[None]] | None]
 
 
 class WorkerLink:
-    """`hear` gets all that is heard, and `SpawnFailed` if there is no process to hear.
+    """`hear` receives all events, and `SpawnFailed` if the process cannot be started.
 
-    `started` is a client that was started already: the first `start()` takes it, or `close()` ends it.
+    `started` is a client that was started already: the first `start()` uses it, or `close()` ends it.
     """
 
     def __init__(
@@ -55,24 +54,24 @@ class WorkerLink:
         return self._client.pid if self._client else None
 
     def start(self) -> None:
-        """Start a worker, after the end of the one that may be there."""
+        """Start a worker, after the end of the current one if any."""
         if not self._closed:
             self._life = asyncio.ensure_future(self._live(self._life))
 
-    # Replacing is starting: each life begins by seeing the one before it out.
+    # Each worker's task first ends the one before it.
     restart = start
 
     def send(self, command: Command, after: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Write `command` once all earlier ones are written, and `after` was waited for.
+        """Write `command` after all earlier ones and after awaiting `after`.
 
-        Lost if the worker is gone.
+        The command is lost if the worker has exited.
         """
         if self._outbox is not None:
             self._outbox.put_nowait((command, after))
 
     @contextlib.contextmanager
     def heard_by(self, hear: Callable[[WorkerEvent | SpawnFailed], None]) -> Iterator[None]:
-        """Meanwhile `hear` gets what is heard, and nobody else: for measuring."""
+        """Redirect the events to `hear` for the duration of the context, for measurements."""
         usual, self._hear = self._hear, hear
         try:
             yield
@@ -80,7 +79,7 @@ class WorkerLink:
             self._hear = usual
 
     async def close(self) -> None:
-        """End the worker in an orderly way and wait for everything. Safe to call twice."""
+        """Shut the worker down and wait for everything. Safe to call twice."""
         self._closed = True
         life, self._life = self._life, None
         started, self._started = self._started, None
@@ -90,11 +89,11 @@ class WorkerLink:
             await self._end(life, _CLOSE_TIMEOUT_S)
 
     async def _live(self, previous: asyncio.Task[None] | None) -> None:
-        """One worker from its start to its end."""
+        """Run one worker from its start to its exit."""
         if previous is not None:
             await self._end(previous, _REPLACE_TIMEOUT_S)
         if self._life is not asyncio.current_task():
-            return  # replaced or closed before it began
+            return  # replaced or closed before it started
         started, self._started = self._started, None
         client = started or WorkerClient(self._command, silence_s=self._silence_s)
         outbox: asyncio.Queue[_Waiting] = asyncio.Queue()
@@ -108,7 +107,7 @@ class WorkerLink:
                 self._tell(SpawnFailed(error.message, error.hint))
             return
         if self._client is not client:
-            await client.stop(_REPLACE_TIMEOUT_S)  # replaced or closed while it was being started
+            await client.stop(_REPLACE_TIMEOUT_S)  # replaced or closed during its start
             return
         writer = asyncio.ensure_future(_write(client, outbox))
         try:
@@ -116,7 +115,7 @@ class WorkerLink:
                 if self._client is not client:
                     continue
                 if isinstance(heard, WorkerExited):
-                    self._client = self._outbox = None  # who hears of the end finds no process
+                    self._client = self._outbox = None  # the receiver of the exit finds no process
                 self._tell(heard)
         finally:
             writer.cancel()
@@ -129,14 +128,14 @@ class WorkerLink:
                     self._client = self._outbox = None
 
     def _tell(self, heard: WorkerEvent | SpawnFailed) -> None:
-        """A bug in the listener is the loop's to report; it must not end the listening."""
+        """Call the receiver. Its exception is reported to the loop and does not stop the link."""
         try:
             self._hear(heard)
         except Exception as error:
-            _report("The window failed on what it heard.", error)
+            _report("The window failed to handle an event of the worker.", error)
 
     async def _end(self, life: asyncio.Task[None], timeout_s: float) -> None:
-        """Mute the worker of `life`, stop it, and wait until its task is done."""
+        """Mute the worker of `life`, stop it, and wait for its task."""
         client, self._client, self._outbox = self._client, None, None
         if client is not None:
             await client.stop(timeout_s)
@@ -144,18 +143,20 @@ class WorkerLink:
 
 
 async def _write(client: WorkerClient, outbox: asyncio.Queue[_Waiting]) -> None:
-    """An exception of one command is reported; later commands, Cancel above all, are still written."""
+    """Write the queued commands. An exception in one is reported; later commands, such as Cancel, are still
+    written.
+    """
     while True:
         command, after = await outbox.get()
         if after is not None:
             try:
                 await after()
             except Exception as error:
-                _report(f"{type(command).__name__} was sent without what it waits for.", error)
+                _report(f"{type(command).__name__} was sent although its precondition failed.", error)
         try:
             await client.send(command)
         except WorkerError:
-            pass  # the reader hears the end of the process, with its reason
+            pass  # the reader reports the exit and its reason
         except Exception as error:
             _report(f"{type(command).__name__} could not be sent.", error)
 

@@ -1,4 +1,4 @@
-"""What the controllers say. Every text a person sees in it is here."""
+"""UI strings of the controllers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TroubleController: what went wrong, on the banner or in the log."""
+"""TroubleController: failures, in the banner or in the log."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from app.chat.banner import Banner
 from app.session.turn import effects as fx
 from app.session.worker.trouble import (
     Trouble,
+    Troubles,
     Until,
     of_death,
     of_failed_load,
@@ -20,7 +21,6 @@ from app.session.worker.trouble import (
     of_tables,
     of_unreadable,
 )
-from app.session.worker.troubles import Troubles
 from core.errors import RequestError
 from core.events import Failed, TableStatus, failure
 
@@ -28,9 +28,9 @@ _LOG = logging.getLogger("draftlight.window")
 
 
 class TroubleController:
-    """The one way to the banner: every controller says here what is wrong, and what has ended it.
+    """The only access to the banner: controllers report problems here, and their end.
 
-    `context_tokens` gives what an answer may fill. Words come from `session.trouble`.
+    `context_tokens` returns the context size of an answer. The texts are in `session.worker.trouble`.
     """
 
     def __init__(self, banner: Banner, context_tokens: Callable[[], int]) -> None:
@@ -42,72 +42,72 @@ class TroubleController:
         banner.next_requested.connect(lambda: self._show_first(self._troubles.next()))
 
     def listen_dismissed(self, tell: Callable[[Trouble], None]) -> None:
-        """`tell` hears what a person has closed."""
+        """`tell` is called with each trouble that a person dismisses."""
         self._tell_dismissed = tell
 
     def show(self, trouble: Trouble) -> None:
-        """This is wrong, too."""
+        """Show `trouble` as well."""
         self._show_first(self._troubles.with_new(trouble))
 
     def withdraw(self, trouble: Trouble | None) -> None:
-        """This is over."""
+        """Remove `trouble`."""
         self._show_first(self._troubles.without(trouble))
 
     def end(self, happened: Until) -> None:
-        """Whatever lasts no longer than until this is over."""
+        """Remove everything that lasts at most until this event."""
         self._show_first(self._troubles.after(happened))
 
-    # ---- what is heard
+    # ---- events
 
     def on_model_ready(self, effect: fx.ModelReady) -> None:
-        """The model is there, if not over all machines that it was to run over."""
+        """A model is loaded, perhaps not over all planned machines."""
         self.end(Until.READY)
         if effect.missing:
             self.show(of_missing(effect.info, effect.missing))
 
     def on_load_failed(self, effect: fx.LoadFailed) -> None:
-        """No model, and why."""
+        """No model is loaded, and why."""
         self.show(of_failed_load(effect.failed, effect.kept, effect.model, effect.missing))
 
     def on_trouble(self, effect: fx.TroubleHeard) -> None:
-        """A failure that no request of ours was waiting for."""
+        """A failure that belongs to no request of the window."""
         self.show(of_failure(effect.failed))
 
     def on_tables_warned(self, status: TableStatus) -> None:
-        """What must be known of the tables."""
+        """A warning about the tables."""
         self.show(of_tables(status))
 
     def on_worker_died(self, effect: fx.WorkerDied, written_tokens: int | None) -> None:
-        """`written_tokens` of the answer that it was writing, None if it wrote none."""
+        """`written_tokens` is the length of the interrupted answer, None if there was none."""
         self.end(Until.MOVES)
         self.show(of_death(effect, written_tokens, self._context_tokens()))
 
     def on_worker_stuck(self, effect: fx.WorkerStuck) -> None:
-        """It lives and does not move."""
+        """The process is alive but does not respond."""
         self.show(of_silence(effect))
 
     def on_silence_broken(self, effect: fx.SilenceBroken) -> None:
-        """It moves again."""
+        """The worker responds again."""
         self.end(Until.MOVES)
 
     def on_worker_mistake(self, effect: fx.WorkerMistake) -> None:
-        """The worker's bug, or a broken wire; said if nothing worse is."""
+        """A bug in the worker or a broken pipe; shown if there is no other trouble."""
         _LOG.warning("The worker broke the protocol: %s", effect.message)
         if not self._troubles.held:
             self.show(of_unreadable(effect.message))
 
     def on_window_mistake(self, effect: fx.WindowMistake) -> None:
-        """Our bug."""
+        """Our bug; logged."""
         _LOG.error("The window broke the protocol: %s", effect.message)
 
-    # ---- what others say
+    # ---- reports of other controllers
 
     def show_failure(self, failed: Failed, *, text_is_back: bool) -> None:
-        """An answer failed; `text_is_back`: what was sent can be sent again."""
+        """An answer failed; `text_is_back`: the question is back in the composer."""
         self.show(of_failure(failed, text_is_back=text_is_back, context_tokens=self._context_tokens()))
 
     def show_request_error(self, error: RequestError, command: str) -> Trouble:
-        """Something that a person asked of the window and that cannot be done. What is shown of it."""
+        """A request of a person that cannot be fulfilled. Returns the trouble shown."""
         trouble = replace(of_failure(failure(error, command=command)), until=Until.ASKED)
         self.show(trouble)
         return trouble

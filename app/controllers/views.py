@@ -1,34 +1,35 @@
-"""Views: the widgets that controllers show things on, and the few things several of them do together."""
+"""Views: the widgets of the window, for controllers, and actions on several of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.chat.banner import Banner
-from app.chat.composer.composer import Composer
-from app.chat.composer.editing_bar import EditingBar
-from app.chat.composer.queue_bar import QueueBar
-from app.chat.first_page.first_page import FirstPage
-from app.chat.notice_bar import NoticeBar
-from app.chat.offer_bar import OfferBar
-from app.chat.tokens.legend import Legend
-from app.chat.transcript.transcript import Transcript
+from app.chat.bars import EditingBar, NoticeBar, OfferBar, QueueBar
+from app.chat.composer import Composer
+from app.chat.first_page import FirstPage
+from app.chat.token_strip import Legend
+from app.chat.transcript import Transcript
 from app.controls.text_label import TextLabel
+
+if TYPE_CHECKING:  # features use the controllers, not the other way round
+    from app.features.race.page import RacePage
 from app.gauges.strip import InstrumentStrip
 from app.panels.chats.sidebar import Sidebar
 from app.panels.document.tab import DocumentTab
 from app.panels.header import Header
 from app.panels.inspector.inspector import Inspector
 from app.panels.side_panel import SidePanel
-from app.windows.race.page import RacePage
 
 
 @dataclass(frozen=True)
 class Views:
-    """All of one window. `pages` holds the first page and the transcript, `hint` lies where the
-    legend is."""
+    """The widgets of one window. `pages` holds the first page and the transcript; `hint` replaces
+    the legend.
+    """
 
     header: Header
     strip: InstrumentStrip
@@ -49,7 +50,7 @@ class Views:
 
     @property
     def inspector(self) -> Inspector:
-        """The settings, in the column at the right."""
+        """The settings, in the right column."""
         return self.side.inspector
 
     @property
@@ -58,19 +59,19 @@ class Views:
         return self.side.document
 
     def show_first_page(self, shown: bool) -> None:
-        """The page of an empty chat, which has no figures and no tints to explain."""
+        """Show the page of an empty chat, without gauges and legend."""
         page: QWidget = self.first_page if shown else self.transcript
         self.pages.setCurrentWidget(page)
         self.strip.setVisible(not shown)
         self.show_foot()
 
     def show_hint(self, text: str) -> None:
-        """Under the composer, instead of the legend; empty brings the legend back."""
+        """Show a hint below the composer instead of the legend; empty restores the legend."""
         self.hint.setText(text)
         self.show_foot()
 
     def show_foot(self) -> None:
-        """The hint or the legend, which Never hides."""
+        """Show the hint or the legend. The legend is hidden with the tint off."""
         hinting = bool(self.hint.text())
         on_first_page = self.pages.currentWidget() is self.first_page
         self.legend.setVisible(self.legend.is_wanted and not hinting and not on_first_page)

@@ -1,4 +1,4 @@
-"""WorkerController: what the window shows about the worker and its model: loading, status, memory, counts."""
+"""WorkerController: the worker's status, load progress, memory and counts, as the window shows them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.views import Views
 from app.session.turn import effects as fx
 from app.session.turn.link_state import Link, Phase
-from app.session.worker.families import recognised
-from app.session.worker.status import Status, status_of
+from app.session.worker.status import Status, recognised, status_of
 from core.events import MachineFigures
 
 
 class WorkerController:
-    """`show()` whenever the link, the settings or the open chat changed."""
+    """Call `show()` whenever the link, the settings or the open chat changed."""
 
     def __init__(self, views: Views, meter: ContextMeter) -> None:
         self._views = views
@@ -22,11 +21,10 @@ class WorkerController:
         self._memory = (0, 0)
 
     def on_load_started(self, effect: fx.LoadStarted) -> None:
-        """How far it is."""
+        """Show the progress of a load."""
         self._views.first_page.set_loading(effect.stage, effect.fraction)
 
     def on_model_ready(self, effect: fx.ModelReady) -> None:
-        """Questions can be asked."""
         info = effect.info
         self._meter.set_model(info)
         self._views.first_page.set_model_name(info.name)
@@ -36,33 +34,32 @@ class WorkerController:
         self._views.strip.set_machines(())
 
     def on_model_gone(self, effect: fx.ModelGone) -> None:
-        """None is loaded."""
         self._views.inspector.set_model(None)
         self._views.strip.set_machines(())
 
     def on_machines(self, figures: MachineFigures) -> None:
-        """What each machine of the model holds, and how long its part of a step took."""
+        """Show the part of each machine and its time per step."""
         self._views.strip.set_machines(figures.machines)
 
     def on_counted(self, effect: fx.Counted) -> None:
-        """The composer's tokens."""
+        """Store counts of the composer's texts."""
         self._meter.take_count(effect.request, effect.tokens, effect.dense_s)
 
     def on_memory(self, effect: fx.MemoryHeard) -> None:
-        """What the worker holds."""
+        """Show the worker's memory."""
         self._memory = (effect.used_bytes, effect.limit_bytes)
         self._views.strip.set_memory(effect.used_bytes, effect.limit_bytes)
         self._show_worker()
 
     def forget(self) -> None:
-        """The worker is gone, and with it what it was asked and what it held."""
+        """Clear the worker's pending counts and memory after its exit."""
         self._meter.forget()
         self._memory = (0, self._memory[1])
 
     def show(
         self, link: Link, answering_elsewhere: str, racing: bool = False, served_client: str = ""
     ) -> None:
-        """The worker and its turn, as they stand; `served_client` is who is answered through the server."""
+        """Show the status; `served_client` is the client of the local server being answered."""
         self._meter.set_idle(link.phase is Phase.READY and not link.served)
         status = status_of(
             link,

@@ -14,7 +14,8 @@ _PLACES = QStandardPaths.StandardLocation
 def first_folder() -> str:
     """Returns the person's documents folder, or their home without one."""
     for place in (_PLACES.DocumentsLocation, _PLACES.HomeLocation):
-        if found := QStandardPaths.standardLocations(place):
+        found = QStandardPaths.standardLocations(place)
+        if found and Path(found[0]).is_dir():
             return found[0]
     return ""
 

@@ -32,7 +32,6 @@ class MessageBar(QWidget):
             self.close_button = IconButton(theme, "x", close, size=QSize(24, 20))
             self.close_button.clicked.connect(self.closed)
             row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
-        theme.changed.connect(self.update)
         self.hide()
 
     @property

@@ -318,7 +318,6 @@ class _View(QListView):
         self.viewport().setAutoFillBackground(False)
         for orientation in (Qt.Orientation.Vertical, Qt.Orientation.Horizontal):
             OverlayScrollBar(theme, self, orientation)
-        theme.changed.connect(self.viewport().update)
         self.doubleClicked.connect(lambda index: self.opened.emit(index.data(_ROW).id))
 
     def updateGeometries(self) -> None:
@@ -438,7 +437,6 @@ class _Header(PaintedRow):
         set_fixed_height(self, _HEADER_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         view.horizontalScrollBar().valueChanged.connect(self.update)
-        theme.changed.connect(self.update)
 
     def paint_row(self, painter: QPainter) -> None:
         width, color = width_of(self), self._theme.color

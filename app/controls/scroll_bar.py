@@ -30,7 +30,6 @@ class ScrollBar(QScrollBar):
         self._theme = theme
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent, False)
-        theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
         upright = self.orientation() == Qt.Orientation.Vertical

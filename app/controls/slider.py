@@ -45,7 +45,6 @@ class Slider(QSlider):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._ring = FocusRing(self, theme, _HEIGHT_PX / 2)
         self.valueChanged.connect(self._take_tick)
-        theme.changed.connect(self.update)
 
     @property
     def value(self) -> float:  # type: ignore[override]  # the number, where QSlider has the grid point

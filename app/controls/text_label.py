@@ -59,7 +59,6 @@ class TextLabel(QLabel):
         if width_px:
             set_fixed_width(self, width_px)
         self.setText(text)
-        theme.changed.connect(self.update)
 
     def set_color(self, color: str) -> None:
         """Changes the palette token."""

@@ -41,7 +41,6 @@ class Instrument(QLabel):
         self._stale = False
         self._known = False
         self.width_px = width_px
-        theme.changed.connect(self.update)
         self.refresh()
 
     @property

@@ -56,7 +56,6 @@ class InstrumentStrip(QWidget):
         self.setAccessibleName(strings.STRIP)
         set_fixed_height(self, HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self.update)
         theme.zoomed.connect(self._arrange)
         self._arrange()
 

@@ -1,36 +1,39 @@
-"""The Qt application: its name and icon, desktop events that are not a window's, and its garbage collector.
+"""The Qt application: name, icon, garbage collection, tooltips, and files opened from the desktop.
 
-Overrides `event()` instead of filtering: a filter on the application would see every event of
-every widget. macOS asks to open files, possibly before there is a window, and to quit (⌘Q, the
-Dock, logging out). Qt's own answer to quitting ends the loop at once, with the worker still
-running; so while somebody minds the end, it is asked for and Qt is told to wait.
+Overrides `event()` instead of installing an event filter, which would see every event of every widget. macOS
+sends requests to open files, possibly before there is a window, and to quit (⌘Q, the Dock, logout). Qt's
+default for quitting ends the event loop at once while the worker is running. If `on_quit` is set, it is
+called instead and Qt is told to wait.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent
-from PySide6.QtGui import QFileOpenEvent, QIcon
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QObject, QTimer, QTimerEvent
+from PySide6.QtGui import QFileOpenEvent, QIcon, QPainter
+from PySide6.QtWidgets import QApplication, QProxyStyle, QStyle, QStyleOption, QWidget
 
-from app.launch.collector import Collector
-from app.launch.opened_files import OpenedFiles
 from app.session import strings
 from app.theme.fonts import enlarged_ui_font
 from app.theme.icons import APP_ICON
+
+if TYPE_CHECKING:  # imported after the worker has started
+    from app.theme.theme import Theme
 
 _LOG = logging.getLogger("draftlight.window")
 
 
 class Application(QApplication):
-    """`opened` keeps files until they are taken. `on_quit` is called instead of quitting, if set."""
+    """`opened` holds files until a window accepts them. `on_quit` is called instead of quitting, if set."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        # The app bundle has its own name, and its own icon in all sizes, which the Dock shows.
+        # The app bundle has its own name and icons, which the Dock shows.
         from_source = sys.platform == "darwin" and not getattr(sys, "frozen", False)
         if from_source:
             _name_process()
@@ -40,7 +43,7 @@ class Application(QApplication):
         self.setDesktopFileName("draftlight")
         if from_source or sys.platform != "darwin":
             self.setWindowIcon(QIcon(str(APP_ICON)))
-        # Before any widget is made: sizes must not depend on the desktop's font.
+        # Before any widget is created: sizes must not depend on the desktop's font.
         self.setFont(enlarged_ui_font(13))
         self._collector = Collector(self)
         self.opened = OpenedFiles(self)
@@ -48,7 +51,7 @@ class Application(QApplication):
 
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QFileOpenEvent):
-            # A link comes as such an event too, without a file.
+            # A link is sent as the same event, without a file.
             if event.file():
                 self.opened.add(Path(event.file()))
             return True
@@ -61,9 +64,108 @@ class Application(QApplication):
 
 def _name_process() -> None:
     """Show the app's name in the menu bar of macOS. A failure leaves "Python" there and is logged."""
-    from app.launch.macos.objc import Objc, set_bundle_name
+    from app.launch.macos import Objc, set_bundle_name
 
     try:
         set_bundle_name(strings.APP_NAME, Objc())
     except (OSError, AttributeError):
         _LOG.warning("The menu bar could not be given the name of the app.", exc_info=True)
+
+
+_EVERY_MS = 200
+
+
+class Collector(QObject):
+    """Runs Python's garbage collection on the main thread only, while there is an application.
+
+    Python collects on whichever thread allocates next. The store's threads allocate, and could collect a
+    widget: Qt objects destroyed on another thread stay in their thread's timer list, and the next timer ends
+    the process. So automatic collection is off from the start of the application, and a timer collects by
+    Python's own thresholds.
+    """
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        gc.disable()
+        self.startTimer(_EVERY_MS)
+
+    def timerEvent(self, event: QTimerEvent) -> None:
+        collect_if_due()
+
+
+def collect_if_due() -> None:
+    """Collect the oldest generation that is due, which includes all younger ones."""
+    due = [held > most for held, most in zip(gc.get_count(), gc.get_threshold())]
+    for generation in (2, 1, 0):
+        if due[generation]:
+            gc.collect(generation)
+            return
+
+
+Taker = Callable[[list[Path]], object]
+
+
+class OpenedFiles(QObject):
+    """Collects the files that the desktop asks the app to open, and passes them on together.
+
+    macOS sends them one by one, possibly before there is a window. They go to the last receiver set by
+    `hand_to()`.
+    """
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._waiting: list[Path] = []
+        self._taker: Taker | None = None
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(0)
+        self._timer.timeout.connect(self._deliver)
+
+    def add(self, path: Path) -> None:
+        self._waiting.append(path)
+        if self._taker:
+            self._timer.start()
+
+    def hand_to(self, taker: Taker | None) -> None:
+        """Pass waiting and later files to `taker`, once the loop runs. None: keep them."""
+        self._taker = taker
+        if taker is None:
+            self._timer.stop()
+        elif self._waiting:
+            self._timer.start()
+
+    def _deliver(self) -> None:
+        if self._taker and self._waiting:
+            paths, self._waiting = self._waiting, []
+            self._taker(paths)
+
+
+class DesktopStyle(QProxyStyle):
+    """Qt's style with tooltips in the theme's colours.
+
+    Qt frames tooltips in the colour of their text, a hard black line. Not used on macOS, which draws its own
+    tooltips.
+    """
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(QApplication.style().name())
+        self._theme = theme
+
+    def drawPrimitive(
+        self,
+        element: QStyle.PrimitiveElement,
+        option: QStyleOption,
+        painter: QPainter,
+        widget: QWidget | None = None,
+    ) -> None:
+        if element != QStyle.PrimitiveElement.PE_PanelTipLabel:
+            super().drawPrimitive(element, option, painter, widget)
+            return
+        painter.fillRect(option.rect, self._theme.color("hair2"))
+        painter.fillRect(option.rect.adjusted(1, 1, -1, -1), self._theme.color("tip"))
+
+
+def frame_tooltips(application: QApplication, theme: Theme) -> None:
+    """Call once, before the first window."""
+    if sys.platform != "darwin":
+        application.setStyle(DesktopStyle(theme))

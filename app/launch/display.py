@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from app.launch import strings
 from app.launch.libraries import is_loadable, missing_libraries, missing_message, platform_names
 
-# A server that accepts the connection and then says nothing would hang Qt for ever.
+# Qt would wait forever for a server that accepts the connection and never replies.
 _PATIENCE_S = 5.0
 
 Probe = Callable[[str], bool]

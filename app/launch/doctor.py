@@ -32,7 +32,7 @@ class Finding(Struct, frozen=True):
 class Coverage(Struct, frozen=True):
     """Characters that the shipped fonts lack. `package` is a Debian package with a font for them.
 
-    `sample` is one of `QFontDatabase.WritingSystem`, or for what is not a writing system, a character.
+    `sample` is one of `QFontDatabase.WritingSystem`, or a character of another kind.
     """
 
     name: str
@@ -54,7 +54,7 @@ COVERAGE = (
 
 
 def look() -> Iterator[Finding]:
-    """The window's findings. Opens an application where none is, and draws nothing."""
+    """Returns the window's findings. Creates an application if there is none, and draws nothing."""
     if sys.platform == "linux" and not has_display(os.environ):
         yield Finding(strings.DOCTOR_DISPLAY, "note", strings.DOCTOR_NO_DISPLAY)
     go_offscreen_without_display(os.environ, sys.platform)

@@ -1,9 +1,9 @@
-"""Single instance per data directory: a second start hands its files to the first and exits.
+"""Single instance per data directory: a second start passes its files to the first and exits.
 
 The holder of the lock file is the first instance. The lock names its process, so a lock left by a crash is
 taken over, and so is a socket left by a crash, which only the lock holder creates. The second instance sends
-one line of JSON and waits for one line that acknowledges it and names the folder that the first was started
-from.
+one line of JSON and waits for one line that acknowledges it and names the folder from which the first was
+started.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ Asked = Callable[[list[Path]], object]
 
 
 class Asks(Struct, frozen=True):
-    """What a second start wants of the first: come to the front, and open these."""
+    """The message of a second start: come to the front, and open these files."""
 
     files: tuple[str, ...] = ()
 
 
 class Instance(QObject):
-    """`folder` is the data directory. Needs an application; all on its thread."""
+    """`folder` is the data directory. Needs an application; use it on its thread."""
 
     def __init__(self, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._folder = folder
         self._lock = QLockFile(str(folder / _LOCK))
-        # Never old: whether it is left over is told by the process that it names.
+        # No expiry: the process named in it shows whether it is stale.
         self._lock.setStaleLockTime(0)
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
@@ -54,9 +54,9 @@ class Instance(QObject):
         self._talks: set[_Talk] = set()
 
     def claim(self) -> bool:
-        """Whether this is the first instance, which then serves later ones until `release()`.
+        """Returns whether this is the first instance, which then serves later ones until `release()`.
 
-        Where no lock can be created, because the folder is read-only, every instance is the first.
+        If no lock can be created because the folder is read-only, every instance is the first.
         """
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -68,16 +68,18 @@ class Instance(QObject):
 
     @property
     def address(self) -> str:
-        """Of the first one's socket: short, for its path has little room, and the same for all of a user."""
-        # Qt puts sockets into the temporary folder; a folder of the user's own is out of others' way.
+        """Path of the first instance's socket: short, because socket paths are limited, and the same for a
+        user.
+        """
+        # Qt's default is the shared temporary folder; a folder of the user avoids conflicts.
         place = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
         name = hashlib.sha256(str(self._folder.resolve()).encode()).hexdigest()[:16]
         return str(Path(place) / f"draftlight-{name}")
 
     def hand_over(self, files: Sequence[Path]) -> str:
-        """Let the first instance come to the front and open `files`; returns the folder of its program.
+        """Bring the first instance to the front with `files`; returns the folder of its program.
 
-        Empty if that is an earlier version. Raises `RequestError` if it does not answer.
+        Empty for an earlier version. Raises `RequestError` if it does not answer.
         """
         socket = QLocalSocket()
         socket.connectToServer(self.address)
@@ -94,11 +96,11 @@ class Instance(QObject):
         return os.fsdecode(heard.removeprefix(_HEARD).strip())
 
     def hear(self, asked: Asked | None) -> None:
-        """Call `asked` with the files of each later start. None: with those until then, nobody."""
+        """Call `asked` with the files of each later start. None: keep those that arrive."""
         self._asked = asked
 
     def release(self) -> None:
-        """The next start is the first again."""
+        """Release the lock; the next start is the first again."""
         for talk in list(self._talks):
             talk.end()
         self._server.close()
@@ -122,7 +124,7 @@ class Instance(QObject):
 
 
 class _Talk(QObject):
-    """With one later start. The socket belongs to it: the server would delete it at a time of its own."""
+    """A connection from a later start. It owns the socket, which the server would delete too early."""
 
     asked = Signal(object)  # Asks
     ended = Signal(object)  # self
@@ -135,21 +137,21 @@ class _Talk(QObject):
         socket.disconnected.connect(self._disconnected)
 
     def read(self) -> None:
-        """As much as there is."""
+        """Read the available data."""
         if self._socket.bytesAvailable() > _MOST_BYTES:
             self.end()
         elif self._socket.canReadLine():
             try:
                 asks = msgspec.json.decode(bytes(self._socket.readLine().data()), type=Asks)
             except msgspec.DecodeError:
-                self.end()  # not one of us
+                self.end()  # not from Draftlight
                 return
             self._socket.write(_HEARD + b" " + os.fsencode(_PROGRAM) + b"\n")
             self._socket.flush()
             self.asked.emit(asks)
 
     def end(self) -> None:
-        """Say no more."""
+        """Close the connection."""
         self._socket.abort()
 
     def _disconnected(self) -> None:

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-# What the window and its tests import (a test compares).
+# The Qt modules that the window and its tests import (checked by a test).
 MODULES = ("QtCore", "QtGui", "QtNetwork", "QtSvg", "QtTest", "QtWidgets")
 # Plugins that Qt loads on every platform, and those of each platform. Qt's other plugins are optional:
 # it skips them silently if their libraries are missing.
@@ -41,7 +41,7 @@ _PLATFORM_PLUGINS = {
         "wayland-shell-integration/*.so",
     ),
 }
-# Packages of Debian and Ubuntu. A library maps to the package that contains it, or to one that depends on
+# Packages of Debian and Ubuntu. A library maps to its package, or to one that depends on
 # that package, which keeps the command short: libgl1 brings most of X11, libxcb-cursor0 much of XCB.
 PACKAGES = {
     "libEGL.so.1": "libegl1",
@@ -91,7 +91,9 @@ _SHOWN = 6
 
 
 def libraries_problem(platforms: Sequence[str], loadable: Callable[[str], bool] | None = None) -> str:
-    """What is missing for Qt's `platforms` and how to install it; empty if nothing is missing."""
+    """Describes the missing libraries for Qt's `platforms` and how to install them; empty if none
+    is missing.
+    """
     if platform.system() != "Linux":
         return ""
     return missing_message(missing_libraries(platforms, loadable or is_loadable))

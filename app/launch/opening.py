@@ -1,9 +1,9 @@
-"""Opening the window: application, theme, event loop, and an orderly end to all of them.
+"""Opens the window: application, theme, event loop, and an orderly shutdown of all of them.
 
-What happens in the window while it is open is a scenario, a coroutine that gets the window:
-an ordinary run waits until it is closed, the smoke test asks one question.
+A scenario is a coroutine that gets the open window: a normal run waits until it is closed, the smoke test
+sends one question.
 
-The worker's process is started first: it has as much to import as the window, and does it meanwhile.
+The worker's process is started first, so that it imports its modules while the window imports its own.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from core.errors import RequestError, WorkerError
 from core.system.children import absolute_reference
 from core.worker.client import WorkerClient
 
-if TYPE_CHECKING:  # the greater part of all that is imported: it comes in when the worker has started
+if TYPE_CHECKING:  # most of the imports: done after the worker has started
     from app.shell.window import MainWindow
     from app.theme.theme import Scheme, Theme
 
-# By then the window is painted for the first time.
+# The window has been painted by then.
 _FIRST_PAINTED_MS = 500
-# Its child is gone by then, so it takes a moment; a child that nobody can end must not keep the process.
+# Its child has exited, so this is short. A child that cannot be ended must not keep the process.
 _WATCHER_S = 2.0
 
 Scenario = Callable[["MainWindow"], Awaitable[int]]
@@ -97,9 +97,9 @@ def _early_signals() -> Iterator[list[int]]:
 
 
 def _join_watchers() -> None:
-    """Wait for asyncio's threads that watch a child: at last they tell the loop that it has ended.
+    """Wait for asyncio's child-watcher threads, which finally report to the loop.
 
-    They do so through Qt, and a thread that Python ends inside of Qt takes the process with it (SIGABRT).
+    They report through Qt. A thread that Python ends inside Qt aborts the process (SIGABRT).
     """
     for thread in threading.enumerate():
         # Early releases of Python 3.11 call it waitpid-7, others asyncio-waitpid-7.
@@ -108,7 +108,7 @@ def _join_watchers() -> None:
 
 
 async def until_closed(window: MainWindow) -> int:
-    """The scenario of an ordinary run."""
+    """The scenario of a normal run."""
     await window.closed()
     return 0
 
@@ -131,7 +131,7 @@ async def _live(
         theme = _theme(application, scheme)
         window = _window(theme, model, command, folder, started)
     except BaseException:
-        # Nobody else knows the worker yet, nor the tasks that listen to it.
+        # No other owner of the worker and its tasks exists yet.
         if started:
             started.kill()
             await started.stop()
@@ -139,8 +139,8 @@ async def _live(
     host: Host | None = None
     signals = (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ()
     try:
-        # All that is there by now stays to the end; the collector need not look through it, which it
-        # would do in the middle of scrolling, too.
+        # Everything allocated so far lives to the end. Freezing it spares the collector the scan, which
+        # would also run during scrolling.
         gc.freeze()
         host = Host(application, window, theme, instance=instance)
         for number in signals:
@@ -161,7 +161,7 @@ async def _live(
 
 
 async def _started(command: Sequence[str] | None) -> WorkerClient | None:
-    """A worker that gets ready while the window is made; None if it is the window's to say why not."""
+    """Start a worker while the window is created; returns None if the window is to report the failure."""
     client = WorkerClient(command)
     try:
         await client.start()
@@ -171,8 +171,8 @@ async def _started(command: Sequence[str] | None) -> WorkerClient | None:
 
 
 def _theme(application: QApplication, scheme: Scheme) -> Theme:
-    """The one of the whole application, which follows it."""
-    from app.launch.desktop_style import frame_tooltips
+    """Returns the application's theme, which the application follows."""
+    from app.launch.application import frame_tooltips
     from app.theme.theme import Theme
 
     theme = Theme(scheme)

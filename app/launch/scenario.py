@@ -1,8 +1,8 @@
-"""Scenarios: the real window used by a program instead of a person, for smoke tests, pictures and benches.
+"""Scenarios: a program that uses the real window like a person, for smoke tests, pictures and benchmarks.
 
-A scenario types into the composer and presses Return, as a person does. It raises `ScenarioFailed`, whose
-message goes to the terminal. Qt is imported inside the functions: where its libraries are missing,
-`run_scenario` says which instead of failing on an import.
+A scenario types into the composer and presses Return. It raises `ScenarioFailed`, whose message is printed to
+the terminal. Qt is imported inside the functions, so that `run_scenario` can name missing libraries instead
+of failing on an import.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOOK_EVERY_S = 0.01
 
 
 class ScenarioFailed(Exception):
-    """The expected did not happen."""
+    """The window did not behave as expected."""
 
 
 def run_scenario(

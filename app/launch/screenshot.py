@@ -1,7 +1,7 @@
-"""A picture of the real window in mid-answer, for the README and for looking at our own work.
+"""A picture of the real window during an answer, for the README and for reviews.
 
-A document is attached, one question about it is answered, and while the second answer is
-written the window is grabbed, with the pointer on an accepted token.
+A document is attached, one question about it is answered, and the window is grabbed during the second answer,
+with the mouse on an accepted token.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TIMEOUT_S = 420.0
 FIRST_QUESTION = "Here is our handbook. What is it about? Answer in two sentences."
 SECOND_QUESTION = "What are the three conditions for sailing in fog? Quote the handbook."
 FIRST_TOKENS, SECOND_TOKENS = 80, 320
-# Enough that the answer has several lines and more is to come.
+# Enough for an answer of several lines that is still running.
 GRAB_AFTER_TOKENS = 60
 _TOOLTIP_S = 0.6
 

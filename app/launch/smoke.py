@@ -1,7 +1,7 @@
 """The smoke test: the real window, the real worker, one question, all three origins.
 
-Prints one JSON line of figures to stdout and returns 0 only if the answer finished, tokens of
-every origin arrived, and the window shows exactly what they say.
+Prints one JSON line of figures to stdout and returns 0 only if the answer finished, tokens of every origin
+arrived, and the window shows exactly their text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ORIGINS = ("accepted", "bonus", "normal")
 def run_smoke(
     model: str = "starter", *, timeout_s: float = TIMEOUT_S, command: Sequence[str] | None = None
 ) -> int:
-    """Returns 0 if everything happened within `timeout_s`, else 1 after a message on stderr.
+    """Returns 0 if all of it succeeded within `timeout_s`, else 1 after a message on stderr.
 
     `command` starts the worker (None: the usual one).
     """

@@ -1,1 +1,1 @@
-"""Panels at the window's sides: the chats at the left, the settings at the right."""
+"""The panels: chats on the left, settings and document on the right."""

@@ -1,4 +1,4 @@
-"""Header: the chat's title, what writes its answers, the token tint, and the panels' switches."""
+"""Header: the chat's title and model, the token tint, and the panels' switches."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
 
 HEIGHT_PX = 52
-# Below these the title needs the room; what the buttons open is in the menus, too.
+# In narrower windows the title needs the space; the menus have the same commands.
 _ADDRESS_FROM_PX = 760
 _BUTTON_PAD_PX = 8
 _BUTTON_RADIUS_PX = 7
 
 
 class ModelButton(QAbstractButton):
-    """The chat's title over the model's name: all of it opens the models' menu, by mouse and keyboard."""
+    """The chat's title over the model's name. The whole button opens the models' menu, by mouse and
+    keyboard.
+    """
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -54,10 +56,9 @@ class ModelButton(QAbstractButton):
         self.setAccessibleName(strings.CHOOSE_MODEL)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self._ring = FocusRing(self, theme, _BUTTON_RADIUS_PX)
-        theme.changed.connect(self.update)
 
     def describe(self, title: str, subtitle: str, cut: bool) -> None:
-        """Say both lines to who cannot see them; with the mouse, where they are `cut`."""
+        """Set the accessible name to both lines, and the tooltip where they are `cut`."""
         self.setAccessibleDescription(f"{title}. {subtitle}")
         self.setToolTip(in_own_direction(f"{title}\n{subtitle}") if cut else strings.CHOOSE_MODEL)
 
@@ -65,7 +66,7 @@ class ModelButton(QAbstractButton):
         return self._names.sizeHint()
 
     def lay_out(self) -> None:
-        """Give the lines the widths of the present size at once."""
+        """Fit the lines to the current size at once."""
         self._names.activate()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -75,7 +76,7 @@ class ModelButton(QAbstractButton):
 
 
 class TintButton(IconButton):
-    """When answers show where each token came from; a click chooses the next of the three values."""
+    """When answers show the origin of their tokens; a click selects the next of three values."""
 
     value_changed = Signal(str)  # "always", "hover" or "never"
 
@@ -87,18 +88,18 @@ class TintButton(IconButton):
 
     @property
     def value(self) -> str:
-        """The value in force."""
+        """The current value."""
         return self._value
 
     def set_value(self, value: str) -> None:
-        """Choose `value`."""
+        """Select `value`."""
         if value != self._value:
             self._value = value
             self._describe()
             self.value_changed.emit(value)
 
     def cycle(self) -> None:
-        """Choose the next value."""
+        """Select the next value."""
         values = [value for value, _ in strings.TINT_OPTIONS]
         self.set_value(values[(values.index(self._value) + 1) % len(values)])
 
@@ -109,13 +110,11 @@ class TintButton(IconButton):
 
 
 class Header(QWidget):
-    """52 high with a hairline below. The sidebar's switch shows only while the sidebar is hidden."""
+    """52 px high with a hairline at the bottom. The sidebar's switch shows only while the sidebar
+    is hidden.
+    """
 
-    tint_changed = Signal(str)  # "always", "hover" or "never"
-    inspector_toggled = Signal(bool)  # wanted
-    sidebar_requested = Signal()
     new_chat_requested = Signal()
-    models_requested = Signal()  # the menu under the model's name
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -133,54 +132,49 @@ class Header(QWidget):
         self._title, self._subtitle = self.model_button.title, self.model_button.subtitle
         self.server_button = CopyButton(theme, strings.SERVER)
         self.server_button.hide()
-        self.model_button.clicked.connect(self.models_requested)
         self.inspector_button = IconButton(theme, "inspector", strings.SHOW_INSPECTOR, True)
         self._lay_out()
         self.set_sidebar_shown(True)
 
-        self.tint.value_changed.connect(self.tint_changed)
-        self.inspector_button.clicked.connect(self.inspector_toggled)
-        self.sidebar_button.clicked.connect(self.sidebar_requested)
         self.new_chat_button.clicked.connect(self.new_chat_requested)
-        theme.changed.connect(self.update)
         theme.zoomed.connect(self._fit)
 
     @property
     def title(self) -> str:
-        """The chat's title, in full."""
+        """The chat's full title."""
         return self._title_text
 
     @property
     def subtitle(self) -> str:
-        """The line below it, in full."""
+        """The full line below it."""
         return self._subtitle_text
 
     def set_title(self, title: str) -> None:
-        """The chat's title; cut with an ellipsis where there is no room."""
+        """Set the chat's title; elided if it does not fit."""
         self._title_text = title
         self._elide()
 
     def set_subtitle(self, subtitle: str) -> None:
-        """What writes the answers, or why nothing does."""
+        """Set the model's name, or the reason why it does not answer."""
         self._subtitle_text = subtitle
         self._elide()
 
     def show_server(self, address: str) -> None:
-        """Where the local server is found, to be copied by a click; empty while nothing is served."""
+        """Show the local server's address, which a click copies; empty while it is off."""
         self._address = address
         self.server_button.setVisible(bool(address))
         self._fit()
 
     def cycle_tint(self) -> None:
-        """Always, on hover, never, and round again."""
+        """Select the next of always, on hover and never."""
         self.tint.cycle()
 
     def set_inspector_shown(self, shown: bool) -> None:
-        """Show the switch as it stands."""
+        """Set the switch to the panel's state."""
         self.inspector_button.setChecked(shown)
 
     def set_sidebar_shown(self, shown: bool) -> None:
-        """A hidden sidebar leaves its two buttons here."""
+        """Show the sidebar's two buttons here while it is hidden."""
         self.sidebar_button.setVisible(not shown)
         self.new_chat_button.setVisible(not shown)
 
@@ -189,7 +183,7 @@ class Header(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Show what there is room for."""
+        """Show the controls that fit."""
         if self._address:
             host = urlsplit(self._address).netloc
             short = f":{host.rpartition(':')[2]}"
@@ -204,7 +198,7 @@ class Header(QWidget):
         painter.end()
 
     def _elide(self) -> None:
-        # The labels' widths must be those of this size, not the last one.
+        # The labels must have the widths of this size, not of the previous one.
         self._row.activate()
         self.model_button.lay_out()
         for label, text, size_px, weight in (

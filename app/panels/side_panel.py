@@ -1,6 +1,6 @@
-"""SidePanel: the column at the right: the settings or the document, chosen by a tab in its header.
+"""SidePanel: the right column with the settings or the document, selected by a tab in its header.
 
-Its width depends on the tab; whoever places it is told.
+Its width depends on the tab.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Tab = Literal["settings", "document"]
 
 
 class SidePanel(QWidget):
-    """`tab_changed` tells of every change, a person's or not."""
+    """`tab_changed` reports every change, by a person or not."""
 
     tab_changed = Signal(str)  # "settings" or "document"
 
@@ -53,20 +53,19 @@ class SidePanel(QWidget):
         column.addWidget(header)
         column.addWidget(self._pages, 1)
         self.tabs.value_changed.connect(self._show_tab)
-        theme.changed.connect(self.update)
 
     @property
     def tab(self) -> str:
-        """Which of the two is shown."""
+        """The selected tab."""
         return self.tabs.value
 
     @property
     def width_px(self) -> int:
-        """How wide it wants to be, in design pixels."""
+        """The requested width in design pixels."""
         return document_tab.WIDTH_PX if self.tab == "document" else inspector.WIDTH_PX
 
     def show_tab(self, tab: Tab) -> None:
-        """Show this one."""
+        """Select a tab."""
         self.tabs.set_value(tab)
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -1,8 +1,8 @@
-"""Words that several rooms of the window share."""
+"""Texts shared by several parts of the window."""
 
 from __future__ import annotations
 
-NOT_SERVED = "Nothing can be asked of the model just now."
+NOT_SERVED = "The model cannot answer requests at the moment."
 APP_NAME = "Draftlight"
 
 

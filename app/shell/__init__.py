@@ -1,1 +1,1 @@
-"""The chat window as a whole: its columns, commands, menus and the way of Tab."""
+"""The chat window: columns, commands, menus, side windows and Tab order."""

@@ -1,8 +1,7 @@
-"""Columns: sidebar, content and inspector side by side, and what gives way when it gets narrow.
+"""Columns: sidebar, content and inspector, and which of them give way in a narrow window.
 
-`arrange()` is the rule, pure and tested by itself: from its window's width and what the person
-wants it follows where each column is. A panel that does not fit beside the content lies over it
-while the person asks for it there, and goes again when the window changes size.
+`arrange()` is the rule, a pure function of the window's width and the requested panels. A panel that does not
+fit beside the content covers it on request, until the window's width changes.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from app.theme.zoom import px
 
 SIDEBAR_PX = 240
 INSPECTOR_PX = 304
-# By the visual design, below these widths of the window the panel does not stand beside the content.
+# By the visual design, panels need these window widths to be next to the content.
 INSPECTOR_BESIDE_FROM_PX = 1180
 SIDEBAR_BESIDE_FROM_PX = 1060
 
 
 class Wants(Struct, frozen=True):
-    """Which panels the person wants beside the content, and which over it while it is narrow."""
+    """The panels that the person opened, next to the content or, in a narrow window, over it."""
 
     sidebar: bool = True
     inspector: bool = True
@@ -33,7 +32,7 @@ class Wants(Struct, frozen=True):
 
 
 class Arrangement(Struct, frozen=True):
-    """Left edges and widths in px. A width of 0 is a hidden panel; `*_over` lies on the content."""
+    """Left edges and widths in px. A width of 0 is a hidden panel; `*_over`: it covers the content."""
 
     sidebar_px: int
     content_x_px: int
@@ -44,10 +43,10 @@ class Arrangement(Struct, frozen=True):
 
 
 def arrange(width_px: int, wants: Wants, panel_px: int = INSPECTOR_PX, *, alone: bool = False) -> Arrangement:
-    """Where everything goes in a window of `width_px`; `panel_px` is how wide the right panel wants to be,
-    in design pixels: larger texts need wider panels, and find room beside the content later.
+    """Returns the columns of a window of `width_px`.
 
-    `alone`: the content has no right panel, whatever is wanted.
+    `panel_px` is the requested width of the right panel in design pixels: larger texts need wider panels,
+    which then need a wider window. `alone`: the content has no right panel, whatever is requested.
     """
     sidebar_beside = width_px >= px(SIDEBAR_BESIDE_FROM_PX)
     inspector_beside = width_px >= px(INSPECTOR_BESIDE_FROM_PX)
@@ -66,10 +65,10 @@ def arrange(width_px: int, wants: Wants, panel_px: int = INSPECTOR_PX, *, alone:
 
 
 class WindowColumns(QWidget):
-    """Owns the three widgets' geometry and nothing else of them."""
+    """Owns the geometry of the three widgets, and nothing else of them."""
 
     arranged = Signal(object)  # Arrangement
-    uncovered = Signal()  # a panel that lay over the content went, because the person wanted it
+    uncovered = Signal()  # a panel over the content was closed by the person
 
     def __init__(
         self,
@@ -90,31 +89,30 @@ class WindowColumns(QWidget):
         self._cover.pressed.connect(self.close_over)
         self._escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self)
         self._escape.setEnabled(False)
-        # Ambiguous while there is an answer to be stopped by the same key: first the panel goes.
-        for told in (self._escape.activated, self._escape.activatedAmbiguously):
-            told.connect(self.close_over)
+        # Ambiguous while an answer can be stopped with the same key: the panel closes first.
+        for signal in (self._escape.activated, self._escape.activatedAmbiguously):
+            signal.connect(self.close_over)
         for widget in (sidebar, content, self._cover, inspector):
             widget.setParent(self)
         self._cover.hide()
-        theme.changed.connect(self.update)
         theme.framed.connect(self._place)
 
     @property
     def arrangement(self) -> Arrangement:
-        """How it stands."""
+        """The current arrangement."""
         return self._arrangement
 
     @property
     def wants(self) -> Wants:
-        """What the person wants, whether there is room for it or not."""
+        """The panels that the person opened, whether they fit or not."""
         return self._wants
 
     def set_wants(self, sidebar: bool, inspector: bool) -> None:
-        """Which panels stand beside the content where there is room."""
+        """Set the panels to show next to the content if they fit."""
         self._want(Wants(sidebar, inspector))
 
     def show_sidebar(self, shown: bool) -> None:
-        """As the person asks, beside or over the content."""
+        """Show or hide it at the person's request, next to or over the content."""
         if self.width() >= px(SIDEBAR_BESIDE_FROM_PX):
             self._want(replace(self._wants, sidebar=shown))
         else:
@@ -122,7 +120,7 @@ class WindowColumns(QWidget):
             _take_keyboard(self._sidebar)
 
     def show_inspector(self, shown: bool) -> None:
-        """As the person asks, beside or over the content."""
+        """Show or hide it at the person's request, next to or over the content."""
         if self.width() >= px(INSPECTOR_BESIDE_FROM_PX):
             self._want(replace(self._wants, inspector=shown))
         else:
@@ -130,19 +128,19 @@ class WindowColumns(QWidget):
             _take_keyboard(self._inspector)
 
     def close_over(self) -> None:
-        """A panel that lies over the content goes again."""
+        """Close a panel that covers the content."""
         if self._arrangement.sidebar_over or self._arrangement.inspector_over:
             self._want(replace(self._wants, sidebar_over=False, inspector_over=False))
             self.uncovered.emit()
 
     def set_panel_width(self, panel_px: int) -> None:
-        """How wide the right panel wants to be from now on."""
+        """Set the requested width of the right panel in design pixels."""
         if panel_px != self._panel_px:
             self._panel_px = panel_px
             self._place()
 
     def show_alone(self, alone: bool) -> None:
-        """Whether the content now has no right panel; what is wanted is kept."""
+        """Show the content without the right panel; the request is kept."""
         if alone != self._alone:
             self._alone = alone
             self._place()
@@ -186,7 +184,7 @@ class WindowColumns(QWidget):
 
 
 def _take_keyboard(panel: QWidget) -> None:
-    """To the first that takes it in a panel that lies over the content: what is under it has it no more."""
+    """Focus the first control of a panel over the content, since the covered one must not keep the focus."""
     stops = (each for each in panel.findChildren(QWidget) if each.isVisible() and each.isEnabled())
     first = next((each for each in stops if each.focusPolicy() & Qt.FocusPolicy.TabFocus), None)
     if panel.isVisible() and first is not None:
@@ -194,7 +192,7 @@ def _take_keyboard(panel: QWidget) -> None:
 
 
 class _Cover(QWidget):
-    """Lies between the content and a panel over it: a click there is meant for neither."""
+    """Covers the content under a panel, so that a click there closes the panel and presses nothing."""
 
     pressed = Signal()
 

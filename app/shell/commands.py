@@ -1,132 +1,129 @@
-"""Commands: what each action does in the chat window, and what is so in it that decides which can be used."""
+"""Commands: the table of everything that can be done by menu or key, and what each command does.
+
+`MENUS` declares each command once: identifier, title, action, keys, when it is enabled. Menus, keyboard
+shortcuts and the sheet of shortcuts are made from it (`app/shell/menu_bar.py`).
+
+Keys are written as Qt does: `Ctrl` is ⌘ on a Mac and Ctrl elsewhere, `Meta` is a Mac's ⌃.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Literal
 
+from msgspec import Struct
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat.first_page.handbook import handbook
-from app.chat.transcript.finder import Finder
+from app.chat.find import Finder
+from app.chat.first_page import handbook
+from app.chat.intents import Branch, CompareVersions
 from app.controllers.views import Views
-from app.controllers.window import WindowController
 from app.panels.document.finder import DocumentFinder
 from app.session.chats.reading import documents
 from app.session.turn.link_state import Link, Phase
+from app.shell import strings
 from app.shell.columns import Arrangement, WindowColumns
-from app.shell.menus import focused, strings
-from app.shell.menus.facts import MenuFacts
+from app.shell.controller import WindowController
+from app.shell.side_windows import SideWindows
+
+_STATE = Qt.WindowState
+
+
+class MenuFacts(Struct, frozen=True):
+    """State of the window that decides which commands are enabled.
+
+    `ready`: a question can be sent. `busy`: an answer is being generated; `busy_here`: in the open chat.
+    `asked`: the open chat has a question. `deleted`: a chat can be restored. `document`: the open chat has a
+    document. `unended`: the last answer can be continued. `versions`: the last answer has several versions.
+    `checked` are the identifiers of the commands with a check mark.
+    """
+
+    ready: bool = False
+    busy: bool = False
+    busy_here: bool = False
+    asked: bool = False
+    deleted: bool = False
+    document: bool = False
+    unended: bool = False
+    versions: bool = False
+    checked: frozenset[str] = frozenset()
 
 
 def is_typing(event: QKeyEvent) -> bool:
-    """Whether `event` writes a character. Not a space, which presses buttons and pages through texts."""
+    """Whether `event` types a visible character. Space is excluded: it presses buttons and scrolls."""
     held = event.modifiers() & ~(Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier)
-    # AltGr arrives as Ctrl+Alt on some systems, with the character that it gives.
+    # On some systems AltGr is reported as Ctrl+Alt, together with the character.
     alt_gr = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
     text = event.text()
     return bool(text.strip()) and text.isprintable() and held in (Qt.KeyboardModifier.NoModifier, alt_gr)
 
 
 class Commands(QObject):
-    """Reaches everything through the controller, the views and the columns of the one window."""
+    """The actions of the commands. Reaches the window through its controller, views and columns."""
 
-    facts_changed = Signal()  # `facts()` may be others
+    facts_changed = Signal()  # `facts()` may differ
 
     def __init__(
-        self, controller: WindowController, views: Views, columns: WindowColumns, parent: QWidget
+        self,
+        controller: WindowController,
+        views: Views,
+        columns: WindowColumns,
+        windows: SideWindows,
+        zoom: Callable[[int], object],
+        window: QWidget,
     ) -> None:
-        super().__init__(parent)
-        self._controller = controller
-        self._views = views
-        self._columns = columns
+        super().__init__(window)
+        self.controller = controller
+        self.views = views
+        self.columns = columns
+        self.windows = windows
+        self.zoom = zoom
+        self.window = window
         self._phase = controller.link.phase
-        for told in (controller.chat.changed, controller.answer_finished, columns.arranged):
-            told.connect(self.facts_changed)
+        for signal in (controller.chat.changed, controller.answer_finished, columns.arranged):
+            signal.connect(self.facts_changed)
         controller.link_changed.connect(self._follow)
         views.side.tab_changed.connect(self.facts_changed)
         views.header.tint.value_changed.connect(self.facts_changed)
         views.strip.pinned_changed.connect(self.facts_changed)
         controller.chat.document_requested.connect(self.show_document)
-        views.transcript.quote_requested.connect(views.composer.quote)
-
-    def slots(self) -> dict[str, Callable[[], object]]:
-        """What is bound to the declared actions."""
-        controller, views = self._controller, self._views
-        edit = views.composer.edit
-        return {
-            "new_chat": controller.chat.start,
-            "attach": views.composer.choose_files,
-            "attach_folder": views.composer.choose_folder,
-            "rename": self._rename,
-            "pin": self._pin,
-            "archive": self._archive,
-            "delete": lambda: controller.chat.listing.delete(controller.chats.open.id),
-            "undo_delete": controller.chat.listing.undo,
-            "export_markdown": lambda: controller.chat.transfer.export(controller.chats.open.id, "markdown"),
-            "export_json": lambda: controller.chat.transfer.export(controller.chats.open.id, "json"),
-            "import": controller.chat.transfer.import_files,
-            **focused.slots(),
-            "paste_raw": edit.paste_raw,
-            "quote": self._quote,
-            "search": self._search,
-            "find": self._find,
-            "find_next": lambda: self._find_step(True),
-            "find_previous": lambda: self._find_step(False),
-            "sidebar": lambda: self._columns.show_sidebar(self._columns.arrangement.sidebar_px == 0),
-            "inspector": lambda: self._columns.show_inspector(self._columns.arrangement.inspector_px == 0),
-            "document": self._toggle_document,
-            "next_passage": lambda: self._jump(1),
-            "previous_passage": lambda: self._jump(-1),
-            "tint": views.header.cycle_tint,
-            "tint_always": lambda: views.header.tint.set_value("always"),
-            "tint_hover": lambda: views.header.tint.set_value("hover"),
-            "tint_never": lambda: views.header.tint.set_value("never"),
-            "gauges": views.header.gauges_button.click,
-            "help": lambda: views.composer.show_text(strings.HELP_TEXT, "", handbook().text),
-            "race": controller.racing.toggle,
-            "stop": self.escape,
-            "regenerate": controller.asking.regenerate,
-            "edit_last": controller.asking.edit,
-            "continue": lambda: controller.asking.go_on(controller.asking.unended()),
-            "copy_answer": self._copy_answer,
-            "branch": lambda: views.transcript.branch_requested.emit(controller.chats.open.turns[-1].id),
-            "compare": lambda: views.transcript.compare_requested.emit(controller.chats.open.turns[-1].id),
-            "restart": controller.restart,
-        }
 
     def facts(self) -> MenuFacts:
-        """As they stand."""
-        controller, plan = self._controller, self._columns.arrangement
+        """The current facts."""
+        controller, plan = self.controller, self.columns.arrangement
         on = {
             "sidebar": plan.sidebar_px > 0,
             "inspector": plan.inspector_px > 0,
             "document": self._document_is_shown(plan),
-            f"tint_{self._views.header.tint.value}": True,
-            "gauges": self._views.strip.is_pinned,
-            "full_screen": self._views.header.window().isFullScreen(),
+            f"tint_{self.views.header.tint.value}": True,
+            "gauges": self.views.strip.is_pinned,
+            "full_screen": self.window.isFullScreen(),
         }
         turns = controller.chats.open.turns
         return MenuFacts(
             ready=controller.link.phase is Phase.READY,
             busy=controller.link.busy,
             busy_here=controller.asking.answers_here,
-            asked=bool(controller.chats.open.turns),
-            deleted=bool(controller.chats.deleted()),
+            asked=bool(turns),
+            deleted=controller.chats.has_deleted,
             document=bool(documents(controller.chats.open)),
-            unended=bool(controller.asking.unended()),
+            unended=bool(controller.asking.continuable),
             versions=bool(turns) and len(turns[-1].versions) > 1,
             checked=frozenset(action_id for action_id, is_on in on.items() if is_on),
         )
 
     def escape(self) -> None:
-        """Close what lies over the chat, one thing at a time; where nothing does, stop the answer.
+        """Close the topmost layer over the chat, or stop the answer if there is none.
 
-        Popups come before it: they have the keyboard. The race covers the chat, so that nothing of the chat
-        is stopped from there.
+        Popups handle the key first, since they have the focus. The race page hides the chat, so Escape on it
+        never stops the chat's answer.
         """
-        controller, views, plan = self._controller, self._views, self._columns.arrangement
+        controller, views, plan = self.controller, self.views, self.columns.arrangement
         finders = (views.document.finder, views.transcript.finder)
         found = next((each for each in finders if each.is_open and each.bar.isVisible()), None)
         if controller.racing.open:
@@ -134,89 +131,448 @@ class Commands(QObject):
         elif found is not None:
             found.close()
         elif plan.sidebar_over or plan.inspector_over:
-            self._columns.close_over()
+            self.columns.close_over()
         elif controller.asking.is_editing:
             controller.asking.cancel_edit()
         else:
             controller.asking.stop()
 
     def show_document(self) -> None:
-        """Bring the Document tab to the screen."""
-        self._views.side.show_tab("document")
-        self._columns.show_inspector(True)
+        """Show the Document tab."""
+        self.views.side.show_tab("document")
+        self.columns.show_inspector(True)
+
+    def toggle_full_screen(self) -> None:
+        self.window.setWindowState(self.window.windowState() ^ _STATE.WindowFullScreen)
+        self.facts_changed.emit()
+
+    def close_front(self) -> None:
+        """Close the active window."""
+        if not self.windows.close_active():
+            self.window.close()
 
     # ---- inside
 
     def _follow(self, link: Link) -> None:
-        """Each token makes a new link, and hardly any of them another phase."""
+        """Each token changes the link, but rarely its phase."""
         if link.phase is not self._phase:
             self._phase = link.phase
             self.facts_changed.emit()
 
-    def _copy_answer(self) -> None:
+    def copy_answer(self) -> None:
         """Copy the source of the last answer."""
-        turn = self._controller.chats.open.turns[-1]
-        shown = self._views.transcript.answer(turn.id)
+        turn = self.controller.chats.open.turns[-1]
+        shown = self.views.transcript.answer(turn.id)
         if shown is not None:
             shown.copy()
         else:
             QGuiApplication.clipboard().setText(turn.answer.text)
 
-    def _search(self) -> None:
-        self._columns.show_sidebar(True)
-        self._views.sidebar.focus_search()
+    def search(self) -> None:
+        self.columns.show_sidebar(True)
+        self.views.sidebar.focus_search()
 
-    def _rename(self) -> None:
-        self._columns.show_sidebar(True)
-        self._views.sidebar.search.clear()
-        self._views.sidebar.list.rename(self._controller.chats.open.id)
+    def rename(self) -> None:
+        self.columns.show_sidebar(True)
+        self.views.sidebar.search.clear()
+        self.views.sidebar.list.rename(self.controller.chats.open.id)
 
-    def _pin(self) -> None:
-        chat = self._controller.chats.open
-        self._controller.chat.listing.pin(chat.id, not chat.pinned)
+    def pin(self) -> None:
+        chat = self.controller.chats.open
+        self.controller.chat.listing.pin(chat.id, not chat.pinned)
 
-    def _archive(self) -> None:
-        chat = self._controller.chats.open
-        self._controller.chat.listing.archive(chat.id, chat.archived is None)
+    def archive(self) -> None:
+        chat = self.controller.chats.open
+        self.controller.chat.listing.archive(chat.id, chat.archived is None)
 
     def _document_is_shown(self, plan: Arrangement) -> bool:
-        return plan.inspector_px > 0 and self._views.side.tab == "document"
+        return plan.inspector_px > 0 and self.views.side.tab == "document"
 
-    def _toggle_document(self) -> None:
-        """There and back: to the document's text, and from it to the settings and the message."""
-        if self._document_is_shown(self._columns.arrangement):
-            self._views.side.show_tab("settings")
-            self._views.composer.edit.setFocus()
+    def toggle_document(self) -> None:
+        """Show the document with the focus in it, or return to the settings and the message."""
+        if self._document_is_shown(self.columns.arrangement):
+            self.views.side.show_tab("settings")
+            self.views.composer.edit.setFocus()
         else:
             self.show_document()
-            self._views.document.view.setFocus()
+            self.views.document.view.setFocus()
 
-    def _jump(self, steps: int) -> None:
+    def jump(self, steps: int) -> None:
         self.show_document()
-        self._views.document.jump(steps)
+        self.views.document.jump(steps)
 
-    def _quote(self) -> None:
-        """What is selected in the chat or, with the keyboard in the document, its marked passage."""
-        document, chat = self._views.document, self._views.transcript
+    def quote(self) -> None:
+        """Quote the selection of the chat or, with the focus in the document, its current passage."""
+        document, chat = self.views.document, self.views.transcript
         text = document.view.current_text if self._is_in_document() else ""
-        self._views.composer.quote(text or chat.selected_text())
+        self.views.composer.quote(text or chat.selected_text())
 
     def _is_in_document(self) -> bool:
-        focused_widget, document = QApplication.focusWidget(), self._views.document
+        focused_widget, document = QApplication.focusWidget(), self.views.document
         return focused_widget is not None and document.isAncestorOf(focused_widget)
 
-    def _find(self) -> None:
+    def find(self) -> None:
         self._finder().open()
 
     def _finder(self) -> Finder | DocumentFinder:
-        """Of what the person is at: the document, if the keyboard is there, else the chat."""
-        document = self._views.document
+        """The document's finder if the focus is in the document, else the chat's."""
+        document = self.views.document
         in_document = self._is_in_document() and document.shown
-        return document.finder if in_document else self._views.transcript.finder
+        return document.finder if in_document else self.views.transcript.finder
 
-    def _find_step(self, forward: bool) -> None:
+    def find_step(self, forward: bool) -> None:
         finder = self._finder()
         if finder.is_open:
             finder.step(forward)
         else:
             finder.open()
+
+    def toggle_sidebar(self) -> None:
+        self.columns.show_sidebar(self.columns.arrangement.sidebar_px == 0)
+
+    def toggle_inspector(self) -> None:
+        self.columns.show_inspector(self.columns.arrangement.inspector_px == 0)
+
+    def set_tint(self, mode: str) -> None:
+        self.views.header.tint.set_value(mode)
+
+    def export(self, kind: str) -> None:
+        """Export the open chat as "markdown" or "json"."""
+        self.controller.chat.transfer.export(self.controller.chats.open.id, kind)
+
+    def show_help(self) -> None:
+        self.views.composer.show_text(strings.HELP_TEXT, "", handbook().text)
+
+    def last_turn(self) -> str:
+        """Id of the last turn of the open chat, which has one."""
+        return self.controller.chats.open.turns[-1].id
+
+
+def _edit(*methods: str) -> Callable[[Commands], None]:
+    """Calls the first of `methods` that the focused text has; Qt's texts and ours differ in names."""
+
+    def act(commands: Commands) -> None:
+        focused = QApplication.focusWidget()
+        for name in methods:
+            method = getattr(focused, name, None)
+            if callable(method):
+                method()
+                return
+
+    return act
+
+
+def _active(commands: Commands) -> QWidget:
+    """The window in front; for a sheet, the window that it belongs to."""
+    active = QApplication.activeWindow() or commands.window
+    parent = active.parentWidget()
+    return parent.window() if active.isModal() and parent is not None else active
+
+
+def _minimize(commands: Commands) -> None:
+    _active(commands).showMinimized()
+
+
+def _zoom_window(commands: Commands) -> None:
+    window = _active(commands)
+    window.setWindowState(window.windowState() ^ _STATE.WindowMaximized)
+
+
+def _bring_all_to_front(commands: Commands) -> None:
+    active = _active(commands)
+    for window in QApplication.topLevelWidgets():
+        if window.isVisible() and window is not active:
+            window.raise_()
+    active.raise_()
+
+
+def _show(name: str) -> Callable[[Commands], object]:
+    return lambda c: c.windows.show(name)
+
+
+Role = Literal["none", "about", "preferences", "quit"]
+Reach = Literal["window", "app"]
+_MAC = sys.platform == "darwin"
+# ⌃⌘S has no equivalent on other systems, where ⌘ is Ctrl.
+SIDEBAR_KEYS = "Ctrl+Meta+S" if _MAC else "Ctrl+Alt+S"
+_FULL_SCREEN_KEYS = ("Ctrl+Meta+F",) if _MAC else ("F11",)
+
+
+def _always(facts: MenuFacts) -> bool:
+    return True
+
+
+_asked = attrgetter("asked")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One row of the table.
+
+    `act` is None for commands that the host of the window provides (`Actions.provide`); they are hidden until
+    then. `role` moves a command into the application menu on a Mac. Commands of reach `app` have their keys
+    in every window of Draftlight, others in the chat window.
+    """
+
+    id: str
+    title: str
+    act: Callable[[Commands], object] | None
+    keys: tuple[str, ...] = ()
+    when: Callable[[MenuFacts], bool] = _always
+    role: Role = "none"
+    reach: Reach = "window"
+    checkable: bool = False
+
+
+@dataclass(frozen=True)
+class Menu:
+    """One menu, in groups with a separator between them."""
+
+    title: str
+    groups: tuple[tuple[Command, ...], ...]
+
+
+MENUS = (
+    Menu(
+        strings.FILE,
+        (
+            (Command("new_chat", strings.NEW_CHAT, lambda c: c.controller.chat.start(), ("Ctrl+N",)),),
+            (
+                Command("attach", strings.ATTACH, lambda c: c.views.composer.choose_files(), ("Ctrl+O",)),
+                Command(
+                    "attach_folder",
+                    strings.ATTACH_FOLDER,
+                    lambda c: c.views.composer.choose_folder(),
+                    ("Ctrl+Shift+O",),
+                ),
+            ),
+            (
+                Command("import", strings.IMPORT, lambda c: c.controller.chat.transfer.import_files()),
+                Command(
+                    "export_markdown", strings.EXPORT_MARKDOWN, lambda c: c.export("markdown"), when=_asked
+                ),
+                Command("export_json", strings.EXPORT_JSON, lambda c: c.export("json"), when=_asked),
+            ),
+            (
+                Command("close", strings.CLOSE, Commands.close_front, ("Ctrl+W",), reach="app"),
+                Command(
+                    "quit", strings.QUIT, lambda c: c.window.close(), ("Ctrl+Q",), role="quit", reach="app"
+                ),
+            ),
+        ),
+    ),
+    Menu(
+        strings.EDIT,
+        (
+            (
+                Command("undo", strings.UNDO, _edit("undo"), ("Ctrl+Z",)),
+                Command("redo", strings.REDO, _edit("redo"), ("Ctrl+Shift+Z",)),
+            ),
+            (
+                Command("cut", strings.CUT, _edit("cut"), ("Ctrl+X",)),
+                Command("copy", strings.COPY, _edit("copy"), ("Ctrl+C",)),
+                Command("paste", strings.PASTE, _edit("paste"), ("Ctrl+V",)),
+                Command(
+                    "paste_raw",
+                    strings.PASTE_RAW,
+                    lambda c: c.views.composer.edit.paste_raw(),
+                    ("Ctrl+Shift+V",),
+                ),
+                Command("select_all", strings.SELECT_ALL, _edit("selectAll", "select_all"), ("Ctrl+A",)),
+                Command("quote", strings.QUOTE, Commands.quote, ("Ctrl+Shift+B",), _asked),
+            ),
+            (
+                Command("search", strings.SEARCH, Commands.search, ("Ctrl+K",)),
+                Command("find", strings.FIND, Commands.find, ("Ctrl+F",), _asked),
+                Command("find_next", strings.FIND_NEXT, lambda c: c.find_step(True), ("Ctrl+G",), _asked),
+                Command(
+                    "find_previous",
+                    strings.FIND_PREVIOUS,
+                    lambda c: c.find_step(False),
+                    ("Ctrl+Shift+G",),
+                    _asked,
+                ),
+            ),
+            (
+                Command(
+                    "settings",
+                    strings.SETTINGS,
+                    _show("settings"),
+                    ("Ctrl+,",),
+                    role="preferences",
+                    reach="app",
+                ),
+            ),
+        ),
+    ),
+    Menu(
+        strings.VIEW,
+        (
+            (
+                Command("sidebar", strings.SIDEBAR, Commands.toggle_sidebar, (SIDEBAR_KEYS,), checkable=True),
+                Command(
+                    "inspector",
+                    strings.INSPECTOR,
+                    Commands.toggle_inspector,
+                    ("Ctrl+Alt+I",),
+                    checkable=True,
+                ),
+            ),
+            (
+                Command(
+                    "document", strings.DOCUMENT, Commands.toggle_document, ("Ctrl+Alt+D",), checkable=True
+                ),
+                Command(
+                    "next_passage",
+                    strings.NEXT_PASSAGE,
+                    lambda c: c.jump(1),
+                    ("Ctrl+Alt+Down",),
+                    attrgetter("document"),
+                ),
+                Command(
+                    "previous_passage",
+                    strings.PREVIOUS_PASSAGE,
+                    lambda c: c.jump(-1),
+                    ("Ctrl+Alt+Up",),
+                    attrgetter("document"),
+                ),
+            ),
+            (
+                Command("tint_always", strings.TINT_ALWAYS, lambda c: c.set_tint("always"), checkable=True),
+                Command("tint_hover", strings.TINT_HOVER, lambda c: c.set_tint("hover"), checkable=True),
+                Command("tint_never", strings.TINT_NEVER, lambda c: c.set_tint("never"), checkable=True),
+                Command("tint", strings.TINT, lambda c: c.views.header.cycle_tint(), ("Ctrl+T",)),
+            ),
+            (
+                Command(
+                    "gauges", strings.GAUGES, lambda c: c.views.header.gauges_button.click(), checkable=True
+                ),
+            ),
+            (
+                # The plus sign is a shifted equals sign on many keyboards.
+                Command("zoom_in", strings.ZOOM_IN, lambda c: c.zoom(1), ("Ctrl++", "Ctrl+="), reach="app"),
+                Command("zoom_out", strings.ZOOM_OUT, lambda c: c.zoom(-1), ("Ctrl+-",), reach="app"),
+                Command("zoom_reset", strings.ZOOM_RESET, lambda c: c.zoom(0), ("Ctrl+0",), reach="app"),
+            ),
+            (
+                Command(
+                    "full_screen",
+                    strings.FULL_SCREEN,
+                    Commands.toggle_full_screen,
+                    _FULL_SCREEN_KEYS,
+                    checkable=True,
+                ),
+            ),
+        ),
+    ),
+    Menu(
+        strings.CHAT,
+        (
+            (
+                Command("stop", strings.STOP, Commands.escape, ("Esc", "Ctrl+."), attrgetter("busy")),
+                Command(
+                    "regenerate",
+                    strings.REGENERATE,
+                    lambda c: c.controller.asking.regenerate(),
+                    ("Ctrl+R",),
+                    lambda facts: facts.ready and facts.asked,
+                ),
+                # Its key is Up in an empty composer, handled there.
+                Command(
+                    "edit_last",
+                    strings.EDIT_LAST,
+                    lambda c: c.controller.asking.edit(),
+                    when=lambda facts: facts.asked and not facts.busy_here,
+                ),
+                Command(
+                    "continue",
+                    strings.CONTINUE,
+                    lambda c: c.controller.asking.continue_answer(c.controller.asking.continuable),
+                    when=lambda facts: facts.ready and facts.unended,
+                ),
+            ),
+            (
+                Command("copy_answer", strings.COPY_ANSWER, Commands.copy_answer, ("Ctrl+Shift+C",), _asked),
+                Command(
+                    "branch",
+                    strings.BRANCH,
+                    lambda c: c.views.transcript.intent.emit(Branch(c.last_turn())),
+                    when=_asked,
+                ),
+                Command(
+                    "compare",
+                    strings.COMPARE,
+                    lambda c: c.views.transcript.intent.emit(CompareVersions(c.last_turn())),
+                    when=attrgetter("versions"),
+                ),
+            ),
+            (
+                Command("rename", strings.RENAME, Commands.rename, when=_asked),
+                Command("pin", strings.PIN, Commands.pin, when=_asked),
+                Command("archive", strings.ARCHIVE, Commands.archive, ("Ctrl+Shift+A",), _asked),
+                Command(
+                    "delete",
+                    strings.DELETE,
+                    lambda c: c.controller.chat.listing.delete(c.controller.chats.open.id),
+                    when=_asked,
+                ),
+                Command(
+                    "undo_delete",
+                    strings.UNDO_DELETE,
+                    lambda c: c.controller.chat.listing.undo(),
+                    when=attrgetter("deleted"),
+                ),
+            ),
+            (
+                Command(
+                    "race",
+                    strings.RACE,
+                    lambda c: c.controller.racing.toggle(),
+                    ("Ctrl+Shift+R",),
+                    reach="app",
+                ),
+                Command("restart", strings.RESTART, lambda c: c.controller.restart()),
+            ),
+        ),
+    ),
+    Menu(
+        strings.WINDOW,
+        (
+            (
+                Command("minimize", strings.MINIMIZE, _minimize, ("Ctrl+M",), reach="app"),
+                Command("zoom_window", strings.ZOOM_WINDOW, _zoom_window, reach="app"),
+            ),
+            (
+                Command("archived", strings.ARCHIVED, _show("archived")),
+                Command("deleted", strings.DELETED, _show("deleted")),
+                Command("library", strings.LIBRARY, _show("library"), ("Ctrl+Shift+D",), reach="app"),
+            ),
+            (
+                Command("models", strings.MODELS, _show("models"), ("Ctrl+Shift+M",), reach="app"),
+                Command("server", strings.SERVER, _show("server"), ("Ctrl+Shift+S",), reach="app"),
+                Command("machines", strings.MACHINES, _show("machines"), reach="app"),
+            ),
+            (
+                Command("tables", strings.TABLES, _show("tables"), ("Ctrl+Shift+T",), reach="app"),
+                Command("lab", strings.LAB, _show("lab"), ("Ctrl+Shift+L",), reach="app"),
+            ),
+            (Command("front", strings.ALL_TO_FRONT, _bring_all_to_front, reach="app"),),
+        ),
+    ),
+    Menu(
+        strings.HELP,
+        (
+            (Command("update", strings.UPDATE, None),),
+            (
+                Command("help", strings.HELP_TEXT, Commands.show_help, ("F1",)),
+                Command("shortcuts", strings.SHORTCUTS, _show("shortcuts"), ("Ctrl+/",), reach="app"),
+            ),
+            (Command("about", strings.ABOUT, None, role="about", reach="app"),),
+        ),
+    ),
+)
+
+
+def all_commands() -> tuple[Command, ...]:
+    """The commands of all menus, in their order."""
+    return tuple(command for menu in MENUS for group in menu.groups for command in group)

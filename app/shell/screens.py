@@ -1,7 +1,7 @@
-"""Screens: no window stands where no screen is. One is unplugged, or its resolution changes, also asleep.
+"""Keeps windows on a screen after one was unplugged or its resolution changed, also during sleep.
 
-`seen()` is the rule, pure: the size fits the screen that most of the window is on, and enough of
-its title can be reached; beyond that it stays where the person put it.
+`seen()` is the rule, a pure function: the window fits the screen that most of it is on, and enough of its
+title bar can be reached; otherwise it stays where the person put it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from PySide6.QtCore import QObject, QPoint, QRect, QSize, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QScreen
 from PySide6.QtWidgets import QApplication, QWidget
 
-# Of the strip along the top that a window is moved by, so much has to be on a screen.
+# The part of the title bar that has to be on a screen.
 _TITLE_PX = 30
 _GRIP_PX = 120
-# The desktop puts windows elsewhere by itself first, where it does.
+# Some desktops move windows themselves first.
 _SETTLE_MS = 300
 _PLACED_BY_THE_DESKTOP = (
     Qt.WindowState.WindowMinimized | Qt.WindowState.WindowMaximized | Qt.WindowState.WindowFullScreen
@@ -23,7 +23,9 @@ _PLACED_BY_THE_DESKTOP = (
 
 
 def seen(box: QRect, screens: Sequence[QRect]) -> QRect:
-    """`box`, or the nearest place to it that can be seen and reached; if need be on the first screen."""
+    """Returns `box` or the nearest rectangle that is visible and reachable, if necessary on the
+    first screen.
+    """
     if not screens:
         return box
     best = max(screens, key=lambda screen: _area(screen.intersected(box)))
@@ -39,14 +41,14 @@ def seen(box: QRect, screens: Sequence[QRect]) -> QRect:
 
 
 def free_places() -> list[QRect]:
-    """What windows may use of each screen, the primary one's first."""
+    """Returns the usable rectangle of each screen, the primary one's first."""
     primary = QGuiApplication.primaryScreen()
     screens = sorted(QGuiApplication.screens(), key=lambda screen: screen is not primary)
     return [screen.availableGeometry() for screen in screens]
 
 
 class Screens(QObject):
-    """Looks after all windows of the application until `stop()`."""
+    """Watches all windows of the application until `stop()`."""
 
     def __init__(self, application: QGuiApplication, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -58,7 +60,7 @@ class Screens(QObject):
             self._watch(screen)
 
     def look(self) -> None:
-        """Bring back every window that cannot be seen."""
+        """Move every window that cannot be seen back to a screen."""
         places = free_places()
         for window in QApplication.topLevelWidgets():
             if window.isVisible() and _stands_by_itself(window):
@@ -69,7 +71,7 @@ class Screens(QObject):
                     window.move(there.topLeft())
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._soon.stop()
         self._soon.timeout.disconnect(self.look)
 
@@ -81,7 +83,7 @@ class Screens(QObject):
 
 
 def _stands_by_itself(window: QWidget) -> bool:
-    """Not a menu or a tip, and not placed by the desktop."""
+    """Whether it is a window, not a menu or tooltip, and not positioned by the desktop."""
     kind = window.windowType()
     return kind in (Qt.WindowType.Window, Qt.WindowType.Dialog) and not (
         window.windowState() & _PLACED_BY_THE_DESKTOP

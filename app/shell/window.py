@@ -1,9 +1,8 @@
-"""MainWindow: the chat window. Lays the parts out, owns the link to the worker, the actions and their menus.
+"""MainWindow: the chat window. Lays out the parts and owns the link to the worker and the menus.
 
-What happens in it is the controller's business, what stands where is the columns', what an action does is
-the commands'. The worker is started by `start()`, once the loop runs. Closing hides the window at
-once, stops the worker, and then closes for real; `shut_down()` waits for that. What opens in a window
-of its own is imported then.
+The behaviour is in the controllers, the columns and the commands. `start()` starts the worker once the loop
+runs. Closing hides the window at once, stops the worker and then closes it; `shut_down()` waits for that.
+Side windows are imported when they are opened.
 """
 
 from __future__ import annotations
@@ -26,20 +25,21 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.banner import Banner
-from app.chat.composer.composer import Composer
-from app.chat.composer.editing_bar import EditingBar
-from app.chat.composer.queue_bar import QueueBar
-from app.chat.first_page.first_page import FirstPage
-from app.chat.notice_bar import NoticeBar
-from app.chat.offer_bar import OfferBar
-from app.chat.tokens.legend import Legend
-from app.chat.transcript.transcript import Transcript
-from app.controllers.app_settings import AppSettings
-from app.controllers.lab import LabController
+from app.chat.bars import EditingBar, NoticeBar, OfferBar, QueueBar
+from app.chat.composer import Composer
+from app.chat.first_page import FirstPage
+from app.chat.intents import CompareVersions, Escape, Intent
+from app.chat.token_strip import Legend
+from app.chat.transcript import Transcript, takes_tab
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
-from app.controllers.window import WindowController
 from app.controls.text_label import TextLabel
+from app.features.lab.controller import LabController
+from app.features.models import strings as models_strings
+from app.features.models.facts import DEFAULT_CONTEXT_TOKENS
+from app.features.models.menu import fill_model_menu
+from app.features.race.page import RacePage
+from app.features.settings.controller import AppSettings
 from app.gauges.strip import InstrumentStrip
 from app.panels.chats.sidebar import Sidebar
 from app.panels.header import Header
@@ -47,40 +47,33 @@ from app.panels.side_panel import SidePanel
 from app.session import strings as session_strings
 from app.session.turn.intents import Close
 from app.shell import strings
-from app.shell.chat_windows import make_archived, make_deleted
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.commands import Commands, is_typing
-from app.shell.menus import strings as menus_strings
-from app.shell.menus.actions import Actions
-from app.shell.menus.key_sheet import sheet
-from app.shell.menus.menu_bar import MenuBar, fill
-from app.shell.menus.model_menu import fill_model_menu
+from app.shell.controller import WindowController
+from app.shell.menu_bar import Actions, MenuBar
 from app.shell.screens import free_places, seen
-from app.shell.side_windows import SideWindows
-from app.shell.tab_ring import pass_on
+from app.shell.side_windows import SideWindows, make_archived, make_deleted
 from app.store.home import Home
 from app.store.preferences import WindowPlace
 from app.theme.measures import set_fixed_height, set_margins
 from app.theme.theme import Theme
-from app.windows.models.facts import DEFAULT_CONTEXT_TOKENS
-from app.windows.race.page import RacePage
 from core.worker.client import WorkerClient
 
 _LOG = logging.getLogger("draftlight.window")
 START_SIZE = QSize(1440, 900)
 MINIMUM_SIZE = QSize(980, 640)
-# What the desktop may put above a window, known only once it is shown.
+# Space for a title bar, whose height is known only after the window is shown.
 _TITLE_BAR_PX = 40
 _FOOT_PX = 34
 _SIDE_MARGIN_PX = 24
-# The parts have shorter limits of their own, but a worker that is saving tables may take its time.
+# The parts have shorter limits, but saving tables may take long.
 _END_WITHIN_S = 120.0
 
 
 class MainWindow(QMainWindow):
-    """`model` is loaded at the start; empty for the one that was chosen for that. `command` starts the
-    worker (None: the usual one), `started` is one that was started already. `home` keeps the chats; None
-    forgets them."""
+    """`model` is loaded at the start (empty: the default model). `command` starts the worker (None: the usual
+    one), `started` is a worker that was started already. `home` stores the chats; None keeps them in memory.
+    """
 
     def __init__(
         self,
@@ -108,10 +101,12 @@ class MainWindow(QMainWindow):
         self.controller = WindowController(
             self.views, model, self.worker.send, self.worker.restart, home, self
         )
-        self.commands = Commands(self.controller, self.views, self.columns, self)
-        self.menu_actions = Actions(self)
-        self.windows = SideWindows(self.menu_actions, self)
+        self.windows = SideWindows(self)
         self.app_settings = AppSettings(theme, self.views, self.controller.home.preferences, self)
+        self.commands = Commands(
+            self.controller, self.views, self.columns, self.windows, self.app_settings.zoom, self
+        )
+        self.menu_actions = Actions(self.commands)
         self.windows.add("settings", self._make_settings)
         home_folder = self.controller.home.folder
         lab_folder = home_folder / "lab" if home_folder else None
@@ -131,9 +126,11 @@ class MainWindow(QMainWindow):
         self.windows.add("deleted", lambda: make_deleted(theme, self.controller))
         self.windows.add("archived", lambda: make_archived(theme, self.controller))
         self.windows.add("shortcuts", self._make_shortcuts)
-        for asking in (self.views.sidebar, self.views.inspector):
-            asking.models_requested.connect(lambda: self.windows.show("models"))
-        self._make_actions()
+        for panel in (self.views.sidebar, self.views.inspector):
+            panel.models_button.clicked.connect(lambda: self.windows.show("models"))
+        self.windows.add("tables", self._make_tables)
+        self.windows.add("compare", self._make_compare)
+        self.setMenuBar(MenuBar(theme, self.menu_actions))
         self._wire()
         self._restore()
         self._show_arrangement(self.columns.arrangement)
@@ -145,11 +142,11 @@ class MainWindow(QMainWindow):
         self.controller.server.start()
 
     async def closed(self) -> None:
-        """Returns once the window is closed and the worker has ended."""
+        """Returns after the window is closed and the worker has exited."""
         await self._closed.wait()
 
     async def shut_down(self) -> None:
-        """Close, and wait for everything to end. Safe to call twice."""
+        """Close and wait for everything to end. Safe to call twice."""
         self.close()
         await self.closed()
 
@@ -175,7 +172,7 @@ class MainWindow(QMainWindow):
         self._closing = asyncio.ensure_future(self._close_down())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """What no part of the window has used: letters are the message's, Escape closes or stops."""
+        """Handles unused keys: characters go to the composer, Escape closes or stops."""
         if event.key() == Qt.Key.Key_Escape:
             self.commands.escape()
         elif is_typing(event) and self.views.composer.isVisible():
@@ -190,7 +187,7 @@ class MainWindow(QMainWindow):
     # ---- inside
 
     async def _close_down(self) -> None:
-        """Each part ends for itself: the failure of one is reported, and the window closes all the same."""
+        """End each part. The failure of one is reported, and the window closes all the same."""
         controller = self.controller
         for end in (
             controller.chat.transfer.close,
@@ -217,7 +214,7 @@ class MainWindow(QMainWindow):
         theme = self._theme
         pages = QStackedWidget(self)
         first_page, transcript = FirstPage(theme), Transcript(theme)
-        # In a small window with large texts the banner needs the room, and would be cut.
+        # In a small window with large texts the banner needs the height.
         pages.setMinimumHeight(1)
         pages.addWidget(first_page)
         pages.addWidget(transcript)
@@ -263,29 +260,12 @@ class MainWindow(QMainWindow):
         stack.addWidget(views.race)
         return stack
 
-    def _make_actions(self) -> None:
-        self.menu_actions.bind(self.commands.slots())
-        self.menu_actions.bind(
-            {"close": self._close_front, "quit": self.close, "full_screen": self._toggle_full_screen}
-        )
-        zoom = self.app_settings.zoom
-        self.menu_actions.bind(
-            {"zoom_in": lambda: zoom(1), "zoom_out": lambda: zoom(-1), "zoom_reset": lambda: zoom(0)}
-        )
-        bar = MenuBar(self._theme)
-        self.setMenuBar(bar)
-        fill(bar, self.menu_actions)
-        self.windows.add("tables", self._make_tables)
-        self.commands.facts_changed.connect(self._show_facts)
-        self._show_facts()
-
     def _make_settings(self) -> QWidget:
-        return self.app_settings.make_window(self.controller.chat.settings)
+        return self.app_settings.make_window(self.controller.chat.settings, self.controller.saved_chats)
 
     def _make_server(self) -> QWidget:
-        from app.controllers.server.page import ServerPage
-        from app.controllers.server.settings_box import SettingsBox
-        from app.windows.server.window import ServerWindow
+        from app.features.server.controller import ServerPage, SettingsBox
+        from app.features.server.window import ServerWindow
 
         window = ServerWindow(self._theme)
         controller = self.controller
@@ -298,34 +278,34 @@ class MainWindow(QMainWindow):
         return window
 
     def _make_models(self) -> QWidget:
-        from app.windows.models.window import ModelsWindow
+        from app.features.models.window import ModelsWindow
 
         window = ModelsWindow(self._theme, self.controller.models)
         window.machines_requested.connect(lambda: self.windows.show("machines"))
         return window
 
     def _make_machines(self) -> QWidget:
-        from app.windows.machines.window import MachinesWindow
+        from app.features.machines.window import MachinesWindow
 
         return self.controller.machines.open(MachinesWindow(self._theme))
 
     def _make_library(self) -> QWidget:
-        from app.windows.library.window import LibraryWindow
+        from app.features.library.window import LibraryWindow
 
         return self.controller.library.open(LibraryWindow(self._theme))
 
     def _make_tables(self) -> QWidget:
-        from app.windows.tables.window import TablesWindow
+        from app.features.tables.window import TablesWindow
 
         return self.controller.tables.open(TablesWindow(self._theme))
 
     def _make_shortcuts(self) -> QWidget:
-        from app.windows.shortcuts.window import ShortcutsWindow
+        from app.features.shortcuts import ShortcutsWindow
 
-        return ShortcutsWindow(self._theme, sheet(self.menu_actions))
+        return ShortcutsWindow(self._theme, self.menu_actions.sheet())
 
     def _show_model_menu(self) -> None:
-        """Under its button; what is not known yet is asked for first, and the menu comes with it."""
+        """Open the menu below its button. If the models are unknown, request them first."""
         models = self.controller.models
         if not models.state.listed and models.alive:
             models.changed.connect(self._show_model_menu, Qt.ConnectionType.SingleShotConnection)
@@ -334,39 +314,28 @@ class MainWindow(QMainWindow):
         menu = QMenu(self)
         info = models.state.info
         fill_model_menu(menu, models, info.context_tokens if info else DEFAULT_CONTEXT_TOKENS)
-        menu.addAction(menus_strings.ALL_MODELS).triggered.connect(lambda: self.windows.show("models"))
+        menu.addAction(models_strings.ALL_MODELS).triggered.connect(lambda: self.windows.show("models"))
         menu.aboutToHide.connect(menu.deleteLater)
         button = self.views.header.model_button
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
 
     def _make_compare(self) -> QWidget:
-        from app.windows.compare.window import CompareWindow
+        from app.features.compare import CompareWindow
 
         return CompareWindow(self._theme)
 
     def _compare(self, turn_id: str) -> None:
-        from app.windows.compare.window import CompareWindow
+        from app.features.compare import CompareWindow
 
         turn = self.controller.chats.open.turn(turn_id)
         window = self.windows.show("compare")
         assert isinstance(window, CompareWindow)
         window.show_versions(turn.versions, turn.place)
 
-    def _close_front(self) -> None:
-        if not self.windows.close_active():
-            self.close()
-
-    def _toggle_full_screen(self) -> None:
-        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
-        self._show_facts()
-
-    def _show_facts(self) -> None:
-        self.menu_actions.show_facts(self.commands.facts())
-
     # ---- where it was
 
     def _restore(self) -> None:
-        """As it was left, on the screens that there are now."""
+        """Restore size, position and panels on the available screens."""
         preferences = self.controller.home.preferences.now
         place = preferences.window
         places = free_places()
@@ -385,7 +354,7 @@ class MainWindow(QMainWindow):
 
     def _remember(self) -> None:
         box, wants = self.normalGeometry(), self.columns.wants
-        # A window is moved by its frame, and its geometry is what lies inside that.
+        # `move()` sets the frame's position; `geometry()` excludes the frame.
         corner = box.topLeft() - (self.geometry().topLeft() - self.frameGeometry().topLeft())
         place = WindowPlace(
             corner.x(),
@@ -401,12 +370,13 @@ class MainWindow(QMainWindow):
     def _wire(self) -> None:
         views = self.views
         views.banner.remedy_requested.connect(self._remedy)
-        views.composer.escaped.connect(self.commands.escape)  # the field keeps Escape for itself
+        for view in (views.composer, views.transcript):
+            view.intent.connect(self._on_intent)
         self.columns.uncovered.connect(views.composer.edit.setFocus)
-        views.header.models_requested.connect(self._show_model_menu)
-        views.header.inspector_toggled.connect(self.columns.show_inspector)
-        views.header.sidebar_requested.connect(lambda: self.columns.show_sidebar(True))
-        views.sidebar.hide_requested.connect(lambda: self.columns.show_sidebar(False))
+        views.header.model_button.clicked.connect(self._show_model_menu)
+        views.header.inspector_button.clicked.connect(self.columns.show_inspector)
+        views.header.sidebar_button.clicked.connect(lambda: self.columns.show_sidebar(True))
+        views.sidebar.hide_button.clicked.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.changed.connect(lambda settings: self.controller.server.apply(settings.server))
         self.app_settings.changed.connect(lambda settings: self.controller.keeping.follow_settings())
@@ -417,9 +387,14 @@ class MainWindow(QMainWindow):
         self.controller.library.window_requested.connect(lambda: self.windows.show("library"))
         self.controller.library.chat_requested.connect(self.activateWindow)
         self.controller.racing.shown_changed.connect(self._show_race)
-        views.transcript.compare_requested.connect(self._compare)
-        self.windows.add_unlisted("compare", self._make_compare)
         self.columns.arranged.connect(self._show_arrangement)
+
+    def _on_intent(self, intent: Intent) -> None:
+        match intent:
+            case Escape():  # the message field has a shortcut of its own
+                self.commands.escape()
+            case CompareVersions(turn_id):
+                self._compare(turn_id)
 
     def _remedy(self, name: str) -> None:
         trouble = self.views.banner.trouble
@@ -428,7 +403,7 @@ class MainWindow(QMainWindow):
             self.windows.show("tables")
         elif name == "download" and trouble:
             self.controller.trouble.withdraw(trouble)
-            self.windows.show("models")  # progress, pause and cancel are there
+            self.windows.show("models")  # shows progress, Pause and Cancel
             self.controller.models.fetch(trouble.model)
 
     def _show_arrangement(self, plan: Arrangement) -> None:
@@ -439,13 +414,13 @@ class MainWindow(QMainWindow):
         self._content.setCurrentIndex(1 if shown else 0)
         self.columns.show_alone(shown)
         if shown:
-            self.activateWindow()  # it can be asked for from another window
+            self.activateWindow()  # it can be opened from another window
         else:
             self.views.composer.edit.setFocus()
 
 
 def _centred(widget: QWidget, top_px: int) -> QLayout:
-    """`widget` at its own greatest width in the middle, with a margin where there is less room."""
+    """Returns a layout that centres `widget` at its maximum width, with side margins in a narrow window."""
     row = QHBoxLayout()
     set_margins(row, _SIDE_MARGIN_PX, top_px, _SIDE_MARGIN_PX, 0)
     row.addWidget(widget, 1)
@@ -455,3 +430,55 @@ def _centred(widget: QWidget, top_px: int) -> QLayout:
 def _report(error: Exception) -> None:
     context = {"message": "The window failed while it was closing.", "exception": error}
     asyncio.get_running_loop().call_exception_handler(context)
+
+
+def pass_on(window: QWidget, views: Views, forward: bool) -> bool:
+    """Move the focus to the next widget of `window` in reading order. Returns False if the focus is
+    elsewhere.
+
+    Qt's own order is the order of creation. Answers are created as the reader scrolls to them, so Qt would
+    put them last, among other late widgets.
+    """
+    ring, focus = _ring(window, views), QApplication.focusWidget()
+    if focus not in ring:
+        return False
+    target = ring[(ring.index(focus) + (1 if forward else -1)) % len(ring)]
+    target.setFocus(Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason)
+    if target in views.transcript.stops:
+        views.transcript.ensureWidgetVisible(target)
+    return True
+
+
+def _ring(window: QWidget, views: Views) -> list[QWidget]:
+    """The focusable widgets part by part: by Qt's order within a part, by the transcript's own within it."""
+    parts = (
+        views.sidebar,
+        views.header,
+        views.banner,
+        views.first_page,
+        views.transcript,
+        views.notice_bar,
+        views.queue_bar,
+        views.editing_bar,
+        views.composer,
+        views.offer_bar,
+        views.race,
+        views.side,
+    )
+    conversation = views.transcript.stops
+    chain = [widget for widget in _chain(window) if widget not in conversation]
+    ring: list[QWidget] = []
+    for part in parts:
+        ring += [widget for widget in chain if part.isAncestorOf(widget)]
+        ring += conversation if part is views.transcript else []
+    return ring
+
+
+def _chain(window: QWidget) -> list[QWidget]:
+    found: list[QWidget] = []
+    widget: QWidget | None = window.nextInFocusChain()
+    while widget is not None and widget is not window:
+        if takes_tab(widget):
+            found.append(widget)
+        widget = widget.nextInFocusChain()
+    return found

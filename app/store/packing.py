@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from app.session.chats.conversation import Answer
-from app.session.chats.overrides import Override
+from app.session.chats.presets import Override
 from core.events import Message, Origin, Token
 
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)

@@ -17,8 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from app.session.chats.overrides import Override, apply, differences
-from app.session.chats.presets import Preset, find
+from app.session.chats.presets import Override, Preset, apply, differences, find
 from app.store import strings
 from app.store.packing import forgiving
 from core.settings import Settings, WindowSettings

@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from app.session.chats.overrides import Override
-from app.session.chats.presets import Preset
+from app.session.chats.presets import Override, Preset
 from app.store import strings
 from app.store.chat_files import decoded
 from app.store.faults import TransferError

@@ -1,9 +1,9 @@
 """Theme: the palette, the zoom and reduced motion, with signals of their changes.
 
 One Theme is made after the QApplication and passed to every widget. Widgets call `color(name)` while they
-paint and `update()` on `changed`; they store no colours. The zoom is the application's
-(`app/theme/zoom.py`): when it changes, all measures are applied again, then `zoomed` is emitted for widgets
-that lay themselves out.
+paint. A change of the palette repaints all of them; those that store colours follow `changed`. The zoom is
+the application's (`app/theme/zoom.py`): when it changes, all measures are applied again, then `zoomed` is
+emitted for widgets that lay themselves out.
 """
 
 from __future__ import annotations
@@ -68,10 +68,12 @@ class Theme(QObject):
         return self._scheme
 
     def set_scheme(self, scheme: Scheme) -> None:
-        """Selects a scheme. Emits `changed` only if the palette changes."""
+        """Selects a scheme. Emits `changed` and repaints all widgets, if the palette changes."""
         self._scheme = scheme
         if self._resolve():
             self.changed.emit()
+            for widget in QApplication.allWidgets():
+                widget.update()
 
     @property
     def zoom(self) -> float:

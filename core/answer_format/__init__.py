@@ -1,4 +1,4 @@
-"""How models write answers: thoughts, text and tool calls, told apart while they are written. Pure."""
+"""Parsing of model output into thoughts, text and tool calls while it is generated. Pure."""
 
 from core.answer_format.calls import Call
 from core.answer_format.formats import (

@@ -1,8 +1,9 @@
-"""CallStream: the first call of a section while it is written, as JSON that only grows.
+"""CallStream: a section's first tool call while it is generated, as JSON text that only grows.
 
-`read_calls` reads a section when it is complete. A call that writes a file takes a minute until then, so its
-name and the beginning of its arguments are given as soon as they are certain. What `CallStream` cannot follow
-(Python calls, arguments inside a string, values that are not JSON) waits for the end of the section.
+`read_calls` reads a section once it is complete. A call that writes a file takes a minute until then, so its
+name and the beginning of its arguments are returned as soon as they are certain. Forms that `CallStream` does
+not support (Python calls, arguments inside a string, values that are not JSON) are returned at the end of the
+section.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import re
 from collections.abc import Sequence
 
 from core.answer_format.calls import Tool, compiled, declared_name, tool_schema, typed_by, value_end_of
-from core.answer_format.schema import is_text_only
 from core.answer_format.syntaxes import Json, Named, Syntax, Tagged
 from core.answer_format.values import (
     BrokenValueError,
     UnfinishedValueError,
+    is_text_only,
+    match_end,
     read_value,
     skip_space,
     unescaped,
 )
 
-# A call whose arguments have not begun after these characters is not followed.
+# A call whose arguments have not begun after this many characters is not streamed.
 _HEAD_CHARACTERS = 400
 # Longer than any text that ends a value.
 _END_CHARACTERS = 64
@@ -36,10 +38,10 @@ _WORD = re.compile(r"[-+.\w]+")
 
 
 class CallStream:
-    """`name` is set once the call has begun.
+    """One call. `name` is empty until it is known.
 
-    `add` takes the section's text from its first mark on, or, with a `body_of`, the arguments of the call of
-    that name. `is_complete`: the arguments that were given are a whole JSON object.
+    `add` takes the section's text from its first mark on or, with `body_of`, the arguments of the call with
+    that name. `is_complete`: the returned arguments are a complete JSON object.
     """
 
     def __init__(self, syntax: Syntax | None, tools: Sequence[Tool], body_of: str = "") -> None:
@@ -53,11 +55,11 @@ class CallStream:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the arguments have ended."""
+        """Whether the arguments are complete."""
         return self._reader is not None and self._reader.is_complete
 
     def add(self, text: str) -> str:
-        """More of the arguments; `text` is all of the section so far."""
+        """Returns the new part of the arguments; `text` is the section's whole text up to now."""
         if self._reader is None and not self._is_lost:
             self._begin(text)
         if self._reader is None or self._is_lost:
@@ -86,13 +88,13 @@ class CallStream:
         """The name of the call, and a reader of its arguments; None if they have not begun."""
         if self._body_of:
             at = skip_space(text, 0)
-            # Some models write the name again: `{"name": …, "args": {…}}`.
+            # Some models repeat the name: `{"name": …, "args": {…}}`.
             return (self._body_of, _JsonArguments(at)) if _BODY_BEGUN.match(text, at) else None
         if self._syntax is None:
             return None
         begin = next((begin for begin, _ in self._syntax.marks if text.startswith(begin)), "")
         if not begin:
-            return None  # what follows decides whether it is a call
+            return None  # the following text decides whether it is a call
         for form in self._syntax.forms:
             if isinstance(form, Json) and (match := _JSON_HEAD.match(text, len(begin))):
                 return match["name"], _JsonArguments(match.end())
@@ -108,19 +110,19 @@ class CallStream:
 
 
 class _JsonArguments:
-    """A JSON object from `at` on, as `json.dumps` writes it. Raises `BrokenValueError` for anything else."""
+    """Reads a JSON object from `at` on and writes it as `json.dumps` does. Raises `BrokenValueError`."""
 
     def __init__(self, at: int) -> None:
         self._at = at
         self._made: list[str] = []
-        self._open: list[str] = []  # the closing brackets that are due
+        self._open: list[str] = []  # closing brackets of the open objects and lists, innermost last
         self._expects = "value"  # "key", "colon", "comma"
         self._quoted = False
         self._comma = False
         self.is_complete = False
 
     def taken(self) -> str:
-        """What was made since the last call."""
+        """Returns and clears the output."""
         made, self._made = "".join(self._made), []
         return made
 
@@ -130,7 +132,7 @@ class _JsonArguments:
         return self.taken()
 
     def _step(self, text: str) -> bool:
-        """Read one piece; returns whether there was a whole one."""
+        """Reads one token of JSON. Returns False if it is incomplete."""
         if self._quoted:
             return self._string(text)
         self._at = skip_space(text, self._at)
@@ -176,7 +178,7 @@ class _JsonArguments:
         self._comma, self._expects, self.is_complete = False, "comma", not self._open
 
     def _string(self, text: str) -> bool:
-        end = _PLAIN.match(text, self._at).end()  # type: ignore[union-attr]
+        end = match_end(_PLAIN, text, self._at)
         self._made.append(_inside(text[self._at : end]))
         self._at = end
         if end >= len(text):
@@ -195,7 +197,9 @@ class _JsonArguments:
 
 
 class _TaggedArguments:
-    """Tagged parameters from `at` on; those that can only be text are given while they are written."""
+    """Reads tagged parameters from `at` on. Values that can only be strings are streamed, others wait for
+    their end.
+    """
 
     def __init__(self, at: int, name: str, form: Tagged, tools: Sequence[Tool]) -> None:
         self._at = at
@@ -210,7 +214,7 @@ class _TaggedArguments:
         self.is_complete = False
 
     def taken(self) -> str:
-        """What was made since the last call."""
+        """Returns and clears the output."""
         made, self._made = "".join(self._made), []
         return made
 
@@ -223,7 +227,7 @@ class _TaggedArguments:
         if self._parameter is None:
             return self._next_parameter(text)
         closing = self._end.search(text, self._at)
-        # `$` may end a value; the end of the text so far is not the end of the answer.
+        # `$` in a pattern matches the end of the current text, which is not the end of the answer.
         if closing is None or skip_space(text, closing.end()) >= len(text):
             if self._is_text:
                 self._take_text(text, self._certain(text))
@@ -238,9 +242,9 @@ class _TaggedArguments:
         return True
 
     def _certain(self, text: str) -> int:
-        """Where the end of the value may begin."""
+        """Offset before which the text is certainly part of the value."""
         for found in self._any_end.finditer(text, self._at):
-            # More text than any tag has follows this one: it is a part of the value.
+            # A closing tag followed by more text than any tag has is part of the value.
             if skip_space(text, found.end()) + _END_CHARACTERS > len(text):
                 return found.start()
         return len(text) - _END_CHARACTERS
@@ -250,7 +254,7 @@ class _TaggedArguments:
         parameter = self._key.match(text, at)
         if parameter is not None:
             if parameter.end() >= len(text):
-                return False  # a line break may belong to it
+                return False  # a following line break may be part of it
             key = parameter["key"].strip()
             self._made.append(f"{', ' if self._has_some else ''}{json.dumps(key, ensure_ascii=False)}: ")
             self._parameter, self._at, self._has_some = parameter, parameter.end(), True
@@ -274,5 +278,5 @@ class _TaggedArguments:
 
 
 def _inside(text: str) -> str:
-    """`text` as it is written between the quotes of a JSON string."""
+    """`text` escaped for a JSON string, without the quotes."""
     return json.dumps(text, ensure_ascii=False)[1:-1]

@@ -1,4 +1,4 @@
-"""Reading the calls of one section of an answer by a `Syntax`."""
+"""Parses the tool calls in one section of an answer by a `Syntax`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from core.answer_format.schema import allows_text, parameters_schema, typed
 from core.answer_format.syntaxes import Elements, Form, Json, Named, Python, Syntax, Tagged
 from core.answer_format.values import (
     BrokenValueError,
     UnfinishedValueError,
+    allows_text,
+    parameters_schema,
     read_object,
     read_value,
     skip_space,
+    typed,
 )
 
-# Longer calls are not read: they stay text.
+# Longer calls stay text.
 MAX_CHARACTERS = 256 * 1024
 _NAME_KEYS = ("name", "tool_name", "function", "tool")
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
@@ -43,23 +45,23 @@ class Tool(Protocol):
 
 
 class Call(Struct, frozen=True):
-    """A function that the model calls; `arguments` is a JSON object, as text."""
+    """A call of the function `name`; `arguments` is a JSON object as text."""
 
     name: str
     arguments: str
 
 
 class Section(Struct, frozen=True):
-    """The calls of a section, and the offset behind the last of them."""
+    """The calls of a section, and the offset after the last one."""
 
     calls: tuple[Call, ...]
     end: int
 
 
 def read_calls(text: str, syntax: Syntax, tools: Sequence[Tool]) -> Section:
-    """The calls in `text`, a section with its marks. With `tools`, calls of other functions are not read.
+    """The calls in `text`, a section with its marks. With `tools`, calls of other functions are ignored.
 
-    Raises `BrokenValueError` if it holds none, `UnfinishedValueError` if it ends inside a call.
+    Raises `BrokenValueError` if there are none, `UnfinishedValueError` if the text ends inside a call.
     """
     if len(text) > MAX_CHARACTERS:
         raise BrokenValueError("longer than any call that is read")
@@ -81,7 +83,7 @@ def read_calls(text: str, syntax: Syntax, tools: Sequence[Tool]) -> Section:
 
 
 def read_call_body(name: str, text: str, tools: Sequence[Tool]) -> Call:
-    """The call of `name`, whose arguments are the JSON object `text`. Raises as `read_calls` does."""
+    """The call of `name` with the JSON object `text` as arguments. Raises like `read_calls`."""
     if len(text) > MAX_CHARACTERS:
         raise BrokenValueError("longer than any call that is read")
     if not text.strip():
@@ -102,7 +104,7 @@ def _checked(name: str, arguments: Mapping[str, Any], tools: Sequence[Tool]) -> 
 
 
 def declared_name(name: str, tools: Sequence[Tool]) -> str | None:
-    """The declared name that `name` stands for; without declared tools any name is one."""
+    """The declared name that matches `name`; without declared tools, `name` itself."""
     plain = re.sub(r":\d+$", "", name.removeprefix("functions."))
     if not tools:
         return plain
@@ -111,7 +113,7 @@ def declared_name(name: str, tools: Sequence[Tool]) -> str | None:
 
 
 def tool_schema(name: str, tools: Sequence[Tool]) -> Mapping[str, Any]:
-    """The schema of the arguments of `name`; empty for an unknown function."""
+    """The JSON schema of the function's arguments; empty for an unknown function."""
     declared = declared_name(name, tools)
     found = next((tool.parameters for tool in tools if tool.name == declared), "")
     return parameters_schema(found) if found else {}
@@ -148,7 +150,7 @@ def _read_json(text: str, at: int, _form: Form, _tools: Sequence[Tool]) -> tuple
 
 
 def _named(value: Any) -> tuple[str, dict[str, Any]]:
-    """The name and the arguments of a call that is a JSON object. Raises `BrokenValueError`."""
+    """Name and arguments of a call that is a JSON object. Raises `BrokenValueError`."""
     if not isinstance(value, dict):
         raise BrokenValueError("not an object")
     if isinstance(value.get("function"), dict):
@@ -222,12 +224,12 @@ def _read_tagged(text: str, at: int, form: Form, tools: Sequence[Tool]) -> tuple
 
 
 def value_end_of(form: Tagged) -> re.Pattern[str]:
-    """What ends a value: a closing tag before another parameter or the end of the call."""
+    """Pattern of the end of a value: a closing tag before another parameter or the end of the call."""
     return compiled(rf"{form.value_end}(?=\s*(?:{_unnamed(form.key)}|{_unnamed(form.tail)}))")
 
 
 def typed_by(parameter: re.Match[str], value: str, schema: Mapping[str, Any]) -> Any:
-    """The value that the text `value` of `parameter` stands for."""
+    """The text `value` of `parameter` converted to the type in `schema`."""
     written = parameter.groupdict().get("type")
     if written in ("string", "true"):
         return value
@@ -290,7 +292,7 @@ def _python_value(text: str, keyword: re.Match[str], schema: Mapping[str, Any]) 
     try:
         value, end = read_value(text, keyword.end())
         if text.startswith((",", ")"), skip_space(text, end)):
-            # Some models quote every value, and others none.
+            # Some models quote every value, others none.
             key, quoted, written = keyword["key"], isinstance(value, str), text[keyword.end() : end]
             if value is None or quoted == allows_text(key, schema):
                 return value, end
@@ -322,7 +324,7 @@ def _read_elements(text: str, at: int, form: Form, tools: Sequence[Tool]) -> tup
 
 
 def _element(text: str, at: int, mark: str, depth: int) -> tuple[str, Any, int]:
-    """The name and the value of the element at `at`, and the offset behind it."""
+    """Name and value of the XML element at `at`, and the offset after it."""
     opening = compiled(rf"{re.escape(mark)}<(?P<key>[^/<>\s]+)>").match(text, at)
     if opening is None or depth > _ELEMENT_DEPTH:
         raise UnfinishedValueError if at + len(mark) >= len(text) else BrokenValueError("no element")
@@ -337,7 +339,7 @@ def _element(text: str, at: int, mark: str, depth: int) -> tuple[str, Any, int]:
     at = following
     while not text.startswith(closing, at := skip_space(text, at)):
         key, value, at = _element(text, at, mark, depth + 1)
-        # Inside an object or a list no schema tells the type.
+        # The schema does not describe types inside an object or a list.
         children.append((key, typed(value, "", {}) if isinstance(value, str) else value))
     if all(key == "item" for key, _ in children):
         return opening["key"], [value for _, value in children], at + len(closing)

@@ -15,17 +15,17 @@ from msgspec.structs import replace
 from core.answer_format.syntaxes import TOLD, syntaxes_of, syntaxes_of_template
 
 Kind = Literal["thought", "text", "call"]
-# Longer ends of a prompt are not searched.
+# Only this many characters at the end of a prompt are searched.
 _TAIL_CHARACTERS = 400
 
 
 class ThoughtTags(Struct, frozen=True):
-    """Text that begins and ends a thought.
+    """Tags around a thought.
 
-    `anywhere`: the tags are control tokens and count anywhere in an answer; others count at its beginning
-    only, because an answer may write about them. `hidden` are further marks of such an answer, never shown;
-    `answer` is the one before the answer's text. `around` are tags that the answer's text may be between;
-    in the middle of the text they are text.
+    `anywhere`: the tags are control tokens and count anywhere in an answer; other tags count at its beginning
+    only, because an answer may write about them. `hidden`: further marks in such answers, never shown;
+    `answer`: the mark before the answer's text. `around`: pairs of tags around the answer's text, which are
+    text elsewhere.
     """
 
     begin: str
@@ -37,19 +37,21 @@ class ThoughtTags(Struct, frozen=True):
 
 
 class HeaderRule(Struct, frozen=True):
-    """What follows a header that matches the regular expression `pattern`; a call's group is `name`."""
+    """Kind of the part after a header that matches the regular expression `pattern`; a call's group is
+    `name`.
+    """
 
     pattern: str
     kind: Kind
 
 
 class Channels(Struct, frozen=True):
-    """An answer in parts, each with a header that says what the part is.
+    """An answer in parts, each with a header that names the kind of the part.
 
-    A header begins after one of `begins` and ends with one of `header_ends`; the first rule that matches the
-    header, that end included, decides. The part ends at one of `part_ends` or at the next header.
-    `tail`: the prompt ends with this text where it leaves a header open. `answer` is
-    the header of the answer's text. `keeps_unknown`: what no rule matches is text and not a header.
+    A header is between one of `begins` and one of `header_ends`; the first rule that matches the header, with
+    its end, decides. A part ends at one of `part_ends` or at the next header. `tail`: text at the end of a
+    prompt that leaves a header open. `answer`: the header of the answer's text. `keeps_unknown`: text that
+    matches no rule is text, not a header.
     """
 
     name: str
@@ -64,10 +66,10 @@ class Channels(Struct, frozen=True):
 
 
 class AnswerFormat(Struct, frozen=True):
-    """How a model writes its answers. The default is an unknown model's: any known thought tags, no calls.
+    """How a model writes its answers. The default is for unknown models: any known thought tags, no calls.
 
     `begins`: what the end of the rendered prompt left open; a thought then ends with `thought_end`.
-    `channels` names an entry of `CHANNELS`, and `calls` name entries of `SYNTAXES`.
+    `channels`: a key of `CHANNELS`; `calls`: keys of `SYNTAXES`.
     """
 
     thoughts: tuple[ThoughtTags, ...] = ()
@@ -84,12 +86,12 @@ class AnswerFormat(Struct, frozen=True):
             channels is not None and any(rule.kind == "thought" for rule in channels.rules)
         )
 
-    def with_told_calls(self) -> AnswerFormat:
-        """The format of an answer where the system prompt describes the tools and the syntax of calls."""
+    def with_described_calls(self) -> AnswerFormat:
+        """The format if the system prompt describes the tools and the syntax of calls."""
         return replace(self, calls=tuple(dict.fromkeys((*self.calls, TOLD))))
 
     def without_calls(self) -> AnswerFormat:
-        """The format of an answer to a request that declares no tools."""
+        """The format for a request without tools."""
         return replace(self, calls=()) if self.calls else self
 
 
@@ -101,8 +103,8 @@ _KIMI_K3 = (
     "<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>", "<|end_of_msg|>",
 )  # fmt: skip
 
-# Tags, and other texts in a template that tell of them where neither tag is in it. Those with `around` need
-# a template with all of their tags.
+# Tags, and other texts in a template that indicate them if neither tag is in it. Those with `around` need a
+# template with all of their tags.
 _TAGS: tuple[tuple[ThoughtTags, tuple[str, ...]], ...] = (
     (ThoughtTags("<think>", "</think>", around=("<response>", "</response>")), ()),
     (ThoughtTags("<think>", "</think>", around=("<answer>", "</answer>")), ()),
@@ -129,7 +131,7 @@ _TAGS: tuple[tuple[ThoughtTags, tuple[str, ...]], ...] = (
     (ThoughtTags("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", hidden=_APRIEL), ()),
     (ThoughtTags("Here is my thought process:", "Here is my response:"), ()),
 )
-# Tags that the answer of any model may begin with. Those of plain words need a template that names them.
+# Tags that any model's answer may begin with. Plain words need a template that contains them.
 GENERAL_TAGS = tuple(tags for tags, _ in _TAGS if tags.begin[0] in "<[◁" and not (tags.hidden or tags.around))
 
 CHANNELS = (
@@ -201,7 +203,7 @@ def channels_of(name: str) -> Channels | None:
 
 
 def channels_in(text: str) -> str:
-    """The name of the channels in which the answer `text` is written; empty if it has none."""
+    """The name of the channels used in the answer `text`; empty without channels."""
     begun = text.lstrip()[:_TAIL_CHARACTERS]
     for each in CHANNELS:
         if begun.startswith(each.begins) and any(end in begun for end in each.header_ends):
@@ -220,7 +222,7 @@ def lone_closing_tag(text: str, start: int = 0) -> tuple[int, str] | None:
 
 
 def answer_opening(format: AnswerFormat, prompt: str) -> str:
-    """What ends the thought or the header that `prompt` leaves open, so that the answer's text follows."""
+    """Text that closes the thought or header that `prompt` leaves open, so that the answer's text follows."""
     if format.begins == "header":
         return next(each.answer for each in CHANNELS if each.name == format.channels)
     if format.begins == "text":
@@ -230,7 +232,7 @@ def answer_opening(format: AnswerFormat, prompt: str) -> str:
 
 
 def call_marks(format: AnswerFormat) -> tuple[str, str]:
-    """The texts around calls in this format; empty where there are none."""
+    """The texts around calls in this format; empty if there are none."""
     return next((marks for each in syntaxes_of(format.calls) for marks in each.marks), ("", ""))
 
 
@@ -244,8 +246,8 @@ def answer_format(
 ) -> AnswerFormat:
     """The format of the answer to a prompt that ends with `rendered_tail`.
 
-    `template` is the chat template's source, empty if unknown. `think_tags` are `think_start` and `think_end`
-    of mlx-lm's tokenizer, `tool_parser` is the `tool_parser_type` of the tokenizer's config.
+    `template`: source of the chat template, empty if unknown. `think_tags`: `think_start` and `think_end` of
+    mlx-lm's tokenizer. `tool_parser`: `tool_parser_type` in the tokenizer's config.
     """
     tail = rendered_tail[-_TAIL_CHARACTERS:].rstrip()
     calls = syntaxes_of_template(template, added_tokens, tool_parser)

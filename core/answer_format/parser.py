@@ -1,4 +1,4 @@
-"""AnswerParser and `parse_answer`: the thought, the text and the calls of an answer."""
+"""AnswerParser and `parse_answer`: an answer's thought, text and tool calls."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from core.answer_format.splitter import AnswerSplitter, Part
 
 
 class Thought(Struct, frozen=True):
-    """More of what the model thinks before it answers."""
+    """The next part of the thought."""
 
     text: str
 
 
 class Text(Struct, frozen=True):
-    """More of the answer's text."""
+    """The next part of the text."""
 
     text: str
 
@@ -38,7 +38,7 @@ class CallBegun(Struct, frozen=True):
 
 
 class CallArguments(Struct, frozen=True):
-    """More of the arguments of the call `index`, a JSON object as text."""
+    """The next part of the arguments of call `index`, a JSON object as text."""
 
     index: int
     text: str
@@ -56,11 +56,11 @@ class ParsedAnswer(Struct, frozen=True):
 
 
 class AnswerParser:
-    """Parses one answer while it is written; the deltas, joined, do not depend on how the text was cut.
+    """Parses one answer incrementally; the joined deltas do not depend on how the text was divided.
 
-    `streams_calls`: the arguments of a call are given while they are written. A call that turns out to be
-    none, or that the answer's end cuts off, has been begun by then: its arguments stay incomplete, and its
-    text is no part of the answer's. `cut_off` has the names of those.
+    `streams_calls`: arguments are returned while they are generated. If such a call turns out to be invalid,
+    or the answer ends inside it, its arguments stay incomplete and its text is not part of the answer;
+    `cut_off` lists these calls.
     """
 
     def __init__(
@@ -81,16 +81,16 @@ class AnswerParser:
         return self._splitter.in_thought
 
     def add(self, text: str) -> list[Delta]:
-        """Add text; returns what is now certain."""
+        """Adds text; returns the deltas that are now certain."""
         made = self._deltas(self._splitter.add(text))
         return made + self._call_progress() if self._streams_calls else made
 
     def end(self) -> list[Delta]:
-        """End the answer; returns what was held back."""
+        """Ends the answer; returns the remaining deltas."""
         return self._deltas(self._splitter.end())
 
     def _call_progress(self) -> list[Delta]:
-        """More of the call that is being written."""
+        """The next deltas of the open call."""
         found = self._splitter.open_call
         if found is None:
             return []
@@ -108,7 +108,7 @@ class AnswerParser:
         return made
 
     def _rest_of_call(self, call: Call) -> list[Delta]:
-        """The end of a call whose beginning was given."""
+        """The remaining deltas of a call that was streamed."""
         stream, self._stream = self._stream, None
         if stream is None or not stream.name:
             made: list[Delta] = [CallBegun(self.calls, call.name), CallArguments(self.calls, call.arguments)]
@@ -144,16 +144,16 @@ class AnswerParser:
 
 
 def parse_answer(text: str, format: AnswerFormat, tools: Sequence[Tool] = ()) -> ParsedAnswer:
-    """The whole answer `text`. Without `tools` calls of any function are read."""
+    """Parses the whole answer `text`. Without `tools`, calls of any function are read."""
     parser = AnswerParser(format, tools)
     return joined([*parser.add(text), *parser.end()])
 
 
 def parse_past_answer(text: str, format: AnswerFormat, tools: Sequence[Tool] = ()) -> ParsedAnswer:
-    """An earlier answer, perhaps by another model, perhaps without the thought that its prompt left open.
+    """Parses an earlier answer, which may be by another model or lack its thought.
 
-    Clients send answers back without thoughts, and an earlier prompt may have begun in another way: an open
-    thought that the text does not end is none, and a closing tag that nothing opened ends one.
+    Clients return answers without thoughts, and an earlier prompt may have begun differently: an opening tag
+    without a closing tag is ignored, and a closing tag without an opening tag ends a thought.
     """
     if channels := format.channels or channels_in(text):
         begins: Literal["header", "text"] = "header" if format.begins == "header" else "text"
@@ -167,7 +167,7 @@ def parse_past_answer(text: str, format: AnswerFormat, tools: Sequence[Tool] = (
 
 
 def joined(deltas: Sequence[Delta]) -> ParsedAnswer:
-    """The answer that `deltas` are."""
+    """The answer that consists of `deltas`."""
     thought, text = [], []
     names: list[str] = []
     arguments: list[str] = []

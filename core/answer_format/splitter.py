@@ -1,7 +1,7 @@
-"""AnswerSplitter: cuts an answer into thought, text, calls and marks while it is written.
+"""AnswerSplitter: divides an answer into thought, text, calls and marks while it is generated.
 
-The parts' texts concatenate to the answer. What may begin a mark, and white space that a mark may swallow, is
-held back until it is certain; so the parts of an answer do not depend on how it was cut.
+The parts' texts concatenate to the answer. Text that may be the beginning of a mark, and white space that a
+mark may absorb, is held back until it is certain, so the parts do not depend on how the answer was divided.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from core.answer_format.formats import GENERAL_TAGS, AnswerFormat, Kind, channel
 from core.answer_format.syntaxes import PYTHON_LIST, Named, Syntax, syntaxes_of
 from core.answer_format.values import BrokenValueError, UnfinishedValueError
 
-# A header of a channel is a few words. What is longer is text.
+# Limit of a channel's header; longer ones are text.
 _HEADER_CHARACTERS = 256
 _BARE = {
     "json": re.compile(r'[\[{]\s*(?:\{\s*)?"(?:name|function|type)"\s*:'),
     "python": re.compile(r"\[\s*[A-Za-z_][\w.]*\("),
 }
-# The end of a text that may go on as a bare call.
+# Ends of a text that may be the beginning of a bare call.
 _BARE_BEGUN = {
     "json": re.compile(r'[\[{]\s*(?:\{\s*)?(?:"[a-z]{0,8}(?:"\s*)?)?$'),
     "python": re.compile(r"\[\s*(?:[A-Za-z_][\w.]*)?$"),
 }
-# A section that the end of the answer ends is read once one of these came.
+# A section that is ended by the end of the answer is read after one of these.
 _CLOSERS = re.compile(r"[\])}]")
 _GOES_ON = re.compile(r"[,;\[{]")
 
@@ -45,10 +45,10 @@ class Part(Struct, frozen=True):
 
 
 class AnswerSplitter:
-    """One answer's splitter. Without a syntax for calls in `format` and without `tools`, calls are text.
+    """Splits one answer. Without a call syntax in `format` and without `tools`, calls are text.
 
-    With `tools`, only calls of these functions are calls, and a list of Python calls at the beginning of the
-    answer is one in every format.
+    With `tools`, only calls of these functions are calls, and in every format a list of Python calls at the
+    beginning of the answer is one.
     """
 
     def __init__(self, format: AnswerFormat, tools: Sequence[Tool] = ()) -> None:
@@ -58,18 +58,18 @@ class AnswerSplitter:
         self._calls = bool(format.calls)
         self._sections = {begin: (end, each) for each in syntaxes for begin, end in each.marks}
         self._bare_syntax = next((each for each in syntaxes if each.bare in _BARE), None)
-        # What an answer begins with that is a call of a declared function.
+        # Beginnings of an answer that are a call of a declared function.
         self._openings: list[tuple[tuple[str, ...], Syntax]] = [
             (("[", tool.name, "("), PYTHON_LIST) for tool in tools
         ]
         for named in (each for each in syntaxes if each.bare == "named"):
             self._openings += [((f"{tool.name}\n", "{"), named) for tool in tools]
-        self._syntax: Syntax | None = None  # of the section that is open
+        self._syntax: Syntax | None = None  # of the open section
         self._tags_at_start = {tags.begin: tags.end for tags in (*GENERAL_TAGS, *format.thoughts)}
         self._tags_anywhere = {tags.begin: tags.end for tags in format.thoughts if tags.anywhere}
         self._tags_around = dict(tags.around for tags in format.thoughts if tags.around)
-        self._around_end = ""  # of the tags that the text is between
-        # Control tokens that are not shown, wherever they come.
+        self._around_end = ""  # end of the tags around the text
+        # Control tokens, which are never shown.
         self._hidden = {mark for tags in format.thoughts for mark in tags.hidden}
         self._hidden |= set(self._tags_anywhere.values())
         if self._channels:
@@ -78,13 +78,13 @@ class AnswerSplitter:
         self._ends: tuple[str, ...] = (format.thought_end,) if format.begins == "thought" else ()
         self._held = ""
         self._parts: list[Part] = []
-        self._at_start = True  # nothing but white space was text so far
+        self._at_start = True  # no text yet except white space
         self._swallows_space = format.begins == "thought"
         self._header_of_prompt = format.begins == "header"
         self._name = ""
         self._called = False
         self._tried = 0
-        self._blank = 0  # white space before the section that is open
+        self._blank = 0  # length of the white space before the open section
         self._section_ends = ""
 
     @property
@@ -94,7 +94,7 @@ class AnswerSplitter:
 
     @property
     def open_call(self) -> tuple[str, Syntax | None, str] | None:
-        """The section of calls that is open, and its syntax; or a call's arguments, and its name."""
+        """The text and syntax of the open section of calls; or a call's arguments and its name."""
         if self._state == "section":
             return self._held[self._blank :], self._syntax, ""
         return (self._held, None, self._name) if self._state == "body" else None
@@ -105,7 +105,7 @@ class AnswerSplitter:
         return self._run(final=False)
 
     def end(self) -> list[Part]:
-        """End the answer; returns what was held back."""
+        """Ends the answer; returns the remaining parts."""
         return self._run(final=True)
 
     def _run(self, *, final: bool) -> list[Part]:
@@ -122,7 +122,7 @@ class AnswerSplitter:
         return parts
 
     def _take(self, kind: PartKind, length: int, calls: tuple[Call, ...] = ()) -> None:
-        """Make a part of the first `length` characters that are held."""
+        """Makes a part of the first `length` held characters."""
         if length:
             self._parts.append(Part(kind, self._held[:length], calls))
             self._held = self._held[length:]
@@ -152,7 +152,7 @@ class AnswerSplitter:
             self._mark(at, mark, syntax)
             return True
         if final:
-            self._say(len(self._without_closing_tag(held)))
+            self._add_text(len(self._without_closing_tag(held)))
             self._take("mark", len(self._held))
             return False
         begun = [*marks, *self._tags_at_start, *self._tags_around] if self._at_start else marks
@@ -162,31 +162,31 @@ class AnswerSplitter:
         if may_begin:
             cut = blank_start
         if self._calls or self._tags_anywhere or self._around_end:
-            # White space before a call or a closing tag belongs to its mark.
+            # White space before a call or a closing tag is part of its mark.
             cut = len(held[:cut].rstrip())
         elif cut <= blank_start:
             cut = 0
-        self._say(cut)
+        self._add_text(cut)
         return False
 
-    def _without_closing_tag(self, said: str) -> str:
-        """The text before the closing tag at its end, and before the white space around the tag."""
-        stripped = said.rstrip()
+    def _without_closing_tag(self, text: str) -> str:
+        """The text without a closing tag at its end and the white space around the tag."""
+        stripped = text.rstrip()
         if not self._around_end or not stripped.endswith(self._around_end):
-            return said
+            return text
         return stripped.removesuffix(self._around_end).rstrip()
 
-    def _say(self, length: int) -> None:
-        said = self._held[:length]
-        if said.strip():
+    def _add_text(self, length: int) -> None:
+        text = self._held[:length]
+        if text.strip():
             self._at_start = False
             self._take("text", length)
         else:
-            # White space behind a call is not an answer.
+            # White space after a call is not text.
             self._take("mark" if self._called else "text", length)
 
     def _bare(self, held: str, start: int) -> tuple[int, Syntax | None, bool]:
-        """Where a bare call begins (−1: nowhere), its syntax, and whether one may begin at `start`."""
+        """Offset of a bare call (−1: none), its syntax, and whether one may begin at `start`."""
         may_begin = False
         for texts, syntax in self._openings if self._at_start and len(held) > start else ():
             begins = _begins_with(held[start:], texts)
@@ -197,19 +197,19 @@ class AnswerSplitter:
         return found.start() if found else -1, self._bare_syntax, may_begin
 
     def _mark(self, at: int, mark: str, bare_syntax: Syntax | None) -> None:
-        """A mark begins at `at`; an empty one is a bare call of `bare_syntax`."""
+        """Handles a mark at `at`; an empty mark is a bare call of `bare_syntax`."""
         begins_call = not mark or mark in self._sections
         opens = mark in self._tags_anywhere or mark in self._tags_at_start
-        said = self._held[:at]
+        text = self._held[:at]
         if begins_call or opens:
-            said = self._without_closing_tag(said).rstrip()
-        self._say(len(said))
+            text = self._without_closing_tag(text).rstrip()
+        self._add_text(len(text))
         if begins_call:
-            self._state, self._blank = "section", at - len(said)
+            self._state, self._blank = "section", at - len(text)
             self._tried = self._blank + len(mark)
             self._section_ends, self._syntax = self._sections.get(mark, ("", bare_syntax))
             return
-        self._take("mark", at - len(said) + len(mark))
+        self._take("mark", at - len(text) + len(mark))
         if mark in self._tags_around and self._at_start:
             self._around_end, self._swallows_space = self._tags_around[mark], True
         elif opens:
@@ -222,7 +222,7 @@ class AnswerSplitter:
         held = self._held
         if self._swallows_space:
             stripped = held.lstrip("\n")
-            # Some models write the tag again that the prompt ends with.
+            # Some models repeat the tag at the end of the prompt.
             again = next((t for t, end in self._tags_at_start.items() if (end,) == self._ends), "")
             if again and stripped.startswith(again):
                 self._take("mark", len(held) - len(stripped) + len(again))
@@ -237,12 +237,12 @@ class AnswerSplitter:
             cut = len(held) if final else len(held[: _certain(held, self._ends)].rstrip("\n"))
             self._take("thought", cut)
             return False
-        said = len(held[:at].rstrip("\n"))
-        self._take("thought", said)
+        text = len(held[:at].rstrip("\n"))
+        self._take("thought", text)
         if self._channels and mark in self._channels.begins:
-            self._take("mark", at - said)
+            self._take("mark", at - text)
         else:
-            self._take("mark", at - said + len(mark))
+            self._take("mark", at - text + len(mark))
         self._state, self._swallows_space = "text", self._channels is None
         return True
 
@@ -261,14 +261,14 @@ class AnswerSplitter:
             elif not channels.keeps_unknown and at >= 0:
                 self._take("mark", len(header))
             else:
-                self._say_first()
+                self._add_first()
             return True
         self._take("mark", len(header))
         self._enter(rule.kind, re.search(rule.pattern, header))
         return True
 
-    def _say_first(self, blank: int = 0) -> None:
-        """Say white space and one character, so that what begins there is not found to begin again."""
+    def _add_first(self, blank: int = 0) -> None:
+        """Makes white space and one character text, so that they are not taken for a beginning again."""
         self._at_start = False
         self._take("text", blank + 1)
 
@@ -284,7 +284,7 @@ class AnswerSplitter:
             self._state = "text"
 
     def _body(self, final: bool) -> bool:
-        """The arguments of a call whose name was in a header."""
+        """State: the arguments of a call whose name is in a header."""
         channels, held = self._channels, self._held
         assert channels is not None
         ends = (*channels.part_ends, *channels.begins)
@@ -305,14 +305,14 @@ class AnswerSplitter:
                 call = None
             self._state = "text"
             if call is None:
-                self._say(len(body))
+                self._add_text(len(body))
             else:
                 self._called = True
                 self._take("call", len(body), (call,))
             return True
 
     def _section(self, final: bool) -> bool:
-        """A section of calls, from the white space before its first mark on."""
+        """State: a section of calls, from the white space before its first mark."""
         if not self._section_ends:
             return self._open_section(final)
         held = self._held
@@ -333,16 +333,18 @@ class AnswerSplitter:
                 if self._is_empty(held[self._blank : end]):
                     self._take("mark", end)
                 else:
-                    self._say(end)
+                    self._add_text(end)
             return True
 
     def _is_empty(self, section: str) -> bool:
-        """Whether nothing is between marks that are control tokens; an answer may write about other marks."""
+        """Whether there is nothing between marks that are control tokens; an answer may write about other
+        marks.
+        """
         begin = section.removesuffix(self._section_ends).rstrip()
         return begin in self._sections and begin.startswith(("<|", "<｜"))
 
     def _open_section(self, final: bool) -> bool:
-        """A section that only the end of the answer, or of its calls, ends."""
+        """Handles a section without an end mark, which the end of the answer or of its calls ends."""
         held, blank = self._held, self._blank
         if not final and not _CLOSERS.search(held, self._tried):
             return False
@@ -362,7 +364,7 @@ class AnswerSplitter:
                 self._take_call(blank + section.end, section)
                 return True
         self._state = "text"
-        self._say_first(blank)
+        self._add_first(blank)
         return True
 
     def _take_call(self, length: int, section: Section) -> None:
@@ -372,7 +374,7 @@ class AnswerSplitter:
 
     @property
     def _breaks_early(self) -> bool:
-        """Whether a section that is broken so far cannot become one with calls."""
+        """Whether an invalid section cannot become valid with more text."""
         assert self._syntax is not None
         return not any(isinstance(form, Named) for form in self._syntax.forms)
 
@@ -390,7 +392,7 @@ class AnswerSplitter:
 
 
 def _first(text: str, marks: Iterable[str], start: int = 0) -> tuple[int, str]:
-    """Where the first of `marks` is in `text`, the longest of those that begin there; −1 if none is."""
+    """Offset of the first of `marks` in `text`, and the longest mark there; −1 if there is none."""
     best, found = -1, ""
     for mark in marks:
         at = text.find(mark, start)
@@ -400,7 +402,7 @@ def _first(text: str, marks: Iterable[str], start: int = 0) -> tuple[int, str]:
 
 
 def _begins_with(text: str, tokens: Iterable[str]) -> bool | None:
-    """Whether `text` begins with `tokens`, perhaps with white space before each; None if it may go on so."""
+    """Whether `text` begins with `tokens`, with optional white space before each; None if undecided."""
     for token in tokens:
         text = text.lstrip()
         if len(text) < len(token) and token.startswith(text):
@@ -416,7 +418,7 @@ def _longest(text: str, at: int, marks: Iterable[str]) -> str:
 
 
 def _certain(text: str, marks: Iterable[str]) -> int:
-    """The length of `text` without an end that may be the beginning of a mark."""
+    """Length of `text` without an end that may be the beginning of a mark."""
     cut = len(text)
     for mark in marks:
         for length in range(min(len(mark) - 1, len(text)), 0, -1):

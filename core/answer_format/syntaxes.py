@@ -1,8 +1,8 @@
 """Syntaxes of tool calls, as data.
 
-A section of calls stands between marks in an answer. Inside it each call is read by one of the forms: JSON
-objects, a name followed by a JSON object, a name followed by tagged parameters, nested elements, or Python
-calls. The forms of a section are tried in order.
+A section of calls is between two marks. Each call in it has one of these forms: JSON objects, a name followed
+by a JSON object, a name followed by tagged parameters, nested elements, or Python calls. The forms of a
+section are tried in order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME = r"(?P<name>[\w.:/-]+?)"
 
 
 class Json(Struct, frozen=True):
-    """JSON objects with a name and arguments, one or several, in a list or one after the other."""
+    """JSON objects with a name and arguments, in a list or one after the other."""
 
 
 class Named(Struct, frozen=True):
@@ -61,12 +61,12 @@ Form = Json | Named | Tagged | Elements | Python
 
 
 class Syntax(Struct, frozen=True):
-    """How calls are written.
+    """The syntax of calls.
 
-    `marks` are the pairs of texts that begin and end a section; an empty end is the answer's. `bare`:
-    sections without marks: JSON objects, a list of Python calls, or, at the beginning of an answer only, a
-    declared function's name on a line before its arguments. `clues`: the syntax is a template's if all
-    texts of one group are in its source. `parsers`: the names of the syntax in mlx-lm.
+    `marks`: pairs of texts at the beginning and end of a section; an empty end is the end of the answer.
+    `bare`: calls without marks: JSON objects, a list of Python calls, or, at the beginning of an answer only,
+    a declared function's name on a line before its arguments. `clues`: a template has this syntax if its
+    source contains all texts of one group. `parsers`: mlx-lm's names of the syntax.
     """
 
     name: str
@@ -363,7 +363,7 @@ SYNTAXES = (
 # Answers that begin with a list of Python calls of declared functions are calls, whatever the template says.
 PYTHON_LIST = next(each for each in SYNTAXES if each.name == "python_list")
 
-# What a model is told to write whose template does not declare tools (`core.models.conversation`).
+# The syntax described to a model whose template does not declare tools (`core.models.conversation`).
 TOLD = "hermes"
 
 
@@ -380,7 +380,7 @@ def syntaxes_of(names: Collection[str]) -> list[Syntax]:
 def syntaxes_of_template(
     template: str, added_tokens: Collection[str] = (), tool_parser: str = ""
 ) -> tuple[str, ...]:
-    """The names of the syntaxes in which a model with this chat template writes calls; none if unknown."""
+    """Names of the syntaxes in which a model with this chat template writes calls; empty if unknown."""
     found = _named_by(template) or _named_by(added_tokens)
     found = found or next((each.name for each in SYNTAXES if tool_parser and tool_parser in each.parsers), "")
     if not declares_tools(template):
@@ -389,6 +389,6 @@ def syntaxes_of_template(
 
 
 def _named_by(texts: Collection[str]) -> str:
-    """The first syntax with clues in a template or among tokens."""
+    """The first syntax whose clues are in a template or among tokens."""
     named = (each.name for each in SYNTAXES if any(all(c in texts for c in clues) for clues in each.clues))
     return next(named, "")

@@ -1,12 +1,14 @@
-"""Reading values as models write them: JSON, and what they get wrong in it.
+"""Parses values as models write them: JSON with common mistakes, and types by a JSON schema.
 
-Accepted beyond JSON: raw line breaks and tabs in strings, trailing commas, Python's literals and single
-quotes, keys without quotes, and the quote tokens of Gemma.
+Accepted in addition to JSON: raw line breaks and tabs in strings, trailing commas, Python's literals and
+single quotes, keys without quotes, and Gemma's quote tokens.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 _SPACE = re.compile(r"\s*")
@@ -30,15 +32,12 @@ class UnfinishedValueError(ValueError):
 
 
 def read_value(text: str, at: int = 0) -> tuple[Any, int]:
-    """The value that begins at `at`, and the offset behind it.
-
-    Raises `BrokenValueError`, `UnfinishedValueError`.
-    """
-    return _value(text, _SPACE.match(text, at).end(), 0)  # type: ignore[union-attr]
+    """The value at `at`, and the offset after it. Raises `BrokenValueError`, `UnfinishedValueError`."""
+    return _value(text, skip_space(text, at), 0)
 
 
 def read_object(text: str, at: int = 0) -> tuple[dict[str, Any], int]:
-    """The object that begins at `at`, or that a JSON string there holds, and the offset behind it."""
+    """The object at `at`, also inside a JSON string, and the offset after it."""
     value, end = read_value(text, at)
     if isinstance(value, str):
         value, _ = read_value(value)
@@ -47,9 +46,16 @@ def read_object(text: str, at: int = 0) -> tuple[dict[str, Any], int]:
     return value, end
 
 
+def match_end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """The end of the match of `pattern`, which matches the empty string, at `at`."""
+    found = pattern.match(text, at)
+    assert found is not None
+    return found.end()
+
+
 def skip_space(text: str, at: int) -> int:
     """The offset of the first character from `at` on that is not white space."""
-    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
+    return match_end(_SPACE, text, at)
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
@@ -103,7 +109,7 @@ def _string(text: str, at: int) -> tuple[str, int] | None:
         if one == quote:
             return "".join(parts), at + 1
         if one != "\\":
-            stop = _PLAIN[quote].match(text, at).end()  # type: ignore[union-attr]
+            stop = match_end(_PLAIN[quote], text, at)
             parts.append(text[at:stop])
             at = stop
             continue
@@ -112,7 +118,7 @@ def _string(text: str, at: int) -> tuple[str, int] | None:
 
 
 def unescaped(text: str, at: int) -> tuple[str, int]:
-    """What the escape sequence at `at` in a string stands for, and the offset behind it."""
+    """The character of the escape sequence at `at` in a string, and the offset after it."""
     if at + 1 >= len(text):
         raise UnfinishedValueError
     code = text[at + 1]
@@ -187,3 +193,109 @@ def _separator(text: str, at: int, closing: str) -> int:
     if text[at] != closing:
         raise BrokenValueError(f"no comma at {at}")
     return at
+
+
+# ---- types of arguments by a JSON schema
+
+
+_SCHEMA_DEPTH = 8
+
+
+def parameters_schema(text: str) -> Mapping[str, Any]:
+    """A tool's schema; empty if `text` is not a JSON object."""
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return schema if isinstance(schema, dict) else {}
+
+
+def typed(text: str, key: str, schema: Mapping[str, Any]) -> Any:
+    """`text` as a value of the type of the argument `key`.
+
+    Text that does not match an allowed type stays text, so that the caller sees what the model wrote.
+    """
+    types = _declared_types(key, schema)
+    stripped = text.strip()
+    if not types:
+        value, whole = _read(stripped)
+        return value if whole and not isinstance(value, str) else text
+    if "null" in types and stripped in ("null", "None", "nil", ""):
+        if stripped or "string" not in types:
+            return None
+        return text
+    return next(iter(_candidates(stripped, types)), text)
+
+
+def is_text_only(key: str, schema: Mapping[str, Any]) -> bool:
+    """Whether the schema allows only a string as the argument `key`."""
+    return _declared_types(key, schema) == {"string"}
+
+
+def allows_text(key: str, schema: Mapping[str, Any]) -> bool:
+    """Whether the schema allows a string as the argument `key`, or does not specify its type."""
+    types = _declared_types(key, schema)
+    return not types or "string" in types
+
+
+def _declared_types(key: str, schema: Mapping[str, Any]) -> frozenset[str]:
+    properties = schema.get("properties")
+    return _types(properties.get(key) if isinstance(properties, dict) else None, schema, 0)
+
+
+def _candidates(text: str, types: frozenset[str]) -> list[Any]:
+    value, whole = _read(text)
+    if "boolean" in types and text.lower() in ("true", "false"):
+        return [text.lower() == "true"]
+    if not whole or isinstance(value, str | bool) or value is None:
+        return []
+    if isinstance(value, int) and types & {"integer", "number"}:
+        return [value]
+    if isinstance(value, float):
+        if "number" in types:
+            return [value]
+        if "integer" in types and value.is_integer():
+            return [int(value)]
+    if isinstance(value, dict) and "object" in types:
+        return [value]
+    if isinstance(value, list) and "array" in types:
+        return [value]
+    return []
+
+
+def _read(text: str) -> tuple[Any, bool]:
+    try:
+        value, end = read_value(text)
+    except (BrokenValueError, UnfinishedValueError):
+        return None, False
+    return value, end == len(text)
+
+
+def _types(schema: Any, root: Mapping[str, Any], depth: int) -> frozenset[str]:
+    """Names of the types that `schema` allows; empty if it names none."""
+    if not isinstance(schema, dict) or depth > _SCHEMA_DEPTH:
+        return frozenset()
+    found: set[str] = set()
+    declared = schema.get("type")
+    found.update([declared] if isinstance(declared, str) else declared if isinstance(declared, list) else [])
+    values = [*(schema.get("enum") or []), *([schema["const"]] if "const" in schema else [])]
+    found.update(_type_of(value) for value in values)
+    for word in ("anyOf", "oneOf", "allOf"):
+        for choice in schema.get(word) or []:
+            found |= _types(choice, root, depth + 1)
+    if schema.get("nullable") is True:
+        found.add("null")
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/"):
+        target: Any = root
+        for part in reference[2:].split("/"):
+            target = target.get(part) if isinstance(target, dict) else None
+        found |= _types(target, root, depth + 1)
+    return frozenset(str(name) for name in found)
+
+
+def _type_of(value: Any) -> str:
+    if value is None:
+        return "null"
+    names = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array"))
+    return next((name for kind, name in names if isinstance(value, kind)), "object")

@@ -26,8 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.bench.cases import default_prompts, read_prompts
-from core.bench.harness import Environment, describe, publish
-from core.bench.statistic import median, speed_ratio
+from core.bench.harness import Environment, describe, median, publish, speed_ratio, table
 from core.errors import ModelError, WorkerError
 from core.events import ClusterEnded, Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
@@ -70,7 +69,7 @@ class PairedAnswer(Struct, frozen=True):
     equal: bool
 
 
-class Led(Struct, frozen=True):
+class LeadResult(Struct, frozen=True):
     """Output of a leading process. `step_ms` maps block width to milliseconds at a context of 256 tokens.
 
     `messages` and `bytes` are means per forward, summed over all followers.
@@ -95,8 +94,8 @@ class ClusterResults(Struct, frozen=True):
     machines: int
     loopback: bool
     drafter: str
-    alone: Led
-    led: tuple[Led, ...]
+    alone: LeadResult
+    led: tuple[LeadResult, ...]
     empty_heads: int = 0
 
 
@@ -144,7 +143,7 @@ def _divisible(model: str, out: Path, size: int) -> tuple[str, int]:
     return (str(out), added) if added else (model, 0)
 
 
-def _lead(folder: Path, spec: LeadSpec, environment: dict[str, str]) -> Led:
+def _lead(folder: Path, spec: LeadSpec, environment: dict[str, str]) -> LeadResult:
     path = folder / "lead.json"
     path.write_bytes(msgspec.json.encode(spec))
     done = subprocess.run(
@@ -158,7 +157,7 @@ def _lead(folder: Path, spec: LeadSpec, environment: dict[str, str]) -> Led:
     if done.returncode:
         last_line = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         raise WorkerError(f"The leading process ended with status {done.returncode}: {' '.join(last_line)}")
-    return msgspec.json.decode(done.stdout.splitlines()[-1], type=Led)
+    return msgspec.json.decode(done.stdout.splitlines()[-1], type=LeadResult)
 
 
 @contextmanager
@@ -208,7 +207,7 @@ def _free_ports(count: int) -> Sequence[int]:
 
 
 def lead(path: Path) -> int:
-    """Entry point of a leading process: measure the `LeadSpec` in `path`, print a `Led` as JSON.
+    """Entry point of a leading process: measure the `LeadSpec` in `path`, print a `LeadResult` as JSON.
 
     A process can lead only one cluster, so each delay has its own.
     """
@@ -221,11 +220,11 @@ def lead(path: Path) -> int:
     engine = Engine()
     if spec.cluster is None:
         engine.load(spec.model)
-        print(msgspec.json.encode(Led(0.0, _step_ms(engine))).decode(), flush=True)
+        print(msgspec.json.encode(LeadResult(0.0, _step_ms(engine))).decode(), flush=True)
         return 0
-    from core.cluster.loading import Gathering
+    from core.cluster.loading import ClusterSetup
 
-    engine.use(Gathering(spec.cluster, spec.model, _ended, status=1).load())
+    engine.use(ClusterSetup(spec.cluster, spec.model, _ended, status=1).load())
     engine.try_out()
     leader = cast("ClusterModel", engine.loaded).leader
     with slow_collectives(spec.delay_ms / 1000):
@@ -233,7 +232,7 @@ def lead(path: Path) -> int:
         messages, sent, forwards = leader.messages, leader.bytes, leader.forwards
         answers = tuple(_answers(engine, spec))
         forwards = leader.forwards - forwards
-    led = Led(
+    led = LeadResult(
         spec.delay_ms,
         costs,
         answers,
@@ -339,7 +338,8 @@ def with_empty_heads(folder: Path, out: Path, size: int) -> int:
     if wanted == groups:
         return 0
     added = (wanted - groups) * (heads // groups)
-    weights: dict[str, mx.array] = mx.load(str(folder / _WEIGHTS))  # type: ignore[assignment]
+    weights = mx.load(str(folder / _WEIGHTS))
+    assert isinstance(weights, dict)
     grown = {name: _grown(name, each, heads + added, heads, wanted, groups) for name, each in weights.items()}
     if all(grown[name] is weights[name] for name in weights):
         raise ModelError("The model has no self_attn layers like Llama's.")
@@ -380,6 +380,8 @@ def write_report(results: ClusterResults) -> str:
     """Block costs, speeds and network traffic as Markdown."""
     where = "processes of one machine" if results.loopback else "machines"
     widths = sorted(results.alone.step_ms)
+    costs = [("one machine", results.alone)]
+    costs += [(f"{results.machines}, {one.delay_ms:g} ms more", one) for one in results.led]
     lines = [
         f"# {results.model} over {results.machines} {where}, drafted by {results.drafter}",
         "",
@@ -388,30 +390,34 @@ def write_report(results: ClusterResults) -> str:
         "",
         "A block of w tokens in ms, and in plain steps, at a context of 256:",
         "",
-        "| | " + " | ".join(f"w = {width}" for width in widths) + " |",
-        "|---|" + "---|" * len(widths),
-    ]
-    rows = [("one machine", results.alone)]
-    rows += [(f"{results.machines}, {one.delay_ms:g} ms more", one) for one in results.led]
-    for name, one in rows:
-        cells = [f"{one.step_ms[w]:.0f} ({one.step_ms[w] / one.step_ms[1]:.2f})" for w in widths]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += [
+        *table(
+            " | ".join(["machines", *(f"w = {width}" for width in widths)]),
+            (
+                " | ".join(
+                    [name, *(f"{one.step_ms[w]:.0f} ({one.step_ms[w] / one.step_ms[1]:.2f})" for w in widths)]
+                )
+                for name, one in costs
+            ),
+        ),
         "",
         "Plain and drafted in the same cluster, medians over all answers:",
         "",
-        "| a collective takes more | plain tok/s | drafted tok/s | drafted ÷ plain | tokens a drafted step |"
-        " same text | messages a forward | bytes a forward |",
-        "|---|---|---|---|---|---|---|---|",
+        *table(
+            "a collective takes more | plain tok/s | drafted tok/s | drafted ÷ plain"
+            " | tokens a drafted step | same text | messages a forward | bytes a forward",
+            map(_led_row, results.led),
+        ),
     ]
-    for one in results.led:
-        plain = median(each.plain_per_s for each in one.answers)
-        drafted = median(each.drafted_per_s for each in one.answers)
-        ratio = median(speed_ratio(each.drafted_per_s, each.plain_per_s) for each in one.answers)
-        a_step = median(each.tokens / each.drafted_steps for each in one.answers if each.drafted_steps)
-        same = sum(each.equal for each in one.answers)
-        lines.append(
-            f"| {one.delay_ms:g} ms | {plain:.2f} | {drafted:.2f} | {ratio:.2f} | {a_step:.2f}"
-            f" | {same} of {len(one.answers)} | {one.messages:.1f} | {one.bytes:.0f} |"
-        )
     return "\n".join(lines) + "\n"
+
+
+def _led_row(led: LeadResult) -> str:
+    answers = led.answers
+    plain = median(each.plain_per_s for each in answers)
+    drafted = median(each.drafted_per_s for each in answers)
+    ratio = median(speed_ratio(each.drafted_per_s, each.plain_per_s) for each in answers)
+    a_step = median(each.tokens / each.drafted_steps for each in answers if each.drafted_steps)
+    return (
+        f"{led.delay_ms:g} ms | {plain:.2f} | {drafted:.2f} | {ratio:.2f} | {a_step:.2f}"
+        f" | {sum(each.equal for each in answers)} of {len(answers)} | {led.messages:.1f} | {led.bytes:.0f}"
+    )

@@ -38,15 +38,17 @@ from core.bench.harness import (
     accepted_by_position,
     change_lines,
     conditions,
+    known,
     measure,
-    of_run,
+    median,
     publish,
+    speed_ratio,
+    table,
 )
 from core.bench.runs import BenchRun, converse, draftlight, first_difference, joined, mlx_lm, start_engine
-from core.bench.statistic import known, median, speed_ratio
+from core.drafting.gram_table import Continuations
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DRAFTERS, DrafterSpec, Resources
-from core.drafting.table_evidence import Continuations
 from core.events import Change, PositionStat
 from core.settings import Settings
 from core.tables.prebuilt import load_built
@@ -147,14 +149,14 @@ def run(options: argparse.Namespace) -> int:
     chosen = decode_configurations(options)
     engine, info, environment = start_engine(options)
     workloads = [_workload(engine, prompt, options.max_prompt_tokens) for prompt in prompts]
-    told = conditions(
+    label = conditions(
         environment,
         info.name,
         file_label(path),
         f"{options.pairs} pairs of {options.max_prompt_tokens} + {options.max_tokens} tokens",
         draft_model_label(options),
     )
-    journal = Journal(options.out / "cells.jsonl", told, Measured)
+    journal = Journal(options.out / "cells.jsonl", label, Measured)
     with tempfile.TemporaryDirectory() as scratch:
         drafted = with_draft_model(options, chosen, Path(info.path), Path(scratch))
         pieces = [
@@ -165,8 +167,10 @@ def run(options: argparse.Namespace) -> int:
             for each, settings in drafted
             for number, workload in enumerate(workloads)
         ]
-        progress = measure(journal, pieces, lambda entry: map(_row, entry.cells), quiet=options.quiet)
-    cells = tuple(cell for entry in of_run(journal, pieces) for cell in entry.cells)
+        measured, progress = measure(
+            journal, pieces, lambda entry: map(_row, entry.cells), quiet=options.quiet
+        )
+    cells = tuple(cell for entry in measured for cell in entry.cells)
     ids = [each.ids for each in workloads]
     results = DecodeResults(
         "decode",
@@ -393,18 +397,20 @@ def write_report(results: DecodeResults) -> str:
         "",
         results.environment.line,
         "",
-        "| class | drafter | ratio | tok/s | mlx-lm tok/s | accepted | mean a step | TTFT s | mlx-lm TTFT s"
-        " | draft µs (median, 99%) | output |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        *table(
+            "class | drafter | ratio | tok/s | mlx-lm tok/s | accepted | mean a step | TTFT s | mlx-lm TTFT s"
+            " | draft µs (median, 99%) | output",
+            (
+                f"{c.kind} | {c.configuration} | {f'{c.ratio_median:.2f}' if c.ratio_median else _NOTHING}"
+                f" | {_speed(c.tokens_per_s_median)} | {_speed(c.baseline_tokens_per_s_median)}"
+                f" | {c.acceptance:.0%} | {c.mean_per_step:.2f}"
+                f" | {c.ttft_s_median:.2f} | {c.baseline_ttft_s_median:.2f}"
+                f" | {c.draft_us_median:.0f}, {c.draft_us_p99:.0f}"
+                f" | {'equal' if c.equal else '**different**'}"
+                for c in results.cells
+            ),
+        ),
     ]
-    for c in results.cells:
-        lines.append(
-            f"| {c.kind} | {c.configuration} | {f'{c.ratio_median:.2f}' if c.ratio_median else _NOTHING}"
-            f" | {_speed(c.tokens_per_s_median)} | {_speed(c.baseline_tokens_per_s_median)}"
-            f" | {c.acceptance:.0%} | {c.mean_per_step:.2f}"
-            f" | {c.ttft_s_median:.2f} | {c.baseline_ttft_s_median:.2f}"
-            f" | {c.draft_us_median:.0f}, {c.draft_us_p99:.0f} | {'equal' if c.equal else '**different**'} |"
-        )
     lines += [*_nothing_to_compare(results.cells), "", "## Accepted of tested, by place in the draft", ""]
     for c in results.cells:
         if c.positions:
@@ -413,13 +419,14 @@ def write_report(results: DecodeResults) -> str:
         "",
         "## Draft time without a model",
         "",
-        "| drafter | history | nodes a draft | median µs | 99 % µs |",
-        "|---|---|---|---|---|",
+        *table(
+            "drafter | history | nodes a draft | median µs | 99 % µs",
+            (
+                f"{t.drafter} | {t.history_tokens:,} | {t.nodes:.1f} | {t.median_us:.1f} | {t.p99_us:.1f}"
+                for t in results.draft_times
+            ),
+        ),
     ]
-    for t in results.draft_times:
-        lines.append(
-            f"| {t.drafter} | {t.history_tokens:,} | {t.nodes:.1f} | {t.median_us:.1f} | {t.p99_us:.1f} |"
-        )
     compared = [c for c in results.cells if c.mlx_lm_speculative_median]
     if compared:
         lines += ["", "## Two models: Draftlight and mlx-lm's own speculative path", ""]

@@ -1,8 +1,8 @@
-"""The shared shape of a bench: environment, pieces, journal, results and report.
+"""The shared shape of a bench: environment, journal, pieces, statistics, results and report.
 
-A bench is a list of pieces. Each piece is measured once and appended to a journal in `--out`, so an
-interrupted run (Ctrl-C, crash) keeps its measurements and the same command continues with the missing
-pieces. `results.json` and `report.md` are made from the journal.
+A bench is a list of pieces, such as one pair of answers. `measure` runs the pieces that the journal in
+`--out` does not have and appends each result to it, so an interrupted run (Ctrl-C, crash) keeps its
+measurements and the same command continues. `publish` writes `results.json` and `report.md` from the results.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import statistics
 import subprocess
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from math import comb
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -219,60 +221,106 @@ class PieceProgress(Struct, frozen=True):
         """Report lines that mark an interrupted run; empty for a complete one."""
         if self.whole:
             return []
-        return [f"**Stopped after {self.done} of {self.total} pieces.** The same command goes on.", ""]
+        return [f"**Stopped after {self.done} of {self.total} pieces.** The same command continues.", ""]
 
 
 def measure(
-    journal: Journal[E], pieces: Sequence[BenchPiece[E]], say: Callable[[E], Iterable[str]], *, quiet: bool
-) -> PieceProgress:
-    """Measure the pieces missing from `journal`.
+    journal: Journal[E], pieces: Sequence[BenchPiece[E]], lines: Callable[[E], Iterable[str]], *, quiet: bool
+) -> tuple[tuple[E, ...], PieceProgress]:
+    """Measure the pieces missing from `journal`; returns all measured entries of `pieces` in their order.
 
-    `say(entry)` returns the lines to print on stderr for a new entry, unless `quiet`. Ctrl-C ends the
-    loop after the last complete piece.
+    `lines(entry)` are printed on stderr for a new entry, unless `quiet`. Ctrl-C ends the loop after the last
+    complete piece. Entries of other pieces in the journal are ignored.
     """
     total = len(pieces)
     with ProgressLine(quiet) as line:
         try:
-            for number, piece in enumerate(pieces):
+            for number, piece in enumerate(pieces, 1):
                 if not journal.has(*piece.key):
-                    line.say(f"{number + 1} of {total}: {', '.join(map(str, piece.key))}", now=True)
+                    line.say(f"{number} of {total}: {', '.join(map(str, piece.key))}", now=True)
                     entry = piece.measure()
                     journal.add(entry)
-                    for words in say(entry):
-                        line.print(words)
+                    for text in lines(entry):
+                        line.print(text)
         except KeyboardInterrupt:
             done = sum(journal.has(*piece.key) for piece in pieces)
             line.print(f"Stopped. {done} of {total} are in {journal.path}; the same command continues.")
-            return PieceProgress(done, total)
-    return PieceProgress(total, total)
-
-
-def of_run(journal: Journal[E], pieces: Iterable[BenchPiece[E]]) -> Iterator[E]:
-    """The measured entries of `pieces`, in their order. The journal may hold entries of other runs too."""
     entries = {entry.key: entry for entry in journal.all}
-    yield from (entries[piece.key] for piece in pieces if piece.key in entries)
+    measured = tuple(entries[piece.key] for piece in pieces if piece.key in entries)
+    return measured, PieceProgress(len(measured), total)
+
+
+# ---- statistics: medians and exact paired tests, without assumptions about distributions
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """Two-sided p-value of the exact sign test; ties are excluded by the caller.
+
+    For the discordant pairs of two pass/fail series this is McNemar's exact test.
+    """
+    trials = wins + losses
+    if not trials:
+        return 1.0
+    tail = sum(comb(trials, i) for i in range(min(wins, losses) + 1))
+    return min(1.0, 2.0 * tail / 2.0**trials)
+
+
+def compare(ours: Sequence[float], theirs: Sequence[float]) -> tuple[int, int]:
+    """The number of pairs where `ours` is lower, and where `theirs` is lower."""
+    pairs = list(zip(ours, theirs, strict=True))
+    return sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
+
+
+def median(values: Iterable[float]) -> float:
+    """The median; 0 for no values."""
+    held = list(values)
+    return statistics.median(held) if held else 0.0
+
+
+def speed_ratio(candidate_per_s: float, baseline_per_s: float) -> float:
+    """Candidate speed / baseline speed; 0 if either is 0, as for an answer that took a single step."""
+    return candidate_per_s / baseline_per_s if candidate_per_s and baseline_per_s else 0.0
+
+
+def known(values: Iterable[float]) -> list[float]:
+    """The values that were measured; an unmeasured speed or ratio is 0."""
+    return [value for value in values if value]
+
+
+def quartiles(values: Iterable[float]) -> tuple[float, float]:
+    """First and third quartile; the value itself if there is one, zeros for no values."""
+    held = sorted(values)
+    if len(held) < 2:
+        return (held[0], held[0]) if held else (0.0, 0.0)
+    low, _, high = statistics.quantiles(held, n=4, method="inclusive")
+    return low, high
 
 
 # ---- results and report
 
 
-def write_results(folder: Path, results: Struct, report: str) -> None:
-    """Write `results.json` and `report.md`, replacing earlier ones."""
+def publish(folder: Path, results: Struct, report: str) -> None:
+    """Write `results.json` and `report.md` to `folder`, replacing earlier ones, and print the report."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     (folder / "report.md").write_text(report, encoding="utf-8")
-
-
-def publish(folder: Path, results: Struct, report: str) -> None:
-    """`write_results`, and print the report."""
-    write_results(folder, results, report)
     print(report)
+
+
+def table(columns: str, rows: Iterable[str], *, right_from: int | None = None) -> list[str]:
+    """Lines of a Markdown table. In `columns` and in each row, cells are separated by ` | `.
+
+    Columns from index `right_from` on are right-aligned.
+    """
+    count = len(columns.split(" | "))
+    rules = ["---" if right_from is None or at < right_from else "---:" for at in range(count)]
+    return [f"| {columns} |", f"|{'|'.join(rules)}|", *(f"| {row} |" for row in rows)]
 
 
 def change_lines(changes: Iterable[tuple[str, Change]]) -> list[str]:
     """The report section about requested settings that were not used, as (configuration, change) pairs."""
     lines = sorted({f"- {name}: {x.asked} ran as {x.used}, because {x.reason}" for name, x in changes})
-    return ["", "## Asked for and not done", "", *lines] if lines else []
+    return ["", "## Requested but not applied", "", *lines] if lines else []
 
 
 def accepted_by_position(positions: Iterable[PositionStat]) -> str:

@@ -39,8 +39,8 @@ from core.bench.harness import (
     change_lines,
     conditions,
     measure,
-    of_run,
     publish,
+    table,
 )
 from core.bench.runs import BenchRun, draftlight, first_difference, margin, mlx_lm, start_engine
 from core.errors import RequestError
@@ -123,14 +123,14 @@ def run(options: argparse.Namespace) -> int:
             f"Choose --lengths of at most {most:,}.",
         )
     profile = engine.exactness_profile(complete="exact" in options.exactness)
-    told = conditions(
+    label = conditions(
         environment,
         info.name,
         file_label(path),
         f"{options.runs} runs of {options.max_tokens} tokens",
         draft_model_label(options),
     )
-    journal = Journal(options.out / "cells.jsonl", told, ParityCell)
+    journal = Journal(options.out / "cells.jsonl", label, ParityCell)
     with tempfile.TemporaryDirectory() as scratch:
         drafted = with_draft_model(options, chosen, Path(info.path), Path(scratch))
         pieces = []
@@ -143,8 +143,7 @@ def run(options: argparse.Namespace) -> int:
                 )
                 for each, settings in drafted
             ]
-        progress = measure(journal, pieces, lambda cell: [_row(cell)], quiet=options.quiet)
-    cells = tuple(of_run(journal, pieces))
+        cells, progress = measure(journal, pieces, lambda cell: [_row(cell)], quiet=options.quiet)
     results = ParityResults(
         "parity",
         environment,
@@ -284,16 +283,16 @@ def write_report(results: ParityResults) -> str:
         f"The exactness probe saw logits differ by at most {results.noise:.2g} between widths;"
         f" no difference was found up to width {results.exact_width}.",
         "",
-        "| class | prompt tokens | padding | drafter | equal | verdict | accepted | mean a step | by place |",
-        "|---|---|---|---|---|---|---|---|---|",
+        *table(
+            "class | prompt tokens | padding | drafter | equal | verdict | accepted | mean a step | by place",
+            (
+                f"{c.kind} | {c.prompt_tokens} | {c.padded_tokens} | {c.configuration}"
+                f" | {c.equal}/{c.comparisons} | {'pass' if c.passed else '**fail**'} | {c.acceptance:.0%}"
+                f" | {c.mean_per_step:.2f} | {accepted_by_position(c.positions)}"
+                for c in results.cells
+            ),
+        ),
     ]
-    for c in results.cells:
-        verdict = "pass" if c.passed else "**fail**"
-        lines.append(
-            f"| {c.kind} | {c.prompt_tokens} | {c.padded_tokens} | {c.configuration}"
-            f" | {c.equal}/{c.comparisons} | {verdict} | {c.acceptance:.0%}"
-            f" | {c.mean_per_step:.2f} | {accepted_by_position(c.positions)} |"
-        )
     failed = [c for c in results.cells if c.divergence]
     if failed:
         lines += ["", "## First divergences", ""]

@@ -29,23 +29,21 @@ from core.bench.harness import (
     conditions,
     describe,
     measure,
-    of_run,
     publish,
+    table,
 )
-from core.decoding.accept import walk
-from core.decoding.planner import Planner
+from core.decoding.planner import Planner, walk
+from core.drafting.cacheback import FrozenTable
 from core.drafting.draft import Draft, Drafter, sanitise
-from core.drafting.follower_tables import FrozenTable
 from core.drafting.gate import Gate
-from core.drafting.gram_table import GramTable, JoinedTables
+from core.drafting.gram_table import Continuations, GramTable, JoinedTables
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
-from core.drafting.table_evidence import Continuations
 from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams
 from core.settings import Settings, assign_all
 from core.settings.drafting import Gate as GateSettings
-from core.tables.prebuilt_files import FROZEN, GRAMS
+from core.tables.prebuilt import FROZEN, GRAMS
 
 # Above every id of a recorded stream; drafts are only checked for their form.
 _VOCABULARY = 1 << 24
@@ -190,11 +188,6 @@ def deciles(all_fates: Iterable[Fate]) -> tuple[Decile, ...]:
     )
 
 
-def worst_error(table: Sequence[Decile], least_nodes: int) -> float:
-    """The largest absolute error of a decile with at least `least_nodes` nodes; 0 if there is none."""
-    return max((abs(decile.error) for decile in table if decile.nodes >= least_nodes), default=0.0)
-
-
 # ---- replay
 
 
@@ -261,8 +254,8 @@ def run(options: argparse.Namespace) -> int:
     frozen = FROZEN.load_any(options.frozen, _VOCABULARY) if options.frozen else None
     environment = describe()
     files = [path for path in (options.streams, options.learned, options.texts, options.frozen) if path]
-    told = conditions(environment, *map(file_label, files))
-    journal = Journal(options.out / "rows.jsonl", told, ReplayRow)
+    label = conditions(environment, *map(file_label, files))
+    journal = Journal(options.out / "rows.jsonl", label, ReplayRow)
     names = options.drafters or _replayable()
     chosen = configurations(names, [], sets=options.set, grids=options.grid, own_options=_OWN_OPTIONS)
     pieces = [
@@ -271,8 +264,7 @@ def run(options: argparse.Namespace) -> int:
         for cost in options.costs
         for gate in options.gates
     ]
-    progress = measure(journal, pieces, lambda row: [], quiet=options.quiet)
-    rows = tuple(of_run(journal, pieces))
+    rows, progress = measure(journal, pieces, lambda row: [], quiet=options.quiet)
     results = ReplayResults("replay", Path(options.streams).name, len(streams), rows, environment, progress)
     publish(options.out, results, write_report(results))
     return progress.status(True)
@@ -399,24 +391,26 @@ def write_report(results: ReplayResults) -> str:
         "",
         results.environment.line,
         "",
-        "| drafter | cost | gate | speed | mean a step | accepted | " + " | ".join(kinds) + " |",
-        "|---|---|---|---|---|---|" + "---|" * len(kinds),
+        *table(
+            f"drafter | cost | gate | speed | mean a step | accepted | {' | '.join(kinds)}",
+            (
+                f"{row.drafter} | {row.cost} | {row.gate} | {row.speed:.3f} | {row.mean_per_step:.2f}"
+                f" | {row.acceptance:.0%} | {' | '.join(f'{row.kinds.get(kind, 0.0):.2f}' for kind in kinds)}"
+                for row in results.rows
+            ),
+        ),
     ]
-    for row in results.rows:
-        speeds = " | ".join(f"{row.kinds.get(kind, 0.0):.2f}" for kind in kinds)
-        lines.append(
-            f"| {row.drafter} | {row.cost} | {row.gate} | {row.speed:.3f} | {row.mean_per_step:.2f}"
-            f" | {row.acceptance:.0%} | {speeds} |"
-        )
     for row in results.rows:
         if row.reliability:
             lines += ["", f"## Confidence of {row.drafter} at {row.cost}, gate {row.gate}", ""]
-            lines += ["| confidence | nodes | mean | accepted | error |", "|---|---|---|---|---|"]
-            lines += [
-                f"| {d.low:.1f} … {d.low + 0.1:.1f} | {d.nodes} | {d.mean_confidence:.3f}"
-                f" | {d.acceptance:.3f} | {d.error:+.3f} |"
-                for d in row.reliability
-            ]
+            lines += table(
+                "confidence | nodes | mean | accepted | error",
+                (
+                    f"{d.low:.1f} … {d.low + 0.1:.1f} | {d.nodes} | {d.mean_confidence:.3f}"
+                    f" | {d.acceptance:.3f} | {d.error:+.3f}"
+                    for d in row.reliability
+                ),
+            )
     return "\n".join(lines) + "\n"
 
 

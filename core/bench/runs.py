@@ -22,12 +22,13 @@ from core.system.terminal import ProgressLine
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     from core.engine.engine import Engine
     from core.machine.trials import Verdict
-    from core.models.loader import LoadedModel
 
 # ---- model
 
 
-def start_engine(options: argparse.Namespace) -> tuple[Engine, ModelInfo, Environment]:
+def start_engine(
+    options: argparse.Namespace, *, quiet: bool = False
+) -> tuple[Engine, ModelInfo, Environment]:
     """An engine with `--model` loaded and tested. Raises `ModelError`."""
     from core.models.runtime.runtime import prepare
 
@@ -35,7 +36,7 @@ def start_engine(options: argparse.Namespace) -> tuple[Engine, ModelInfo, Enviro
     from core.engine.engine import Engine
 
     engine = Engine()
-    info, environment = load_tried(engine, options.model, blas, quiet=options.quiet)
+    info, environment = load_tried(engine, options.model, blas, quiet=quiet or options.quiet)
     return engine, info, environment
 
 
@@ -52,13 +53,6 @@ def load_tried(
         info = engine.load(reference)
         line.say(f"Testing trees and long prompts on {info.name}", now=True)
         return info, describe(blas, info.dtype, found(engine.try_out()))
-
-
-def use_tried(engine: Engine, loaded: LoadedModel) -> Engine:
-    """Like `load_tried` for a model in memory; returns the engine."""
-    engine.use(loaded)
-    engine.try_out()
-    return engine
 
 
 def found(verdict: Verdict) -> str:

@@ -28,11 +28,11 @@ from core.bench.harness import (
     conditions,
     describe,
     measure,
-    of_run,
+    median,
     publish,
+    table,
 )
 from core.bench.serve_servers import BenchServer, Served, write_float_folder
-from core.bench.statistic import median
 
 WORKLOADS = ("edit", "records", "conversations", "overhead")
 _WARM_UP_TOKENS = 8
@@ -113,10 +113,8 @@ def run(options: argparse.Namespace) -> int:
                 if workload in options.workloads
                 for way, ask in (list(ways.items()) if pair % 2 == 0 else list(ways.items())[::-1])
             ]
-            progress = measure(journal, pieces, _line, quiet=options.quiet)
-    results = ServeResults(
-        "serve", environment, model, options.max_tokens, tuple(of_run(journal, pieces)), progress
-    )
+            runs, progress = measure(journal, pieces, _lines, quiet=options.quiet)
+    results = ServeResults("serve", environment, model, options.max_tokens, runs, progress)
     publish(options.out, results, write_report(results))
     return progress.status(True)
 
@@ -324,7 +322,7 @@ def as_json(text: str) -> Any:
 # ---- report
 
 
-def _line(run: ServedRun) -> Iterable[str]:
+def _lines(run: ServedRun) -> Iterable[str]:
     yield (
         f"pair {run.pair + 1}, {run.workload}, {run.way}: {run.tokens} tokens, TTFT {run.ttft_s:.3f} s,"
         f" {run.tokens_per_s:.1f} tok/s{f', {run.steps} steps' if run.steps else ''}"
@@ -333,6 +331,9 @@ def _line(run: ServedRun) -> Iterable[str]:
 
 def write_report(results: ServeResults) -> str:
     """Medians of each way and the comparisons as Markdown."""
+    ways: dict[tuple[str, str], list[ServedRun]] = {}
+    for each in results.runs:
+        ways.setdefault((each.workload, each.way), []).append(each)
     lines = [
         "# The local server",
         "",
@@ -341,20 +342,19 @@ def write_report(results: ServeResults) -> str:
         "",
         f"{results.model}, temperature 0, answers of at most {results.max_tokens} tokens; medians.",
         "",
-        "| workload | way | runs | tokens | TTFT, s | tok/s | steps | forced | cached | valid JSON |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        *table(
+            "workload | way | runs | tokens | TTFT, s | tok/s | steps | forced | cached | valid JSON",
+            (
+                f"{workload} | {way} | {len(runs)}"
+                f" | {_median(runs, 'tokens'):.0f} | {_median(runs, 'ttft_s'):.3f}"
+                f" | {_median(runs, 'tokens_per_s'):.1f} | {_median(runs, 'steps'):.0f}"
+                f" | {_median(runs, 'forced'):.0f} | {_median(runs, 'cached_tokens'):.0f}"
+                f" | {sum(run.valid for run in runs)}"
+                for (workload, way), runs in ways.items()
+            ),
+            right_from=2,
+        ),
     ]
-    ways: dict[tuple[str, str], list[ServedRun]] = {}
-    for each in results.runs:
-        ways.setdefault((each.workload, each.way), []).append(each)
-    for (workload, way), runs in ways.items():
-        lines.append(
-            f"| {workload} | {way} | {len(runs)}"
-            f" | {_median(runs, 'tokens'):.0f} | {_median(runs, 'ttft_s'):.3f}"
-            f" | {_median(runs, 'tokens_per_s'):.1f} | {_median(runs, 'steps'):.0f}"
-            f" | {_median(runs, 'forced'):.0f} | {_median(runs, 'cached_tokens'):.0f}"
-            f" | {sum(run.valid for run in runs)} |"
-        )
     return "\n".join([*lines, "", *_findings(ways), ""])
 
 

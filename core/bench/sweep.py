@@ -36,7 +36,7 @@ from core.bench.cases import (
     read_prompts,
     with_draft_model,
 )
-from core.bench.harness import Journal
+from core.bench.harness import Journal, speed_ratio
 from core.bench.runs import (
     BenchRun,
     TurnRuns,
@@ -44,11 +44,10 @@ from core.bench.runs import (
     draftlight,
     draftlight_chat,
     first_difference,
-    load_tried,
     margin,
     mlx_lm,
+    start_engine,
 )
-from core.bench.statistic import speed_ratio
 from core.bench.sweep_record import Record
 from core.errors import DraftlightError, RequestError
 from core.events import Message, failure
@@ -57,7 +56,7 @@ from core.settings import Settings, assign, assign_all
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     from core.bench.quality.readers import Reader
-    from core.bench.quality.trial import Trial
+    from core.bench.quality.results import Trial
     from core.engine.engine import Engine
 
 T = TypeVar("T")
@@ -112,15 +111,9 @@ def _run(options: argparse.Namespace, record: Record) -> int:
         grids=options.grid,
         own_options={**OWN_OPTIONS, "decoding.exactness": "--exactness"},
     )
-    from core.models.runtime.runtime import prepare
-
-    blas = prepare()
-    from core.engine.engine import Engine
-
     quiet = Quiet()
     with closing(quiet), tempfile.TemporaryDirectory() as scratch:
-        engine = Engine()
-        info, environment = load_tried(engine, options.model, blas, quiet=options.quiet or options.json)
+        engine, info, environment = start_engine(options, quiet=options.json)
         sweep = _Sweep(engine, options, record, quiet, prompts, chosen, Path(scratch))
         readings = None
         if options.keep:
@@ -151,7 +144,7 @@ def _run(options: argparse.Namespace, record: Record) -> int:
 
 
 def _conditions(options: argparse.Namespace) -> str:
-    """The options that determine what is measured and have no field of their own in `SweepResults`."""
+    """The options that affect the results and have no field in `SweepResults`."""
     files = ", ".join(map(file_label, options.prompts or [default_prompts()]))
     values = {name: vars(options)[name] for name in (*_CONDITION_OPTIONS, *_READING_OPTIONS)}
     return f"{files}; " + ", ".join(f"{name} {value}" for name, value in values.items())
@@ -369,7 +362,7 @@ class SweepReadings:
             self._agreements()
 
     def _times(self, keeps: Sequence[float]) -> None:
-        from core.bench.prefill.prefill import messages_of
+        from core.bench.prefill import messages_of
         from core.models.prompt import render
 
         engine = self._engine
@@ -426,7 +419,7 @@ class SweepReadings:
         from core.bench.quality.probes import document_probe
         from core.bench.quality.quality import try_readers
         from core.bench.quality.readers import readers
-        from core.bench.quality.trial import Trial
+        from core.bench.quality.results import Trial
 
         loaded = self._engine.loaded
         chosen: list[Reader] = []

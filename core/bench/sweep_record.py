@@ -16,8 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.bench.harness import accepted_by_position, change_lines
-from core.bench.statistic import known, median
+from core.bench.harness import accepted_by_position, change_lines, known, median, table
 from core.errors import RequestError
 from core.events.sweep import (
     SweepCell,
@@ -224,23 +223,30 @@ def _speeds(results: SweepResults) -> list[str]:
         "",
         "## Speed",
         "",
-        "| class | prompt | drafter | ratio | least | most | tok/s | plain tok/s | accepted | mean a step |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        *table(
+            "class | prompt | drafter | ratio | least | most | tok/s | plain tok/s | accepted | mean a step",
+            map(_speed_row, results.cells),
+        ),
+        "",
+        "## Accepted of tested, by place in the draft",
+        "",
     ]
-    for c in results.cells:
-        ratios = known(pair.ratio for pair in c.pairs)
-        three = (median(ratios), min(ratios), max(ratios)) if ratios else None
-        lines.append(
-            f"| {c.kind} | {c.prompt + 1} | {c.drafter}"
-            f" | {' | '.join(f'{ratio:.2f}' for ratio in three) if three else 'nothing to compare | – | –'}"
-            f" | {_speed(p.tokens_per_s for p in c.pairs)} | {_speed(p.plain_tokens_per_s for p in c.pairs)}"
-            f" | {c.acceptance:.0%} | {c.mean_per_step:.2f} |"
-        )
-    lines += ["", "## Accepted of tested, by place in the draft", ""]
     for c in results.cells:
         places = accepted_by_position(c.positions)
         lines.append(f"- {c.kind} {c.prompt + 1}, {c.drafter}: {places or 'nothing was drafted'}")
     return [*lines, *change_lines((c.drafter, x) for c in results.cells for x in c.changes)]
+
+
+def _speed_row(cell: SweepCell) -> str:
+    ratios = known(pair.ratio for pair in cell.pairs)
+    three = (median(ratios), min(ratios), max(ratios)) if ratios else None
+    return (
+        f"{cell.kind} | {cell.prompt + 1} | {cell.drafter}"
+        f" | {' | '.join(f'{ratio:.2f}' for ratio in three) if three else 'nothing to compare | – | –'}"
+        f" | {_speed(p.tokens_per_s for p in cell.pairs)}"
+        f" | {_speed(p.plain_tokens_per_s for p in cell.pairs)}"
+        f" | {cell.acceptance:.0%} | {cell.mean_per_step:.2f}"
+    )
 
 
 def _speed(tokens_per_s: Iterable[float]) -> str:
@@ -279,44 +285,36 @@ def _parity(results: SweepResults) -> list[str]:
 def _turns(results: SweepResults) -> list[str]:
     if not results.turns:
         return []
-    lines = [
-        "",
-        "## Turn by turn",
-        "",
-        "| conversation | drafter | turn | tok/s | plain tok/s | output |",
-        "|---|---|---|---|---|---|",
-    ]
-    for t in results.turns:
-        lines.append(
-            f"| {t.kind} | {t.drafter} | {t.turn} | {t.tokens_per_s:.1f} | {t.plain_tokens_per_s:.1f}"
-            f" | {'equal' if t.equal else '**different**'} |"
-        )
-    return lines
+    rows = (
+        f"{t.kind} | {t.drafter} | {t.turn} | {t.tokens_per_s:.1f} | {t.plain_tokens_per_s:.1f}"
+        f" | {'equal' if t.equal else '**different**'}"
+        for t in results.turns
+    )
+    columns = "conversation | drafter | turn | tok/s | plain tok/s | output"
+    return ["", "## Turn by turn", "", *table(columns, rows)]
 
 
 def _keeps(results: SweepResults) -> list[str]:
     lines: list[str] = []
     if results.readings:
-        lines += [
-            "",
-            "## Reading less",
-            "",
-            "| scorer | keep | read | TTFT s | dense TTFT s (mlx-lm) | ran |",
-            "|---|---|---|---|---|---|",
-        ]
-    for r in results.readings:
-        lines.append(
-            f"| {r.scorer} | {r.keep_pct:g}% | {r.read_tokens:,} of {r.prompt_tokens:,} | {r.ttft_s:.2f}"
-            f" | {r.plain_ttft_s:.2f} | {r.ran}{': ' + r.reason if r.ran == 'dense' and r.reason else ''} |"
+        rows = (
+            f"{r.scorer} | {r.keep_pct:g}% | {r.read_tokens:,} of {r.prompt_tokens:,} | {r.ttft_s:.2f}"
+            f" | {r.plain_ttft_s:.2f} | {r.ran}{': ' + r.reason if r.ran == 'dense' and r.reason else ''}"
+            for r in results.readings
         )
+        columns = "scorer | keep | read | TTFT s | dense TTFT s (mlx-lm) | ran"
+        lines += ["", "## Reading less", "", *table(columns, rows)]
     if results.likenesses:
         lines += [
             "",
             "The next token is the one that reading everything gives:",
             "",
-            "| scorer | keep | agreement | documents | tokens |",
-            "|---|---|---|---|---|",
+            *table(
+                "scorer | keep | agreement | documents | tokens",
+                (
+                    f"{s.scorer} | {s.keep_pct:g}% | {s.agreement:.1%} | {s.documents} | {s.tokens}"
+                    for s in results.likenesses
+                ),
+            ),
         ]
-    for s in results.likenesses:
-        lines.append(f"| {s.scorer} | {s.keep_pct:g}% | {s.agreement:.1%} | {s.documents} | {s.tokens} |")
     return lines

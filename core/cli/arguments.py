@@ -1,7 +1,7 @@
 """Command-line parsing shared by the commands: parser, argument types, settings flags and `config.toml`.
 
-Argument types refuse bad values before any work begins, with exit status 2 and a message that names the
-value and what is allowed.
+Argument types reject invalid values before any work begins, with exit status 2 and a message that names the
+value and the allowed ones.
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ Names = Sequence[str] | Callable[[], Sequence[str]]
 # ---- parser
 
 
-class UsageError(RequestError):
+class UsageError(RequestError, code="usage"):
     """The command line is wrong."""
-
-    code = "usage"
 
 
 class Parser(argparse.ArgumentParser):

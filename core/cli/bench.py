@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from core.bench.quality.reader_names import DENSE, SCORELESS, hindsight
-from core.bench.retrieval.names import MEASURED
+from core.bench.quality.results import DENSE, SCORELESS, hindsight
+from core.bench.retrieval.questions import MEASURED
 from core.bench.serve import WORKLOADS
 from core.cli.arguments import (
     UsageError,
@@ -55,12 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bench("parity", "whether drafted greedy output equals plain output in every run", _parity)
     window = bench("window", "the window: launch, scrolling, streaming, memory, overhead", _window)
     window.set_defaults(run=_run_window)
-    bench(
-        "prefill",
-        "time to first token of a long document relative to mlx-lm",
-        _prefill,
-        "core.bench.prefill.prefill",
-    )
+    bench("prefill", "time to first token of a long document relative to mlx-lm", _prefill)
+    bench("reopen", "time to first token of a saved chat after a restart, relative to cold", _reopen)
     bench(
         "quality",
         "the effect of sparse prefill on answers and likelihoods",
@@ -90,6 +86,19 @@ def _running(module: str) -> Callable[[argparse.Namespace], int]:
 # ---- options of several benches
 
 
+def add_option(
+    parser: argparse.ArgumentParser, flag: str, kind: Callable[[str], object], default: object, text: str
+) -> None:
+    """Add an option; its default is appended to the help `text`."""
+    shown = ",".join(map(_shown, default)) if isinstance(default, tuple) else _shown(default)
+    text = text.replace("%", "%%")
+    parser.add_argument(flag, type=kind, default=default, help=f"{text} (default {shown})" if shown else text)
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def add_out(parser: argparse.ArgumentParser, text: str = "for the results and the report") -> None:
     """Add `--out`."""
     parser.add_argument("--out", type=out_folder, required=True, metavar="DIR", help=text)
@@ -102,66 +111,35 @@ def add_prompts(parser: argparse.ArgumentParser, text: str = "lines with prompt 
 
 def add_answer_length(parser: argparse.ArgumentParser, tokens: int = 128) -> None:
     """Add `--max-tokens`."""
-    parser.add_argument("--max-tokens", type=whole(), default=tokens, help=f"of an answer (default {tokens})")
+    add_option(parser, "--max-tokens", whole(), tokens, "of an answer")
 
 
 def _add_draft_model(parser: argparse.ArgumentParser, layers: int) -> None:
     """Add `--draft-model` and the number of layers of its substitute."""
     parser.add_argument("--draft-model", default="", help="for draft-model (default: a truncated copy)")
-    parser.add_argument(
-        "--draft-layers",
-        type=whole(),
-        default=layers,
-        help=f"layers of that copy (default {layers})",
-    )
+    add_option(parser, "--draft-layers", whole(), layers, "layers of that copy")
 
 
 def _add_grid(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="GROUP.FIELD=VALUE",
-        help="a setting for all configurations; repeatable",
-    )
-    parser.add_argument(
-        "--grid",
-        action="append",
-        default=[],
-        metavar="GROUP.FIELD=A,B,…",
-        help="values to try, combined with every other --grid, as ngram_mod.k=2,4,6,8",
-    )
+    text = "a setting for all configurations; repeatable"
+    parser.add_argument("--set", action="append", default=[], metavar="GROUP.FIELD=VALUE", help=text)
+    text = "values to try, combined with every other --grid, as ngram_mod.k=2,4,6,8"
+    parser.add_argument("--grid", action="append", default=[], metavar="GROUP.FIELD=A,B,…", help=text)
 
 
 def _add_ngram_simple(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--k",
-        type=listed(of_setting("ngram_simple.k")),
-        default=(2, 7),
-        help="draft lengths of ngram-simple (default 2,7)",
-    )
-    parser.add_argument(
-        "--n-min",
-        type=listed(of_setting("ngram_simple.n_min")),
-        default=(2, 3),
-        help="shortest matches of ngram-simple (default 2,3)",
-    )
+    lengths, shortest = (listed(of_setting(f"ngram_simple.{each}")) for each in ("k", "n_min"))
+    add_option(parser, "--k", lengths, (2, 7), "draft lengths of ngram-simple")
+    add_option(parser, "--n-min", shortest, (2, 3), "shortest matches of ngram-simple")
 
 
 def _add_drafters(parser: argparse.ArgumentParser, known: Sequence[str], *default: str) -> None:
-    shown = ",".join(default)
-    parser.add_argument(
-        "--drafters",
-        type=names("drafter", known),
-        default=default,
-        help=f"comma-separated names (default {shown or 'all'})",
-    )
+    text = "comma-separated names" + ("" if default else " (default all)")
+    add_option(parser, "--drafters", names("drafter", known), default, text)
 
 
 def _add_max_prompt(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-prompt-tokens", type=whole(), default=800, help="limit; longer prompts are cut (default 800)"
-    )
+    add_option(parser, "--max-prompt-tokens", whole(), 800, "limit; longer prompts are cut")
 
 
 # ---- decoding
@@ -170,7 +148,7 @@ def _add_max_prompt(parser: argparse.ArgumentParser) -> None:
 def _decode(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_prompts(parser)
-    parser.add_argument("--pairs", type=whole(), default=3, help="pairs per configuration (default 3)")
+    add_option(parser, "--pairs", whole(), 3, "pairs per configuration")
     _add_drafters(parser, DRAFTERS, "off", "ngram-simple")
     _add_ngram_simple(parser)
     _add_draft_model(parser, layers=6)
@@ -183,24 +161,18 @@ def _decode(parser: argparse.ArgumentParser) -> None:
 def _parity(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_prompts(parser)
-    parser.add_argument(
-        "--lengths",
-        type=listed(whole()),
-        default=(600, 800),
-        help="exact prompt lengths in tokens (default 600,800)",
-    )
+    add_option(parser, "--lengths", listed(whole()), (600, 800), "exact prompt lengths in tokens")
     _add_drafters(parser, _DRAFTING, "ngram-simple")
-    parser.add_argument(
+    add_option(
+        parser,
         "--exactness",
-        type=names("exactness", find("decoding.exactness").choices),
-        default=("fast",),
-        help="comma-separated: fast, guarded, exact (default fast)",
+        names("exactness", find("decoding.exactness").choices),
+        ("fast",),
+        "comma-separated: fast, guarded, exact",
     )
     _add_draft_model(parser, layers=6)
     _add_ngram_simple(parser)
-    parser.add_argument(
-        "--runs", type=whole(), default=3, help="runs per side (default 3, so 9 comparisons per cell)"
-    )
+    add_option(parser, "--runs", whole(), 3, "runs per side; all pairs are compared")
     add_answer_length(parser)
     _add_grid(parser)
     add_out(parser)
@@ -215,32 +187,33 @@ def _sweep(parser: argparse.ArgumentParser) -> None:
         metavar="F.jsonl",
         help="lines with prompt or turns, and class; repeatable",
     )
-    parser.add_argument(
-        "--classes", type=listed(str), default=("all",), help="comma-separated classes (default all)"
-    )
+    add_option(parser, "--classes", listed(str), ("all",), "comma-separated classes")
     _add_drafters(parser, _DRAFTING, "ngram-simple", "auto")
-    parser.add_argument("--pairs", type=whole(), default=3, help="pairs per prompt (default 3)")
-    parser.add_argument(
+    add_option(parser, "--pairs", whole(), 3, "pairs per prompt")
+    add_option(
+        parser,
         "--exactness",
-        type=name("exactness", find("decoding.exactness").choices),
-        default="fast",
-        help="fast, guarded or exact (default fast)",
+        name("exactness", find("decoding.exactness").choices),
+        "fast",
+        "fast, guarded or exact",
     )
     _add_max_prompt(parser)
     add_answer_length(parser)
     _add_draft_model(parser, layers=6)
-    parser.add_argument(
+    add_option(
+        parser,
         "--keep",
-        type=listed(number(1, 100)),
-        default=(),
-        help="percentages of a long prompt to keep, as 10,20,50 (default none)",
+        listed(number(1, 100)),
+        (),
+        "percentages of a long prompt to keep, as 10,20,50; none by default",
     )
-    parser.add_argument("--keep-tokens", type=whole(), default=4000, help="of the long prompt (default 4000)")
-    parser.add_argument(
+    add_option(parser, "--keep-tokens", whole(), 4000, "of the long prompt")
+    add_option(
+        parser,
         "--scorer",
-        type=name("scorer", tuple(each for each in SCORERS if each != "draft-model")),
-        default="lexical",
-        help="scorer of the long prompt (default lexical)",
+        name("scorer", tuple(each for each in SCORERS if each != "draft-model")),
+        "lexical",
+        "scorer of the long prompt",
     )
     parser.add_argument("--json", action="store_true", help="one event per line on stdout")
     _add_grid(parser)
@@ -256,19 +229,11 @@ def _replay(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_prompts(parser, "prompts to answer for a recording")
     add_answer_length(parser, 160)
-    parser.add_argument("--batch", type=whole(), default=1, help="answers recorded at once (default 1)")
+    add_option(parser, "--batch", whole(), 1, "answers recorded at once")
     _add_drafters(parser, DRAFTERS)
-    parser.add_argument(
-        "--costs",
-        type=names("cost table", _cost_tables),
-        default=("cpu", "apple"),
-        help="names of cost tables (default cpu,apple)",
-    )
-    parser.add_argument(
-        "--gates",
-        type=names("gate", find("gate.mode").choices),
-        default=("always",),
-        help="always, auto, or both (default always)",
+    add_option(parser, "--costs", names("cost table", _cost_tables), ("cpu", "apple"), "names of cost tables")
+    add_option(
+        parser, "--gates", names("gate", find("gate.mode").choices), ("always",), "always, auto, or both"
     )
     parser.add_argument("--frozen", type=readable_file, metavar="TABLE", help="frozen table for cacheback")
     _add_grid(parser)
@@ -304,13 +269,8 @@ def _run_replay(options: argparse.Namespace) -> int:
 
 def _prefill(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("--tokens", type=whole(), default=8000, help="prompt tokens (default 8000)")
-    parser.add_argument(
-        "--keep",
-        type=listed(number(1, 100)),
-        default=(12.0, 20.0, 30.0, 50.0, 100.0),
-        help="percentages kept (default 12,20,30,50,100)",
-    )
+    add_option(parser, "--tokens", whole(), 8000, "prompt tokens")
+    add_option(parser, "--keep", listed(number(1, 100)), (12.0, 20.0, 30.0, 50.0, 100.0), "percentages kept")
     _add_draft_model(parser, layers=8)
     parser.add_argument(
         "--scorers",
@@ -319,21 +279,23 @@ def _prefill(parser: argparse.ArgumentParser) -> None:
         help="comma-separated names (default lexical,fusion,fusion-attached,draft-model);"
         " -attached: the document was embedded before the question",
     )
-    parser.add_argument("--pairs", type=whole(), default=5, help="rounds of all configurations (default 5)")
-    parser.add_argument(
-        "--kind",
-        type=name("kind of document", _kinds),
-        default="minutes",
-        help="kind of generated document (default minutes)",
-    )
-    parser.add_argument("--seed", type=whole(0), default=1, help="of the generated document (default 1)")
+    add_option(parser, "--pairs", whole(), 5, "rounds of all configurations")
+    add_option(parser, "--kind", name("kind of document", _kinds), "minutes", "kind of generated document")
+    add_option(parser, "--seed", whole(0), 1, "of the generated document")
     parser.add_argument("--document", type=readable_file, metavar="F", help="a text file to read instead")
+    add_out(parser)
+
+
+def _reopen(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    add_option(parser, "--tokens", listed(whole()), (2000, 8000), "sizes of the chat")
+    add_option(parser, "--pairs", whole(), 5, "pairs per size")
     add_out(parser)
 
 
 def _quality(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("--keep", type=number(1, 100), default=20.0, help="percentage kept (default 20)")
+    add_option(parser, "--keep", number(1, 100), 20.0, "percentage kept")
     _add_draft_model(parser, layers=8)
     parser.add_argument(
         "--readers",
@@ -361,18 +323,11 @@ def _quality(parser: argparse.ArgumentParser) -> None:
         default=("all",),
         help="kinds of documents to retrieve a passage from: names, all or none",
     )
-    parser.add_argument("--seeds", type=whole(), default=20, help="prompts per task (default 20)")
-    parser.add_argument("--windows", type=whole(), default=4, help="documents per kind (default 4)")
-    parser.add_argument(
-        "--context", type=whole(), default=4096, help="prompt tokens of passages and tasks (default 4096)"
-    )
-    parser.add_argument(
-        "--document-context",
-        type=whole(),
-        default=7600,
-        help="document tokens before the predicted ones (default 7600)",
-    )
-    parser.add_argument("--continuation", type=whole(), default=256, help="predicted tokens (default 256)")
+    add_option(parser, "--seeds", whole(), 20, "prompts per task")
+    add_option(parser, "--windows", whole(), 4, "documents per kind")
+    add_option(parser, "--context", whole(), 4096, "prompt tokens of passages and tasks")
+    add_option(parser, "--document-context", whole(), 7600, "document tokens before the predicted ones")
+    add_option(parser, "--continuation", whole(), 256, "predicted tokens")
     parser.add_argument("--quick", action="store_true", help="3 prompts per task, 1 document per kind")
     add_out(parser, "for the results; an interrupted run continues")
 
@@ -391,12 +346,7 @@ def _retrieval(parser: argparse.ArgumentParser) -> None:
         default=("all",),
         help="comma-separated names of documents, or all (default)",
     )
-    parser.add_argument(
-        "--keep",
-        type=listed(number(1, 100)),
-        default=(10.0, 20.0, 30.0),
-        help="comma-separated percentages (default 10,20,30)",
-    )
+    add_option(parser, "--keep", listed(number(1, 100)), (10.0, 20.0, 30.0), "comma-separated percentages")
     parser.add_argument(
         "--answers",
         type=whole(0),
@@ -457,7 +407,7 @@ def _documents() -> Sequence[str]:
 
 def _serve(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("--pairs", type=whole(), default=5, help="rounds of all requests (default 5)")
+    add_option(parser, "--pairs", whole(), 5, "rounds of all requests")
     parser.add_argument(
         "--workloads",
         type=names("workload", WORKLOADS),
@@ -485,13 +435,8 @@ def _cluster(parser: argparse.ArgumentParser) -> None:
         metavar="A,B,…",
         help="milliseconds added to each collective (default 0,0.2,1,5)",
     )
-    parser.add_argument(
-        "--drafter",
-        type=name("drafter", _DRAFTING),
-        default="auto",
-        help="drafter to compare with off (default auto)",
-    )
-    parser.add_argument("--pairs", type=whole(), default=1, help="pairs of answers per prompt (default 1)")
+    add_option(parser, "--drafter", name("drafter", _DRAFTING), "auto", "drafter to compare with off")
+    add_option(parser, "--pairs", whole(), 1, "pairs of answers per prompt")
     add_answer_length(parser, 32)
     add_out(parser)
     parser.add_argument("--lead", type=Path, help=argparse.SUPPRESS)
@@ -511,7 +456,7 @@ def _window(parser: argparse.ArgumentParser) -> None:
         default=BENCH_PARTS,
         help=f"comma-separated (default {','.join(BENCH_PARTS)})",
     )
-    parser.add_argument("--pairs", type=whole(), default=9, help="pairs for the overhead (default 9)")
+    add_option(parser, "--pairs", whole(), 9, "pairs for the overhead")
     add_out(parser)
 
 

@@ -66,12 +66,12 @@ def run(options: argparse.Namespace) -> int:
     from core.models.runtime.runtime import prepare
 
     prepare()
-    from core.cluster.loading import Gathering
+    from core.cluster.loading import ClusterSetup
 
     with ProgressLine(options.quiet) as line:
         line.say(f"Checking {len(cluster.machines)} machines", now=True)
-        with Gathering(cluster, options.model) as gathering:
-            checked = gathering.checked()
+        with ClusterSetup(cluster, options.model) as setup:
+            checked = setup.checked()
     print(report(checked, options.model))
     return 0 if checked.runs else 1
 
@@ -145,14 +145,14 @@ def load_over(engine: Engine, path: Path, model: str, line: ProgressLine) -> Non
 
     If the cluster ends, this process exits with status 1.
     """
-    from core.cluster.loading import Gathering
+    from core.cluster.loading import ClusterSetup
 
     def ended(event: ClusterEnded) -> None:
         line.clear()
         print(f"\ndraftlight: {event.message} {event.hint}".rstrip(), file=sys.stderr, flush=True)
 
-    gathering = Gathering(read_cluster(path), model, ended, status=1)
-    engine.use(gathering.load(lambda stage, fraction: line.say(stage), engine.make_room))
+    setup = ClusterSetup(read_cluster(path), model, ended, status=1)
+    engine.use(setup.load(lambda stage, fraction: line.say(stage), engine.make_room))
 
 
 # ---- follow

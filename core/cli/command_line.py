@@ -115,16 +115,12 @@ def parser() -> argparse.ArgumentParser:
 # ---- standard streams
 
 
-class OutputError(RequestError):
+class OutputError(RequestError, code="bad-output"):
     """The standard output cannot be written to."""
 
-    code = "bad-output"
 
-
-class OutputGoneError(DraftlightError):
+class OutputGoneError(DraftlightError, code="output-gone"):
     """The reader of the standard output has closed it, as `head` does."""
-
-    code = "output-gone"
 
 
 class _Stdout(io.FileIO):

@@ -252,9 +252,8 @@ def _nearest(folder: Path) -> Path:
 def _tables() -> Iterator[Finding]:
     """Reads every saved table completely, including its checksum, and changes nothing."""
     from core.system.paths import tables_dir
-    from core.tables.container import InvalidFileError, read_file
     from core.tables.folder import TableFolder
-    from core.tables.table_file import decode_table
+    from core.tables.table_file import InvalidFileError, decode_table, read_file
 
     folder = TableFolder(tables_dir())
     keys = folder.keys() if tables_dir().is_dir() else []
@@ -277,6 +276,4 @@ def _tables() -> Iterator[Finding]:
 
 
 def _no_window() -> Iterator[Finding]:
-    yield Finding(
-        "Window", "note", "This installation names no window to look at.", "Install the whole of Draftlight."
-    )
+    yield Finding("Window", "note", "This installation has no window.", "Install the whole of Draftlight.")

@@ -32,10 +32,8 @@ from core.system.terminal import ProgressLine
 _STDIN = Path("-")
 
 
-class FileError(RequestError):
+class FileError(RequestError, code="bad-file"):
     """A file given on the command line cannot be used."""
-
-    code = "bad-file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
                 elif isinstance(event, Token | Finished):
                     line.clear()
                 if options.json:
-                    json_lines.tell(event)
+                    json_lines.write_event(event)
                 elif isinstance(event, Token):
                     sys.stdout.write(event.text)
                     sys.stdout.flush()
@@ -185,11 +183,11 @@ def _document(path: Path, line: ProgressLine) -> Attachment:
 
     name = shown_name(path)
 
-    def said(progress: DocumentProgress) -> None:
+    def show(progress: DocumentProgress) -> None:
         line.say(f"{name}: {progress.done:,} of {progress.total:,} {progress.unit}")
 
     text = quick_text(path)
-    return Attachment(name, DocumentReading(path).run(said) if text is None else text)
+    return Attachment(name, DocumentReading(path).run(show) if text is None else text)
 
 
 def _prompt(path: Path) -> str:

@@ -45,14 +45,14 @@ def begin() -> None:
     _write(msgspec.json.encode(started) + b"\n")
 
 
-def tell(event: Event) -> None:
+def write_event(event: Event) -> None:
     """Write an event."""
     _write(encode(event))
 
 
 def fail(error: DraftlightError) -> None:
     """Write the last line after an error."""
-    tell(failure(error, command="generate", request=REQUEST))
+    write_event(failure(error, command="generate", request=REQUEST))
 
 
 def _write(line: bytes) -> None:

@@ -1,7 +1,7 @@
-"""`draftlight launch`: a coding agent that uses the local model, and its server, for this one process.
+"""`draftlight launch`: starts a server and a coding agent that uses it.
 
-The client gets the server's address, a key and the model's name by environment variables and flags. Its own
-configuration is neither read nor written.
+The agent gets the server's address, a key and the model's name in environment variables and flags. Its own
+configuration is neither read nor changed.
 """
 
 from __future__ import annotations
@@ -28,21 +28,19 @@ if TYPE_CHECKING:
     from core.serve.own_worker import Told
 
 
-class ClientMissingError(RequestError):
-    """The client is not installed, or cannot be started."""
-
-    code = "client-missing"
+class ClientMissingError(RequestError, code="client-missing"):
+    """The client is not installed or cannot be started."""
 
 
 class Start(Struct, frozen=True):
-    """How a client is started: its arguments, and its environment beside this process's."""
+    """Command-line arguments and additional environment variables for a client."""
 
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = {}
 
 
 class Client(Struct, frozen=True):
-    """A client: the program, and what installs it."""
+    """A client: its program, and the command that installs it."""
 
     program: str
     install: str
@@ -69,7 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Draftlight's arguments and the client's, which follow “--”; argparse would mix them."""
+    """Divides a command line into Draftlight's arguments and the client's after “--”, which argparse would
+    mix.
+    """
     if arguments[:1] != ["launch"] or "--" not in arguments:
         return [*arguments], []
     at = arguments.index("--")
@@ -94,13 +94,13 @@ async def _launch(options: argparse.Namespace, program: str) -> int:
     console = Console(ProgressLine(options.quiet))
     shown = True
 
-    def tell(told: Told) -> None:
+    def report(event: Told) -> None:
         if shown:
-            console.tell(told)
+            console.report(event)
 
-    # Ctrl-C is the client's: it shares the terminal.
+    # Ctrl-C goes to the client, which shares the terminal.
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
-    async with running(options, Serving(port=options.port), tell) as (server, worker):
+    async with running(options, Serving(port=options.port), report) as (server, worker):
         loaded = asyncio.Event()
         stop_listening = worker.gate.listen(lambda: loaded.set() if worker.gate.model else None)
         await first_of(loaded.wait(), worker.ended.wait())
@@ -108,12 +108,12 @@ async def _launch(options: argparse.Namespace, program: str) -> int:
         console.line.clear()
         if worker.gate.model is None:
             raise console.problem or worker_ended()
-        shown = False  # the client draws on the whole terminal
+        shown = False  # the client uses the whole terminal
         start = start_of(options.client, server.address, worker.gate.model, options.arguments)
         environment = {**os.environ, **start.environment}
         try:
             child = await asyncio.create_subprocess_exec(program, *start.arguments, env=environment)
-        except OSError as error:  # an interpreter that is gone, such as Node's; a file of another processor
+        except OSError as error:  # a missing interpreter, such as Node, or a program for another processor
             raise ClientMissingError(
                 f"{program} could not be started: {error.strerror}.",
                 f"Install it again: {CLIENTS[options.client].install}",
@@ -122,11 +122,11 @@ async def _launch(options: argparse.Namespace, program: str) -> int:
 
 
 def start_of(client: str, address: str, model: ModelInfo, arguments: Sequence[str]) -> Start:
-    """How `client` is started so that it uses `model` at `address`, which has no `/v1`."""
+    """How to start `client` so that it uses `model` at `address`, which does not include `/v1`."""
     from core.serve.answering import model_id
     from core.serve.apps import Connection, claude_environment, codex_values, opencode_config
 
-    # The server has no key: it listens for this machine alone.
+    # The server needs no key, because it only accepts connections from this machine.
     to = Connection(address, "", model_id(model), model.context_tokens)
     match client:
         case "claude":

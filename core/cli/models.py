@@ -127,11 +127,11 @@ def _drafts(entry: ModelEntry, entries: tuple[ModelEntry, ...]) -> list[str]:
 
 
 def _download(options: argparse.Namespace) -> int:
-    from core.models.library.download import discard, standing
+    from core.models.library.download import discard, partial_progress
 
     model: str = options.model
     if options.discard:
-        partial = standing(model)
+        partial = partial_progress(model)
         discard(model)
         print(f"Removed {_gb(partial.done_bytes)} of {model}.")
         return 0
@@ -151,7 +151,7 @@ def fetch(model: str, *, quiet: bool = False) -> None:
 
 def _get(model: str, quiet: bool) -> Path:
     """Download `model` with progress on stderr; if interrupted, print how to resume."""
-    from core.models.library.download import Download, Meter, standing
+    from core.models.library.download import Download, Meter, partial_progress
 
     meter, line = Meter(model), ProgressLine(quiet)
 
@@ -162,7 +162,7 @@ def _get(model: str, quiet: bool) -> Path:
             line.say(f"{_gb(done_bytes)} of {_gb(total_bytes)}, {speed}{left}")
 
     def paused() -> None:
-        partial = standing(model)
+        partial = partial_progress(model)
         line.clear()
         print(
             f"Paused: {_gb(partial.done_bytes)} of {_gb(partial.total_bytes)} are here."

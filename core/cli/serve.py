@@ -1,4 +1,4 @@
-"""`draftlight serve`: OpenAI's API at an address of this machine, until it is stopped."""
+"""`draftlight serve`: serves OpenAI's and Anthropic's APIs until it is stopped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MB = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What it takes."""
+    """Add the arguments."""
     defaults = Server()
     add_model(parser)
     add_cluster(parser)
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key-file", type=Path, metavar="F", help="clients must know the key in it; made if it is not there"
     )
-    parser.add_argument("--metrics", action="store_true", help="tell figures at /metrics, for Prometheus")
+    parser.add_argument("--metrics", action="store_true", help="serve statistics at /metrics, for Prometheus")
     parser.add_argument(
         "--waiting", type=whole(0, 100), default=defaults.waiting, metavar="N",
         help=f"requests that may wait while one is answered (default {defaults.waiting})",
@@ -65,6 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true",
         help="refuse requests with fields, tools or model names that are otherwise left out and named",
+    )  # fmt: skip
+    parser.add_argument(
+        "--longest-answer", type=whole(64, 131072), default=defaults.longest_answer, metavar="N",
+        help="maximum tokens of an answer whose request sets no limit"
+        f" (default {defaults.longest_answer:,})",
     )  # fmt: skip
     parser.add_argument("--learn", action="store_true", help="let tables learn from what clients send")
     add_settings(parser)
@@ -90,18 +95,19 @@ def run(options: argparse.Namespace) -> int:
         key,
         Server().max_body_mb * _MB,
     )
-    base_settings(options, None)  # errors are reported before anything is served
+    base_settings(options, None)  # report errors before the server starts
     cluster = read_cluster(options.cluster) if options.cluster else None
-    return asyncio.run(
-        _serve(options, Serving(doors, options.port, options.metrics, strict=options.strict), cluster)
+    serving = Serving(
+        doors, options.port, options.metrics, strict=options.strict, longest_answer=options.longest_answer
     )
+    return asyncio.run(_serve(options, serving, cluster))
 
 
 def base_settings(options: argparse.Namespace, model: ModelInfo | None) -> Settings:
-    """Of requests that say nothing: all that is sent is read, and nothing of it is learned."""
+    """Default settings of requests: everything is read densely, and nothing is learned."""
     settings = settings_from(options, model.settings if model else None)
-    said = {text.partition("=")[0].replace("-", "_") for text in options.set}
-    if "prefill.mode" not in said and vars(options)["prefill.mode"] is None:
+    given = {text.partition("=")[0].replace("-", "_") for text in options.set}
+    if "prefill.mode" not in given and vars(options)["prefill.mode"] is None:
         settings = assign(settings, "prefill.mode", "off")
     return assign(settings, "tables.learn", bool(options.learn))
 
@@ -112,8 +118,8 @@ async def _serve(options: argparse.Namespace, serving: Serving, cluster: Cluster
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    async with running(options, serving, console.tell, cluster) as (server, worker):
-        # Said for programs that started this one, whether or not stderr is watched.
+    async with running(options, serving, console.report, cluster) as (server, worker):
+        # Printed for the program that started this one, even if stderr is not a terminal.
         print(f"{server.address}/v1", flush=True)
         await first_of(stopped.wait(), worker.ended.wait())
         console.line.clear()
@@ -123,27 +129,27 @@ async def _serve(options: argparse.Namespace, serving: Serving, cluster: Cluster
 
 
 def worker_ended() -> WorkerError:
-    """No worker could be started."""
-    return WorkerError("The worker ended again and again.", "See draftlight doctor.")
+    """The error for a worker that could not be started."""
+    return WorkerError("The worker ended repeatedly.", "See draftlight doctor.")
 
 
 @asynccontextmanager
 async def running(
     options: argparse.Namespace,
     serving: Serving,
-    tell: Callable[[Told], None],
+    report: Callable[[Told], None],
     cluster: Cluster | None = None,
 ) -> AsyncIterator[tuple[LocalServer, OwnWorker]]:
-    """A server that has started, and its worker, which loads the model. Both are stopped at the end.
+    """Context manager of a started server and its worker, which loads the model; both are stopped at the end.
 
-    `tell` gets what a person at the terminal should read. Raises `AddressError`.
+    `report` receives messages for the terminal. Raises `AddressError`.
     """
     from core.serve.own_worker import OwnWorker
     from core.serve.queue import AnswerQueue, Answers
     from core.serve.requests import ServedRequests
     from core.serve.server import LocalServer
 
-    worker = OwnWorker(absolute_reference(options.model), tell, cluster)
+    worker = OwnWorker(absolute_reference(options.model), report, cluster)
     answers = Answers(worker.gate, AnswerQueue(options.waiting), ServedRequests(0))
     base = lru_cache(1)(lambda model: base_settings(options, model))
     server = LocalServer(answers, replace(serving, base=lambda: base(worker.gate.model)))
@@ -157,7 +163,7 @@ async def running(
 
 
 async def first_of(*waits: Coroutine[Any, Any, object]) -> None:
-    """Return when the first of `waits` does; cancels the others."""
+    """Returns when the first of `waits` completes, and cancels the others."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -174,22 +180,22 @@ class Console:
         self.line = line
         self.problem: DraftlightError | None = None
 
-    def tell(self, told: Told) -> None:
-        """One thing."""
-        match told:
+    def report(self, event: Told) -> None:
+        """Print a message."""
+        match event:
             case LoadProgress(_, stage, fraction):
                 self.line.say(stage if fraction is None else f"{stage}, {fraction:.0%}")
             case ModelLoaded(info):
                 self.line.print(f"{info.name} answers. Ctrl-C ends it.")
             case ClusterEnded():
-                self.line.print(f"{told.message} {told.hint}".rstrip())
+                self.line.print(f"{event.message} {event.hint}".rstrip())
             case Failed():
-                self.problem = ModelError(told.message, told.hint)
+                self.problem = ModelError(event.message, event.hint)
             case WorkerSilent(seconds):
                 self.line.print(f"The worker has been silent for {seconds:.0f} s; another one is started.")
             case WorkerExited():
-                how = told.signal_name or f"status {told.returncode}"
+                how = event.signal_name or f"status {event.returncode}"
                 self.line.print(f"The worker ended ({how}); another one is started.")
-                self.line.print("\n".join(told.log[-5:]))
+                self.line.print("\n".join(event.log[-5:]))
             case WorkerError():
-                self.problem = told
+                self.problem = event

@@ -20,7 +20,7 @@ from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     from core.rehearsal.rehearsal import Progress, Rehearsal
-    from core.tables.corpus import Corpus, Encode
+    from core.tables.gram_count import Corpus, Encode
     from core.tables.leader_count import LeaderCount
 
 # Needs about 1 GB of memory for counting.
@@ -103,9 +103,14 @@ def _from_model(options: argparse.Namespace) -> int:
 
     prepare()
     from core.models.loader import load
-    from core.rehearsal.answer_ids import save_ids, shipped_ids
     from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
-    from core.rehearsal.streams import default_conversations, read_conversations, read_records
+    from core.rehearsal.streams import (
+        default_conversations,
+        read_conversations,
+        read_records,
+        save_ids,
+        shipped_ids,
+    )
     from core.tables.gram_count import Pruning
     from core.tables.prebuilt import rehearsal_paths
 
@@ -139,7 +144,7 @@ def _from_model(options: argparse.Namespace) -> int:
             f" {options.ids.stat().st_size / 1024:,.0f} KiB"
         )
     if stopped:
-        print("Stopped. The same command goes on from here.")
+        print("Stopped. The same command continues from here.")
     return 130 if stopped else 0
 
 
@@ -169,9 +174,9 @@ def _from_texts(options: argparse.Namespace) -> int:
 
     prepare()
     from core.models.loader import load_family
-    from core.tables.corpus import Corpus
+    from core.tables.gram_count import Corpus
     from core.tables.leader_count import LeaderCount, Shape
-    from core.tables.prebuilt_files import save_frozen
+    from core.tables.prebuilt import save_frozen
 
     if options.out is None:
         raise UsageError("A table from texts needs a file to write to.", "Give --out FILE.")
@@ -193,7 +198,7 @@ def _from_texts(options: argparse.Namespace) -> int:
     try:
         with LeaderCount(shape, family.vocabulary, counted, basis=basis) as count:
             if not _counted(count, corpus, family.encode, options.quiet):
-                print(f"Stopped. The same command goes on from here; until then {counted} stays.")
+                print(f"Stopped. The same command continues from here; until then {counted} stays.")
                 return 130
             table = count.table()
             tokens = count.mark.tokens
@@ -231,10 +236,8 @@ def _texts_for_auto(options: argparse.Namespace) -> int:
 
     prepare()
     from core.models.loader import load_family
-    from core.tables.corpus import Corpus, TextGrams
-    from core.tables.gram_count import Pruning
-    from core.tables.prebuilt import texts_path
-    from core.tables.prebuilt_files import save_grams
+    from core.tables.gram_count import Corpus, Pruning, TextGrams
+    from core.tables.prebuilt import save_grams, texts_path
 
     corpus = Corpus(options.corpus)
     family = load_family(options.tokenizer)

@@ -45,6 +45,7 @@ _CACHE = {
     "profiles": "machine profiles",
     "families": "tokenizer families",
     "vectors": "vectors of documents",
+    "contexts": "caches of chats",
     "lib": "patched libraries",
     "transformers.json": "import index",
     "digests.json": "digests of model files",

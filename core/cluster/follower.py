@@ -1,7 +1,7 @@
-"""A follower: the process with one machine's part of a model, and the process that waits for leaders.
+"""The follower: a process with one machine's part of a model, and its parent, which waits for leaders.
 
-`Following` starts the child with the connection as a descriptor and the keys on stdin. The child's main
-thread runs the leader's operations; one thread receives messages; the heart sends heartbeats to the leader
+`Following` starts the child process with the connection as a descriptor and the keys on stdin. The child's
+main thread runs the leader's operations; one thread receives messages; another sends heartbeats to the leader
 and to the parent, and ends the process if the leader is silent or an operation takes too long. The process
 also ends with its leader or its parent.
 """
@@ -61,13 +61,13 @@ if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
 
 _LOOK_S = 0.1
 _LEAST_SILENCE_S = 10.0
-# Of a model's first forwards, which compile.
+# Time limit of a model's first forward passes, which compile kernels.
 _DEFAULT_DEADLINE_S = 30.0
 LOST_STATUS = 69
 
 
-class Handed(Struct, frozen=True):
-    """What a follower's process is given: its connection, both keys, and the file that one at work locks."""
+class FollowerInput(Struct, frozen=True):
+    """Input of a follower process: its connection, both keys, and the lock file of this machine."""
 
     descriptor: int
     send_key: bytes
@@ -76,9 +76,9 @@ class Handed(Struct, frozen=True):
 
 
 def main() -> int:
-    """Follow until the leader says that it is over; returns the exit status."""
+    """Serve the leader until it ends the cluster; returns the exit status."""
     words = sys.stdin.buffer.readline()
-    handed = msgspec.json.decode(words, type=Handed)
+    handed = msgspec.json.decode(words, type=FollowerInput)
     from core.models.runtime.runtime import prepare
 
     prepare()
@@ -97,10 +97,10 @@ class _Following:
         self._number = 0
         self._deadline_s = _DEFAULT_DEADLINE_S
         self._due: float | None = None
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
 
     def run(self) -> int:
-        for target in (self._hear, self._beat, self._watch_starter):
+        for target in (self._receive, self._beat, self._watch_starter):
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
         try:
             while True:
@@ -110,11 +110,13 @@ class _Following:
                     return 0
                 self._do(message, payload)
         except LineEnd as error:
-            self._leave(f"The leader is gone ({error}).")
+            self._leave(f"The leader was lost ({error}).")
         except Exception as error:  # boundary: the leader is informed, and this process ends
             traceback.print_exc()
-            said = (error.message, error.hint) if isinstance(error, DraftlightError) else (_words(error), "")
-            self._fail(*said)
+            reason = (
+                (error.message, error.hint) if isinstance(error, DraftlightError) else (_words(error), "")
+            )
+            self._fail(*reason)
         return LOST_STATUS
 
     def _do(self, message: LeaderMessage, payload: bytes) -> None:
@@ -129,15 +131,15 @@ class _Following:
                 self._load(message)
             case Do(number, actions):
                 if self._replicas is None or number != self._number + 1:
-                    raise ModelError(f"Operation {number} came where {self._number + 1} was to come.")
+                    raise ModelError(f"Operation {number} arrived instead of {self._number + 1}.")
                 tokens = sum(len(each.ids) for each in actions if isinstance(each, Forward))
                 started = time.monotonic()
                 self._due = started + self._deadline_s + A_TOKEN_S * tokens
-                stands = self._replicas.do(actions)
+                positions = self._replicas.do(actions)
                 self._due = None
                 self._number = number
                 self._check = zlib.crc32(payload, self._check)
-                self._tell(Done(number, self._check, *stands, time.monotonic() - started))
+                self._tell(Done(number, self._check, *positions, time.monotonic() - started))
             case _:
                 pass
 
@@ -171,7 +173,7 @@ class _Following:
             raise ModelError("It already belongs to a cluster.")
         folder = folder_of(load.model, load.folder)
         if digest_of(load.model, load.folder) != load.digest:
-            raise ModelError(f"The files in {folder} have changed since they were looked at.", "Try again.")
+            raise ModelError(f"The files in {folder} have changed since the check.", "Try again.")
         self._say(f"Loading {load.model} as machine {load.rank + 1} of {len(load.places)}.")
         self._deadline_s = load.deadline_s
         self._tell(Joining())
@@ -183,7 +185,7 @@ class _Following:
         self._say(f"Following with {load.model}.")
 
     def _works(self) -> bool:
-        """Takes the machine's lock for this process; False if another process has it."""
+        """Acquires the machine's lock; False if another process has it."""
         try:
             self._working.acquire(timeout=0)
         except Timeout:
@@ -194,7 +196,7 @@ class _Following:
         self._line.send(encode(message))
 
     def _say(self, words: str) -> None:
-        """Status lines of `draftlight follow`."""
+        """Prints a status line of `draftlight follow`."""
         os.write(1, f"{words}\n".encode())
 
     def _fail(self, message: str, hint: str = "") -> None:
@@ -210,11 +212,11 @@ class _Following:
 
     # ---- hearing thread
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         try:
             while True:
                 payload = self._line.receive()
-                self._heard_at = time.monotonic()
+                self._received_at = time.monotonic()
                 message = decode_leader_message(payload)
                 if not isinstance(message, Beat):
                     self._told.put((message, payload))
@@ -223,7 +225,7 @@ class _Following:
                         self._leave(f"The leader ended: {message.why}.")
                     return
         except LineEnd as error:
-            self._leave(f"The leader is gone ({error}).")
+            self._leave(f"The leader was lost ({error}).")
         except DraftlightError as error:
             self._fail(error.message, error.hint)
 
@@ -243,8 +245,8 @@ class _Following:
             due, silence_s = self._due, max(self._deadline_s, _LEAST_SILENCE_S)
             if due is not None and now > due:
                 self._fail("An operation took longer than its deadline.")
-            if now - self._heard_at > silence_s:
-                self._leave(f"The leader has said nothing for {silence_s:.0f} s.")
+            if now - self._received_at > silence_s:
+                self._leave(f"The leader has been silent for {silence_s:.0f} s.")
 
     def _memory(self) -> Beat:
         from core.models.runtime import memory
@@ -266,21 +268,23 @@ def _words(error: Exception) -> str:
 
 # ---- waiting for leaders
 #
-# The parent process holds no model: each leader is served by a child process, so that nothing of a cluster
-# remains after it ends. Unauthenticated connections end at the greeting. One leader is served at a time;
-# others get the answer that this machine is busy. A child that falls silent is killed.
+# The parent process loads no model: each leader is served by a child process, so that nothing of a cluster
+# remains after it ends. Unauthenticated connections are closed. One leader is served at a time; others
+# receive the answer that this machine is busy. A silent child process is killed.
 
 
 _VISITORS = 8
 # Pause after a connection without the secret.
 _WRONG_S = 1.0
-# A sign of life comes each second.
+# The child sends a heartbeat once per second.
 _SILENCE_S = 15.0
 _POLL_S = 0.5
 
 
 class Following:
-    """Listens at once. `say` is given what happens, in words, from any thread. Raises `ClusterError`."""
+    """Waits for leaders. The constructor starts to listen. `say` receives status messages from any thread.
+    Raises `ClusterError`.
+    """
 
     def __init__(self, host: str, port: int, secret: bytes, say: Callable[[str], None]) -> None:
         self._secret = secret
@@ -293,19 +297,19 @@ class Following:
             self._listener = socket.create_server((host, port), backlog=_VISITORS)
         except OSError as error:
             raise ClusterError(
-                f"{host}:{port} cannot be listened at: {error.strerror or error}.",
-                "Give an address of this machine at which nothing else listens.",
+                f"Cannot listen on {host}:{port}: {error.strerror or error}.",
+                "Choose an unused address of this machine.",
             ) from None
         descriptor, self._lock_file = tempfile.mkstemp(prefix="draftlight-follow-")
         os.close(descriptor)
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port."""
         return int(self._listener.getsockname()[1])
 
     def run(self) -> None:
-        """Until `close()`, or an exception in this thread; then all followers' processes end."""
+        """Serves leaders until `close()` or an exception in this thread; then all follower processes end."""
         try:
             while True:
                 connection, address = self._listener.accept()
@@ -322,7 +326,7 @@ class Following:
             self.close()
 
     def close(self) -> None:
-        """Stop listening; end what follows."""
+        """Stops listening and ends the follower processes."""
         self._closed = True
         self._listener.close()
         with self._lock:
@@ -360,31 +364,31 @@ class Following:
                 env=child_environment(PYTHONUNBUFFERED="1"),
                 cwd=CHILD_FOLDER,
             )
-            handed = Handed(connection.fileno(), *keys, self._lock_file)
+            handed = FollowerInput(connection.fileno(), *keys, self._lock_file)
             self._children.append(child)
         assert child.stdin is not None
-        with suppress(OSError):  # it ended at once: the watch says how
+        with suppress(OSError):  # the process has ended; `_watch` reports how
             child.stdin.write(msgspec.json.encode(handed) + b"\n")
             child.stdin.flush()
         return child
 
     def _watch(self, child: subprocess.Popen[bytes]) -> None:
-        """Until it has ended; killed if it falls silent."""
+        """Waits for the end of a child process; kills it if it is silent."""
         assert child.stdout is not None
-        heard = time.monotonic()
+        received = time.monotonic()
         os.set_blocking(child.stdout.fileno(), False)
         rest = b""
         while True:
             piece = child.stdout.read()
             if piece:
-                heard = time.monotonic()
+                received = time.monotonic()
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line != b".":
                         self._say(line.decode("utf-8", "replace"))
             if child.poll() is not None:
                 break
-            if time.monotonic() - heard > _SILENCE_S:
+            if time.monotonic() - received > _SILENCE_S:
                 self._say(f"It was silent for {_SILENCE_S:.0f} s and is ended.")
                 child.kill()
             time.sleep(_POLL_S)

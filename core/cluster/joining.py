@@ -26,7 +26,7 @@ from core.cluster.wire import Place
 from core.errors import ClusterError
 
 _BACKENDS = ("ring", "jaccl")
-# All have said that they are there, so it takes a second or two.
+# All machines are ready, so joining takes a second or two.
 _JOIN_S = 15.0
 _GRACE_S = 5.0
 _joined = False
@@ -38,16 +38,16 @@ def backends() -> tuple[str, ...]:
 
 
 def check_free() -> None:
-    """Raises `ClusterError` if this process was a rank before."""
+    """Raises `ClusterError` if this process has already joined a group."""
     if _joined:
         raise ClusterError(
-            "This worker has run a model over several machines already, and MLX joins them once.",
+            "This worker has already joined a cluster, and MLX can join only once per process.",
             "Restart the worker, then load the model again.",
         )
 
 
 def join(backend: str, rank: int, places: Sequence[Place]) -> mx.distributed.Group:
-    """Be `rank` among `places`; waits until all have come, some seconds at most. Raises `ClusterError`."""
+    """Join the group of `places` as `rank`. Waits some seconds for the others. Raises `ClusterError`."""
     global _joined
     check_free()
     _joined = True
@@ -60,8 +60,8 @@ def join(backend: str, rank: int, places: Sequence[Place]) -> mx.distributed.Gro
                 group = mx.distributed.init(strict=True, backend=backend)
         except RuntimeError as error:
             raise ClusterError(
-                f"The machines could not be joined by {backend}: {error}.",
-                "See whether their addresses for tensors are right and nothing else listens there.",
+                f"The machines could not be connected with {backend}: {error}.",
+                "Check their tensor addresses, and that no other program uses them.",
             ) from error
         finally:
             for name, value in before.items():
@@ -79,10 +79,10 @@ def join(backend: str, rank: int, places: Sequence[Place]) -> mx.distributed.Gro
 
 @contextmanager
 def _bounded() -> Iterator[None]:
-    """Whatever is waited for inside ends in time, or the process does and says where it stood."""
+    """Limits the time of waiting within the block; at the limit, the process prints its stack and exits."""
 
     def ring(number: int, frame: object) -> None:
-        """Only to interrupt what waits."""
+        """Alarm handler that interrupts a pending call."""
 
     print(f"Joining other machines; without an answer this ends after {_JOIN_S:.0f} s.", file=sys.stderr)
     before = signal.signal(signal.SIGALRM, ring)
@@ -106,7 +106,7 @@ def _environment(backend: str, places: Sequence[Place], folder: Path) -> dict[st
 
 
 def _resolved(address: str) -> str:
-    """MLX takes numbers, not names."""
+    """`address` with the host name resolved, because MLX accepts only numeric addresses."""
     host, _, port = address.rpartition(":")
     try:
         return f"{socket.gethostbyname(host)}:{port}"

@@ -52,13 +52,13 @@ from core.settings.cluster import FOLLOW_PORT, Cluster, Machine
 BEAT_S = 1.0
 _LOOK_S = 0.1
 _SETTLE_S = 0.002
-# Signs of life come from threads; a machine under load may keep one waiting.
+# Heartbeats are sent by threads, which a busy machine may delay.
 _LEAST_SILENCE_S = 10.0
 # Additional deadline per token of a prompt's chunk.
 A_TOKEN_S = 0.05
-# An error of MLX says that some machine is lost, and its connection says which, a moment later.
+# MLX's error reports that a machine is lost; which one follows from its closed connection a moment later.
 _WHICH_S = 2.0
-# Of a process that a cluster ended; sysexits' EX_UNAVAILABLE.
+# Exit status of a process that a cluster ended; EX_UNAVAILABLE in sysexits.
 ENDED_STATUS = 69
 
 
@@ -75,7 +75,7 @@ class Follower:
         except OSError as error:
             raise ClusterError(
                 f"{machine.name} ({host}:{port}) cannot be reached: {error.strerror or error}.",
-                "See whether it is on, on this network, and runs draftlight follow.",
+                "Check that it is on this network and runs draftlight follow.",
             ) from None
         self.here = str(connection.getsockname()[0])
         self.there = str(connection.getpeername()[0])
@@ -84,33 +84,35 @@ class Follower:
         except ClusterError as error:
             connection.close()
             raise ClusterError(f"{machine.name} ({host}:{port}): {error.message}", error.hint) from None
-        self.heard: queue.SimpleQueue[FollowerMessage | BaseException] = queue.SimpleQueue()
-        self.heard_at = time.monotonic()
+        self.received: queue.SimpleQueue[FollowerMessage | BaseException] = queue.SimpleQueue()
+        self.received_at = time.monotonic()
         self.beat = Beat(0, 0)
         self.step_s = 0.0
         self.due: deque[tuple[int, float]] = deque()
 
     def tell(self, message: LeaderMessage) -> None:
-        """Raises `LineEnd`."""
+        """Sends `message`. Raises `LineEnd`."""
         self.line.send(encode(message))
 
     def wait(self, kind: type | UnionType, timeout_s: float) -> Any:
-        """The next thing that it says, which must be a `kind`. Raises `ClusterError`."""
+        """The next message, which must be of type `kind`. Raises `ClusterError`."""
         try:
-            found = self.heard.get(timeout=timeout_s)
+            found = self.received.get(timeout=timeout_s)
         except queue.Empty:
             raise ClusterError(f"{self.name} has not answered for {timeout_s:.0f} s.") from None
         if isinstance(found, kind):
             return found
         if isinstance(found, Failed):
             raise ClusterError(f"{self.name}: {found.message}", found.hint)
-        raise ClusterError(f"{self.name} is gone: {found}.", "Check the output of its draftlight follow.")
+        raise ClusterError(
+            f"The connection to {self.name} was lost: {found}.", "Check the output of its draftlight follow."
+        )
 
 
 class Leader:
-    """Leads `followers`, by rank from 1.
+    """The running cluster; `followers` are ordered by rank from 1.
 
-    `said` receives the reason of the end; then the process exits with `status`. Before `work()`, a lost
+    `on_end` receives the reason of the end; then the process exits with `status`. Before `work()`, a lost
     connection is reported only by the operation that waits for it.
     """
 
@@ -118,13 +120,13 @@ class Leader:
         self,
         followers: Sequence[Follower],
         deadline_s: float,
-        said: Callable[[ClusterEnded], None],
+        on_end: Callable[[ClusterEnded], None],
         status: int = ENDED_STATUS,
     ) -> None:
         self.followers = tuple(followers)
         self._status = status
         self._deadline_s = deadline_s
-        self._said = said
+        self._on_end = on_end
         self._working = False
         self._closed = threading.Event()
         self._ending = threading.Lock()
@@ -142,16 +144,16 @@ class Leader:
         self.messages = 0
         self.bytes = 0
         for follower in self.followers:
-            threading.Thread(target=self._hear, args=(follower,), name="follower", daemon=True).start()
+            threading.Thread(target=self._receive, args=(follower,), name="follower", daemon=True).start()
         threading.Thread(target=self._watch, name="cluster", daemon=True).start()
 
     # ---- main thread
 
     def work(self) -> None:
-        """Starts the watch: from here on any failure ends the cluster."""
+        """Starts the watch thread. From then on, any failure ends the cluster."""
         self._working = True
         for follower in self.followers:
-            follower.heard_at = time.monotonic()
+            follower.received_at = time.monotonic()
 
     def settle(self) -> None:
         """Waits until all machines have completed all operations; ends this process at the deadline."""
@@ -159,14 +161,14 @@ class Leader:
             time.sleep(_SETTLE_S)
 
     def begin(self, cache: MirroredCache) -> int:
-        """As a `CacheMirror`."""
+        """See `CacheMirror`."""
         self._caches += 1
         weakref.finalize(cache, self._dropped.append, self._caches).atexit = False
         self._actions.append(Begin(self._caches))
         return self._caches
 
     def mirror(self, number: int, change: Change) -> None:
-        """As a `CacheMirror`."""
+        """See `CacheMirror`."""
         self._actions.append(Changed(number, change))
 
     def forward(self, cache: MirroredCache, ids: Sequence[int]) -> int:
@@ -191,17 +193,19 @@ class Leader:
         self.bytes += len(self.followers) * len(payload)
         return self._number
 
-    def stands(self, number: int, stands: tuple[int, int]) -> None:
+    def record_positions(self, number: int, positions: tuple[int, int]) -> None:
         """Records the cache positions of that forward pass on this machine, or `RAISED`."""
         with self._comparing:
-            self._expected[number] = (self._check, *stands)
+            self._expected[number] = (self._check, *positions)
             early, self._early = self._early, []
         for follower, done in early:
             self._compare(follower, done)
 
-    def doubt(self, error: BaseException) -> None:
-        """Something failed here that others may have done, or wait for: the end. Does not return."""
-        time.sleep(_WHICH_S)  # a machine that is lost, or says that it failed, ends this process first
+    def report_error(self, error: BaseException) -> None:
+        """Ends the cluster after an error that may have left the machines with different caches. Does not
+        return.
+        """
+        time.sleep(_WHICH_S)  # a lost or failed machine ends this process before
         if isinstance(error, DraftlightError):
             self.end("", "failed", error.message, error.hint)
         self.end("", "failed", f"This machine failed: {type(error).__name__}: {error}.")
@@ -218,7 +222,7 @@ class Leader:
 
     @property
     def use(self) -> tuple[MachineUse, ...]:
-        """The followers at work."""
+        """Use of each follower's machine."""
         return tuple(
             MachineUse(one.name, one.beat.memory_bytes, one.beat.limit_bytes, one.step_s)
             for one in self.followers
@@ -227,13 +231,13 @@ class Leader:
     # ---- any thread
 
     def end(self, machine: str, end: ClusterEnd, message: str, hint: str = "") -> None:
-        """Say why and end this process. Does not return but to a thread that comes second, for a moment."""
+        """Reports the reason and ends this process. Does not return, except briefly in a second thread."""
         with self._ending:
             if self._closed.is_set():
                 return
             self._closed.set()
             try:
-                self._said(ClusterEnded(machine, end, message, hint))
+                self._on_end(ClusterEnded(machine, end, message, hint))
                 threading.Thread(target=self._say_end, args=(message,), daemon=True).start()
                 time.sleep(_LOOK_S)
             finally:
@@ -250,17 +254,17 @@ class Leader:
         self.end(
             follower.name,
             "lost",
-            f"{follower.name} is gone: its connection ended.",
+            f"{follower.name} was lost: its connection ended.",
             "With its part of the model all machines ended. See whether it is on and awake, then try again.",
         )
 
     # ---- a follower's thread
 
-    def _hear(self, follower: Follower) -> None:
+    def _receive(self, follower: Follower) -> None:
         try:
             while True:
                 message = decode_follower_message(follower.line.receive())
-                follower.heard_at = time.monotonic()
+                follower.received_at = time.monotonic()
                 match message:
                     case Beat():
                         follower.beat = message
@@ -269,11 +273,11 @@ class Leader:
                     case Failed() if self._working:
                         self.end(follower.name, "failed", f"{follower.name}: {message.message}", message.hint)
                     case _:
-                        follower.heard.put(message)
+                        follower.received.put(message)
         except (LineEnd, DraftlightError) as error:
             if self._working:
                 self._lost(follower, error)
-            follower.heard.put(error)
+            follower.received.put(error)
 
     def _done(self, follower: Follower, done: Done) -> None:
         number, _ = follower.due[0] if follower.due else (0, 0.0)
@@ -281,7 +285,7 @@ class Leader:
             self._disagrees(follower, f"did operation {done.number} where {number} was to be done")
             return
         with self._comparing:
-            # A model that computes within its forward lets others finish before it returns here.
+            # Lets other threads finish if the forward pass computes eagerly.
             if number not in self._expected:
                 self._early.append((follower, done))
                 return
@@ -289,12 +293,12 @@ class Leader:
 
     def _compare(self, follower: Follower, done: Done) -> None:
         number = done.number
-        check, *stands = self._expected[number]  # there until the last follower is taken off the list
+        check, *positions = self._expected[number]  # set until the last follower is removed
         follower.due.popleft()
         follower.step_s = done.took_s
         if done.check != check:
             self._disagrees(follower, f"received other messages than were sent up to operation {number}")
-        for here, there in zip(stands, (done.appending, done.window)):
+        for here, there in zip(positions, (done.appending, done.window)):
             if -1 not in (here, there) and here != there:
                 self._disagrees(
                     follower, f"is at position {there:,} after operation {number}, not at {here:,}"
@@ -332,17 +336,17 @@ class Leader:
                 "See whether it is awake and has memory left, then try again.",
             )
         silence_s = max(self._deadline_s, _LEAST_SILENCE_S)
-        if now - follower.heard_at > silence_s:
+        if now - follower.received_at > silence_s:
             self.end(
                 follower.name,
                 "deadline",
-                f"{follower.name} has said nothing for {silence_s:.0f} s.",
+                f"{follower.name} has been silent for {silence_s:.0f} s.",
                 "See whether it is awake and on the network, then try again.",
             )
 
 
 def connect(cluster: Cluster, secret: bytes) -> dict[str, Follower | ClusterError]:
-    """To all machines of `cluster`, at once; by name, in order. An error says why one was not reached."""
+    """Connects to all machines of `cluster` at once. The error names the machine that was not reached."""
     found: dict[str, Follower | ClusterError] = {}
 
     def one(machine: Machine) -> None:

@@ -1,7 +1,7 @@
-"""Gathering: the machines of a cluster, reached and asked; a model can then be loaded over them.
+"""ClusterSetup: connects to the machines of a cluster, checks them, and loads a model on them.
 
-Everything that can be checked is checked before a weight is read anywhere. Until then a refusal leaves
-everything as it was; from then on whatever fails ends all machines, this process included.
+Everything is checked before any weight is read. Until then a failure changes nothing; afterwards any failure
+ends the processes on all machines, including this one.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
     from core.cluster.shard import ClusterModel
 
 
-# Starting a follower's process and importing MLX.
+# Time limit for starting a follower process and importing MLX.
 _LOOK_S = 60.0
-# Reading all files of a large model from a slow disk, and its weights.
+# Time limit for reading a large model from a slow disk.
 _LONG_S = 3600.0
 
-Said = Callable[[ClusterEnded], None]
+OnEnd = Callable[[ClusterEnded], None]
 
 
 def here() -> str:
-    """What this machine is called."""
+    """Display name of this machine."""
     return socket.gethostname().partition(".")[0] or "this machine"
 
 
-class Gathering:
+class ClusterSetup:
     """Connections to the machines of `cluster`, for `model`; empty checks the machines only.
 
     Problems of machines are reported by `checked`. Raises `KeyFileError` for an unreadable secret,
@@ -73,7 +73,7 @@ class Gathering:
         self,
         cluster: Cluster,
         model: str,
-        said: Said = lambda ended: None,
+        on_end: OnEnd = lambda ended: None,
         status: int = ENDED_STATUS,
     ) -> None:
         self._cluster = cluster
@@ -86,14 +86,14 @@ class Gathering:
         secret = read_key(file).encode()
         reached = connect(cluster, secret)
         self._followers = [one for one in reached.values() if isinstance(one, Follower)]
-        self._leader = Leader(self._followers, cluster.deadline_s, said, status)
+        self._leader = Leader(self._followers, cluster.deadline_s, on_end, status)
         self._wrong = {name: one for name, one in reached.items() if isinstance(one, ClusterError)}
         try:
             self._seen = self._ask()
             facts = self._facts() if self._folder else None
             self._digest = facts.digest if facts else ""
             self._plan = plan(cluster, self._name, self._seen, facts)
-            if facts is not None and not self._wrong and not self._plan.said:
+            if facts is not None and not self._wrong and not self._plan.text:
                 self._plan.by_machine.update(self._unreached())
         except BaseException:
             self.close()
@@ -130,7 +130,7 @@ class Gathering:
         )
 
     def checked(self, request: str = "") -> MachinesChecked:
-        """The result of the check; this machine first."""
+        """Result of the check, with this machine first."""
         addresses = {self._name: self._cluster.here}
         addresses |= {machine.name: machine.address for machine in self._cluster.machines}
         machines = tuple(self._machine(name, address) for name, address in addresses.items())
@@ -162,10 +162,10 @@ class Gathering:
         )
 
     def close(self) -> None:
-        """End the connections; the followers wait for another leader."""
+        """Closes the connections; the followers wait for another leader."""
         self._leader.close()
 
-    def __enter__(self) -> Gathering:
+    def __enter__(self) -> ClusterSetup:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -176,9 +176,9 @@ class Gathering:
         progress: Progress = lambda stage, fraction: None,
         make_room: Callable[[int], None] = lambda size_bytes: None,
     ) -> ClusterModel:
-        """The model over all machines. Raises `ClusterError` if `checked` says that it does not run.
+        """Loads the model on all machines. Raises `ClusterError` if `checked` reports a problem.
 
-        `make_room` is called with the bytes that are needed here, when nothing is read yet.
+        `make_room` is called with the bytes required on this machine before any weight is read.
         """
         try:
             self._check_runs()
@@ -189,7 +189,7 @@ class Gathering:
         try:
             return self._load(progress)
         except Exception as error:
-            self._leader.doubt(error)  # others may wait for this machine for ever: no way back
+            self._leader.report_error(error)  # from here on, other machines may wait for this one
             raise
 
     def _check_runs(self) -> None:
@@ -198,9 +198,9 @@ class Gathering:
         found = self.checked()
         if not found.runs or self._folder is None:
             wrong = [each for each in found.machines if each.problem]
-            said = " ".join((*(each.problem for each in wrong), *found.problems))
+            message = " ".join((*(each.problem for each in wrong), *found.problems))
             raise ClusterError(
-                said, next((each.hint for each in wrong if each.hint), "See draftlight cluster check.")
+                message, next((each.hint for each in wrong if each.hint), "See draftlight cluster check.")
             )
         check_free()
 
@@ -242,7 +242,7 @@ class Gathering:
         return ClusterModel(model, tokenizer, info, self._leader)
 
     def _wait_for(self, follower: Follower, kinds: tuple[str, ...], progress: Progress) -> None:
-        """Waits until the follower has loaded its part, and shows its progress."""
+        """Waits until the follower has loaded its part, and reports its progress."""
         until = time.monotonic() + _LONG_S
         while True:
             message = follower.wait(Loading | Loaded, until - time.monotonic())
@@ -250,7 +250,7 @@ class Gathering:
                 break
             progress(f"{follower.name}: {message.stage}", 0.6)
         if message.kinds != kinds:
-            # What a block keeps is decided here, by the entries of this machine's layers.
+            # Rollback is decided on this machine, by the cache types of its layers.
             raise ClusterError(
                 f"{follower.name} would hold layers with {', '.join(message.kinds)} caches, and this machine"
                 f" with {', '.join(kinds)}.",
@@ -258,7 +258,7 @@ class Gathering:
             )
 
     def _places(self) -> tuple[Place, ...]:
-        """Where each machine takes what layers exchange, by rank."""
+        """Tensor addresses of all machines, by rank."""
         first = self._followers[0]
         own = self._cluster.here or f"{first.here}:{TENSOR_PORT}"
         host, port = host_and_port(own, TENSOR_PORT)
@@ -274,12 +274,12 @@ class Gathering:
 # ---- checks before anything is loaded (pure)
 
 
-# Of a context with which a model is still of use.
+# Shortest useful context.
 _CONTEXT_TOKENS = 2048
 
 
 class Plan(Struct, frozen=True):
-    """`problems` are of no machine in particular, `by_machine` those of one; both empty: it runs."""
+    """What prevents loading: problems of the cluster, and `by_machine`. Empty if nothing does."""
 
     backend: str
     split: str
@@ -288,8 +288,8 @@ class Plan(Struct, frozen=True):
     need_bytes: int = 0
 
     @property
-    def said(self) -> str:
-        """All of them, in words."""
+    def text(self) -> str:
+        """All problems as text."""
         return " ".join((*self.by_machine.values(), *self.problems))
 
 
@@ -303,7 +303,7 @@ class ModelFacts(Struct, frozen=True):
 
 
 def plan(cluster: Cluster, here: str, machines: Mapping[str, Seen], model: ModelFacts | None) -> Plan:
-    """`machines` by name, that of `here` among them; those that were not reached are not in it."""
+    """Checks the `machines` (by display name, with `here`) for `model`; unreached ones are missing."""
     own = machines[here]
     size = cluster.size
     problems: list[str] = []
@@ -375,7 +375,7 @@ def _rdma(cluster: Cluster) -> list[tuple[str, ...]]:
 # ---- connections between the machines' tensor addresses
 
 
-# Connecting, and waiting for others that do.
+# Time limit of the connection test.
 _REACH_S = 4 * CONNECT_S
 
 

@@ -1,7 +1,7 @@
-"""Replicas: a follower's part of every cache of the leader, and what the leader says is done to them.
+"""Replicas: a follower's copies of the leader's caches, changed by the leader's actions.
 
-Each is a `CachedSequence` of the same classes as the leader's, so that the same methods do the same. Ids
-that were only counted are zeros: a follower needs to know how many there are. Main thread of a follower.
+A replica is a `CachedSequence` with the leader's cache classes for this machine's layers, so the same methods
+have the same effect. Token ids are zeros, because a follower needs only their number. Follower's main thread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from core.cluster.shard import RAISED, Shard, standing
+from core.cluster.shard import RAISED, Shard, cache_positions
 from core.cluster.wire import Action, Begin, Changed, Drop, Forward
 from core.decoding.tree import tree_pass
 from core.errors import InternalError
@@ -22,13 +22,13 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.verify_block import VerifyBlock
 from core.machine.trials import fill, stand_at
 
-# A forward this wide is part of a prompt: its buffers are given back, as the leader does.
+# A forward pass of this width is part of a prompt: its buffers are freed, as on the leader.
 _CHUNK_TOKENS = 32
 _CLEAR_EVERY = 256
 
 
 class Replicas:
-    """Caches of one `shard`."""
+    """The caches of one `shard`."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
@@ -37,7 +37,7 @@ class Replicas:
 
     def do(self, actions: Sequence[Action]) -> tuple[int, int]:
         """Applies the actions. Returns the cache positions after the last forward pass."""
-        stands = (-1, -1)
+        positions = (-1, -1)
         for action in actions:
             match action:
                 case Begin(number):
@@ -51,12 +51,12 @@ class Replicas:
                 case Changed(number, change):
                     self._change(self._replica(number), change)
                 case Forward(number, ids):
-                    stands = self._forward(self._replica(number), ids)
-        return stands
+                    positions = self._forward(self._replica(number), ids)
+        return positions
 
     def _replica(self, number: int) -> _Replica:
         if number not in self._held:
-            raise InternalError(f"The leader speaks of a cache {number} that it never began.")
+            raise InternalError(f"The leader used cache {number}, which does not exist.")
         return self._held[number]
 
     def _forward(self, replica: _Replica, ids: Sequence[int]) -> tuple[int, int]:
@@ -72,13 +72,13 @@ class Replicas:
         except Exception:
             if asked and not computed:
                 raise
-            # The model's code or a hook refused, there as here; the leader says what becomes of it.
+            # The model's code or a hook raised, as on the leader, which decides what follows.
             if not computed:
                 return RAISED
         self._forwards += 1
         if len(ids) >= _CHUNK_TOKENS or self._forwards % _CLEAR_EVERY == 0:
             mx.clear_cache()
-        return standing(cache)
+        return cache_positions(cache)
 
     def _change(self, replica: _Replica, change: mirrored.Change) -> None:
         sequence, shard = replica.sequence, self._shard
@@ -101,17 +101,17 @@ class Replicas:
                 replica.block = VerifyBlock(sequence.cache)
             case mirrored.Keep(width, rows):
                 if replica.block is None:
-                    raise InternalError("The leader keeps rows of a block that it never began.")
+                    raise InternalError("The leader accepted rows of a block that was not started.")
                 replica.block.keep(width, rows)
                 replica.block = None
             case mirrored.Tree(parents, lead):
                 replica.hooks = lambda: tree_pass(shard.model, sequence.cache, parents, lead, shard.rotations)
             case _:
-                raise InternalError(f"{change} is not done to a cache that is there.")
+                raise InternalError(f"{change} cannot be applied: the cache does not exist.")
 
 
 class _Replica:
-    """`hooks` are those of its next forward."""
+    """A cache; `hooks` apply to its next forward pass."""
 
     def __init__(self, sequence: CachedSequence) -> None:
         self.sequence = sequence

@@ -34,7 +34,7 @@ RAISED = (-2, -2)
 
 
 class Shard:
-    """`model` is mlx-lm's, after it was split."""
+    """This machine's part of a model; `model` is mlx-lm's object after `split_model`."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -47,7 +47,7 @@ class Shard:
         )
 
     def new_cache(self) -> list[Any]:
-        """An empty cache, one entry for each layer that is here."""
+        """An empty cache, one entry per layer on this machine."""
         cache: Cache = make_prompt_cache(self.model)
         return cache
 
@@ -57,7 +57,9 @@ class Shard:
         return tuple(sorted({kind_of(entry) for entry in leaves(self.new_cache())}))
 
     def forward(self, ids: mx.array, cache: Sequence[CacheEntry]) -> tuple[mx.array, list[Any]]:
-        """Logits [1, w, vocabulary] after `ids` [1, w], lazy, and what every machine must compute now."""
+        """Lazy logits [1, w, vocabulary] for `ids` [1, w], and the arrays that every machine must evaluate
+        now.
+        """
         given: list[mx.array] = []
         with self._watched(given):
             logits: mx.array = self.model(ids, cache=cache)
@@ -80,7 +82,7 @@ class Shard:
 
 
 class _Noting:
-    """Replaces `body` during a forward pass."""
+    """Replaces `body` during a forward pass to record its output."""
 
     def __init__(self, body: nn.Module, call: Any) -> None:
         self._body = body
@@ -100,10 +102,10 @@ def _body(model: nn.Module) -> tuple[Any, str]:
         for key, part in owner.items():
             if isinstance(part, nn.Module) and isinstance(part.get("layers"), list):
                 return owner, key
-    raise ClusterError(f"{type(model).__module__} is built in a way that cannot be split here.")
+    raise ClusterError(f"{type(model).__module__} has a structure that cannot be split.")
 
 
-def standing(cache: Sequence[CacheEntry]) -> tuple[int, int]:
+def cache_positions(cache: Sequence[CacheEntry]) -> tuple[int, int]:
     """Positions of the appending entries and of the windows; −1 for a missing kind."""
     appending = window = -1
     for entry in leaves(cache):
@@ -119,10 +121,11 @@ def standing(cache: Sequence[CacheEntry]) -> tuple[int, int]:
 #     tensor    each layer's heads and inner rows over all machines (mlx-lm's `shard`)
 #     pipeline  some layers on each (mlx-lm's `pipeline`); for types whose tensors cannot be split
 #
-# mlx-lm takes heads that do not divide and fails at the first token, so they are counted here.
+# mlx-lm accepts numbers of heads that the machines do not divide and fails at the first token, so they are
+# checked here.
 
 
-# What has to divide by the number of machines, as configs call it, and in words.
+# Config keys of numbers that must be divisible by the number of machines, and their names in messages.
 _DIVIDES = (
     ("num_attention_heads", "attention heads"),
     ("num_key_value_heads", "key/value heads"),
@@ -135,7 +138,7 @@ _MOST_MACHINES = 16
 
 
 def abilities(config: dict[str, Any]) -> tuple[str, ...]:
-    """Those of `tensor` and `pipeline` that mlx-lm supports for this type of model."""
+    """Which of `tensor` and `pipeline` mlx-lm supports for this model type."""
     found = model_class(config)
     if found is None:
         return ()
@@ -146,7 +149,7 @@ def abilities(config: dict[str, Any]) -> tuple[str, ...]:
 
 
 def why_not(split: str, config: dict[str, Any], size: int) -> str:
-    """Why a model with that config cannot be split so over `size` machines; empty if it can."""
+    """Why a model with this config cannot be split by `split` over `size` machines; empty if it can."""
     name = str(config.get("model_type", "?"))
     has = abilities(config)
     if split not in has:
@@ -157,7 +160,7 @@ def why_not(split: str, config: dict[str, Any], size: int) -> str:
         kinds = layer_kinds(text)
         if len(kinds) < size:
             return f"it has {len(kinds)} layers for {size} machines"
-        # What of a block is kept is decided on one machine, by the caches of its layers.
+        # Rollback is decided on one machine, by the caches of its layers.
         if len({frozenset(stage) for stage in _stages(kinds, size)}) > 1:
             return (
                 f"its {len(kinds)} layers are of several kinds, not all of which {size} machines would have"
@@ -171,7 +174,9 @@ def why_not(split: str, config: dict[str, Any], size: int) -> str:
 
 
 def _stages(kinds: Sequence[str], size: int) -> list[Sequence[str]]:
-    """As mlx-lm's `pipeline` cuts them: the last layers on the first machine, more on the first ones."""
+    """Layer kinds per machine as in mlx-lm's `pipeline`: the last layers on the first machine, more on the
+    first ones.
+    """
     base, extra = divmod(len(kinds), size)
     stages, end = [], len(kinds)
     for rank in range(size):
@@ -198,13 +203,13 @@ def choose(split: str, config: dict[str, Any], size: int) -> tuple[str, str]:
 
 
 def split_model(model: nn.Module, group: mx.distributed.Group, split: str) -> None:
-    """Leave of `model`, whose weights are not read yet, the part of this machine. Raises `ClusterError`."""
+    """Reduces `model`, before its weights are read, to this machine's part. Raises `ClusterError`."""
     try:
         if split == "pipeline":
             model.model.pipeline(group)
         else:
             model.shard(group)
-    except Exception as error:  # whatever a model's code raises
+    except Exception as error:  # errors of the model's code
         raise ClusterError(
             f"The model cannot be split by {split} ({type(error).__name__}: {error}).",
             "Choose another split, another number of machines or another model.",
@@ -222,45 +227,45 @@ class ShardedModel(nn.Module):  # type: ignore[misc]
 
     def __init__(self, shard: Shard, leader: Leader) -> None:
         super().__init__()
-        self.part = shard.model  # a child, so that its rotary modules and attentions are found
+        self.part = shard.model  # an attribute, so that its rotary modules and attention layers are found
         self._shard = shard
         self._leader = leader
 
     @property
     def layers(self) -> list[Any]:
-        """Those that are here."""
+        """The layers on this machine."""
         found: list[Any] = self.part.layers
         return found
 
     def make_cache(self) -> list[Any]:
-        """An empty cache that has twins on all machines."""
+        """An empty cache, mirrored on all machines."""
         return MirroredCache(self._shard.new_cache(), self._leader)
 
     def __call__(self, ids: mx.array, cache: Cache) -> mx.array:
-        """`ids` [1, w] are waited for; logits [1, w, vocabulary]."""
+        """Logits [1, w, vocabulary] for `ids` [1, w], which are evaluated first."""
         if not isinstance(cache, MirroredCache):
             raise ClusterError(
-                "This needs to look into all layers, and a part of them is on other machines.",
+                "This needs access to all layers, and some are on other machines.",
                 "Choose another way, or run the model on one machine.",
             )
         tokens: Any = ids[0].tolist()
         number = self._leader.forward(cache, tokens)
         try:
             logits, asked = self._shard.forward(ids, cache)
-        except Exception:  # the model's code refuses what a trial asks of it, there as here
-            self._leader.stands(number, RAISED)
+        except Exception:  # the model's code does not support this trial, on any machine
+            self._leader.record_positions(number, RAISED)
             raise
-        self._leader.stands(number, standing(cache))
+        self._leader.record_positions(number, cache_positions(cache))
         try:
-            mx.async_eval(asked)  # type: ignore[no-untyped-call]
+            mx.async_eval(asked)
         except Exception as error:
-            self._leader.doubt(error)
+            self._leader.report_error(error)
             raise
         return logits
 
 
 class ClusterModel(LoadedModel):
-    """A loaded model that runs over several machines."""
+    """A loaded model on several machines."""
 
     def __init__(
         self, model: ShardedModel, tokenizer: TokenizerWrapper, info: ModelInfo, leader: Leader
@@ -268,22 +273,22 @@ class ClusterModel(LoadedModel):
         super().__init__(model, tokenizer, info)
         self.leader = leader
 
-    def doubt(self, error: BaseException) -> None:
-        """Does not return where `error` may have left machines with different caches."""
+    def report_error(self, error: BaseException) -> None:
+        """Ends the process if `error` may have left machines with different caches."""
         if not isinstance(error, RequestError):
-            self.leader.doubt(error)
+            self.leader.report_error(error)
 
     def settle(self) -> None:
         """Waits until all machines have completed all operations."""
         self.leader.settle()
 
     def close(self) -> None:
-        """The followers forget their parts."""
+        """The followers release their parts."""
         self.leader.close()
 
     @property
     def use(self) -> tuple[MachineUse, ...]:
-        """Each machine at work, this one first. Any thread."""
+        """Use of each machine, this one first. Any thread."""
         here = MachineUse(
             self.info.machines[0], memory.used_bytes(), memory.limit_bytes(), self.leader.step_s
         )

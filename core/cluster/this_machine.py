@@ -1,4 +1,4 @@
-"""What this machine is: versions, chip, memory, what MLX has here."""
+"""Description of this machine for a cluster: versions, chip, memory, connections and model files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from core.system.paths import cache_dir
 
 
 def seen(busy: bool = False) -> Seen:
-    """Without a model."""
+    """The description of this machine without a model."""
     from core.cluster.joining import backends
     from core.models.runtime.memory import machine
 
@@ -41,7 +41,7 @@ def seen(busy: bool = False) -> Seen:
 
 
 def folder_of(model: str, folder: str = "") -> Path:
-    """Where `model` is here, or `folder` if that is given. Raises `ModelError`."""
+    """The folder of `model` on this machine, or `folder` if given. Raises `ModelError`."""
     if folder:
         return Path(folder).expanduser()
     if model == STARTER:
@@ -117,12 +117,12 @@ def _path() -> Path:
 
 TENSOR_PORT = FOLLOW_PORT + 1
 CONNECT_S = 5.0
-# Another machine may be trying to connect for as long, and begin a moment later.
+# Another machine may start to connect somewhat later and take as long.
 _ARRIVE_S = CONNECT_S + 1.0
 
 
 def peers(backend: str, rank: int, size: int) -> tuple[int, ...]:
-    """The ranks that MLX has `rank` connect to: in a ring the next one, with jaccl all but 0 to 0."""
+    """Ranks that MLX connects `rank` to: in a ring the next one, with jaccl all others."""
     if backend == "jaccl":
         return (0,) if rank else ()
     return ((rank + 1) % size,)
@@ -146,7 +146,7 @@ class Probe:
             )
 
     def connect(self) -> Connected:
-        """Once all listen: try it, then stop listening. Waits some seconds at most."""
+        """Connects to the peers once all listen, then stops listening. Takes some seconds at most."""
         try:
             unreached = [(rank, why) for rank in self._to if (why := self._why_not(rank))]
             return Connected(tuple(unreached), self._missing())
@@ -184,5 +184,5 @@ class Probe:
 
 
 def words_of(error: BaseException) -> str:
-    """Without the number that an `OSError` has."""
+    """The message of an `OSError` without its number."""
     return str(getattr(error, "strerror", "") or error)

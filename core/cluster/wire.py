@@ -26,7 +26,7 @@ from core.errors import ClusterError, ProtocolError
 from core.kv.mirrored import Change
 
 MOST_BYTES = 16 * 1024 * 1024
-# Longer than any network of machines in one place; strangers that say nothing are hung up on after it.
+# Time limit of the greeting; clients that send nothing are disconnected.
 GREETING_S = 5.0
 _HELLO = b"draftlight-cluster-1"
 _NONCE_BYTES = 32
@@ -39,7 +39,7 @@ class LineEnd(Exception):
 
 
 class Line:
-    """`connection` after the greeting. Sending is for any thread, receiving for one."""
+    """An authenticated connection. Any thread may send; one thread receives."""
 
     def __init__(self, connection: socket.socket, keys: tuple[bytes, bytes]) -> None:
         self._socket = connection
@@ -55,9 +55,9 @@ class Line:
         return self._socket.fileno()
 
     def send(self, payload: bytes) -> None:
-        """One message. Raises `LineEnd`."""
+        """Sends one message. Raises `LineEnd`."""
         if len(payload) > MOST_BYTES:
-            raise ProtocolError(f"A message has {len(payload):,} bytes; {MOST_BYTES:,} are allowed.")
+            raise ProtocolError(f"A message of {len(payload):,} bytes exceeds the limit of {MOST_BYTES:,}.")
         with self._lock:
             mark = _mark(self._send_key, self._sent, payload)
             self._sent += 1
@@ -71,22 +71,22 @@ class Line:
         head = _read(self._socket, 4 + _MARK_BYTES)
         length = int.from_bytes(head[:4], "big")
         if length > MOST_BYTES:
-            raise ProtocolError(f"A message of {length:,} bytes came; {MOST_BYTES:,} are allowed.")
+            raise ProtocolError(f"A message of {length:,} bytes exceeds the limit of {MOST_BYTES:,}.")
         payload = _read(self._socket, length)
         if not hmac.compare_digest(_mark(self._receive_key, self._received, payload), head[4:]):
-            raise ProtocolError("A message came that the other side has not written.")
+            raise ProtocolError("A message has an invalid authentication code.")
         self._received += 1
         return payload
 
     def close(self) -> None:
         """Closes the connection; a receiver gets `LineEnd`."""
-        with suppress(OSError):  # the other side was first
+        with suppress(OSError):  # already closed by the peer
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
 
 def greet_as_leader(connection: socket.socket, secret: bytes) -> tuple[bytes, bytes]:
-    """The keys of a connection that was made to a follower. Raises `ClusterError`."""
+    """Greets a follower; returns the keys of the connection. Raises `ClusterError`."""
     connection.settimeout(GREETING_S)
     try:
         hello = _read(connection, len(_HELLO) + _NONCE_BYTES)
@@ -98,19 +98,19 @@ def greet_as_leader(connection: socket.socket, secret: bytes) -> tuple[bytes, by
         connection.sendall(nonces[_NONCE_BYTES:] + _proof(secret, b"leader", nonces))
         proof = _read(connection, _PROOF_BYTES)
     except TimeoutError:
-        raise ClusterError("It does not answer.", "See whether draftlight follow runs there.") from None
+        raise ClusterError("It does not answer.", "Check that draftlight follow runs there.") from None
     except (LineEnd, OSError):
         raise ClusterError(
-            "It hung up: its secret is another one, or it has too many visitors.",
+            "Connection refused: wrong secret, or too many pending connections.",
             "Copy the secret's file of this machine to that one.",
         ) from None
     if not hmac.compare_digest(proof, _proof(secret, b"follower", nonces)):
-        raise ClusterError("It does not know the secret.", "Copy the secret's file of this machine to it.")
+        raise ClusterError("It has another secret.", "Copy the secret's file of this machine to it.")
     return _proof(secret, b"to follower", nonces), _proof(secret, b"to leader", nonces)
 
 
 def greet_as_follower(connection: socket.socket, secret: bytes) -> tuple[bytes, bytes] | None:
-    """The keys of an incoming connection; None if the other side does not have the secret."""
+    """Greets a leader; returns the keys, or None if it does not have the secret."""
     connection.settimeout(GREETING_S)
     mine = os.urandom(_NONCE_BYTES)
     try:
@@ -149,7 +149,7 @@ def _read(connection: socket.socket, count: int) -> bytes:
 
 
 def host_and_port(address: str, port: int) -> tuple[str, int]:
-    """Of `host`, `host:port` or `[host]:port`; `port` where none is given. Raises `ClusterError`."""
+    """Host and port of `host`, `host:port` or `[host]:port`; `port` is the default. Raises `ClusterError`."""
     host, colon, given = address.rpartition(":")
     if not colon or "]" in given or (":" in host and not host.startswith("[")):
         host, given = address, str(port)
@@ -174,18 +174,18 @@ def host_and_port(address: str, port: int) -> tuple[str, int]:
 # the last forward pass and one forward pass, its last action, so a step is one message.
 
 
-class _Said(Struct, frozen=True, tag=True, array_like=True):
+class _Message(Struct, frozen=True, tag=True, array_like=True):
     pass
 
 
-class Look(_Said, frozen=True):
-    """Say what you are and, of the model called so (or in that folder there), whether you have it."""
+class Look(_Message, frozen=True):
+    """Requests a `Seen`: a description of the machine and of the model `model`, or of the one in `folder`."""
 
     model: str
     folder: str
 
 
-class Seen(_Said, frozen=True):
+class Seen(_Message, frozen=True):
     """Description of a machine. `digest`: of the model's files; `problem`: why it is missing.
 
     `expands`: weights become float32, as on MLX's CPU build. `busy`: it already belongs to a cluster.
@@ -205,39 +205,43 @@ class Seen(_Said, frozen=True):
 
 
 class Place(Struct, frozen=True, array_like=True):
-    """Where one machine takes what layers exchange: host:port, and its devices towards each other one."""
+    """Tensor address of a machine (host:port), and its devices for the connection to each other one."""
 
     tensors: str
     rdma: tuple[str, ...] = ()
 
 
-class Listen(_Said, frozen=True):
-    """Be ready for the others' connections at your address for tensors. `addresses` are all, by rank."""
+class Listen(_Message, frozen=True):
+    """Requests a `Listening`: listen on the tensor address for the other machines. `addresses`: of all, by
+    rank.
+    """
 
     backend: str
     rank: int
     addresses: tuple[str, ...]
 
 
-class Listening(_Said, frozen=True):
-    """It is, or `problem` says why not."""
+class Listening(_Message, frozen=True):
+    """The machine listens; otherwise `problem` is the reason."""
 
     problem: str = ""
 
 
-class Connect(_Said, frozen=True):
-    """All listen: see whom you reach."""
+class Connect(_Message, frozen=True):
+    """Requests a `Connected`: all machines listen, so test the connections."""
 
 
-class Connected(_Said, frozen=True):
-    """`unreached`: each rank that was not, and why. `missing`: how many that should have come did not."""
+class Connected(_Message, frozen=True):
+    """Result of the test. `unreached`: ranks that could not be reached, and why. `missing`: number of
+    expected connections that did not arrive.
+    """
 
     unreached: tuple[tuple[int, str], ...] = ()
     missing: int = 0
 
 
-class Load(_Said, frozen=True):
-    """Join the others as `rank` and load your part of the model."""
+class Load(_Message, frozen=True):
+    """Requests a `Loaded`: join the group as `rank` and load this machine's part of the model."""
 
     model: str
     folder: str
@@ -249,43 +253,43 @@ class Load(_Said, frozen=True):
     deadline_s: float
 
 
-class Loading(_Said, frozen=True):
-    """How far it is, for showing."""
+class Loading(_Message, frozen=True):
+    """Progress of loading."""
 
     stage: str
 
 
-class Joining(_Said, frozen=True):
-    """The files are those that they should be, and it joins the others now."""
+class Joining(_Message, frozen=True):
+    """The files match, and the machine joins the group now."""
 
 
-class Loaded(_Said, frozen=True):
-    """Its part is in memory. `kinds`: of cache entries that its layers have, sorted."""
+class Loaded(_Message, frozen=True):
+    """The part is loaded. `kinds`: sorted cache types of its layers."""
 
     kinds: tuple[str, ...]
 
 
-class Begin(_Said, frozen=True):
-    """A new, empty cache of that number."""
+class Begin(_Message, frozen=True):
+    """Creates an empty cache with this number."""
 
     cache: int
 
 
-class Drop(_Said, frozen=True):
-    """The cache was released."""
+class Drop(_Message, frozen=True):
+    """Releases the cache."""
 
     cache: int
 
 
-class Changed(_Said, frozen=True):
-    """`change` is done to that cache."""
+class Changed(_Message, frozen=True):
+    """Applies `change` to the cache."""
 
     cache: int
     change: Change
 
 
-class Forward(_Said, frozen=True):
-    """Run your part over `ids` with that cache."""
+class Forward(_Message, frozen=True):
+    """Runs the machine's part of the model on `ids` with this cache."""
 
     cache: int
     ids: tuple[int, ...]
@@ -294,14 +298,14 @@ class Forward(_Said, frozen=True):
 Action = Begin | Drop | Changed | Forward
 
 
-class Do(_Said, frozen=True):
-    """Do these in their order. Numbers rise by one."""
+class Do(_Message, frozen=True):
+    """Actions to apply in order. Numbers rise by one."""
 
     number: int
     actions: tuple[Action, ...]
 
 
-class Done(_Said, frozen=True):
+class Done(_Message, frozen=True):
     """An operation was completed in `took_s`. `check`: checksum of all `Do` messages so far.
 
     `appending`, `window`: positions of these entries of the forward pass's cache; −1 if it has none.
@@ -314,22 +318,22 @@ class Done(_Said, frozen=True):
     took_s: float
 
 
-class Beat(_Said, frozen=True):
-    """A sign of life, and what memory is used."""
+class Beat(_Message, frozen=True):
+    """A heartbeat, with the memory used."""
 
     memory_bytes: int
     limit_bytes: int
 
 
-class Failed(_Said, frozen=True):
-    """A follower's last word: why it exits."""
+class Failed(_Message, frozen=True):
+    """Last message of a follower: why it exits."""
 
     message: str
     hint: str = ""
 
 
-class End(_Said, frozen=True):
-    """A leader's last word: exit."""
+class End(_Message, frozen=True):
+    """Last message of a leader: the follower exits."""
 
     why: str
 
@@ -343,7 +347,7 @@ _follower_decoder: msgspec.msgpack.Decoder[FollowerMessage] = msgspec.msgpack.De
 
 
 def encode(message: LeaderMessage | FollowerMessage) -> bytes:
-    """One message, without its frame."""
+    """A message as bytes, without its frame."""
     return _encoder.encode(message)
 
 

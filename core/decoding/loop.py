@@ -39,10 +39,9 @@ import mlx.nn as nn
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.decoding.accept import walk
 from core.decoding.grammar import GrammarState
 from core.decoding.options import FAST, Exactness
-from core.decoding.planner import Planner
+from core.decoding.planner import Planner, walk
 from core.decoding.sampling import (
     NO_CHOICE,
     Choices,
@@ -406,7 +405,7 @@ class DecodeLoop:
         if self._grammar is not None:
             if allowed is None:
                 # Computed while the forward pass runs.
-                mx.async_eval(logits)  # type: ignore[no-untyped-call]
+                mx.async_eval(logits)
                 allowed = mx.array(self._grammar.allowed(draft, logits.shape[-1]))
             self._allowed = allowed
             rows = rows._replace(allowed=allowed)

@@ -63,7 +63,7 @@ class Choices(NamedTuple):
 
     def start(self) -> None:
         """Starts the computation without waiting."""
-        mx.async_eval(self.ids, self.peaks)  # type: ignore[no-untyped-call]
+        mx.async_eval(self.ids, self.peaks)
 
     def pull(self) -> list[int]:
         """Waits for the ids; `NO_CHOICE` where there is none."""

@@ -23,9 +23,18 @@ import numpy as np
 
 from core.errors import InternalError
 from core.kv.mirrored import MirroredCache, Tree
-from core.kv.mlx_lm_caches import columns_of, kind_of, leaves, masked, window_columns
+from core.kv.mlx_lm_caches import (
+    CacheEntry,
+    columns_of,
+    is_appending,
+    is_window,
+    kind_of,
+    leaves,
+    masked,
+    window_columns,
+)
 from core.kv.positions import Positioned
-from core.models.rope import Rotation, Steps, rotations, standing
+from core.models.rope import Rotation, Steps, rotations, row_positions
 
 
 class TreeRows(Steps):
@@ -61,12 +70,13 @@ class TreeRows(Steps):
         # Most layers share their columns and their window.
         self._masks: dict[tuple[int, int | None], mx.array] = {}
 
-    def mask(self, entry: Any, window: int | None) -> mx.array:
+    def mask(self, entry: CacheEntry, window: int | None) -> mx.array:
         """bool [N, P + N] for `entry` as it is before the block is appended."""
-        is_window = kind_of(entry) == "window"
-        past = window_columns(entry) if is_window else columns_of(entry)
-        if is_window:
-            window = window or entry.max_size
+        if is_window(entry):
+            past, window = window_columns(entry), window or entry.max_size
+        else:
+            assert is_appending(entry)
+            past = columns_of(entry)
         if (past, window) not in self._masks:
             self._masks[past, window] = self._new_mask(entry, past, window)
         return self._masks[past, window]
@@ -83,7 +93,7 @@ class TreeRows(Steps):
         return mx.array(sees & (self._steps[:, None] - columns[None] < window))
 
 
-def why_no_tree_masks(cache: Sequence[Any]) -> str:
+def why_no_tree_masks(cache: Sequence[CacheEntry]) -> str:
     """Why `cache` does not support tree masks; empty if it does."""
     for entry in leaves(cache):
         kind = kind_of(entry)
@@ -97,7 +107,7 @@ def why_no_tree_masks(cache: Sequence[Any]) -> str:
 @contextmanager
 def tree_pass(
     model: nn.Module,
-    cache: Sequence[Any],
+    cache: Sequence[CacheEntry],
     parents: Sequence[int],
     lead: int,
     found: Sequence[Rotation] | None = None,
@@ -116,11 +126,11 @@ def tree_pass(
     if parents and isinstance(cache, MirroredCache):
         cache.mirror(Tree(tuple(parents), lead))
     masks = [] if not parents else [(entry, _tree_mask(entry, rows)) for entry in leaves(cache)]
-    with standing(found, rows), masked(masks):
+    with row_positions(found, rows), masked(masks):
         yield rows
 
 
-def _tree_mask(entry: Any, rows: TreeRows) -> Callable[..., mx.array]:
+def _tree_mask(entry: CacheEntry, rows: TreeRows) -> Callable[..., mx.array]:
     def make_mask(width: int, window_size: int | None = None, return_array: bool = True) -> mx.array:
         if width != rows.size:
             raise InternalError(f"A tree of {rows.size} rows is open; the forward has {width}.")

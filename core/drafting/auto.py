@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, RejectedRow, grow
 from core.drafting.evidence import Evidence, Guess
+from core.drafting.gram_table import Continuations, Learned, Remembered
 from core.drafting.ngram_table import NgramTable
-from core.drafting.table_evidence import Continuations, Learned, Remembered
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import Auto
 

@@ -27,8 +27,8 @@ from core.drafting.calibration import (
     log2_1,
     logit,
 )
+from core.drafting.gram_table import Learned, Remembered, TableCursor, TokenProbabilities
 from core.drafting.suffix_index import ABSENT, ROOT, SuffixIndex
-from core.drafting.table_evidence import Learned, Remembered, TableCursor, TokenProbabilities
 
 # Contexts looked up per position, and followers considered in each; of a context with more followers only the
 # newest one counts. Both bound the work per position, whatever the text.
@@ -452,13 +452,13 @@ class RecycledRankings:
         """Rows held."""
         return len(self._after)
 
-    def record(self, last: int, ids: Sequence[int], said: int) -> None:
-        """Records that the target ranked `ids` after `last` and emitted `said`."""
+    def record(self, last: int, ids: Sequence[int], emitted: int) -> None:
+        """Records that the target ranked `ids` after `last` and emitted `emitted`."""
         row = self.record_rejected(last, ids)
         newest = self._passed[0]
         self._passed = (
-            tuple(token for token in row if token != said),
-            tuple(token for token in newest if token != said),
+            tuple(token for token in row if token != emitted),
+            tuple(token for token in newest if token != emitted),
         )
 
     def record_rejected(self, last: int, ids: Sequence[int]) -> Row:

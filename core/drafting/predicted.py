@@ -236,11 +236,11 @@ def _kind(run: int) -> int:
 def prediction_counts(
     prediction: Sequence[int], begun: Sequence[int], answer: Sequence[int]
 ) -> tuple[int, int]:
-    """Tokens of `prediction` that occurred in `answer`, which continues `begun`, and tokens that occurred in
-    neither.
+    """Number of tokens of `prediction` that occur in `answer`, which continues `begun`, and of those that
+    occur in neither.
 
-    A token counts once, if it occurred where the cursor expected it or in a match, whichever drafter drafted
-    it. Tokens that occurred in `begun` are in neither count.
+    A token counts once, if it occurs where the cursor expects it or in a match, whichever drafter drafted it.
+    Tokens that occur in `begun` are in neither count.
     """
     cursor = PredictionCursor(prediction)
     for token in begun:

@@ -1,8 +1,7 @@
-"""Generation: one request on its way from prompt ids to Finished.
+"""Generation: one planned answer: prefill, decoding, and the events from PrefillProgress to Finished.
 
-Plans what can be done of what was asked, reads the prompt, decodes, and keeps the sequence
-truthful however it ends: a prefix of the prompt and the shown tokens. Everything it needs is
-given to it; it loads nothing. Worker's main thread.
+However the answer ends, the sequence then holds a prefix of the prompt and the shown tokens. Loads nothing;
+all parts are passed in. Worker's main thread.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from msgspec.structs import replace
 from core.decoding.loop import DecodeLoop, Step, Tally
 from core.decoding.options import PLAIN, DecodingOptions, Exactness
 from core.decoding.planner import Planner
-from core.decoding.proposer import ModelProposer
 from core.decoding.sampling import Sampler
 from core.decoding.text import StopTexts, TokenTexts
 from core.drafting.draft import Drafter
 from core.drafting.gate import Gate, default_cost
 from core.drafting.predicted import prediction_counts
 from core.drafting.registry import DrafterSpec
+from core.engine.model_session import ModelProposer
 from core.errors import BrokenLogitsError, GrammarError
 from core.events import (
     Change,
@@ -57,10 +56,10 @@ _LEAST_SOURCED_TOKENS = 4
 
 
 class AnswerPlan(Struct, frozen=True):
-    """What will be done: `settings` as they can be, and a change for each that cannot be as asked.
+    """The settings that are applied, and a change for each requested one that is not.
 
-    `cost` is T(w) where a planner shapes the drafts; None where a gate decides alone. `samples` takes some
-    of the verified blocks to be checked later; None unless exactness is `exact`.
+    `cost` is T(w) for the planner; None if only the gate decides. `samples` collects verified blocks for
+    later checks; None unless exactness is `exact`.
     """
 
     settings: Settings
@@ -77,7 +76,7 @@ class AnswerPlan(Struct, frozen=True):
 def within_context(
     settings: Settings, prompt_tokens: int, context_tokens: int
 ) -> tuple[Settings, tuple[Change, ...]]:
-    """`settings` with an answer no longer than the context has room for, and the change that made."""
+    """`settings` with `max_tokens` limited to the free context, and the change."""
     room, wanted = context_tokens - prompt_tokens, settings.sampling.max_tokens
     if wanted <= room:
         return settings, ()
@@ -86,10 +85,10 @@ def within_context(
 
 
 class Generation:
-    """`request` is what was asked for; `plan` what can be done of its settings. The prompt fits the context.
+    """One answer to `request` as decided by `plan`. The prompt fits the context.
 
-    `cancelled` is asked between steps and prefill chunks.
-    `clock` gives seconds; by it the answer was asked for at `asked_s`.
+    `cancelled()` is called between steps and prefill chunks. Times are those of `clock` minus `requested_s`,
+    in seconds.
     """
 
     def __init__(
@@ -102,12 +101,13 @@ class Generation:
         cancelled: Callable[[], bool],
         request: Generate,
         clock: Callable[[], float],
-        asked_s: float,
+        requested_s: float,
         threads: BlasThreads,
     ) -> None:
         self._loaded = loaded
         self._threads = threads
         self._sequence = sequence
+        self._loaded_columns, sequence.loaded_columns = sequence.loaded_columns, 0
         self._prompt = text.ids
         self._before = text.ids[len(text.ids) - text.continued_tokens :]
         self._reading = Reading(request.request, loaded, sequence, text, plan.settings.prefill, inputs)
@@ -117,14 +117,14 @@ class Generation:
         self._asked = request
         self._request = request.request
         self._clock = clock
-        self._asked_s = asked_s
+        self._requested_s = requested_s
         self._gate = Gate(plan.settings.gate)
         self._tally = Tally()
         self._shown: list[int] = []
         self._stop_texts = StopTexts(request.stops)
         self._first_read = 0  # the prompt's last token, once the first step reads it
         self._prefill_s = 0.0
-        # Before the drafter reads the prompt, which writes it into the table.
+        # Taken before the drafter reads the prompt, which adds it to the table.
         self._table_before = plan.drafter.figures()
 
     def events(self) -> Iterator[Event]:
@@ -139,7 +139,7 @@ class Generation:
             cancelled = cancelled or (yield from self._read_prompt())
             reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
         except Exception:
-            # A forward that failed half-way has moved some layers' caches and not others.
+            # A failed forward has advanced the caches of some layers only.
             self._sequence.clear()
             if self._plan.proposer is not None:
                 self._plan.proposer.sequence.clear()
@@ -156,18 +156,18 @@ class Generation:
         )
 
     def _context_used_tokens(self) -> int:
-        """Skipped tokens take no place in the context."""
+        """Tokens in the context; skipped ones do not count."""
         return len(self._prompt) + len(self._shown) - self._sequence.skipped
 
     def _sources(self) -> tuple[Passage, ...]:
-        """None while an answer is at its first words: they could be from anywhere."""
+        """Sources of the answer; empty for one of a few tokens, which any passage could contain."""
         if len(self._shown) < _LEAST_SOURCED_TOKENS:
             return ()
         reading, settings = self._reading, self._plan.settings.prefill
         return sources(self._loaded, reading.layout, reading.words, reading.seen, self._shown, settings)
 
     def _plan_reading(self) -> Generator[Event, None, bool]:
-        """Decide how the prompt is read, which may take scoring. Returns whether it was cancelled."""
+        """Decide between dense and sparse prefill, which may need scoring. Returns whether cancelled."""
         with closing(self._reading.plan()) as planning:
             for event in planning:
                 self._prefill_s = self._now()
@@ -178,7 +178,7 @@ class Generation:
         return False
 
     def _read_prompt(self) -> Generator[Event, None, bool]:
-        """Prefill of the model and of a draft model that drafts. Returns whether it was cancelled."""
+        """Prefill of the model and of a draft model for drafting. Returns whether cancelled."""
         proposer = self._plan.proposer
         total, also = 0, len(self._prompt) - 1 if proposer else 0
         with closing(self._reading.events()) as reading:
@@ -246,7 +246,7 @@ class Generation:
         )
         # Without a template the answer continues the prompt's own text.
         before = self._prompt if self._asked.raw else self._before
-        texts, told = TokenTexts(loaded.tokenizer, before), self._stop_texts
+        texts, stop_texts = TokenTexts(loaded.tokenizer, before), self._stop_texts
         waiting: list[Token] = []
         reason: FinishReason = "length"
         gauge_due_s = 0.0
@@ -265,8 +265,8 @@ class Generation:
                     if token not in loaded.eos:
                         self._shown.append(token)
                         for text in texts.add(token):
-                            yield from told.add(replace(waiting.pop(0), text=text))
-                if told.stopped_by or step.tokens[-1] in loaded.eos:
+                            yield from stop_texts.add(replace(waiting.pop(0), text=text))
+                if stop_texts.stopped_by or step.tokens[-1] in loaded.eos:
                     reason = "stop"
                     break
                 if self._cancelled():
@@ -276,14 +276,14 @@ class Generation:
                     gauge_due_s = now_s + _GAUGE_EVERY_S
                     yield self._gauges()
         except (BrokenLogitsError, GrammarError) as error:
-            broken = error  # what came before is shown whole, half-finished characters included
+            broken = error  # the tokens before it are shown, incomplete characters included
         for text in texts.finish():
-            yield from told.add(replace(waiting.pop(0), text=text))
-        if told.stopped_by:
+            yield from stop_texts.add(replace(waiting.pop(0), text=text))
+        if stop_texts.stopped_by:
             reason = "stop"
-            del self._shown[told.complete_tokens :]
+            del self._shown[stop_texts.complete_tokens :]
         else:
-            yield from (*told.finish(), *waiting)
+            yield from (*stop_texts.finish(), *waiting)
         if broken:
             raise broken
         yield self._gauges()
@@ -334,6 +334,7 @@ class Generation:
         return Stats(
             prompt_tokens=len(self._prompt),
             reused_tokens=reading.reused_tokens,
+            disk_tokens=min(self._loaded_columns, reading.reused_tokens),
             read_tokens=reading.read_tokens + self._first_read,
             skipped_tokens=self._sequence.skipped,
             scored_tokens=reading.scored_tokens,
@@ -370,7 +371,7 @@ class Generation:
         )
 
     def _table(self) -> TableUse | None:
-        """What the shared table held and gave so far, if the drafter asks one."""
+        """Use of the shared table by this answer; None if the drafter has none."""
         before, now = self._table_before, self._plan.drafter.figures()
         if before is None or now is None:
             return None
@@ -396,15 +397,14 @@ class Generation:
         )
 
     def _drop_unshown(self) -> None:
-        """Leave nothing in the sequence that was not shown.
+        """Remove tokens from the sequence that were not shown.
 
-        A stop token can be in it that was not, since the pipelined forward had already begun with it,
-        and what a stop text cut off. A cache that does not keep all positions cannot take it back; its
-        sequence says so.
+        These are a stop token, which the pipelined forward had already read, and what follows a stop text. A
+        cache that does not keep all positions cannot be truncated; its sequence records the tokens.
         """
         shown = len(self._prompt) + len(self._shown)
         if self._sequence.keeps_all and len(self._sequence.tokens) > shown:
             self._sequence.truncate(shown)
 
     def _now(self) -> float:
-        return self._clock() - self._asked_s
+        return self._clock() - self._requested_s

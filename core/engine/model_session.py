@@ -1,24 +1,140 @@
-"""ModelSession: a loaded model and all that lives exactly as long as it does.
+"""ModelSession: a loaded model and everything with the same lifetime, such as its caches and draft model.
 
-Engine's thread.
+Worker's main thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import mlx.core as mx
 
 from core.decoding.grammar import Grammars
-from core.engine.draft_models import DraftModels
-from core.kv.prefix_cache import PrefixCache
+from core.errors import DraftModelError
+from core.events import ModelInfo
+from core.kv.cached_sequence import CachedSequence, PrefixCache
 from core.machine.profile import MachineProfile
-from core.models.loader import LoadedModel
+from core.models.loader import LoadedModel, load
+from core.prefill.scorers.scorer import ScoringDraft
 from core.tables.prebuilt import PrebuiltTables
 
 
-class ModelSession:
-    """`model` with its contexts, draft models and grammars, what was measured about it and its built tables.
+class ModelProposer:
+    """Runs the draft model on its own cached sequence.
 
-    `rest` is what an answer skipped and may still be read while nothing is asked.
+    `loaded` must keep every position in its cache (`CachedSequence.keeps_all`). The cache follows the context
+    by longest common prefix: tokens that the target rejected are trimmed, and those it chose instead are read
+    in the first forward of the next proposal. No notification is needed, and the cache is exact after any
+    stop.
+    """
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.loaded = loaded
+        self.sequence = CachedSequence(loaded.new_cache)
+
+    def propose(self, context: Sequence[int], count: int) -> tuple[list[int], list[float]]:
+        """Up to `count` greedy ids after `context`, and their probabilities; one evaluation for all.
+
+        Empty if `context` contains an id that this model does not have.
+        """
+        room = self.loaded.info.context_tokens - len(context)
+        count = min(count, room)
+        if count < 1:
+            return [], []
+        sequence = self.sequence
+        sequence.reuse(context)
+        unread = list(context[len(sequence.tokens) :])
+        if not self.loaded.has_rows(unread):
+            return [], []
+        block = mx.array(unread)
+        ids: list[mx.array] = []
+        probabilities: list[mx.array] = []
+        for _ in range(count):
+            logits = self.loaded.model(block[None], cache=sequence.cache)[0, -1]
+            block = mx.argmax(logits, keepdims=True)
+            ids.append(block)
+            probabilities.append(mx.exp(logits[block] - mx.logsumexp(logits)).astype(mx.float32))
+        found: Any = mx.concatenate(ids).tolist()
+        likely: Any = mx.concatenate(probabilities).tolist()
+        # The newest guess was not fed; all earlier ones were.
+        sequence.append([*unread, *found[:-1]])
+        return found, likely
+
+
+class DraftModels:
+    """The draft model of `target`, for drafting and for scoring passages; loaded at first use.
+
+    One is loaded at a time. It must have the tokenizer family of `target`; to draft it must also keep every
+    position in its cache.
+    """
+
+    def __init__(self, target: ModelInfo) -> None:
+        self._target = target
+        self._held: tuple[str, LoadedModel] | None = None
+        self.proposer: ModelProposer | None = None
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folder of the draft model, if one is loaded."""
+        return (self._held[1].info.path,) if self._held else ()
+
+    def drafting(self, reference: str) -> ModelProposer:
+        """The draft model for drafting, loaded if necessary. Raises `DraftModelError`, `ModelError`."""
+        if not reference:
+            raise DraftModelError(
+                "The drafter “draft-model” needs a second model, and none was chosen.",
+                "Set draft_model.model to a folder or hub name, or choose another drafter.",
+            )
+        draft = self._of_family(reference)
+        if self.proposer is None:
+            proposer = ModelProposer(draft)
+            if not proposer.sequence.keeps_all:
+                raise DraftModelError(
+                    f"{draft.info.name} cannot roll back rejected tokens, so it cannot draft.",
+                    "Choose a draft model with plain full attention.",
+                )
+            self.proposer = proposer
+        return self.proposer
+
+    def scoring(self, reference: str, *, drafts: bool) -> ScoringDraft:
+        """The draft model for scoring passages, loaded if necessary.
+
+        If it also `drafts` in this answer, it reads into the sequence for drafting, else into a temporary
+        one. Raises `DraftModelError`, `ModelError`.
+        """
+        if not reference:
+            raise DraftModelError(
+                "The scorer “draft-model” needs a second model, and none was chosen.",
+                "Set draft_model.model to a folder or hub name, or choose another scorer.",
+            )
+        draft = self._of_family(reference)
+        sequence = self.proposer.sequence if drafts and self.proposer else CachedSequence(draft.new_cache)
+        return ScoringDraft(draft, sequence)
+
+    def forget(self) -> None:
+        """Clear the draft model's sequence."""
+        if self.proposer is not None:
+            self.proposer.sequence.clear()
+
+    def _of_family(self, reference: str) -> LoadedModel:
+        if self._held is not None and self._held[0] == reference:
+            return self._held[1]
+        draft, target = load(reference), self._target
+        if draft.info.family != target.family:
+            raise DraftModelError(
+                f"{draft.info.name} ({draft.info.family_name}) and {target.name} ({target.family_name})"
+                " have different tokenizers.",
+                f"Choose a draft model of the {target.family_name} family.",
+            )
+        self._held, self.proposer = (reference, draft), None
+        return draft
+
+
+class ModelSession:
+    """`model` with its prefix cache, draft model, compiled grammars, measurements and prebuilt tables.
+
+    `rest` reads the passages that a sparse prefill skipped, in idle time; None if there are none.
     """
 
     def __init__(self, model: LoadedModel) -> None:
@@ -32,20 +148,20 @@ class ModelSession:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Of the model and of the draft model, if one is held."""
+        """Folders of the model and of the draft model, if one is loaded."""
         return (self.model.info.path, *self.drafts.folders)
 
     def forget_contexts(self) -> None:
-        """Drop the reusable prefixes, those of the draft model, too."""
+        """Clear the prefix cache and the draft model's sequence."""
         self.rest = None
         self.prefix_cache.clear()
         self.drafts.forget()
 
-    def some_rest(self) -> bool:
-        """Read a piece of `rest`; whether there was one."""
+    def read_rest_piece(self) -> bool:
+        """Read one piece of `rest`. Returns False if there is none."""
         if self.rest is None:
             return False
-        rest, self.rest = self.rest, None  # not taken up again if it fails
+        rest, self.rest = self.rest, None  # not continued after an error
         if next(rest, self) is not self:
             self.rest = rest
         return True

@@ -1,25 +1,27 @@
-"""Planning: what can be done of what was asked, with this model on this machine, and a change for the rest.
+"""Planning of an answer: which requested settings can be applied to this model on this machine.
 
-Reads nothing and decodes nothing. Engine's thread.
+Each setting that cannot be applied becomes a `Change`. Nothing is read or decoded here. Worker's main thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from core.decoding.options import FAST, DecodingOptions, Exactness
-from core.decoding.proposer import ModelProposer
 from core.drafting.calibration import Calibration
 from core.drafting.ngram_table import NgramTables
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.engine.generation import AnswerPlan, within_context
-from core.engine.model_session import ModelSession
-from core.events import Change
-from core.kv.cached_sequence import CachedSequence
+from core.engine.model_session import ModelProposer, ModelSession
+from core.errors import DraftlightError
+from core.events import Change, Generate, Message, ToolCall
+from core.events.text import well_formed
+from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.machine.exactness import exactness
+from core.models.loader import LoadedModel
 from core.prefill.reading import PromptText
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings import Settings, assign
@@ -28,10 +30,10 @@ from core.tables.memory import TableMemory
 
 
 class Planning:
-    """Of answers by the model of `here`; what drafters learn is kept in `memory`."""
+    """Plans answers by the model of `session`; drafters learn into `memory`."""
 
-    def __init__(self, here: ModelSession, memory: TableMemory) -> None:
-        self._here = here
+    def __init__(self, session: ModelSession, memory: TableMemory) -> None:
+        self._session = session
         self._memory = memory
 
     def plan(
@@ -42,17 +44,17 @@ class Planning:
         options: DecodingOptions,
         begun: Sequence[int],
     ) -> AnswerPlan:
-        """What can be done of `settings`, with a change for each part that cannot.
+        """The plan for `settings`, with a change for each one that cannot be applied.
 
-        `begun` is what the answer begins with at the prompt's end.
+        `begun`: tokens at the prompt's end that belong to the answer.
         """
-        info = self._here.model.info
+        info = self._session.model.info
         context_tokens = settings.prefill.context_of(info.context_tokens)
         settings, shortened = within_context(settings, prompt_tokens, context_tokens)
         changes = [*shortened, *_retired(settings)]
         reach_tokens = prompt_tokens + settings.sampling.max_tokens
-        name, profile = settings.drafting.drafter, self._here.profile
-        why_not = self._here.prefix_cache.current.why_no_rollback or profile.why_not_split(reach_tokens)
+        name, profile = settings.drafting.drafter, self._session.profile
+        why_not = self._session.prefix_cache.current.why_no_rollback or profile.why_not_split(reach_tokens)
         if name != "off" and why_not:
             reason = f"{info.name} cannot speculate: {why_not}"
             changes.append(Change("drafting.drafter", name, "off", reason))
@@ -89,10 +91,10 @@ class Planning:
         return AnswerPlan(settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples)
 
     def without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
-        """Start cold where going on with `sequence` might not give what a cold start gives."""
+        """Clear `sequence` if reusing it might give other logits than a cold start; adds a change."""
         reach_tokens = len(text.ids) + plan.settings.sampling.max_tokens
         shared = sequence.shared(text.ids)
-        why_not = self._here.profile.why_not_split(reach_tokens) if shared else ""
+        why_not = self._session.profile.why_not_split(reach_tokens) if shared else ""
         if not why_not:
             return plan
         sequence.clear()
@@ -102,15 +104,15 @@ class Planning:
     def _resources(
         self, settings: Settings, spec: DrafterSpec, changes: list[Change], isolated: bool
     ) -> Resources:
-        info = self._here.model.info
+        info = self._session.model.info
         trees = False
         if spec.trees:
             why_not = self._trees_refused(settings)
             trees = not why_not
             if why_not:
                 changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
-        proposer = self._here.drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
-        beforehand = self._here.beforehand
+        proposer = self._session.drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
+        beforehand = self._session.beforehand
         frozen = beforehand.frozen(settings.cacheback, changes) if spec.takes_frozen else None
         return Resources(
             info.context_tokens,
@@ -124,25 +126,25 @@ class Planning:
         )
 
     def _trees_refused(self, settings: Settings) -> str:
-        """Why trees are not verified, in words; empty if they are."""
+        """Why trees cannot be verified; empty if they can."""
         if settings.decoding.exactness != "fast":
             return f"exactness “{settings.decoding.exactness}” was measured on chains"
-        return self._here.profile.why_no_trees()
+        return self._session.profile.why_no_trees()
 
     def scoring(self, plan: AnswerPlan) -> ScoringDraft:
         """The draft model that scores passages."""
         reference = plan.settings.draft_model.model
-        return self._here.drafts.scoring(reference, drafts=plan.proposer is not None)
+        return self._session.drafts.scoring(reference, drafts=plan.proposer is not None)
 
 
 def _why_not_exact(exact: Exactness, prompt_tokens: int) -> str:
-    """Why `exact` drafts nothing in an answer to a prompt of that length; empty if it drafts."""
+    """Why exactness `exact` allows no drafts after a prompt of this length; empty if it allows them."""
     past = exact.length_limit is not None and prompt_tokens >= exact.length_limit
     return f"exactness “exact”: {exact.summary}" if past or exact.width_limit == 1 else ""
 
 
 def _retired(settings: Settings) -> list[Change]:
-    """Settings of earlier versions that were requested."""
+    """Changes for requested settings of earlier versions."""
     reason = "this setting of an earlier version is fixed now"
     return [
         Change(each.key, each.value, retired_value(each.key, each.value), reason) for each in settings.retired
@@ -150,9 +152,71 @@ def _retired(settings: Settings) -> list[Change]:
 
 
 def drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:
-    """A draft model would have to read all of what is longer than the context."""
+    """Replaces the drafter `draft-model`, which would have to read all of a text longer than the context."""
     if not drafter_spec(settings.drafting.drafter).needs_proposer:
         return settings, ()
     reason = "the text is longer than the context of a draft model"
     change = Change("drafting.drafter", settings.drafting.drafter, "auto", reason)
     return assign(settings, "drafting.drafter", "auto"), (change,)
+
+
+# ---- decoding options
+
+
+def decoding_options(request: Generate, session: ModelSession, begun: Sequence[int]) -> DecodingOptions:
+    """The request's logit bias, grammar and prediction, compiled and tokenised for the loaded model.
+
+    `begun`: tokens at the prompt's end that belong to the answer. Raises `GrammarError`, and `RequestError`
+    for ids that the model does not have.
+    """
+    grammar = session.grammars.start(request.grammar) if request.grammar is not None else None
+    prediction = _predicted(request.prediction, session.model) if request.prediction else ()
+    options = DecodingOptions(request.logit_bias, request.top_logprobs, grammar, prediction)
+    options.check(session.model.info.vocabulary)
+    if grammar is not None:
+        grammar.advance(begun)
+    return options
+
+
+def _predicted(text: str, model: LoadedModel) -> tuple[int, ...]:
+    """The ids of a predicted answer, cut at the context length."""
+    ids = model.tokenizer.encode(well_formed(text), add_special_tokens=False)
+    return tuple(int(token) for token in ids[: model.info.context_tokens])
+
+
+# ---- branches
+
+
+_ANSWER = Message("assistant", "Yes.")
+_QUESTION = Message("user", "Why?")
+
+
+def branches(
+    ids: Sequence[int], request: Generate, rendered: Callable[[Sequence[Message]], Sequence[int]]
+) -> tuple[int, ...]:
+    """Lengths at which the prompts of the chat's next turns can diverge from this prompt, ascending.
+
+    A template can render an answer in the history differently from its beginning: Qwen3.6 opens `<think>` for
+    the answer and drops the thought from the history, so the next prompt diverges before `<think>`. A cache
+    that cannot be truncated needs a snapshot there. The lengths are found by rendering possible
+    continuations.
+
+    `ids`: the prompt of `request`. `rendered` returns the token ids of a conversation. Continuations that the
+    template refuses are skipped.
+    """
+    found = []
+    for more in _continuations(request):
+        try:
+            others = rendered((*request.messages, *more))
+        except DraftlightError:
+            continue
+        found.append(shared_prefix(ids, others))
+    return tuple(sorted(set(found)))
+
+
+def _continuations(request: Generate) -> Iterator[tuple[Message, ...]]:
+    """An answer with the next question, and with tools a call with its result."""
+    yield _ANSWER, _QUESTION
+    if request.tools:
+        call = ToolCall("call00001", request.tools[0].name, "{}")
+        yield Message("assistant", "", tool_calls=(call,)), Message("tool", "Done.", tool_call_id=call.id)

@@ -1,8 +1,8 @@
-"""Titles: what the model is asked for one with, and what of its words is fit for use. No MLX.
+"""Titles of chats: the request for one, and the check of the model's output. No MLX.
 
-The question's beginning and the answer's are enough, and little to read: a title must not take a
-minute. What is no title (nothing, a whole sentence to the person, a tag, one word over and over) is none;
-the chat then keeps its question's first words.
+Only the beginnings of question and answer are sent, because a title must not take a minute. Unusable output
+(nothing, a sentence to the user, markup, a repeated word) gives no title; the chat then keeps the first words
+of its question.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ MOST_TOKENS = 12
 _QUESTION_CHARACTERS = 600
 _ANSWER_CHARACTERS = 300
 _MOST_CHARACTERS = 60
-# Six were asked for. What is longer and not done by then is prose.
+# The request is for at most six words; a longer line that was cut off is prose.
 _MOST_WORDS_CUT = 7
-# A new question waits for the chunk that is being read.
+# Short chunks, because a new question has to wait for the current one.
 _CHUNK_TOKENS = 64
 _ASK = (
     "Write a title of two to six words for this conversation. Say what it is about. Answer with the title"
     " alone.\n\nQuestion: {question}\n\nAnswer: {answer}"
 )
-# Of the form “Title: …”, with the marks of Markdown around it.
+# “Title: …”, perhaps in Markdown.
 _LABEL = re.compile(r"^[\s#*_>-]*title\b[\s*_]*[:\-–—]?[\s*_]*", re.I)
 _AROUND = " \t\"'`*_#“”‘’«»„[](){}-–—:;,."
 _SMALL = {"a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"}
@@ -37,17 +37,16 @@ _TO_THE_PERSON = re.compile(
 
 
 def title_request(messages: Sequence[Message], context_tokens: int) -> Generate | None:
-    """What the model is asked; None if there is no question or no answer to speak of."""
+    """The request for a title; None without a question or an answer."""
     question = next((each for each in messages if each.role == "user"), None)
     answer = next((each.content for each in messages if each.role == "assistant"), "")
     if question is None or not answer.strip():
         return None
     names = ", ".join(attachment.name for attachment in question.attachments)
-    asked = " ".join(f"{question.content} {names}".split())
-    # A token has a character at least.
-    room = max(0, (context_tokens - MOST_TOKENS) // 2 - len(_ASK))
-    asked = asked[: min(_QUESTION_CHARACTERS, room)]
-    answered = " ".join(answer.split())[: min(_ANSWER_CHARACTERS, room)]
+    # A token has at least one character.
+    limit = max(0, (context_tokens - MOST_TOKENS) // 2 - len(_ASK))
+    asked = " ".join(f"{question.content} {names}".split())[: min(_QUESTION_CHARACTERS, limit)]
+    answered = " ".join(answer.split())[: min(_ANSWER_CHARACTERS, limit)]
     settings = assign_all(
         Settings(),
         [
@@ -65,9 +64,9 @@ def title_request(messages: Sequence[Message], context_tokens: int) -> Generate 
 
 
 def cleaned(written: str, *, cut: bool = False) -> str:
-    """The title in what the model wrote, in one line; empty if there is none.
+    """The title in the model's output, as one line; empty if it is unusable.
 
-    `cut`: it was not done; then its last word may not be whole.
+    `cut`: the output reached its token limit, so its last word may be incomplete.
     """
     line = next((line for line in written.splitlines() if line.strip(_AROUND)), "")
     words = _LABEL.sub("", line, count=1).strip(_AROUND).split()
@@ -78,10 +77,10 @@ def cleaned(written: str, *, cut: bool = False) -> str:
         while words and words[-1].casefold().strip(_AROUND) in _SMALL:
             words.pop()
     title = " ".join(words).strip(_AROUND)
-    return "" if _is_silly(title) else title[:1].upper() + title[1:]
+    return "" if _is_unusable(title) else title[:1].upper() + title[1:]
 
 
-def _is_silly(title: str) -> bool:
+def _is_unusable(title: str) -> bool:
     words = title.casefold().split()
     letters = sum(character.isalpha() for character in title)
     if letters < 3 or 2 * letters < len(title) or len(title) > _MOST_CHARACTERS:

@@ -17,7 +17,7 @@ Order of messages:
     rehearse    → rehearsing* | failed
     typing      → rehearsing, if it stops one
     suggest_title → title_suggested
-    embed_document, find_similar … → see `core.events.idle`
+    embed_document, find_similar, open_chat … → see `core.events.idle`
     check_machines → machines_checked | failed
     (a cluster) → machine_figures about once a second while it works; cluster_ended, then the worker exits
     list_models, look_up_models, download_model … → see `core.events.models`

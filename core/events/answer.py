@@ -40,8 +40,9 @@ class Stats(Struct, frozen=True):
     - `forced`: accepted tokens that were drafted because a grammar allowed nothing else.
     - `mean_per_step`: MAT, tokens ÷ steps. `tokens_per_s`: decode speed, from the first token to the last.
     - `prefill_s`, `ttft_s`, `total_s`: from the request on, with chat template and tokenizer.
-    - `read_tokens`: processed by this prefill. `reused_tokens`: already cached. `skipped_tokens`: not read,
-      now or in an earlier turn. `read_on_tokens`: skipped in earlier turns and read now.
+    - `read_tokens`: processed by this prefill. `reused_tokens`: already cached; `disk_tokens` of them were
+      loaded from disk for this answer. `skipped_tokens`: not read, now or in an earlier turn.
+      `read_on_tokens`: skipped in earlier turns and read now.
     - `scored_tokens`, `score_s` (part of `prefill_s`), `kept_tokens`: of a sparse prefill; 0 if dense.
     - `prediction_accepted`, `prediction_rejected`: tokens of the predicted answer that occurred, at the
       expected position or in a match of several tokens, and that did not. Each counts once.
@@ -50,6 +51,7 @@ class Stats(Struct, frozen=True):
 
     prompt_tokens: int = 0
     reused_tokens: int = 0
+    disk_tokens: int = 0
     read_tokens: int = 0
     skipped_tokens: int = 0
     read_on_tokens: int = 0

@@ -15,6 +15,8 @@ from core.events.idle import (
     EmbeddingEvent,
     RehearsalCommand,
     RehearsalEvent,
+    SavedChatsCommand,
+    SavedChatsEvent,
     TitleCommand,
     TitleEvent,
 )
@@ -32,6 +34,7 @@ Command = (
     | RehearsalCommand
     | TitleCommand
     | EmbeddingCommand
+    | SavedChatsCommand
     | CatalogueCommand
     | ClusterCommand
     | ProcessCommand
@@ -46,6 +49,7 @@ Event = (
     | RehearsalEvent
     | TitleEvent
     | EmbeddingEvent
+    | SavedChatsEvent
     | CatalogueEvent
     | ClusterEvent
 )
@@ -59,7 +63,7 @@ _SAID_CHARACTERS = 2000
 
 
 class LineHead(Struct, frozen=True):
-    """Of a line that failed as a command: nothing else of it is built, however large it is."""
+    """The head of an invalid command; the remaining line is not decoded, however large it is."""
 
     type: str = ""
     request: str = ""

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from core.events.request import Message
 from core.events.wire import Wire
+from core.settings import Prefill
 
 RehearsalState = Literal["off", "waiting", "running", "done", "failed"]
 WaitsFor = Literal["", "quiet", "answer"]
@@ -86,8 +87,8 @@ TitleEvent = TitleSuggested
 #     find_similar    → similar_found
 #     embed_texts     → texts_embedded | failed
 #
-# Documents are embedded while nothing else is to be done, also while no model is loaded, one after the other.
-# Texts of `embed_texts` are embedded at once, during an answer between two of its events.
+# Documents are embedded in idle time, one after the other, also without a loaded model. The texts of
+# `embed_texts` are embedded immediately; during an answer, between two of its events.
 
 
 EmbeddingState = Literal["running", "done", "stopped", "failed"]
@@ -184,5 +185,49 @@ class DocumentEmbedded(Wire, frozen=True):
     problem: str = ""
 
 
+# ---- chats on disk
+#
+#     open_chat
+#     erase_chats, list_saved_chats → saved_chats_listed, which also follows a save
+#
+# What was read of a chat is saved when it is left, after some idle time and at the end, and loaded when it is
+# opened. Requests name their chat in `generate`.
+
+
+class OpenChat(Wire, frozen=True):
+    """The window shows `chat`: it is loaded while nothing else is to be done, and the previous one is saved.
+
+    Empty: no chat, or one that is not saved. `prefill`: the chat's settings.
+    """
+
+    chat: str
+    prefill: Prefill = Prefill()
+
+
+class EraseChats(Wire, frozen=True):
+    """Erases what was saved of these chats, or of all, also with models that are not loaded."""
+
+    chats: tuple[str, ...] = ()
+    everything: bool = False
+
+
+class ListSavedChats(Wire, frozen=True):
+    """Asks for the size of the saved chats."""
+
+
+class SavedChatsListed(Wire, frozen=True):
+    """Number and size of the saved files, and the bytes written today by all processes.
+
+    `problem`: why a chat was not saved, without a full stop; empty if all were.
+    """
+
+    files: int
+    size_bytes: int
+    written_today_bytes: int
+    problem: str = ""
+
+
+SavedChatsCommand = OpenChat | EraseChats | ListSavedChats
+SavedChatsEvent = SavedChatsListed
 EmbeddingCommand = EmbedDocument | StopEmbedding | EraseVectors | FindSimilar | EmbedTexts
 EmbeddingEvent = DocumentEmbedded | SimilarFound | TextsEmbedded

@@ -82,6 +82,7 @@ class Generate(Wire, frozen=True):
     - `stops`: the answer ends before the first occurrence of one of these texts.
     - `prediction`: the probable answer; affects only the speed.
     - `logit_bias`: added to the logits of token ids.
+    - `chat`: the chat's id, under which its cache may be saved on disk (`prefill.save`); empty: never.
     - `top_logprobs`: number of most probable tokens reported with each token's logprob; None reports none.
     """
 
@@ -97,6 +98,7 @@ class Generate(Wire, frozen=True):
     grammar: Grammar | None = None
     logit_bias: dict[int, float] = field(default_factory=dict)
     top_logprobs: int | None = None
+    chat: str = ""
 
 
 class Cancel(Wire, frozen=True):

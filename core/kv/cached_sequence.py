@@ -12,11 +12,11 @@ Worker's main thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_map
+from numpy.typing import NDArray
 
 from core.errors import InternalError
 from core.kv.mirrored import (
@@ -59,8 +59,33 @@ class CachedSequence:
         self.tokens: list[int] = []
         self.columns = Columns()
         self._snapshots: list[Snapshot] = []
+        # The chat that it belongs to, empty if none, and the number of columns that were loaded from disk
+        # and that no answer has counted yet.
+        self.chat = ""
+        self.loaded_columns = 0
         self.why_no_rollback = why_no_rollback(self.cache)
         self.keeps_all = keeps_all(self.cache)
+
+    @classmethod
+    def restored(
+        cls,
+        new_cache: Callable[[], Cache],
+        cache: Cache,
+        tokens: Sequence[int],
+        columns: Columns,
+        snapshots: Sequence[Snapshot],
+    ) -> CachedSequence:
+        """The sequence of a cache that was loaded; the parts must fit together."""
+        sequence = cls(new_cache)
+        sequence.cache, sequence.tokens, sequence.columns = cache, list(tokens), columns
+        sequence._snapshots = list(snapshots)
+        sequence.loaded_columns = columns.count
+        return sequence
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """The snapshots, ascending by length."""
+        return tuple(self._snapshots)
 
     @property
     def skipped(self) -> int:
@@ -80,14 +105,8 @@ class CachedSequence:
 
     def shared(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Length of the prefix of `prompt` that `reuse` would keep."""
-        limit = len(prompt) - 1
-        if whole and self.columns.whole is not None:
-            limit = min(limit, self.columns.whole)
-        held = min(limit, len(self.tokens))
-        shared = shared_prefix(self.tokens, prompt, held)
-        if shared == len(self.tokens) or self.keeps_all:
-            return shared
-        return max((each.length for each in self._snapshots if each.length <= shared), default=0)
+        lengths = None if self.keeps_all else [each.length for each in self._snapshots]
+        return reusable(self.tokens, prompt, self.columns.whole if whole else None, lengths)
 
     def reuse(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Keeps the longest prefix shared with `prompt` and drops the remainder; returns its length.
@@ -110,7 +129,7 @@ class CachedSequence:
         self.tokens.extend(tokens)
         self.columns.extend(len(tokens))
 
-    def append_at(self, prompt: Sequence[int], positions: np.ndarray[Any, Any]) -> None:
+    def append_at(self, prompt: Sequence[int], positions: NDArray[np.int32]) -> None:
         """Records that a forward pass wrote the tokens of `prompt` at `positions` to the cache.
 
         `positions` ascend from the end of the sequence; the tokens between them are skipped.
@@ -195,6 +214,7 @@ class CachedSequence:
         if isinstance(self.cache, MirroredCache):
             mirror(other.cache, Fork(self.cache.number, length))
         other.tokens, other.columns = self.tokens[:length], self.columns.fork(length)
+        other.chat, other.loaded_columns = self.chat, min(self.loaded_columns, other.columns.count)
         other._snapshots = [each for each in self._snapshots if each.length <= length]
         if not self.keeps_all:
             restore(other.cache, next(each for each in self._snapshots if each.length == length))
@@ -213,7 +233,22 @@ class CachedSequence:
         self.tokens = []
         self.columns = Columns()
         self._snapshots = []
+        self.loaded_columns = 0
         mx.clear_cache()
+
+
+def reusable(
+    tokens: Sequence[int], prompt: Sequence[int], whole: int | None, lengths: Sequence[int] | None
+) -> int:
+    """Length of the prefix of `prompt` that a cache of `tokens` can serve; at most len(prompt) − 1.
+
+    `whole`: a limit, None for none. `lengths`: those that the cache can return to; None: any.
+    """
+    limit = len(prompt) - 1 if whole is None else min(len(prompt) - 1, whole)
+    shared = shared_prefix(tokens, prompt, min(limit, len(tokens)))
+    if shared == len(tokens) or lengths is None:
+        return shared
+    return max((length for length in lengths if length <= shared), default=0)
 
 
 def shared_prefix(one: Sequence[int], other: Sequence[int], limit: int | None = None) -> int:
@@ -232,3 +267,76 @@ def _copy_head(new: KeysAndValues, entry: KeysAndValues, columns: int) -> None:
         held = (entry.keys, entry.values)
         new.keys, new.values = tree_map(lambda part: part[..., :columns, :], held)
     new.offset = columns
+
+
+# ---- prefix cache
+
+
+class PrefixCache:
+    """The cached sequences of several contexts, for prefix reuse. Worker's main thread.
+
+    Chats with a common prefix share it: if truncating another chat's sequence to the prefix would lose more
+    tokens than the prefix has, the prefix is copied, else the sequence is truncated. All sequences together
+    stay within a budget; the least recently used ones are dropped first, the current one never. `new_cache()`
+    returns an empty cache.
+    """
+
+    def __init__(self, new_cache: Callable[[], Cache]) -> None:
+        self._new_cache = new_cache
+        self._sequences = [CachedSequence(new_cache)]  # the current one is the last
+
+    @property
+    def current(self) -> CachedSequence:
+        """The most recently taken sequence."""
+        return self._sequences[-1]
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all sequences."""
+        return sum(sequence.nbytes for sequence in self._sequences)
+
+    @property
+    def sequences(self) -> tuple[CachedSequence, ...]:
+        """All sequences, the most recently used one last."""
+        return tuple(self._sequences)
+
+    def __len__(self) -> int:
+        return len(self._sequences)
+
+    def take(self, prompt: Sequence[int], *, whole: bool = False) -> CachedSequence:
+        """Makes the best sequence for `prompt` the current one and returns it; call its `reuse` next.
+
+        `whole` as in `CachedSequence.reuse`. Among equal prefixes, one without gaps is preferred.
+        """
+        shares = [sequence.shared(prompt, whole=whole) for sequence in self._sequences]
+        shared, best = max(zip(shares, self._sequences), key=lambda found: (found[0], -found[1].skipped))
+        if len(best.tokens) - shared <= shared or not best.tokens:
+            self._sequences.remove(best)
+        else:
+            best = best.fork(shared) if shared else CachedSequence(self._new_cache)
+        self._sequences.append(best)
+        return best
+
+    def add(self, sequence: CachedSequence) -> None:
+        """Make `sequence` the current one."""
+        self._sequences.append(sequence)
+
+    def replace(self, old: CachedSequence, new: CachedSequence) -> None:
+        """Replaces `old` with `new` if it still exists."""
+        self._sequences = [new if sequence is old else sequence for sequence in self._sequences]
+
+    def fit(self, budget_bytes: int) -> None:
+        """Drops the least recently used sequences until all fit the budget.
+
+        If the current sequence alone exceeds it, its older snapshots are dropped.
+        """
+        while len(self._sequences) > 1 and (self.nbytes > budget_bytes or not self._sequences[0].tokens):
+            self._sequences.pop(0)
+            mx.clear_cache()
+        if self.nbytes > budget_bytes:
+            self.current.fit_snapshots(budget_bytes)
+
+    def clear(self) -> None:
+        """Removes all sequences."""
+        self._sequences = [CachedSequence(self._new_cache)]
+        mx.clear_cache()

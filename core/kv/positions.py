@@ -12,6 +12,7 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from numpy.typing import NDArray
 
 
 class Columns:
@@ -47,14 +48,14 @@ class Columns:
             run = bisect_right(self._firsts, column) - 1
         return self._places[run] + column - self._firsts[run]
 
-    def places(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+    def places(self, start: int, stop: int) -> NDArray[np.int32]:
         """int32: the positions of columns `start` to `stop`, end-exclusive."""
         columns = np.arange(start, stop, dtype=np.int32)
         runs = np.searchsorted(self._firsts, columns, side="right") - 1
         shifts = np.asarray(self._places, dtype=np.int32) - np.asarray(self._firsts, dtype=np.int32)
         return columns + shifts[runs]
 
-    def gaps(self) -> np.ndarray[Any, Any]:
+    def gaps(self) -> NDArray[np.int32]:
         """int32, ascending: the skipped positions before `next`."""
         every = np.arange(self.whole or 0, self.next, dtype=np.int32)
         return np.setdiff1d(every, self.places(0, self.count), assume_unique=True)
@@ -84,6 +85,24 @@ class Columns:
         if self._whole is not None and position <= self._whole:
             self._whole = None
         self.jump(position)
+
+    def runs(self) -> np.ndarray[Any, Any]:
+        """int32 [2, runs]: the first column of each run of consecutive positions, and its position."""
+        return np.array([self._firsts, self._places], dtype=np.int32)
+
+    @classmethod
+    def of_runs(cls, runs: np.ndarray[Any, Any], count: int) -> Columns:
+        """The columns with these `runs` and `count`. Raises `ValueError` if they contradict each other."""
+        columns = cls()
+        ends = [*runs[0, 1:].tolist(), count]
+        for first, place, end in zip(runs[0].tolist(), runs[1].tolist(), ends):
+            if first != columns.count or place < columns.next or end < first:
+                raise ValueError("the runs of positions contradict each other")
+            columns.jump(place)
+            columns.extend(end - first)
+        if not np.array_equal(columns.runs(), runs):
+            raise ValueError("the runs of positions contradict each other")
+        return columns
 
     def fork(self, position: int) -> Columns:
         """A copy, cut at `position`."""
@@ -131,7 +150,7 @@ class Positioned:
         return getattr(self.entry, name)
 
 
-def window_mask(rows: np.ndarray[Any, Any], columns: np.ndarray[Any, Any], window: int | None) -> mx.array:
+def window_mask(rows: NDArray[np.int64], columns: NDArray[np.int64], window: int | None) -> mx.array:
     """bool [rows, columns], from their positions: a row attends to `window` positions, its own included."""
     behind = mx.array(rows.astype(np.int32))[:, None] - mx.array(columns.astype(np.int32))[None]
     seen = behind >= 0

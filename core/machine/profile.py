@@ -109,8 +109,8 @@ class MachineProfile:
     def some(self) -> bool:
         """Runs the next piece of a measurement that is missing; returns whether there was one.
 
-        The pace comes before the costs: without it a document of up to 8,192 tokens is read whole, which is
-        a minute on a slow machine, while T(w) has a usable guess.
+        The pace comes before the costs: without it a document that could be read whole in time is read
+        sparsely, while T(w) has a usable guess.
         """
         return self._try_some() or self._pace_some() or self._measure_some() or self.widths.some()
 

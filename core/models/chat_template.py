@@ -47,9 +47,9 @@ class ChatTemplate:
         if _is_of_the_folder(tokenizer):
             try:
                 self.source = str(inner.get_chat_template(tools=list(tools) or None))
-            except ValueError as error:  # none of several templates is the default one
+            except ValueError as error:  # none of several templates is the default
                 raise RefusedError(self.name, str(error)) from error
-            # What mlx-lm and transformers give a template.
+            # Variables that mlx-lm and transformers pass to a template.
             named = {
                 **inner.special_tokens_map,
                 **thinking_variables(self.source, thinking),
@@ -97,7 +97,7 @@ def _render_of(name: str, source: str, variables: Variables) -> Render:
         except RefusedError:
             if tools:
                 raise
-            # Templates for tools alone go through them without asking whether there are any.
+            # Templates that are only for tools iterate over them without a check.
             return renderer().render(name, source, turns, {**named, "tools": []})
 
     return render
@@ -119,7 +119,7 @@ def switches_thinking(tokenizer: TokenizerWrapper) -> bool:
         return False
     if not _is_of_the_folder(tokenizer):
         return bool(tokenizer.has_thinking)
-    return knows_thinking(folder_template(tokenizer))
+    return has_thinking_switch(folder_template(tokenizer))
 
 
 def folder_template(tokenizer: TokenizerWrapper) -> str:
@@ -133,7 +133,7 @@ def folder_template(tokenizer: TokenizerWrapper) -> str:
 
 
 def _is_of_the_folder(tokenizer: TokenizerWrapper) -> bool:
-    """Whether the template is the folder's, and not code of mlx-lm or transformers."""
+    """Whether the template is a file of the model's folder, not code of mlx-lm or transformers."""
     inner = inner_of(tokenizer)
     own: Any = getattr(tokenizer, "_chat_template", None)
     return own is None and type(inner).apply_chat_template is PreTrainedTokenizerBase.apply_chat_template
@@ -154,7 +154,7 @@ def _render_by_library(tokenizer: TokenizerWrapper, name: str, thinking: bool) -
                     list(turns), add_generation_prompt=begins, tokenize=False, **named
                 )
             )
-        except Exception as error:  # libraries raise their own kinds
+        except Exception as error:  # libraries raise various errors
             raise RefusedError(name, str(error) or type(error).__name__) from error
 
     def render(
@@ -172,7 +172,7 @@ def _render_by_library(tokenizer: TokenizerWrapper, name: str, thinking: bool) -
             if source is not None:
                 runs.append(Run(at, at + len(piece), int(source), 0))
             at += len(piece)
-        # Contents that cannot be located are in no run only if the code rewrites them.
+        # Contents that cannot be located have no run, which only code that rewrites them can cause.
         return Rendering(text, tuple(runs) if "".join(pieces) == text else _searched(turns, text))
 
     return render
@@ -196,7 +196,7 @@ def _marked(turn: Mapping[str, Any], number: int, nonce: str) -> dict[str, Any]:
 
 
 def _searched(turns: Sequence[Mapping[str, Any]], text: str) -> tuple[Run, ...]:
-    """The contents as they are found in `text`, one after the other."""
+    """The positions of the contents in `text`, searched one after the other."""
     runs: list[Run] = []
     at = 0
     for number, turn in enumerate(turns):
@@ -213,9 +213,9 @@ def _searched(turns: Sequence[Mapping[str, Any]], text: str) -> tuple[Run, ...]:
 
 
 def format_of(tokenizer: TokenizerWrapper, prompt: str = "", *, tools: bool = True) -> AnswerFormat:
-    """The format of the answer to the rendered `prompt`; without one, of answers in general.
+    """The format of the answer to the rendered `prompt`; without a prompt, of answers in general.
 
-    `tools`: whether tools were declared to the chat template.
+    `tools`: tools were declared to the chat template.
     """
     inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
     start, end = tokenizer.think_start, tokenizer.think_end
@@ -231,7 +231,7 @@ def format_of(tokenizer: TokenizerWrapper, prompt: str = "", *, tools: bool = Tr
 def with_answer_opened(
     tokenizer: TokenizerWrapper, prompt: Prompt, format: AnswerFormat
 ) -> tuple[Prompt, AnswerFormat]:
-    """`prompt` with the thought or the header closed that it leaves open, for an answer by a grammar."""
+    """`prompt` with its open thought or header closed, for an answer by a grammar."""
     opening = answer_opening(format, prompt.text)
     if not opening:
         return prompt, format
@@ -251,9 +251,9 @@ def unread_calls(format: AnswerFormat, tools: Sequence[Tool]) -> tuple[Change, .
 
 
 def template_source(tokenizer: TokenizerWrapper, *, tools: bool = False) -> str:
-    """The source of the chat template, or of a library's code in its place; empty if there is none.
+    """The source of the chat template, or of the library code that replaces it; empty without one.
 
-    With `tools`, of several named templates the one for tools.
+    With `tools`, the source of the template for tools, if there are several named templates.
     """
     inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
     if not tokenizer.has_chat_template:
@@ -275,8 +275,8 @@ def template_source(tokenizer: TokenizerWrapper, *, tools: bool = False) -> str:
 
 # ---- variables for thinking
 
-# Templates name the switch differently. A variable counts if an expression of the template reads it; words in
-# its texts, keys and attributes of messages do not count.
+# Variables that switch thinking. A variable counts if an expression of the template reads it; words in string
+# literals, keys and attributes of messages do not count.
 
 # For templates that are code of mlx-lm or transformers.
 VARIABLE = "enable_thinking"
@@ -287,9 +287,9 @@ _REFUSES_OFF = re.compile(r"enable_thinking is false\s*[-+]?%\}\s*\{\{[-+]?\s*ra
 
 
 class _Switch(Struct, frozen=True):
-    """A variable with its values for thinking and for none. With None the template's default stays.
+    """A variable that switches thinking, with its values for on and off. None: keep the template's default.
 
-    `word`: a text that the template must have. `reduces`: the model still thinks, but less.
+    `word`: text that the template must contain. `reduces`: the model still thinks, but less.
     """
 
     name: str
@@ -299,7 +299,7 @@ class _Switch(Struct, frozen=True):
     reduces: bool = False
 
 
-# In the order in which they are preferred.
+# In order of preference.
 _SWITCHES = (
     _Switch("enable_thinking", True, False),
     _Switch("thinking", True, False),
@@ -314,7 +314,7 @@ _SWITCHES = (
     _Switch("reasoning_effort", None, "low", "medium", reduces=True),
 )
 
-# Variables by which templates keep the thoughts of earlier answers, and the values that do.
+# Variables that make templates keep the thoughts of earlier answers, and their values.
 _KEEPS_THOUGHTS: dict[str, Value] = {
     "preserve_thinking": True,
     "clear_thinking": False,
@@ -322,16 +322,16 @@ _KEEPS_THOUGHTS: dict[str, Value] = {
 }
 
 
-def knows_thinking(template: str) -> bool:
+def has_thinking_switch(template: str) -> bool:
     """Whether a variable of the chat `template` switches thinking off."""
     switch = _switch(template)
     return switch is not None and not switch.reduces
 
 
 def thinking_variables(template: str, thinking: bool, effort: str = "") -> dict[str, Value]:
-    """The variables that tell a chat `template` whether the model is to think.
+    """The variables that switch thinking of a chat `template` on or off.
 
-    `effort` is passed as `reasoning_effort` where the model thinks and the template has this word.
+    `effort` is passed as `reasoning_effort` if the model thinks and the template contains this word.
     """
     switch = _switch(template)
     given: dict[str, Value] = {}
@@ -345,16 +345,16 @@ def thinking_variables(template: str, thinking: bool, effort: str = "") -> dict[
 
 
 def history_variables(template: str) -> dict[str, Value]:
-    """The variables by which a chat `template` keeps the thoughts of earlier answers.
+    """The variables that make a chat `template` keep the thoughts of earlier answers.
 
-    The next prompt then begins with this one and its answer, which the cache holds already.
+    The next prompt then begins with this prompt and its answer, which the cache already holds.
     """
     variables = _variables(template)
     return {name: value for name, value in _KEEPS_THOUGHTS.items() if name in variables}
 
 
 def thinking_change(template: str) -> Change:
-    """The change reported if thinking is off and the template cannot switch it off."""
+    """The change for a request without thinking to a template that cannot switch it off."""
     switch = _switch(template)
     if switch is None:
         return Change("chat.thinking", "off", "on", "the model's chat template has no switch for it")

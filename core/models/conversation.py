@@ -10,7 +10,6 @@ rendered conversation before it stays the same and its cache entries are reused.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, Literal
@@ -26,10 +25,10 @@ RegionKind = Literal["system", "user", "assistant", "tool", "document"]
 
 
 class Region(Struct, frozen=True):
-    """Characters `start` to `end` (end-exclusive) of a text, and what they are.
+    """Characters `start` to `end` (end-exclusive) of a text, and their origin.
 
-    Of a document: `source` is its ordinal among all attachments, and `first_char` where in its
-    text the region begins. A document's name belongs to the template.
+    For a document, `source` is its ordinal among all attachments, and `first_char` the region's offset in its
+    text. A document's name belongs to the template.
     """
 
     start: int
@@ -40,7 +39,7 @@ class Region(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """A message as the template is given it; `regions` are relative to `content`.
+    """A message as passed to the template; `regions` are relative to `content`.
 
     `tags` are spans of `content` with the tags around a thought, which may become control tokens.
     """
@@ -54,13 +53,13 @@ class Turn(Struct, frozen=True):
     tags: tuple[tuple[int, int], ...] = ()
 
     @property
-    def says_something(self) -> bool:
-        """Whether the turn has words or calls, or is a result."""
+    def has_content(self) -> bool:
+        """Whether the turn has text or calls, or is a tool's result."""
         return bool(self.content.strip() or self.calls or self.role == "tool")
 
 
 class Conversation(Struct, frozen=True):
-    """Turns and tools for a template, and the changes of their meaning."""
+    """Turns and tools for a template, and a `Change` for each adaptation that alters the meaning."""
 
     turns: tuple[Turn, ...]
     tools: tuple[Tool, ...] = ()
@@ -68,13 +67,13 @@ class Conversation(Struct, frozen=True):
 
 
 def turns_of(messages: Sequence[Message], system_prompt: str) -> tuple[Turn, ...]:
-    """The messages that say something; `system_prompt` replaces their system messages."""
+    """The messages with content; `system_prompt` replaces their system messages."""
     turns: list[Turn] = []
     attachments = 0
     for message in messages:
         turn = _turn(message, attachments)
         attachments += len(message.attachments)
-        if turn.says_something:
+        if turn.has_content:
             turns.append(turn)
     if not system_prompt.strip():
         return tuple(turns)
@@ -89,12 +88,12 @@ def adapted(conversation: Conversation, support: TemplateSupport) -> Conversatio
     if tools and not support.tools and not _front(turns) and support.tools_after_empty_system:
         turns = (Turn("system", ""), *turns)
     elif tools and not (support.tools or (_front(turns) and support.tools_after_system)):
-        turns = _with_system(turns, told(tools))
-        changes.append(_tools_in_words(tools))
+        turns = _with_system(turns, tools_as_text(tools))
+        changes.append(_tools_change(tools))
         tools, calls = (), False
     if any(turn.calls or turn.role == "tool" for turn in turns):
         if not calls:
-            turns = tuple(map(_in_words, turns))
+            turns = tuple(map(_as_text, turns))
         elif any(len(turn.calls) > 1 for turn in turns) and not support.parallel_calls:
             turns = _one_call_each(turns)
     if any(turn.role == "system" for turn in turns):
@@ -145,7 +144,7 @@ def _message(turn: Turn, form: CallForm, names: dict[str, str], support: Templat
 
 
 def _with_ids(turns: Sequence[Turn], form: CallForm) -> list[Turn]:
-    """With ids of calls and results as the template accepts them."""
+    """`turns` with ids of calls and results in the form that the template accepts."""
     found: list[Turn] = []
     ids: dict[str, str] = {}
     index = 0
@@ -167,7 +166,7 @@ def _with_ids(turns: Sequence[Turn], form: CallForm) -> list[Turn]:
 
 
 def _turn(message: Message, first_source: int) -> Turn:
-    """A message with its attachments before its own words, each under its name."""
+    """A message with its attachments, each under its name, before its own text."""
     texts: list[str] = []
     regions: list[Region] = []
     at = 0
@@ -193,7 +192,7 @@ def _system(text: str) -> Turn:
 
 
 def _join(first: Turn, second: Turn, role: Role | None = None, between: str = "\n\n") -> Turn:
-    """Both turns as one of the role `role`, by default the first one's."""
+    """Both turns as one with `role`, by default that of the first."""
     if not first.content or not second.content:
         between = ""
     shift = len(first.content) + len(between)
@@ -214,20 +213,20 @@ def _merged(turns: Sequence[Turn]) -> Turn:
 
 
 def _with_system(turns: Sequence[Turn], text: str) -> tuple[Turn, ...]:
-    """With `text` at the end of the system messages that `turns` begin with, as one message."""
+    """`turns` with `text` appended to their leading system messages, as one message."""
     front = _front(turns)
     return (_merged([*turns[:front], _system(text)]), *turns[front:])
 
 
 def _front(turns: Sequence[Turn]) -> int:
-    """How many system messages `turns` begin with."""
+    """Number of leading system messages."""
     return next((at for at, turn in enumerate(turns) if turn.role != "system"), len(turns))
 
 
 def _systems_adapted(
     turns: Sequence[Turn], support: TemplateSupport, changes: list[Change]
 ) -> tuple[Turn, ...]:
-    """With system messages where the template accepts them; others become a part of a question."""
+    """`turns` with system messages where the template accepts them; others become part of a question."""
     front = _front(turns)
     if front > 1 and not support.several_systems:
         turns, front = (_merged(turns[:front]), *turns[front:]), 1
@@ -262,15 +261,15 @@ def _append_question(turns: list[Turn], question: Turn) -> None:
         turns.append(replace(question, role="user"))
 
 
-def _in_words(turn: Turn) -> Turn:
-    """A turn of a role that every template accepts, with its calls, or its result, in words."""
+def _as_text(turn: Turn) -> Turn:
+    """`turn` with a role that every template accepts, with its calls or result as text."""
     if turn.role == "tool":
         before, after = RESULT_MARKS
         result = _join(Turn("user", before), turn, between="")
         return _join(result, Turn("user", after), between="")
     if not turn.calls:
         return turn
-    return _join(replace(turn, calls=()), Turn("assistant", calls_in_words(turn.calls)), between="\n")
+    return _join(replace(turn, calls=()), Turn("assistant", calls_as_text(turn.calls)), between="\n")
 
 
 def _one_call_each(turns: Sequence[Turn]) -> tuple[Turn, ...]:
@@ -293,7 +292,7 @@ def _one_call_each(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def _joined(turns: Sequence[Turn], support: TemplateSupport) -> tuple[Turn, ...]:
-    """With consecutive questions or answers as one where the template does not accept them."""
+    """`turns` with consecutive questions or answers joined if the template does not accept them."""
     found: list[Turn] = []
     for turn in turns:
         same = found and found[-1].role == turn.role
@@ -307,7 +306,7 @@ def _joined(turns: Sequence[Turn], support: TemplateSupport) -> tuple[Turn, ...]
     return tuple(found)
 
 
-def _tools_in_words(tools: Sequence[Tool]) -> Change:
+def _tools_change(tools: Sequence[Tool]) -> Change:
     names = ", ".join(tool.name for tool in tools)
     reason = "the model's chat template does not support tools"
     return Change("tools", names, "described in the system prompt", reason)
@@ -335,21 +334,13 @@ _SYSTEM_IN_QUESTION = (
 
 # ---- tools, calls and results, in the form that chat templates expect
 #
-# A template with tools gets them as from transformers, with arguments as objects. For another one they are
+# A template with tools gets them as from transformers, with arguments as objects. For others, tools are
 # described in the system prompt, and calls and results are part of the turns' text, in the format of Hermes
 # models, which most small models have seen in training.
 
 
-_KNOWS = re.compile(r"\btools\b")
-
-
-def knows_tools(template: str) -> bool:
-    """Whether a chat `template` asks for tools."""
-    return bool(_KNOWS.search(template))
-
-
 def declared(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """For a template. Raises `RequestError` if a tool's parameters are no JSON object."""
+    """The tools for a template. Raises `RequestError` if a tool's parameters are not a JSON object."""
     return [
         {
             "type": "function",
@@ -364,7 +355,7 @@ def declared(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def called(calls: Sequence[ToolCall], *, as_text: bool = False) -> list[dict[str, Any]]:
-    """An assistant's calls, for a template; `as_text`: arguments as JSON text.
+    """An assistant's calls for a template; `as_text`: arguments as JSON text.
 
     Raises `RequestError` if arguments are not a JSON object.
     """
@@ -382,8 +373,8 @@ def called(calls: Sequence[ToolCall], *, as_text: bool = False) -> list[dict[str
     ]
 
 
-def told(tools: Sequence[Tool]) -> str:
-    """The tools in words, for the system prompt of a model whose template knows none."""
+def tools_as_text(tools: Sequence[Tool]) -> str:
+    """A description of the tools for the system prompt of a model whose template does not support tools."""
     lines = "\n".join(json.dumps(each, ensure_ascii=False) for each in declared(tools))
     return (
         "You can call functions. They are described here, one JSON object a line:\n"
@@ -393,11 +384,11 @@ def told(tools: Sequence[Tool]) -> str:
     )
 
 
-# Before and after a result in words.
+# Text before and after a result.
 RESULT_MARKS = ("<tool_response>\n", "\n</tool_response>")
 
 
-def calls_in_words(calls: Sequence[ToolCall]) -> str:
+def calls_as_text(calls: Sequence[ToolCall]) -> str:
     """An assistant's calls as text, for a model whose template does not support tools."""
     texts = (
         json.dumps({"name": call.name, "arguments": _arguments(call)}, ensure_ascii=False) for call in calls

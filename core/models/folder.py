@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,20 +36,20 @@ from core.system.paths import cache_dir
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
 # Tensors of parts that a language model does not load.
 _OTHER_PARTS = ("vision_tower.", "visual.", "model.visual.", "audio_tower.", "multi_modal_projector.")
-# Forms of weights that people take for a model folder, and what to tell them.
+# File types of other runtimes, with advice.
 _FOREIGN = {
     "*.gguf": "a GGUF file, which other programs use",
     "pytorch_model*.bin": "PyTorch weights",
     "*.pt": "PyTorch weights",
     "*.npz": "weights in MLX's old form",
 }
-# Less would not hold a question and its answer.
+# Too short for a question and its answer.
 _LEAST_CONTEXT_TOKENS = 2048
-# No model's context comes near it, and position ids are 32-bit numbers.
+# Far above any model's context; position ids are 32-bit numbers.
 _MOST_CONTEXT_TOKENS = 1 << 30
 _MLX_VERSION = "Choose a version for MLX, with config.json and model*.safetensors."
 
-_LONGEST_HEADER_BYTES = 100_000_000  # the format's own limit
+_LONGEST_HEADER_BYTES = 100_000_000  # limit of the format
 _COPY_AGAIN = "Download the model again, or copy it again from where it came."
 
 
@@ -62,7 +63,7 @@ class Tensor(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """A folder that can be loaded as far as its files tell."""
+    """A model folder whose files passed all checks."""
 
     folder: Path
     config: dict[str, Any]
@@ -71,7 +72,7 @@ class Checked(Struct, frozen=True):
     @property
     def parameters(self) -> int:
         """Number of parameters; quantised ones count as parameters, not as packed words."""
-        # Each group has one scale. Bits differ inside a model and are not always in the config.
+        # Each group has one scale. Bits differ within a model and are not always in the config.
         scaled = {each.name.removesuffix(".scales") for each in self.tensors if each.name.endswith(".scales")}
         count = 0
         for tensor in self.tensors:
@@ -89,7 +90,7 @@ class Checked(Struct, frozen=True):
 
     @property
     def quantisation(self) -> dict[str, Any]:
-        """The config's own words about it; empty if the weights are not quantised."""
+        """The config's description of the quantisation; empty if the weights are not quantised."""
         found = self.config.get("quantization") or self.config.get("quantization_config") or {}
         return found if isinstance(found, dict) else {}
 
@@ -152,7 +153,7 @@ def check_fits(checked: Checked, machine: Machine) -> MemoryNeed:
 
 
 def describe(folder: Path, reference: str, source: ModelSource, machine: Machine) -> ModelEntry:
-    """The folder as the catalogue lists it. Never raises."""
+    """The catalogue's entry for the folder. Never raises."""
     entry = ModelEntry(
         reference, display_name(folder, {}), source, str(folder), disk_bytes=disk_bytes(folder)
     )
@@ -183,7 +184,7 @@ def describe(folder: Path, reference: str, source: ModelSource, machine: Machine
 
 
 def disk_bytes(folder: Path) -> int:
-    """What all files in it take; files that are links count with what they lead to."""
+    """Size of all files in the folder; links count with their targets."""
     try:
         return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     except OSError:
@@ -284,16 +285,46 @@ def read_header(path: Path) -> tuple[Tensor, ...]:
     return tensors
 
 
+# ---- identity: whether a folder still holds the same weights
+
+_SAMPLES = 16
+_SAMPLE_BYTES = 1 << 16
+
+
+def identity_of(folder: Path) -> str:
+    """A SHA-256 that changes with the config or the weights in `folder`; empty if they cannot be read.
+
+    Weights are too large to be read whole. What is hashed of a file are its name, size, time of change, its
+    header, and samples from its beginning to its end, so that neither a new version of the same architecture
+    nor one copied with its old time passes for the previous one.
+    """
+    digest = hashlib.sha256()
+    try:
+        digest.update((folder / "config.json").read_bytes())
+        for path in _weight_files(folder):
+            with path.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                digest.update(f"\0{path.name}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
+                length = struct.unpack("<Q", file.read(8))[0]
+                digest.update(file.read(min(length, _LONGEST_HEADER_BYTES)))
+                for index in range(_SAMPLES):
+                    file.seek(max(0, stat.st_size - _SAMPLE_BYTES) * index // (_SAMPLES - 1))
+                    digest.update(file.read(_SAMPLE_BYTES))
+    except (OSError, struct.error, ModelError):
+        return ""
+    return digest.hexdigest()
+
+
 # ---- tokenizer family: models whose token-to-id maps are identical
 #
-# Whatever works with token ids (drafters, tables, draft models) may be shared within a family only. The
-# fingerprint is the SHA-256 of the sorted vocabulary with added tokens, so it does not depend on file
-# formats or on the order of a JSON object.
+# Everything that uses token ids (drafters, tables, draft models) may be shared within a family only. The
+# fingerprint is the SHA-256 of the sorted vocabulary with added tokens, so it does not depend on file formats
+# or on the order of a JSON object.
 
 
 def fingerprint(vocabulary: Mapping[str, int]) -> str:
     """64 hex digits that are equal exactly if the token-to-id maps are."""
-    # One string and one call: 49,152 pairs, sorted as such and added one by one, take three times as long.
+    # Hashed as one string: 49,152 single updates take three times as long.
     lines = "".join([f"{token}\0{vocabulary[token]}\n" for token in sorted(vocabulary)])
     return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -313,13 +344,13 @@ def family_of(folder: Path) -> str:
         found = fingerprint(_vocabulary(path, settings))
         note.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(note, found.encode("ascii"), durable=False)
-    except Exception:  # files that cannot be read, and the tokenizer library raises plain Exception
+    except Exception:  # unreadable files; the tokenizer library raises plain Exception
         return ""
     return found
 
 
 def _vocabulary(path: Path, settings: Path) -> dict[str, int]:
-    """As the loaded tokenizer would have it: tokens that only the settings add are in it, too."""
+    """The vocabulary of the loaded tokenizer, including tokens that only the settings add."""
     from tokenizers import Tokenizer
 
     vocabulary: dict[str, int] = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True)

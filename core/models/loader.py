@@ -77,7 +77,7 @@ class LoadedModel:
         """The cluster's machines, this one first; empty without a cluster. Any thread."""
         return ()
 
-    def doubt(self, error: BaseException) -> None:
+    def report_error(self, error: BaseException) -> None:
         """Reports that an answer or a trial raised `error`. Has no effect without a cluster."""
 
     def settle(self) -> None:
@@ -86,7 +86,7 @@ class LoadedModel:
     def close(self) -> None:
         """Releases the model."""
 
-    def new_cache(self) -> list[Any]:
+    def new_cache(self) -> Cache:
         """An empty KV cache, one entry per layer."""
         cache: Cache = make_prompt_cache(self.model)
         return cache
@@ -159,7 +159,7 @@ def load(
 
 
 def load_part(folder: Path, split: Callable[[nn.Module], None]) -> nn.Module:
-    """The part of the model in `folder` that `split` leaves; only that is read. Raises `ModelError`.
+    """Loads the part of a model that `split` selects; only its weights are read. Raises `ModelError`.
 
     `split` receives the model before its weights are read.
     """
@@ -176,7 +176,7 @@ def load_part(folder: Path, split: Callable[[nn.Module], None]) -> nn.Module:
 def describe_part(
     folder: Path, reference: str, part: nn.Module, machines: tuple[str, ...]
 ) -> tuple[TokenizerWrapper, ModelInfo]:
-    """The tokenizer, and the description of the whole model with the loaded `part`. Raises `ModelError`."""
+    """The tokenizer, and the description of the model of which `part` is loaded. Raises `ModelError`."""
     checked = check(folder)
     tokenizer = _tokenizer(folder)
     if tokenizer.has_chat_template:
@@ -201,7 +201,7 @@ def _unread(folder: Path) -> nn.Module:
 
 
 def _vocabulary(folder: Path, tokenizer: TokenizerWrapper, model: nn.Module) -> dict[str, int]:
-    """The tokenizer's tokens and ids. Raises `ModelError` if it is not the model's.
+    """The tokenizer's tokens and ids. Raises `ModelError` if it does not belong to the model.
 
     A few added tokens may have no embedding row (Gemma 3 270M: `<image_soft_token>`), as in mlx-lm.
     `LoadedModel.check_ids` refuses a prompt that has one.
@@ -314,12 +314,12 @@ def _tokenizer(folder: Path) -> TokenizerWrapper:
         tokenizer.name_or_path = tokenizer.name_or_path.replace(str(path), str(folder))
         repair_decoder(tokenizer)
         return tokenizer
-    except SystemExit as error:  # it asks the type's code, and that leaves if a package is missing (olmo)
+    except SystemExit as error:  # imports the type's code, which raises if a package is missing (olmo)
         raise ModelError(
             f"The model in {folder} has a type for which mlx-lm needs a package that is not installed.",
             "Choose a language model of another type.",
         ) from error
-    except Exception as error:  # transformers raises many kinds
+    except Exception as error:  # transformers raises many error types
         raise ModelError(
             f"The tokenizer in {folder} cannot be read: {_first_line(error)}.",
             "Download the model again, tokenizer files included.",
@@ -416,17 +416,17 @@ def _first_line(error: Exception) -> str:
 
 
 _BITS = (4, 8)
-# Lower bits of a float32 that the format of the scales does not have, and its greatest value.
+# Low bits of a float32 that the scales' format lacks, and the format's greatest value.
 _FORMATS = {mx.float16: (13, 65504.0), mx.bfloat16: (16, 3e38)}
-# 256 KiB of results: they, the codes and the scratch stay in a core's own cache.
+# 256 KiB of results: with the codes and the scratch they fit a core's cache.
 _PIECE_ELEMENTS = 1 << 16
 _MOST_THREADS = 4
 
 
 def expand(model: nn.Module) -> nn.Module:
-    """Replace the quantised linear layers and embeddings of `model` that can be written here, in place.
+    """Replaces quantised linear layers and embeddings of `model` by expanded ones, where supported.
 
-    The new weights are there when this returns. Main thread: the others only fill in numbers.
+    The new weights are complete when this returns. Main thread; helper threads only write numbers.
     """
     quantised = nn.QuantizedLinear | nn.QuantizedEmbedding
     known = [
@@ -443,10 +443,10 @@ def expand(model: nn.Module) -> nn.Module:
 
 
 def _expanded_weights(modules: Sequence[Any], threads: ThreadPoolExecutor) -> Iterator[mx.array]:
-    """float32 `[rows, columns]` of each module's packed `weight[rows, columns · bits / 32]`, in order.
+    """Yields float32 `[rows, columns]` of each module's packed `weight[rows, columns · bits / 32]`, in order.
 
-    Touching new memory for the first time takes half as long as writing the numbers: MLX's own thread
-    does it for the next weight meanwhile.
+    The first access to new memory takes half as long as writing the numbers, so MLX's thread does it for the
+    next weight meanwhile.
     """
     columns = [module.weight.shape[1] * 32 // module.bits for module in modules]
     targets = [mx.zeros((module.weight.shape[0], width)) for module, width in zip(modules, columns)]
@@ -454,7 +454,7 @@ def _expanded_weights(modules: Sequence[Any], threads: ThreadPoolExecutor) -> It
         target = targets[number]
         grown = [np.array(each.astype(mx.float32)) for each in (module.scales, module.biases)]
         mx.eval(target, module.weight)
-        mx.async_eval(*targets[number + 1 : number + 2])  # type: ignore[no-untyped-call]
+        mx.async_eval(*targets[number + 1 : number + 2])
         _write(target, module, grown, threads)
         yield target
 
@@ -462,7 +462,7 @@ def _expanded_weights(modules: Sequence[Any], threads: ThreadPoolExecutor) -> It
 def _write(
     target: mx.array, module: Any, grown: Sequence[NDArray[np.float32]], threads: ThreadPoolExecutor
 ) -> None:
-    """All of `target`, with the module's scales and biases `grown` to float32."""
+    """Writes all of `target`; `grown` are the module's scales and biases in float32."""
     values: NDArray[np.float32] = np.asarray(target, copy=False)
     codes: NDArray[np.uint8] = np.asarray(module.weight, copy=False).view(np.uint8)
     dropped = _FORMATS[module.scales.dtype][0]
@@ -477,7 +477,7 @@ def _write(
 
 
 def _is_known(module: Any) -> bool:
-    """Whether `_fill` gives what MLX would: the format, and no value that half precision has not."""
+    """Whether `_fill` computes the same as MLX: a supported format, and values within half precision."""
     scales, biases = module.scales, module.get("biases")
     if biases is None or module.bits not in _BITS or module.mode != "affine" or scales.ndim != 2:
         return False
@@ -507,8 +507,8 @@ def _fill(
     bits: int,
     dropped: int,
 ) -> None:
-    """Write `values[rows, columns]` from packed `codes[rows, bytes]` and `scales`, `biases[rows, groups]`."""
-    if bits == 4:  # the lower half of a byte is the earlier one
+    """Sets `values[rows, columns]` from packed `codes[rows, bytes]` and `scales`, `biases[rows, groups]`."""
+    if bits == 4:  # the low half of a byte comes first
         np.bitwise_and(codes, 15, out=values[:, 0::2], casting="unsafe")
         np.right_shift(codes, 4, out=values[:, 1::2], casting="unsafe")
     else:
@@ -523,7 +523,7 @@ def _fill(
 
 
 def _round(integers: NDArray[np.uint32], scratch: NDArray[np.uint32], dropped: int) -> None:
-    """Float32s, seen as integers, to the nearest with zeros in the `dropped` lowest bits; ties to even."""
+    """Rounds float32s, viewed as integers, so that the `dropped` low bits are zero; ties to even."""
     np.right_shift(integers, np.uint32(dropped), out=scratch)
     scratch &= np.uint32(1)
     scratch += np.uint32((1 << (dropped - 1)) - 1)

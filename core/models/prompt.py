@@ -1,19 +1,19 @@
-"""From messages to token ids, through the model's own chat template.
+"""Rendering of messages to token ids with the model's chat template.
 
-With the ids comes the rendered text and which of its characters come from which message, so that sparse
-prefill can tell the template from documents, and the reading map finds a document's characters.
+The prompt includes the rendered text and the origin of its characters, so that sparse prefill can distinguish
+the template from documents, and the reading map can locate characters of a document.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from core.answer_format import answer_format, parse_past_answer
 from core.errors import ChatTemplateError, EmptyPromptError, PromptTooLongError, RequestError
@@ -32,10 +32,10 @@ from core.models.template_support import LEAST
 from core.models.tokenizer import Span, Tokens, encode
 from core.models.traced import Run
 
-# About as many words as `core.prefill.layout` takes tokens for the question.
+# About the number of tokens that `core.prefill.layout` uses of the question.
 _ASKED_CHARACTERS = 500
 _QUOTED_CHARACTERS = 60
-# The longest that a template writes for one character: two escapes of four digits.
+# Most characters that a template writes for one: two escapes of four digits.
 _ESCAPE_CHARACTERS = 12
 
 
@@ -58,12 +58,12 @@ class Prompt(Struct, frozen=True):
 
     @property
     def asking(self) -> Region | None:
-        """The last user message's own words."""
+        """The last user message without its attachments."""
         return next((region for region in reversed(self.regions) if region.kind == "user"), None)
 
     @property
     def asked(self) -> str:
-        """The question; of a very long one its beginning and its end, where people ask."""
+        """The question; of a very long one, its beginning and end."""
         region = self.asking
         words = self.text[region.start : region.end] if region else ""
         if len(words) > 2 * _ASKED_CHARACTERS:
@@ -72,12 +72,12 @@ class Prompt(Struct, frozen=True):
 
 
 def check_continuation(continuation: Sequence[int], info: ModelInfo) -> None:
-    """Raises `RequestError` if an answer that is to be continued has ids outside the model's vocabulary."""
+    """Raises `RequestError` if the answer to continue has ids outside the model's vocabulary."""
     strange = next((token for token in continuation if not 0 <= token < info.vocabulary), None)
     if strange is not None:
         raise RequestError(
             f"The continuation answer has the token {strange:,}; {info.name} knows {info.vocabulary:,}.",
-            "Load the model that began it.",
+            "Load the model that wrote it.",
         )
 
 
@@ -89,17 +89,17 @@ def render(
     thinking: bool = True,
     rows: int | None = None,
 ) -> Prompt:
-    """The prompt for the answer to `messages`; `thinking`: whether the model is to think first.
+    """The prompt for the answer to `messages`. `thinking`: whether the model may think first.
 
-    A message's attachments come before its own words, each under its name. If the last message is an
-    answer, the prompt ends with it, and the model continues it. A tokenizer without a chat template gets the
-    texts alone. Raises `EmptyPromptError` if there is nothing to answer, `ChatTemplateError` if the template
-    refuses the conversation, leaves out a message or exceeds its limits, `RequestError` if a tool or a call
-    is malformed, or if a control token in a message cannot be read as text.
+    Attachments come before the message's own text, each under its name. If the last message is an answer, the
+    prompt ends with it, and the model continues it. A tokenizer without a chat template gets the texts only.
+    Raises `EmptyPromptError` if there is nothing to answer, `ChatTemplateError` if the template refuses the
+    conversation, omits a message or exceeds its limits, `RequestError` if a tool or a call is malformed, or
+    if a control token in a message cannot be read as text.
     """
     messages, system_prompt = well_formed_record(tuple(messages)), well_formed(system_prompt)
     given_tools = well_formed_record(tuple(tools))
-    _check_says_something(messages, system_prompt)
+    _check_has_content(messages, system_prompt)
     changes: tuple[Change, ...] = ()
     source = folder_template(tokenizer)
     thinks = tokenizer.has_thinking or answer_format(source, "").thinks
@@ -127,10 +127,10 @@ def render(
 
 
 def plain(tokenizer: TokenizerWrapper, text: str, rows: int | None = None) -> Prompt:
-    """`text` as it is, without a template; all of it is the user's.
+    """A prompt of `text` without a template; all of it counts as the user's.
 
-    It is a prompt in the model's own format, so control tokens in it are control tokens, except those that
-    the model has no embedding `rows` for. Raises `EmptyPromptError` if it is empty.
+    It is in the model's own format, so control tokens in it are control tokens, except those without an
+    embedding row. Raises `EmptyPromptError` if it is empty.
     """
     text = well_formed(text)
     inner = inner_of(tokenizer)
@@ -140,10 +140,10 @@ def plain(tokenizer: TokenizerWrapper, text: str, rows: int | None = None) -> Pr
     return Prompt(tokens.ids, text, (Region(0, len(text), "user"),), rows=rows, tokens=tokens)
 
 
-def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> np.ndarray[Any, Any] | None:
-    """The tokens' character ranges (int64 [n, 2]) in `prompt.text`; None if the tokenizer cannot tell.
+def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> NDArray[np.int64] | None:
+    """The tokens' character ranges (int64 [n, 2]) in `prompt.text`; None if the tokenizer has no offsets.
 
-    The text is tokenised again only where the prompt does not say how it was.
+    The text is tokenised again only if the prompt does not have its tokens.
     """
     inner = inner_of(tokenizer)
     if not getattr(inner, "is_fast", False):
@@ -153,18 +153,18 @@ def offsets(tokenizer: TokenizerWrapper, prompt: Prompt) -> np.ndarray[Any, Any]
     spans = tokens.offsets
     if spans is None or tokens.ids != prompt.ids[:known] or (not prompt.tokens and known < len(prompt.ids)):
         return None
-    found = np.full((len(prompt.ids), 2), len(prompt.text), np.int64)  # what opens the answer is at the end
+    found = np.full((len(prompt.ids), 2), len(prompt.text), np.int64)  # the answer begins at the end
     found[:known] = np.fromiter(chain.from_iterable(spans), np.int64, 2 * known).reshape(known, 2)
     return found
 
 
 def _rendered(template: ChatTemplate, given: Conversation) -> tuple[Conversation, Rendering]:
-    """The conversation as it was adapted, and rendered with all that it says."""
+    """The adapted conversation, rendered with all of its content."""
     last = given.turns[-1]
     if any(turn.role == "assistant" for turn in given.turns):
         given = replace(given, turns=_parsed(given.turns, template))
-    begun = last if last.role == "assistant" and not given.turns[-1].says_something else None
-    given = replace(given, turns=tuple(turn for turn in given.turns if turn.says_something))
+    begun = last if last.role == "assistant" and not given.turns[-1].has_content else None
+    given = replace(given, turns=tuple(turn for turn in given.turns if turn.has_content))
     first_error: ChatTemplateError | None = None
     tried: list[Conversation] = []
     for support in (template.support, LEAST):
@@ -191,7 +191,7 @@ def _rendered(template: ChatTemplate, given: Conversation) -> tuple[Conversation
 
 
 def _with_answer(template: ChatTemplate, conversation: Conversation) -> Rendering:
-    """The rendered conversation; if its last turn is an answer, up to its last word."""
+    """The rendered conversation; if it ends with an answer, up to the answer's last word."""
     messages = messages_for(conversation, template.support)
     tools = tools_for(conversation)
     last = conversation.turns[-1]
@@ -211,7 +211,7 @@ def _with_answer(template: ChatTemplate, conversation: Conversation) -> Renderin
 def _appended(
     conversation: Conversation, rendering: Rendering, begun: Turn
 ) -> tuple[Conversation, Rendering]:
-    """With an answer that has not got beyond its thought."""
+    """The rendered conversation with an answer that consists of a thought only."""
     turns = (*conversation.turns, begun)
     text = begun.content
     opened = rendering.text.rstrip().rpartition("\n")[2].rpartition(">")[0]
@@ -262,11 +262,11 @@ def _parsed(turns: Sequence[Turn], template: ChatTemplate) -> tuple[Turn, ...]:
 
 
 def _with_thought_in_content(turn: Turn, parsed_thought: str, tags: tuple[str, str]) -> Turn:
-    """An earlier answer whose content begins with its thought, written as the model wrote it if known."""
+    """An earlier answer whose content begins with its thought, as the model wrote it, if known."""
     opening, closing = tags
     begin = opening.rstrip()
     if parsed_thought:
-        # The prompt may have ended with the opening tag.
+        # The opening tag may be at the end of the earlier prompt.
         added = "" if turn.content.lstrip().startswith(begin) else opening
     elif turn.thought:
         added = f"{opening}{turn.thought}\n{closing}\n\n"
@@ -280,7 +280,7 @@ def _with_thought_in_content(turn: Turn, parsed_thought: str, tags: tuple[str, s
 
 
 def _missing(turns: Sequence[Turn], rendering: Rendering) -> Turn | None:
-    """The last turn of which the rendered text must have words and has none."""
+    """The last turn whose text is missing in the rendered prompt."""
     written = {run.source for run in rendering.runs}
     return next(
         (
@@ -293,11 +293,11 @@ def _missing(turns: Sequence[Turn], rendering: Rendering) -> Turn | None:
 
 
 def _regions(turns: Sequence[Turn], rendering: Rendering) -> tuple[Region, ...]:
-    """The regions of the turns, where their contents are in the rendered text."""
+    """The regions of the turns' contents in the rendered text."""
     found: list[Region] = []
     for run in rendering.runs:
         if run.source < 0 or run.source % 2:
-            continue  # calls, thoughts and tools are always read
+            continue  # calls, thoughts and tools are always kept
         turn, written = turns[run.source // 2], rendering.text[run.start : run.end]
         escaped = len(written) <= _ESCAPE_CHARACTERS and not turn.content.startswith(written, run.offset)
         for region in turn.regions:
@@ -309,7 +309,7 @@ def _regions(turns: Sequence[Turn], rendering: Rendering) -> tuple[Region, ...]:
             stop = run.end if escaped else at + end - start
             before = found[-1] if found else None
             first_char = region.first_char + start - region.start
-            # A question of which characters were escaped is one region.
+            # A question with escaped characters is one region.
             if before and region.kind != "document" and (before.kind, before.end) == (region.kind, at):
                 found[-1] = replace(before, end=stop)
             else:
@@ -347,7 +347,7 @@ def _merged(runs: Sequence[Run]) -> tuple[Span, ...]:
 
 
 def _texts(turns: Sequence[Turn]) -> Rendering:
-    """The contents alone, for a tokenizer without a chat template."""
+    """The joined contents, for a tokenizer without a chat template."""
     rendering = Rendering("")
     for number, turn in enumerate(turns):
         between = Rendering(rendering.text + ("\n\n" if number else ""), rendering.runs)
@@ -355,16 +355,16 @@ def _texts(turns: Sequence[Turn]) -> Rendering:
     return rendering
 
 
-def _check_says_something(messages: Sequence[Message], system_prompt: str) -> None:
+def _check_has_content(messages: Sequence[Message], system_prompt: str) -> None:
     """Raises `EmptyPromptError` if there is nothing to answer."""
     last = messages[-1] if messages else None
     if last is None and not system_prompt.strip():
         raise EmptyPromptError("The conversation is empty.", "Type a question.")
-    if last is not None and last.role != "tool" and not _says_something(last) and not last.tool_calls:
+    if last is not None and last.role != "tool" and not _has_content(last) and not last.tool_calls:
         raise EmptyPromptError("The last message is empty.", "Type a question.")
 
 
-def _says_something(message: Message) -> bool:
+def _has_content(message: Message) -> bool:
     return bool(message.content.strip() or any(a.text.strip() for a in message.attachments))
 
 
@@ -375,14 +375,14 @@ def _says_something(message: Message) -> bool:
 
 
 _PIECE_CHARACTERS = 16_384
-# Up to here a text is counted whole: it takes a tenth of a second.
+# A text up to this length is counted completely, which takes a tenth of a second.
 _LONG_CHARACTERS = 200_000
-# A word cut in two gives this many tokens more at most, in nearly all texts.
+# Most additional tokens from a divided word, in nearly all texts.
 _MORE_A_CUT = 8
 
 
 def count_tokens(tokenizer: TokenizerWrapper, text: str, limit_tokens: int) -> int:
-    """Tokens of `text` without any template; about, of a text far longer than `limit_tokens`."""
+    """Number of tokens of `text` without a template; estimated if it is far longer than `limit_tokens`."""
     if len(text) <= _LONG_CHARACTERS:
         return len(tokenizer.encode(text, add_special_tokens=False))
     tokens, characters = _counted(tokenizer, text, 2 * limit_tokens)
@@ -392,9 +392,9 @@ def count_tokens(tokenizer: TokenizerWrapper, text: str, limit_tokens: int) -> i
 def check_fits(
     tokenizer: TokenizerWrapper, messages: Sequence[Message], limit_tokens: int, chosen: bool
 ) -> None:
-    """Raises `PromptTooLongError` if it is clear before rendering that `messages` are too long.
+    """Raises `PromptTooLongError` if `messages` are certainly too long, before rendering.
 
-    Whether a prompt of a likely length fits is for who has its tokens. `chosen` is that error's.
+    Otherwise the rendered prompt's tokens decide. `chosen` is that error's.
     """
     texts = [text for each in messages for text in (each.content, *(a.text for a in each.attachments))]
     characters = sum(map(len, texts))
@@ -411,7 +411,7 @@ def check_fits(
 
 
 def _counted(tokenizer: TokenizerWrapper, text: str, enough: int) -> tuple[int, int]:
-    """Tokens that are surely there, more than `enough` or all; and of how many characters."""
+    """A lower bound of the token count, exact up to `enough`; and the number of counted characters."""
     tokens = at = 0
     while at < len(text) and tokens <= enough:
         piece = text[at : at + _PIECE_CHARACTERS]

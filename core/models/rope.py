@@ -18,6 +18,7 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
+from numpy.typing import NDArray
 
 from core.errors import InternalError
 
@@ -53,7 +54,7 @@ class Steps:
     `rotated`: number of calls of rotary modules in the pass.
     """
 
-    def __init__(self, steps: np.ndarray[Any, Any]) -> None:
+    def __init__(self, steps: NDArray[np.int32]) -> None:
         self.size = len(steps)
         self.rotated = 0
         self._steps = mx.array(steps.astype(np.int32))
@@ -70,7 +71,7 @@ class Steps:
 
 
 @contextmanager
-def standing(found: Sequence[Rotation], steps: Steps) -> Iterator[None]:
+def row_positions(found: Sequence[Rotation], steps: Steps) -> Iterator[None]:
     """While open, forwards have `steps.size` rows, and each is rotated to its own position."""
     try:
         for rotation in found:

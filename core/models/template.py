@@ -22,12 +22,12 @@ from core.errors import ChatTemplateError
 from core.models.traced import Run
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
-# Real ones take milliseconds, of a whole context too.
+# Real templates take milliseconds, even for a full context.
 RENDER_S = 10.0
-# The first render may come while the machine reads weights.
+# The first rendering may coincide with the reading of weights.
 _START_S = 60.0
 MEMORY_BYTES = 512 * 1024 * 1024
-# Limit of the template's own text: system prompts of real templates are a thousandth of it.
+# Limit of the text that the template adds, a thousand times that of real templates.
 _OWN_CHARACTERS = 1_000_000
 # A template may write a content twice, or with each character escaped.
 _TIMES_CONTENT = 8
@@ -77,7 +77,7 @@ class TemplateRenderer:
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Have the process start, so that the first render need not wait for all of it."""
+        """Starts the process in advance."""
         with self._lock:
             self._started()
 
@@ -88,8 +88,8 @@ class TemplateRenderer:
 
         Raises `RefusedError` if the template refuses, `ChatTemplateError` if it exceeds a limit.
         """
-        said = [value for message in messages for key, value in message.items() if key != "role"]
-        given = _characters(said) + _characters(named.get("tools"))
+        values = [value for message in messages for key, value in message.items() if key != "role"]
+        given = _characters(values) + _characters(named.get("tools"))
         request = {
             "template": template,
             "context": {**named, "messages": messages},
@@ -111,7 +111,7 @@ class TemplateRenderer:
         )
 
     def close(self) -> None:
-        """End the process; a later `render` starts another."""
+        """Ends the process; a later `render` starts another."""
         with self._lock:
             self._end()
 
@@ -122,11 +122,11 @@ class TemplateRenderer:
             self._ready = True
         answer = self._exchanged(name, process, request, self._render_s)
         if answer == {"memory": True}:
-            self._end()  # it is ending itself
+            self._end()  # it is exiting
         return answer
 
     def _exchanged(self, name: str, process: subprocess.Popen[bytes], request: bytes, within_s: float) -> Any:
-        """The next line of the process after `request`; it is ended where that takes too long."""
+        """Sends `request` and returns the process's reply; ends the process at the time limit."""
         assert process.stdin
         assert process.stdout
         late = threading.Event()
@@ -151,8 +151,8 @@ class TemplateRenderer:
             return json.loads(line)
         status = self._end()
         if late.is_set():
-            raise ChatTemplateError(name, f"was not done after {within_s:g} s", _CHOOSE)
-        raise ChatTemplateError(name, f"ended the process that applied it (status {status})", _CHOOSE)
+            raise ChatTemplateError(name, f"took more than {within_s:g} s", _CHOOSE)
+        raise ChatTemplateError(name, f"ended the process that rendered it (status {status})", _CHOOSE)
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is not None:
@@ -168,7 +168,7 @@ class TemplateRenderer:
         return self._process
 
     def _end(self) -> int | None:
-        """The process's status, if there was one."""
+        """Ends the process and returns its exit status; None if there was none."""
         process, self._process, self._ready = self._process, None, False
         if process is None:
             return None

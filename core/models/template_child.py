@@ -52,7 +52,7 @@ from core.models.traced import (
 from core.system.child_bounds import bound, give_spare_memory, watch
 
 _CPU_S = 30
-# Keys of a message whose values the template compares and which no person writes.
+# Keys of a message whose values are compared by templates and not written by users.
 _PLAIN = frozenset({"role", "type"})
 
 
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     memory_bytes = int(arguments[0])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     out = os.dup(1)
-    os.dup2(2, 1)  # no library's print gets among the answers
+    os.dup2(2, 1)  # keeps prints of libraries out of the replies
 
     def out_of_memory() -> NoReturn:
         _write(out, {"memory": True})
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
         except MemoryError:
             give_spare_memory()
             out_of_memory()
-        except Exception as error:  # templates raise jinja2's and every other kind
+        except Exception as error:  # templates raise jinja2's and other errors
             answer = {"refused": str(error)[:1000] or type(error).__name__}
         _write(out, answer)
     return 0
@@ -115,7 +115,7 @@ def _write(out: int, answer: dict[str, object]) -> None:
 
 @lru_cache(4)
 def compiled(template: str) -> Template:
-    """Ready to render."""
+    """The compiled template."""
     environment = _TracingEnvironment(
         trim_blocks=True,
         lstrip_blocks=True,
@@ -254,7 +254,7 @@ class _Namespace(Namespace):
 
 def _check_name(name: object) -> None:
     if isinstance(name, str) and name.startswith("_"):
-        raise SecurityError(f"a namespace takes no name like {name!r}")
+        raise SecurityError(f"a namespace does not accept the name {name!r}")
 
 
 def _raise_exception(message: str) -> NoReturn:

@@ -234,8 +234,9 @@ class TemplateSupport:
         return rendering is not None and "lookup_probe" in rendering.text
 
     def _accepts(self, turns: Sequence[Turn], tools: Sequence[Turn] = (), called: Sequence[str] = ()) -> bool:
-        """Whether the contents of `turns` are in the rendered text, in order, and of the second one the
-        words `called`, each as often as it is in `called`."""
+        """Whether the template writes the contents of `turns` in order, and the words `called` of the second
+        one equally often.
+        """
         rendering = self._rendered(turns, tools)
         if rendering is None:
             return False
@@ -272,11 +273,11 @@ def _equals(rendering: Rendering, run: Run, words: str) -> bool:
 
 
 def _writes(rendering: Rendering, run: Run, words: str) -> bool:
-    """Whether `run` is these words as text, and not inside a list that was written as it is."""
+    """Whether `run` is `words` as text, and not part of a list that was written as it is."""
     return _equals(rendering, run, words) and rendering.text[run.start - 1 : run.start] not in ("'", '"')
 
 
-# Of a template that accepts only questions and answers in turn.
+# For a template that accepts only alternating questions and answers.
 LEAST = TemplateSupport(_refuse)
 
 

@@ -24,7 +24,7 @@ from core.errors import RequestError
 
 Span = tuple[int, int]
 _BRACKETS = re.compile(r"[<>\[\]{}|｜]")
-# Added tokens of some tokenizers that are text: Gemma's HTML tags, and bytes of characters without a token.
+# Added tokens that are text: Gemma's HTML tags, and bytes of characters without a token.
 _TEXT = re.compile(
     r"<0x[0-9A-F]{2}>|</?(table|caption|thead|tbody|tfoot|tr|th|td|h[1-6]|blockquote|strong|em|b|i|u|s|sub|sup"
     r"|code|p|a|ul|ol|li)>"
@@ -109,9 +109,9 @@ class _Controls:
         *,
         renamed: bool = False,
     ) -> str | None:
-        """A control token of `encoding` that has characters of `contents`; None if there is none.
+        """A control token of `encoding` with characters from `contents`; None if there is none.
 
-        Characters without a token of their own become one of `unknown`, which is then no control token.
+        Characters without a token become one of `unknown`, which does not count as a control token.
         """
         for at, token in enumerate(encoding.ids):
             if token not in self._texts or (where := encoding.token_to_chars(at)) is None:
@@ -127,7 +127,7 @@ class _Controls:
         return None
 
     def _renamed(self, inner: Any, text: str) -> tuple[int, Tokenizer]:
-        """The copy, and the first character of its names; none of these characters is in `text`."""
+        """The renamed copy, and the first character of its names; none of them is in `text`."""
         wanted = max(1, len(self._texts))
         firsts = range(_PRIVATE.start, _PRIVATE.stop - wanted, wanted)[:_MOST_NAMES]
         used = {ord(character) for character in set(text)}
@@ -164,7 +164,7 @@ class _Controls:
         return ids
 
 
-# By tokenizer, which they must not keep alive.
+# By tokenizer, with weak references.
 _KNOWN: WeakKeyDictionary[Any, dict[tuple[int | None, bool], _Controls]] = WeakKeyDictionary()
 
 
@@ -231,7 +231,7 @@ def _unavoidable(token: str) -> RequestError:
 
 
 class DecoderFacts(Struct, frozen=True):
-    """What of a decoder's work reaches over several tokens.
+    """Decoding rules that depend on several tokens.
 
     `falls_back`: a run of byte tokens is text only if the whole run is UTF-8. `cleans`: spaces before
     punctuation are removed.
@@ -251,7 +251,7 @@ def repair_decoder(tokenizer: TokenizerWrapper) -> None:
 
 
 def decoder_facts(tokenizer: TokenizerWrapper) -> DecoderFacts:
-    """What `TokenTexts` must know; nothing of a tokenizer that is Python code."""
+    """The facts that `TokenTexts` needs; defaults for a tokenizer implemented in Python."""
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return DecoderFacts(cleans=bool(getattr(tokenizer, "clean_up_tokenization_spaces", False)))

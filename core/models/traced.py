@@ -120,7 +120,7 @@ class Traced(str):
         at = 0
         for part in self.split(old, count):
             if parts:
-                # A person who types `old` must not get a control token for it.
+                # Typing `old` must not produce a control token.
                 parts.append(content_like(new, self[at : at + len(old)]))
                 at += len(old)
             parts.append(part)
@@ -172,7 +172,7 @@ class Traced(str):
         return self._whole(super().translate(table))
 
     def _cut(self, start: int, end: int, text: str | None = None) -> str:
-        """Characters `start` to `end`; `text` is them, where the caller has it."""
+        """Characters `start` to `end`; `text` is the substring, if known."""
         text = str.__getitem__(self, slice(start, end)) if text is None else text
         runs = self._runs
         found: list[Run] = []
@@ -207,7 +207,7 @@ def _start(run: Run) -> int:
 
 
 def content_like(text: str, origin: str) -> str:
-    """`text`, all of it from where the first traced characters of `origin` come from."""
+    """`text`, entirely from the origin of the first traced characters of `origin`."""
     runs = origin._runs if isinstance(origin, Traced) else ()
     if not runs or not text:
         return text
@@ -303,7 +303,7 @@ def percent(pattern: str, values: Any) -> str:
     return concat([*parts, pattern[at:]])
 
 
-# Unpredictable for the author of the contents.
+# A prefix that contents cannot predict.
 _NONCE = secrets.token_hex(8)
 _PLACE = re.compile(rf"{_NONCE}(\d+);")
 _ESCAPED = {False: re.compile(r'["\\\x00-\x1f]'), True: re.compile(r'["\\]|[^ -~]')}

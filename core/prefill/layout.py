@@ -19,7 +19,7 @@ from core.models.conversation import Region
 from core.models.prompt import Prompt
 from core.prefill.passages import cut
 from core.prefill.requests import continues
-from core.settings.prefill import PASSAGE_TOKENS, Prefill
+from core.settings.prefill import DOCUMENT_TAIL_TOKENS, PASSAGE_TOKENS, TAIL_TOKENS, Prefill
 
 Array = np.ndarray[Any, Any]
 # Of a longer question its beginning and its end count: people ask before a pasted text or after it.
@@ -98,6 +98,16 @@ class Layout(Struct, frozen=True):
         of[start:end] = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, end)))
         of[self.question] = -1
         return Passages(firsts, end, of)
+
+    @property
+    def always_read(self) -> Array:
+        """bool, one a token: the protected tokens, the question, and the end of the prompt."""
+        found = self.protected | self.question
+        begins = max(0, len(found) - TAIL_TOKENS)
+        if not self.goes_on and self.question.any() and (self.source >= 0).any():
+            begins = max(begins, int(np.argmax(self.question)) - DOCUMENT_TAIL_TOKENS)
+        found[begins:] = True
+        return found
 
     def followed_by(self, tokens: int) -> Layout:
         """Followed by `tokens` of a begun answer, which are always read."""

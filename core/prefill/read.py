@@ -17,8 +17,7 @@ import mlx.core as mx
 import numpy as np
 from msgspec import Struct
 
-from core.kv.cached_sequence import CachedSequence
-from core.kv.prefix_cache import PrefixCache
+from core.kv.cached_sequence import CachedSequence, PrefixCache
 
 Positions = np.ndarray[Any, Any]
 

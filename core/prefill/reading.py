@@ -278,9 +278,7 @@ class Reading:
         still_skipped = f"; {self._sequence.skipped:,} earlier ones were skipped"
         question = np.flatnonzero(layout.question)
         gaps = self._sequence.columns.gaps()
-        # A cached question found nothing to quote before, and a continuation needs no quotation.
-        is_new = len(question) and question[0] >= self._from
-        if not is_new or layout.goes_on or settings.read_on == "off":
+        if not len(question) or layout.goes_on:  # a continuation needs no quotation
             return still_skipped
         room_tokens = self._inputs.room_tokens
         if (most := self._inputs.most_tokens) is not None:
@@ -289,11 +287,14 @@ class Reading:
         passages = layout.passages(int(gaps[0]), int(gaps[-1]) + 1, settings)
         scorer = _DEFAULT_SCORER if settings.scorer in ("auto", "draft-model") else settings.scorer
         scored = yield from self._score(scorer, passages)
-        self._quoted = to_quote(self._sequence.columns, passages, scored, settings, room_tokens)
-        count = len(self._quoted)
         self._matches = scored.stands_out or self._stands_out_by_words()
         if not scored.stands_out:
             return f"{still_skipped}, and nothing in them matches this question"
+        # Nothing is quoted before a question that is cached, which is regenerated.
+        if settings.read_on == "off" or question[0] < self._from:
+            return still_skipped
+        self._quoted = to_quote(self._sequence.columns, passages, scored, settings, room_tokens)
+        count = len(self._quoted)
         if not count:
             return still_skipped
         quoted = excerpt(self._text.ids, self._quoted, self._loaded)
@@ -399,25 +400,25 @@ class Reading:
     def _select(self, layout: Layout) -> Selection:
         assert self._scored is not None
         passages, scored = self._scored
-        protected = layout.protected | layout.question
+        always_read = layout.always_read
         window_tokens = largest_window(self._sequence.cache)
         return select(
             scored.scores,
-            protected,
+            always_read,
             passages,
-            keep_pct=self._keep_pct(protected, passages, window_tokens),
+            keep_pct=self._keep_pct(always_read, passages, window_tokens),
             window_tokens=window_tokens,
             latest=LATEST if layout.goes_on else 0.0,
         )
 
-    def _keep_pct(self, protected: np.ndarray[Any, Any], passages: Passages, window_tokens: int) -> float:
-        """The setting, or less where the context cannot hold that in addition to the protected passages."""
+    def _keep_pct(self, always_read: np.ndarray[Any, Any], passages: Passages, window_tokens: int) -> float:
+        """The setting, or less where the context cannot hold that and the passages that are always read."""
         settings, most = self._settings, self._inputs.most_tokens
         new_tokens, lengths = passages.end - self._from, passages.lengths
         if most is None or self._sequence.columns.count + new_tokens <= most:
             return settings.keep_pct
         # The last chosen passage may exceed the share by all but one of its tokens.
-        always = int(lengths[must_keep(protected, passages, window_tokens)].sum())
+        always = int(lengths[must_keep(always_read, passages, window_tokens)].sum())
         held = self._sequence.columns.count + always + int(lengths.max())
         fits = 100 * (_FILLS * most - held) / new_tokens
         if fits <= 0:

@@ -1,9 +1,9 @@
 """Selects the passages of a scored prompt that are read. Pure.
 
-Always kept: the first passage, passages that reach into the last `TAIL_TOKENS` (or a sliding window's length,
-if that is larger), and passages with a protected token. Of the others the best, until they have keep · M
-tokens (the SpecPrefill paper has ⌈keep · M ÷ passage⌉ passages of one length). For a continuation, `LATEST`
-of these tokens are the last ones, whatever their score.
+Always kept: the first passage, passages with a token that is always read (`Layout.always_read`), and
+passages that reach into the last tokens of a sliding window's length. Of the others the best, until they have
+keep · M tokens (the SpecPrefill paper has ⌈keep · M ÷ passage⌉ passages of one length). For a continuation,
+`LATEST` of these tokens are the last ones, whatever their score.
 
 Passages that are always kept don't count towards the share: they would use up a third of 20% of 8,000 tokens,
 and perplexity of text that continues was 1.15 times that of a dense reading instead of 1.07
@@ -19,7 +19,6 @@ from msgspec import Struct
 
 from core.events import Passage
 from core.prefill.layout import Layout, Passages
-from core.settings.prefill import TAIL_TOKENS
 
 Array = np.ndarray[Any, Any]
 
@@ -48,19 +47,19 @@ class Selection(Struct, frozen=True):
 
 def select(
     scores: Array,
-    protected: Array,
+    always_read: Array,
     passages: Passages,
     *,
     keep_pct: float,
     window_tokens: int = 0,
     latest: float = 0.0,
 ) -> Selection:
-    """`scores` has one value a passage, on any scale; `protected` (bool) one a token of the prompt.
+    """`scores` has one value a passage, on any scale; `always_read` (bool) one a token of the prompt.
 
     `passages` end where the prompt ends. `latest`, 0 to 1: the part of the share that the last tokens get.
     """
     firsts, lengths = passages.firsts, passages.lengths
-    must = must_keep(protected, passages, window_tokens)
+    must = must_keep(always_read, passages, window_tokens)
     share = keep_pct / 100 * float(lengths.sum())
     kept = must.copy()
     free = np.flatnonzero(~must)
@@ -71,12 +70,13 @@ def select(
     return Selection(firsts, firsts + lengths, kept, _shown(scores, must))
 
 
-def must_keep(protected: Array, passages: Passages, window_tokens: int = 0) -> Array:
+def must_keep(always_read: Array, passages: Passages, window_tokens: int = 0) -> Array:
     """bool, one a passage: whether it is read whatever its score."""
     firsts, end = passages.firsts, passages.end
-    must = np.add.reduceat(protected[:end].astype(np.int32), firsts) > 0
+    must = np.add.reduceat(always_read[:end].astype(np.int32), firsts) > 0
     must[0] = True
-    must |= firsts + passages.lengths > end - max(TAIL_TOKENS, window_tokens)
+    if window_tokens:
+        must |= firsts + passages.lengths > end - window_tokens
     return np.asarray(must)
 
 

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from core.errors import DraftlightError
 from core.events import RehearsalState, Rehearsing, WaitsFor
 from core.models.loader import LoadedModel
-from core.rehearsal.answer_ids import shipped_ids
 from core.rehearsal.rehearsal import Progress, Rehearsal, RehearsalPlan
-from core.rehearsal.streams import default_conversations, read_conversations
+from core.rehearsal.streams import default_conversations, read_conversations, shipped_ids
 from core.tables.prebuilt import rehearsal_paths
 
 _BATCH = 4
@@ -50,46 +49,46 @@ class IdleRehearsal:
         self._made_table = False
         self._rehearsal: Rehearsal | None = None
         self._work: Generator[Progress, None, None] | None = None
-        self._said: Rehearsing | None = None
-        self._said_at = 0.0
+        self._reported: Rehearsing | None = None
+        self._reported_at = 0.0
 
     # ---- control
 
     def want(self, model: str, wanted: bool) -> None:
-        """Rehearse with `model`, or stop. What went wrong before is tried again."""
+        """Starts or stops the rehearsal of `model`; an earlier error is retried."""
         self._model, self._wanted = model, wanted
         self._trouble, self._finished = "", False
         if not wanted:
             self._let_go()
-        self._tell(at_once=True)
+        self._report(at_once=True)
 
     def hold(self) -> None:
         """The user is typing: pauses for some seconds."""
         self._quiet_at = self._clock() + _QUIET_S
-        self._tell()
+        self._report()
 
     def drop(self) -> None:
-        """A request begins: releases the model, memory and files."""
+        """A request starts: releases the model, memory and files."""
         self._answering = True
         self._let_go()
-        self._tell()
+        self._report()
 
     def resume(self) -> None:
-        """It is answered."""
+        """The request is finished."""
         self._answering = False
-        self._tell()
+        self._report()
 
     def forget_model(self) -> None:
         """The model is replaced or unloaded: rehearsal is no longer wanted."""
         if self._wanted:
             self.want(self._model, False)
-        self._model, self._said = "", None
+        self._model, self._reported = "", None
         self._progress, self._contexts = Progress(0, 0, 0), 0
 
     # ---- its work
 
     def piece(self, loaded: LoadedModel) -> bool:
-        """One piece of work, if it is wanted; whether there is more."""
+        """Does one piece of work, if rehearsal is on. Returns whether there is more."""
         self._made_table = False
         if not self._wanted or self._finished or self._trouble or self.due_s() > 0:
             return False
@@ -105,7 +104,7 @@ class IdleRehearsal:
         except (DraftlightError, MemoryError, RuntimeError) as error:  # MLX out of memory, among others
             self._trouble = str(error)
             self._let_go()
-        self._tell()
+        self._report()
         return self._work is not None
 
     @property
@@ -114,7 +113,7 @@ class IdleRehearsal:
         return self._made_table
 
     def due_s(self) -> float:
-        """Seconds until a piece can be done, as far as it is up to those who type; 0 if it can now."""
+        """Seconds until the pause for typing ends; 0 if work can be done now."""
         return max(0.0, self._quiet_at - self._clock()) if self._wanted else 0.0
 
     @property
@@ -155,17 +154,17 @@ class IdleRehearsal:
             self._work.close()
         self._work = self._rehearsal = None
 
-    def _tell(self, *, at_once: bool = False) -> None:
+    def _report(self, *, at_once: bool = False) -> None:
         """Reports a new state, or progress once per second, unless rehearsal was never wanted."""
         now, state = self._clock(), self.state
-        if self._said is None:
+        if self._reported is None:
             news = self._wanted
-        elif _without_counts(state) != _without_counts(self._said):
+        elif _without_counts(state) != _without_counts(self._reported):
             news = True
         else:
-            news = state != self._said and now - self._said_at >= _SAY_EVERY_S
+            news = state != self._reported and now - self._reported_at >= _SAY_EVERY_S
         if news or at_once:
-            self._said, self._said_at = state, now
+            self._reported, self._reported_at = state, now
             self._say(state)
 
 

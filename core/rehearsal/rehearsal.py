@@ -2,7 +2,7 @@
 
 `work()` is a generator: each `next` is one forward pass or one step of counting, so it can be paused or
 abandoned after each step. Finished answers are on disk; only unfinished ones are lost. A new run skips
-answered prompts. Answers of the same model from another machine (`core.rehearsal.answer_ids`) are copied to
+answered prompts. Answers of the same model from another machine (`core.rehearsal.streams`) are copied to
 the records. MLX's thread only.
 """
 
@@ -23,10 +23,9 @@ from core.errors import BrokenLogitsError
 from core.events import Message
 from core.models.loader import LoadedModel
 from core.models.prompt import render
-from core.rehearsal.answer_ids import AnswerIds, prompt_key
-from core.rehearsal.streams import Records, RehearsedConversation, Stream, read_records
+from core.rehearsal.streams import AnswerIds, Records, RehearsedConversation, Stream, prompt_key, read_records
 from core.tables.gram_count import GramCounter, Pruning
-from core.tables.prebuilt_files import save_grams
+from core.tables.prebuilt import save_grams
 
 
 class RehearsalPlan(Struct, frozen=True):
@@ -48,7 +47,9 @@ class RehearsalPlan(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True):
-    """`answered` of `prompts` are done, with `tokens` in all; `contexts` are in the table once it is made."""
+    """Progress: `answered` of `prompts`, with `tokens` in all answers. `contexts`: size of the table, once
+    built.
+    """
 
     answered: int
     prompts: int
@@ -86,15 +87,15 @@ class Rehearsal:
         every, due = self._plan.table_every_tokens, 0
         for progress in self.answer():
             yield progress
-            said_here = progress.tokens - self._taken_tokens
-            if every and said_here >= (due := due or _next(said_here, every)):
+            new_tokens = progress.tokens - self._taken_tokens
+            if every and new_tokens >= (due := due or _next(new_tokens, every)):
                 yield from self.make_table()
-                due = _next(said_here, every)
+                due = _next(new_tokens, every)
         if self._new or not self._plan.table.exists():
             yield from self.make_table()
 
     def answer(self) -> Generator[Progress, None, None]:
-        """Everything that is not answered yet; a progress after each piece."""
+        """Answers the remaining prompts; yields a `Progress` after each piece."""
         plan = self._plan
         answers = GreedyAnswers(
             self._loaded, batch=plan.batch, max_tokens=plan.max_tokens, chunk_tokens=plan.chunk_tokens
@@ -123,7 +124,7 @@ class Rehearsal:
                 answers.close()
 
     def make_table(self) -> Generator[Progress, None, None]:
-        """Counts the answers so far and writes the table, if there are any."""
+        """Counts the recorded answers and writes the table, if there are any answers."""
         plan = self._plan
         counter = GramCounter(plan.pruning.highest_order)
         for stream in read_records(plan.records):
@@ -159,7 +160,7 @@ class Rehearsal:
         held: RehearsedConversation,
         messages: tuple[Message, ...],
     ) -> None:
-        """Queue the first turn of `held`, from `messages` on, that has no answer yet."""
+        """Queues the first turn of `held`, from `messages` on, that has no answer yet."""
         while True:
             ids = tuple(render(self._loaded.tokenizer, messages).ids)
             if not self._loaded.has_rows(ids):
@@ -180,11 +181,11 @@ class Rehearsal:
             )
         if len(ids) + self._plan.max_tokens >= self._loaded.info.context_tokens:
             self._answered += 1 + len(held.then) - sum(m.role == "assistant" for m in messages)
-            return  # it does not fit this model
+            return  # too long for this model
         self._asked += 1
         key = self._asked
         self._turns[key] = _Turn(held, messages, ids)
-        answers.ask(key, ids)
+        answers.queue(key, ids)
 
     def _take(self, records: Records, held: RehearsedConversation, ids: tuple[int, ...]) -> list[int] | None:
         """The answer to `ids` from another machine, copied to the records."""
@@ -230,15 +231,15 @@ def _next(tokens: int, every: int) -> int:
 # MLX's thread only. Dropping the object loses unfinished answers only.
 
 
-# Ids kept at a place: what lies behind the eighth is under a tenth of the mass almost everywhere.
+# Ids kept per position: those after the eighth have under a tenth of the probability almost everywhere.
 TOP = 8
 
 
 class Answered(Struct, frozen=True):
-    """One answer. `out` ends with the stop id, if it came to one.
+    """One answer. `out` ends with the stop id, unless it was truncated.
 
-    `tops[i]` are the model's likeliest ids at the place of `out[i]`, best first, and `shares[i]`
-    their probabilities.
+    `tops[i]` are the model's most probable ids at the position of `out[i]`, best first, and `shares[i]` their
+    probabilities.
     """
 
     key: int
@@ -266,7 +267,7 @@ class _Growing(Struct):
 
 
 class GreedyAnswers:
-    """`ask` prompts, then call `step` until `busy` is False.
+    """`queue` prompts, then call `step` until `busy` is False.
 
     `batch`: answers under way at once. `chunk_tokens`: prompt tokens of a row that one step reads.
     """
@@ -291,7 +292,7 @@ class GreedyAnswers:
 
     @property
     def waiting(self) -> int:
-        """Prompts asked and not yet answered."""
+        """Number of queued and running prompts."""
         return len(self._rows) + len(self._waiting)
 
     @property
@@ -299,8 +300,8 @@ class GreedyAnswers:
         """Whether a step has something to do."""
         return self.waiting > 0
 
-    def ask(self, key: int, prompt: Sequence[int]) -> None:
-        """Queue a prompt of at least one id. `key` comes back with its answer."""
+    def queue(self, key: int, prompt: Sequence[int]) -> None:
+        """Queues a prompt of at least one id. `key` is returned with its answer."""
         row = _Growing(key, list(prompt))
         if self._batch is None:
             self._waiting.append(row)
@@ -309,11 +310,11 @@ class GreedyAnswers:
             self._rows[uid] = row
 
     def step(self) -> list[Answered]:
-        """One forward pass, or two; the answers that ended with it. Raises `BrokenLogitsError`."""
+        """Runs one or two forward passes; returns the answers that ended. Raises `BrokenLogitsError`."""
         return self._step_single() if self._batch is None else self._step_batch(self._batch)
 
     def close(self) -> None:
-        """Drop everything that is under way."""
+        """Discards all unfinished answers."""
         if self._batch is not None:
             self._batch.close()
         self._rows, self._single = {}, None
@@ -357,7 +358,7 @@ def likeliest(log_probabilities: NDArray[np.float32]) -> tuple[list[int], list[f
 
 
 def _log_probabilities(row: mx.array) -> NDArray[np.float32]:
-    """Raises `BrokenLogitsError`: of logits that are not numbers no probability is one."""
+    """Log-probabilities of a row. Raises `BrokenLogitsError` if its logits are not numbers."""
     found = np.array(row.astype(mx.float32))
     if np.isnan(found).any():
         raise BrokenLogitsError

@@ -1,23 +1,32 @@
-"""Recorded streams: prompts and greedy answers as token ids, to learn from or to replay drafters over.
+"""Recorded answers: streams to replay, records of a rehearsal, its prompts, and shipped answers.
 
-One JSON object a line, gzipped if the name ends in .gz: `prompt` and `out` are ids, `tops` the
-model's likeliest ids at each place of `out`, best first, `shares` their probabilities (both may be
-missing), `cls` the kind of prompt.
+A stream is a prompt and a greedy answer as token ids, one JSON object per line, gzipped if the name ends in
+.gz: `prompt` and `out` are ids; `tops` are the model's most probable ids at each position of `out`, best
+first, and `shares` their probabilities (both optional); `cls` is the kind of prompt.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
+import lzma
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import msgspec
+import numpy as np
 from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from core.errors import RequestError, TableError
+from core.events import ModelInfo
+from core.system.files import write_atomic
 from core.system.paths import resources_dir
+from core.tables.prebuilt import shipped_dir
+from core.tables.table_file import Arrays, InvalidFileError, check_arrays, decode, encode
 
 
 class Stream(Struct, frozen=True):
@@ -81,11 +90,11 @@ class Records:
             self._file = self.path.open("ab")
         except Timeout:
             raise TableError(
-                f"{self.path.name} is being written by another Draftlight.", "Wait until that one is done."
+                f"{self.path.name} is being written by another Draftlight.", "Wait until it has finished."
             ) from None
         except OSError as error:
             self._lock.release()
-            raise TableError(f"{self.path} cannot be written: {error}.", "Choose another place.") from error
+            raise TableError(f"{self.path} cannot be written: {error}.", "Choose another path.") from error
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,7 +102,7 @@ class Records:
         self._lock.release()
 
     def add(self, stream: Stream) -> None:
-        """Append an answer. Raises `TableError` if the disk does not take it."""
+        """Appends an answer. Raises `TableError` if it cannot be written."""
         try:
             self._file.write(msgspec.json.encode(stream) + b"\n")
             self._file.flush()
@@ -104,7 +113,7 @@ class Records:
         return read_records(self.path)
 
     def _mend(self) -> None:
-        """Cut off a last line that has no end."""
+        """Removes an incomplete last line."""
         if not self.path.exists():
             return
         with self.path.open("rb+") as file:
@@ -172,8 +181,135 @@ def read_conversations(path: Path) -> list[RehearsedConversation]:
                 f"{path}, line {number}: {error}.", 'A line is like {"class": "code", "prompt": "…"}.'
             ) from None
         if not held.prompt.strip() or not all(turn.strip() for turn in held.then):
-            raise RequestError(f"{path}, line {number}: it asks nothing.", "Give every turn some words.")
+            raise RequestError(f"{path}, line {number}: a turn is empty.", "Write some text in every turn.")
         found.append(held)
     if not found:
         raise RequestError(f"{path} holds no prompts.", "Write one JSON object a line.")
     return found
+
+
+# ---- shipped answers
+#
+# The answers of a rehearsal, small enough to ship, so that another machine can continue it. The file is an
+# xz-compressed container (`core.tables.table_file`). The header names the model and the family; the arrays
+# hold for each answer an 8-byte hash of its prompt's ids, and its ids. A prompt that is later worded or
+# rendered differently thus counts as not answered. Probabilities are omitted: they are three quarters of the
+# records and do not improve a table (resources/notes/rehearsal.md). A damaged or newer file, or one of
+# another model, raises `TableError`.
+
+
+SUFFIX = ".answers.xz"
+_FORMAT: Literal["draftlight-answers"] = "draftlight-answers"
+_VERSION = 1
+# Ids compress to a third; a few thousand answers are a megabyte.
+_MOST_BYTES = 64 << 20
+_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 1, "pb": 1}]
+
+
+class _Header(Struct, frozen=True):
+    model: str
+    family: str
+    family_name: str
+    vocabulary: int
+    answers: int
+    tokens: int
+    format: Literal["draftlight-answers"] = _FORMAT
+    version: int = _VERSION
+
+
+class AnswerIds(Struct, frozen=True):
+    """The answers of one model by `prompt_key`."""
+
+    model: str
+    answers: Mapping[int, list[int]]
+
+    @property
+    def tokens(self) -> int:
+        return sum(map(len, self.answers.values()))
+
+
+def prompt_key(prompt: Sequence[int]) -> int:
+    """The key of a prompt: a hash of its ids."""
+    digest = hashlib.blake2b(np.array(prompt, dtype="<u4").tobytes(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def save_ids(path: Path, streams: Iterable[Stream], info: ModelInfo) -> AnswerIds:
+    """Writes the answers of the model `info`; returns them. Raises `TableError`."""
+    held = {prompt_key(stream.prompt): stream.out for stream in streams}
+    found = AnswerIds(info.name, held)
+    header = _Header(
+        info.name, info.family, info.family_name, info.vocabulary, len(held), sum(map(len, held.values()))
+    )
+    arrays: Arrays = {
+        "prompts": np.array(list(held), dtype=np.uint64),
+        "lengths": np.array([len(out) for out in held.values()], dtype=np.uint32),
+        "ids": np.array([token for out in held.values() for token in out], dtype=_kind(info.vocabulary)),
+    }
+    content = lzma.compress(encode(header, arrays), check=lzma.CHECK_CRC64, filters=_FILTERS)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, content, mode=0o644)
+    except OSError as error:
+        raise TableError(f"{path} cannot be written: {error}.", "Choose another path.") from error
+    return found
+
+
+def load_ids(path: Path, info: ModelInfo) -> AnswerIds:
+    """The answers of the model `info` in a file. Raises `TableError`."""
+    try:
+        header, found = _read(path)
+        if (header.family, header.model) != (info.family, info.name):
+            raise InvalidFileError(
+                f"holds answers of {header.model} ({header.family_name}), not of {info.name}"
+            )
+    except OSError as error:
+        raise TableError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
+    except InvalidFileError as refused:
+        raise TableError(f"{path.name} {refused}.", "Choose a file that was made for this model.") from None
+    return found
+
+
+def shipped_ids(info: ModelInfo) -> AnswerIds | None:
+    """The shipped answers of this model; None if there are none. Raises `TableError` for a damaged file.
+
+    Files of other models are skipped.
+    """
+    for path in sorted(shipped_dir().glob(f"*{SUFFIX}")):
+        try:
+            header, found = _read(path)
+        except (OSError, InvalidFileError) as error:
+            raise TableError(f"{path.name} {error}.", "Install Draftlight again.") from None
+        if (header.family, header.model) == (info.family, info.name):
+            return found
+    return None
+
+
+def _read(path: Path) -> tuple[_Header, AnswerIds]:
+    content = path.read_bytes()
+    try:
+        opened = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=256 << 20)
+        plain = opened.decompress(content, max_length=_MOST_BYTES)
+    except lzma.LZMAError:
+        raise InvalidFileError("is damaged, or not a file of answers") from None
+    if not opened.eof or opened.unused_data:
+        raise InvalidFileError("is damaged: it does not end where it should")
+    header, arrays = decode(plain, _Header, _FORMAT, _VERSION)
+    check_arrays(
+        arrays,
+        {
+            "prompts": (np.uint64, (header.answers,)),
+            "lengths": (np.uint32, (header.answers,)),
+            "ids": (_kind(header.vocabulary), (header.tokens,)),
+        },
+    )
+    ids = arrays["ids"]
+    ends = [0, *np.cumsum(arrays["lengths"], dtype=np.uint64).tolist()]
+    if ends[-1] != header.tokens or (len(ids) and int(ids.max()) >= header.vocabulary):
+        raise InvalidFileError("contains invalid answers")
+    outs = [ids[start:end].tolist() for start, end in pairwise(ends)]
+    return header, AnswerIds(header.model, dict(zip(arrays["prompts"].tolist(), outs)))
+
+
+def _kind(vocabulary: int) -> type[np.uint16] | type[np.uint32]:
+    return np.uint16 if vocabulary <= 1 << 16 else np.uint32

@@ -10,6 +10,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 from msgspec import Struct
@@ -36,6 +37,7 @@ from core.serve.http import (
     FieldNames,
     comment,
     of_failure,
+    read_fields,
     send_json,
     watched,
     without_paths,
@@ -51,10 +53,11 @@ from core.serve.queue import (
     Waiting,
     WorkerGate,
 )
-from core.serve.request import AnswerRequest, Sampling
+from core.serve.request import AnswerRequest
 from core.serve.security import AccessPolicy
 from core.serve.tools import CallRules
 from core.settings import Settings
+from core.settings.server import Server
 
 # Proxies give up after 30 to 60 s without a byte, and people sooner. A call may be written for a minute.
 _QUIET_S = 5.0
@@ -66,7 +69,8 @@ class Serving(Struct, frozen=True):
 
     `base` returns the default settings of a request; it is called for each one. `metrics`: serve figures at
     `/metrics`. `strict`: refuse requests of which something would be left out and named in
-    `draftlight.changes`, other model names included.
+    `draftlight.changes`, other model names included. `longest_answer`: maximum length in tokens of an answer
+    whose request sets none.
     """
 
     doors: AccessPolicy = AccessPolicy()
@@ -74,9 +78,12 @@ class Serving(Struct, frozen=True):
     metrics: bool = False
     base: Callable[[], Settings] = Settings
     strict: bool = False
+    longest_answer: int = Server().longest_answer
 
-    def accepted(self, asked: Sampling, generate: Generate) -> Generate:
-        """`generate`, the command of the request `asked`. Raises `ApiError` 400 if it is `strict`."""
+    def command(self, asked: AnswerRequest, request: str, model: ModelInfo) -> Generate:
+        """The command of the request `asked` to `model`, with the id `request`. Raises `ApiError` 400."""
+        most_tokens = min(self.longest_answer, model.context_tokens)
+        generate = asked.generate(request, self.base(), model, most_tokens)
         if self.strict:
             asked.check_strictly()
         return generate
@@ -90,7 +97,7 @@ class Writer(Protocol):
 
     @property
     def names(self) -> FieldNames:
-        """What the request's fields are called."""
+        """The API's names of the request's fields, for errors."""
         ...
 
     def alive(self, happening: AnswerUpdate | None) -> bytes:
@@ -100,7 +107,7 @@ class Writer(Protocol):
         ...
 
     def opening(self) -> bytes:
-        """Before the first token."""
+        """Bytes before the first token."""
         ...
 
     def written(self, tokens: Sequence[Token]) -> bytes:
@@ -108,15 +115,15 @@ class Writer(Protocol):
         ...
 
     def finished(self, finished: Finished) -> bytes:
-        """The end."""
+        """Bytes of the end of the answer."""
         ...
 
     def failed(self, error: ApiError) -> bytes:
-        """The end, where something went wrong after the opening."""
+        """Bytes of the end of an answer that failed after its opening."""
         ...
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
-        """All of it in one piece."""
+        """The body of an answer that is not streamed."""
         ...
 
 
@@ -126,14 +133,14 @@ def new_id(prefix: str) -> str:
 
 
 def client_name(scope: Scope) -> str:
-    """What a client calls itself: the first word of its user agent, without anything unprintable."""
+    """The client's name: its user agent, printable characters only."""
     agent = Headers(scope=scope).get("user-agent", "")
     name = "".join(letter for letter in agent if letter.isprintable()).strip()[:_CLIENT_CHARACTERS]
     return name or "Unknown client"
 
 
 async def loaded_model(answers: Answers, receive: Receive) -> ModelInfo:
-    """The model that will answer; while one is being loaded, the one that comes. The body was read.
+    """The loaded model; waits while one is being loaded. The body was read.
 
     Raises `NoModelError`, `ClientGoneError`.
     """
@@ -166,7 +173,7 @@ async def loaded_model(answers: Answers, receive: Receive) -> ModelInfo:
 
 
 def commented(happening: AnswerUpdate | None) -> bytes:
-    """A comment that says how far it is; nothing has happened yet at None."""
+    """A comment with the progress; None before the first update."""
     match happening:
         case Waiting(position):
             return comment(f"waiting {position}" if position else "loading model")
@@ -177,6 +184,32 @@ def commented(happening: AnswerUpdate | None) -> bytes:
             return comment("waiting")
         case _:
             return comment("writing")
+
+
+class AnswerEndpoint:
+    """An endpoint: `read` makes a request of a decoded body, `writer` writes the answer to it."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        serving: Serving,
+        id_prefix: str,
+        read: Callable[[dict[str, Any]], AnswerRequest],
+        writer: Callable[[Any, Generate, str, CallRules], Writer],
+    ) -> None:
+        self._answers = answers
+        self._serving = serving
+        self._id_prefix = id_prefix
+        self._read = read
+        self._writer = writer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        asked = self._read(await read_fields(scope, receive, self._serving.doors.most_bytes))
+        writer = partial(self._writer, asked)
+        await answer_request(
+            self._answers, self._serving, asked, self._id_prefix, writer, scope, receive, send
+        )
 
 
 async def answer_request(
@@ -195,7 +228,7 @@ async def answer_request(
     """
     model = await loaded_model(answers, receive)
     name = answering_model(answers, asked, serving.strict)
-    generate = serving.accepted(asked, asked.generate(new_id(id_prefix), serving.base(), model))
+    generate = serving.command(asked, new_id(id_prefix), model)
     writer = writer_of(generate, name, asked.tool_use.rules(model))
     await answer_with(answers, generate, writer, asked.stream, scope, receive, send)
 
@@ -209,11 +242,11 @@ async def answer_with(
     receive: Receive,
     send: Send,
 ) -> None:
-    """Ask, and answer. The body was read. Raises `ApiError` before anything was sent, `ClientGoneError`."""
+    """Queue `generate` and write the answer. Raises `ApiError` before the first byte, `ClientGoneError`."""
     generate = with_own_system_message(generate)
     scope["draftlight.begun"] = True  # from here on its record says what becomes of it
     answer = answers.begin(generate, path=scope["path"], client=client_name(scope), streams=streams)
-    # OpenAI's name of it, and Anthropic's.
+    # The header's names at OpenAI's and Anthropic's.
     headers = {"x-request-id": generate.request, "request-id": generate.request}
     try:
         async with watched(receive, answer.leave):
@@ -344,7 +377,7 @@ def timings(stats: Stats) -> dict[str, Any]:
 
 
 def origins(tokens: Sequence[Token]) -> list[dict[str, Any]]:
-    """Where each token came from: see docs/server.md."""
+    """The origins of tokens, as docs/server.md describes them."""
     return [
         {
             "id": token.id,
@@ -363,10 +396,13 @@ def origins(tokens: Sequence[Token]) -> list[dict[str, Any]]:
 def effective(finished: Finished, *, unlimited: bool, changes: Iterable[Change] = ()) -> dict[str, Any]:
     """The effective settings, and the reason for each difference from the request.
 
-    `unlimited`: the request has no limit, so the context's limit is not a change. `changes` are those of the
-    request's fields.
+    `unlimited`: the request has no limit, so the context's limit is not a change, but the server's is one if
+    it ended the answer. `changes` are those of the request's fields.
     """
     ran, stats = finished.effective, finished.stats
+    if unlimited and finished.reason == "length" and not any(map(_is_length, ran.changes)):
+        reason = "the request has no limit, so the server's limit applies"
+        changes = (*changes, Change("max_tokens", "no limit", str(stats.tokens), reason))
     told = [
         {
             "setting": change.setting,
@@ -375,7 +411,7 @@ def effective(finished: Finished, *, unlimited: bool, changes: Iterable[Change] 
             "reason": without_paths(change.reason),
         }
         for change in (*changes, *ran.changes)
-        if not (unlimited and change.setting == "sampling.max_tokens")
+        if not (unlimited and _is_length(change))
     ]
     return {
         "drafter": ran.drafter,
@@ -390,6 +426,10 @@ def effective(finished: Finished, *, unlimited: bool, changes: Iterable[Change] 
         "cancelled": finished.reason == "cancelled",
         "changes": told,
     }
+
+
+def _is_length(change: Change) -> bool:
+    return change.setting == "sampling.max_tokens"
 
 
 class Logprobs:
@@ -424,7 +464,7 @@ def _one(text: str, logprob: float) -> dict[str, Any]:
 
 
 def model_id(model: ModelInfo) -> str:
-    """The name in one word: clients take it on command lines."""
+    """The model's id: its name without spaces, because clients have it on command lines."""
     return "-".join(model.name.split())
 
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Struct, field
-from starlette.types import Receive, Scope, Send
 
 from core.answer_format import CallArguments, CallBegun, Delta, Text, Thought
 from core.events import (
@@ -26,13 +24,11 @@ from core.events import (
     Role,
     Stats,
     Token,
-    Tool,
     ToolCall,
 )
+from core.serve.adapt import Adapter, Kind, question_at
 from core.serve.answering import (
     Logprobs,
-    Serving,
-    answer_request,
     commented,
     effective,
     origins,
@@ -40,11 +36,10 @@ from core.serve.answering import (
     usage,
 )
 from core.serve.fields import convert_fields, effort_changes, refused, thinks_at
-from core.serve.http import ApiError, FieldNames, event, field_error, read_fields
-from core.serve.left_out import Kind, LeftOut, question_at
-from core.serve.queue import Answers
+from core.serve.http import ApiError, FieldNames, event, field_error
 from core.serve.request import AnswerRequest, limit, stops_of
-from core.serve.tools import CallRules, ToolChoice, Written, choose
+from core.serve.response_request import chat_fields
+from core.serve.tools import CallRules, Written
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -66,7 +61,7 @@ Content = str | list[TextPart] | None
 
 
 class CalledFunction(Struct):
-    """What a call called."""
+    """The function of a call."""
 
     name: str
     arguments: str = "{}"
@@ -101,16 +96,16 @@ class ChatMessage(Struct):
 
 
 def text_of(content: Content) -> str:
-    """All of it; parts are lines of their own."""
+    """The whole text; each part is a line."""
     if isinstance(content, list):
         return "\n".join(part.text for part in content)
     return content or ""
 
 
 def messages_of(given: Sequence[ChatMessage]) -> tuple[Message, ...]:
-    """Draftlight's. Raises `ApiError` 400 where there are none, or one has nothing that it must have."""
+    """The messages for the worker. Raises `ApiError` 400 if there are none, or one lacks a field."""
     if not given:
-        raise field_error("messages", "“messages” is empty; it takes at least one message.")
+        raise field_error("messages", "“messages” is empty; it accepts at least one message.")
     return tuple(_message(f"messages[{place}]", message) for place, message in enumerate(given))
 
 
@@ -157,8 +152,6 @@ IGNORED = frozenset(
 )
 UNSUPPORTED = {
     "audio": "answers are text",
-    "function_call": "use “tool_choice”",
-    "functions": "use “tools”",
 }
 _MOST_TOP = 20
 _CONTENT_TYPES = ("text",)
@@ -172,35 +165,6 @@ class StreamOptions(Struct):
     include_obfuscation: bool = False
 
 
-class FunctionTool(Struct):
-    """A function that the model may call."""
-
-    name: str
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-    strict: bool | None = None
-
-
-class ChatTool(Struct):
-    """An entry of `tools`."""
-
-    type: Literal["function"]
-    function: FunctionTool
-
-
-class NamedFunction(Struct):
-    """By its name."""
-
-    name: str
-
-
-class NamedChoice(Struct):
-    """The function that must be called."""
-
-    function: NamedFunction
-    type: Literal["function"] = "function"
-
-
 class Schema(Struct):
     """The schema in `response_format`."""
 
@@ -211,14 +175,30 @@ class Schema(Struct):
 
 
 class ResponseFormat(Struct):
-    """What an answer must be."""
+    """The form of the answer. Other servers, and responses, have the schema's fields beside the type."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: Schema | None = None
+    schema: dict[str, Any] | None = None
+    name: str = ""
+    strict: bool | None = None
+
+    def grammar(self) -> Grammar | None:
+        """None for text. Raises `ApiError` 400 without a schema."""
+        given = self.json_schema.schema if self.json_schema else self.schema
+        if self.type == "text" or (self.type == "json_object" and not given):
+            return Grammar("json_object") if self.type == "json_object" else None
+        if given is None:
+            raise field_error(
+                "response_format.json_schema.schema",
+                "“response_format” of the type “json_schema” needs “json_schema.schema”.",
+                "missing_required_parameter",
+            )
+        return Grammar("json_schema", msgspec.json.encode(given).decode())
 
 
 class Prediction(Struct):
-    """What an answer will probably be."""
+    """`prediction`: the probable answer."""
 
     type: Literal["content"]
     content: Content
@@ -230,8 +210,21 @@ class TemplateWords(Struct):
     enable_thinking: bool | None = None
 
 
+class Reasoning(Struct):
+    """OpenRouter's: a level of effort, or whether to think at all."""
+
+    effort: str | None = None
+    enabled: bool | None = None
+
+
+class Thinking(Struct):
+    """DeepSeek's, GLM's and Kimi's."""
+
+    type: Literal["enabled", "disabled", "auto"]
+
+
 class Sampled(AnswerRequest, kw_only=True):
-    """What chat completions and completions share."""
+    """The fields that chat completions and completions share."""
 
     stream_options: StreamOptions | None = None
     max_tokens: int | None = None
@@ -241,7 +234,7 @@ class Sampled(AnswerRequest, kw_only=True):
 
     @property
     def includes_usage(self) -> bool:
-        """Whether a stream ends with a chunk of figures."""
+        """Whether a stream ends with a chunk of usage."""
         return self.stream_options is not None and self.stream_options.include_usage
 
     @property
@@ -261,7 +254,7 @@ class Sampled(AnswerRequest, kw_only=True):
     def check(self) -> None:
         """Raises `ApiError` 400 for more than one answer."""
         if self.n != 1:
-            raise refused("n", "one answer a request; it takes 1")
+            raise refused("n", "one answer a request; it accepts 1")
 
 
 class ChatRequest(Sampled, kw_only=True):
@@ -273,13 +266,18 @@ class ChatRequest(Sampled, kw_only=True):
     max_completion_tokens: int | None = None
     logprobs: bool = False
     top_logprobs: int | None = None
-    tools: list[ChatTool] = field(default_factory=list)
-    tool_choice: Literal["auto", "none", "required"] | NamedChoice = "auto"
-    parallel_tool_calls: bool = True
     response_format: ResponseFormat | None = None
     modalities: list[Literal["text"]] = field(default_factory=list)
     reasoning_effort: str | None = None
+    reasoning: Reasoning = field(default_factory=Reasoning)
+    thinking: Thinking | None = None
+    enable_thinking: bool | None = None
     chat_template_kwargs: TemplateWords = field(default_factory=TemplateWords)
+
+    @property
+    def calls_functions(self) -> bool:
+        """Whether the tools were sent as `functions`, so that the answer has a `function_call`."""
+        return bool(self.__dict__.get("calls_functions"))
 
     @property
     def most_tokens(self) -> tuple[str, int] | None:
@@ -287,20 +285,27 @@ class ChatRequest(Sampled, kw_only=True):
         return limit("max_completion_tokens", self.max_completion_tokens) or super().most_tokens
 
     def unsupported(self, model: ModelInfo) -> Iterable[Change]:
-        """Levels of thinking."""
-        return effort_changes("reasoning_effort", self.reasoning_effort, model)
+        """Levels of effort."""
+        yield from effort_changes("reasoning_effort", self.reasoning_effort, model)
+        yield from effort_changes("reasoning.effort", self.reasoning.effort, model)
 
     def conversation(self) -> tuple[Message, ...]:
         """The messages."""
         return messages_of(self.messages)
 
     def own_settings(self) -> Iterable[tuple[str, str, Any]]:
-        """The same, and whether the model thinks first."""
-        if self.chat_template_kwargs.enable_thinking is not None:
-            wanted = self.chat_template_kwargs.enable_thinking
-            yield "chat_template_kwargs.enable_thinking", "chat.thinking", wanted
-        if self.reasoning_effort is not None:
-            yield "reasoning_effort", "chat.thinking", thinks_at(self.reasoning_effort)
+        """The shared fields, and whether the model thinks first."""
+        switches = {
+            "thinking": None if self.thinking is None else self.thinking.type != "disabled",
+            "enable_thinking": self.enable_thinking,
+            "chat_template_kwargs.enable_thinking": self.chat_template_kwargs.enable_thinking,
+            "reasoning.enabled": self.reasoning.enabled,
+            "reasoning.effort": thinks_at(self.reasoning.effort) if self.reasoning.effort else None,
+            "reasoning_effort": thinks_at(self.reasoning_effort) if self.reasoning_effort else None,
+        }
+        for name, thinks in switches.items():
+            if thinks is not None:
+                yield name, "chat.thinking", thinks
         yield from super().own_settings()
 
     def logprobs_count(self) -> int | None:
@@ -310,88 +315,127 @@ class ChatRequest(Sampled, kw_only=True):
         if not self.logprobs:
             raise field_error("top_logprobs", "“top_logprobs” needs “logprobs”: true.")
         if not 0 <= self.top_logprobs <= _MOST_TOP:
-            raise field_error("top_logprobs", f"“top_logprobs” takes 0 to {_MOST_TOP}.")
+            raise field_error("top_logprobs", f"“top_logprobs” accepts 0 to {_MOST_TOP}.")
         return self.top_logprobs
-
-    def choose_tools(self) -> ToolChoice:
-        """By `tools`, `tool_choice` and `parallel_tool_calls`."""
-        told = [
-            Tool(
-                tool.function.name,
-                tool.function.description or "",
-                msgspec.json.encode(tool.function.parameters or {}).decode(),
-            )
-            for tool in self.tools
-        ]
-        named = self.tool_choice if isinstance(self.tool_choice, NamedChoice) else None
-        return choose(
-            told,
-            self.tool_choice if isinstance(self.tool_choice, str) else "auto",
-            name=named.function.name if named else "",
-            several=self.parallel_tool_calls,
-            strict=[tool.function.name for tool in self.tools if tool.function.strict],
-        )
 
     def answer_grammar(self) -> tuple[str, Grammar] | None:
         """By `response_format`."""
-        asked = self.response_format
-        if asked is None or asked.type == "text":
-            return None
-        if asked.type == "json_object":
-            return "response_format", Grammar("json_object")
-        if asked.json_schema is None or asked.json_schema.schema is None:
-            raise field_error(
-                "response_format.json_schema.schema",
-                "“response_format” of the type “json_schema” needs “json_schema.schema”.",
-                "missing_required_parameter",
-            )
-        schema = msgspec.json.encode(asked.json_schema.schema).decode()
-        return "response_format", Grammar("json_schema", schema)
+        grammar = self.response_format.grammar() if self.response_format else None
+        return ("response_format", grammar) if grammar else None
 
 
 def chat_request(fields: dict[str, Any]) -> ChatRequest:
     """The request from a decoded body. Raises `ApiError` 400."""
-    left = LeftOut()
-    fields = left.tools(fields, ("function",))
+    if "messages" not in fields and isinstance(fields.get("input"), str | list):
+        fields = chat_fields(fields)
+    functions, tools = fields.get("functions"), fields.get("tools")
+    older = bool(functions) and not tools
+    if older:
+        named = {"tools": functions, "tool_choice": fields.get("function_call"), "parallel_tool_calls": False}
+        fields = {**fields, **named, "functions": None, "function_call": None}
+    elif not functions:
+        fields = {**fields, "functions": None}
+    adapter = Adapter()
+    fields = adapter.tools(fields)
     if isinstance(messages := fields.get("messages"), list):
+        messages = _with_ids([one for message in messages for one in _turns(message)])
         question = question_at(messages, lambda message: _KINDS.get(str(message.get("role")), "other"))
         fields |= {
             "messages": [
-                _readable(left, f"messages[{number}]", message, number == question)
+                _adapted(adapter, f"messages[{number}]", message, number == question)
                 for number, message in enumerate(messages)
             ]
         }
-    return convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, left.changes)
+    request = convert_fields(fields, ChatRequest, IGNORED, UNSUPPORTED, adapter.changes)
+    request.__dict__["calls_functions"] = older
+    return request
 
 
-def _readable(left: LeftOut, place: str, message: Any, is_question: bool) -> Any:
-    """The message without what the model cannot read."""
+def _turns(message: Any) -> list[Any]:
+    """The message with the calls of older versions, and of Anthropic's blocks, as `tool_calls` and `tool`."""
+    if not isinstance(message, dict):
+        return [message]
+    role, called = message.get("role"), message.get("function_call")
+    if role == "function":
+        return [{**message, "role": "tool"}]
+    if isinstance(called, dict) and not message.get("tool_calls"):
+        message = {**message, "tool_calls": [{"function": called}], "function_call": None}
+    content = message.get("content")
+    blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    calls = [one for one in blocks if one.get("type") == "tool_use"] if role == "assistant" else []
+    results = [one for one in blocks if one.get("type") == "tool_result"] if role == "user" else []
+    if not calls and not results:
+        return [message]
+    left = [one for one in content if one not in calls and one not in results]
+    made = [
+        {"id": one.get("id"), "function": {"name": one.get("name"), "arguments": one.get("input")}}
+        for one in calls
+    ]
+    told = [
+        {"role": "tool", "tool_call_id": one.get("tool_use_id"), "content": one.get("content")}
+        for one in results
+    ]
+    if calls:
+        return [{**message, "content": left, "tool_calls": [*(message.get("tool_calls") or ()), *made]}]
+    return [*told, {**message, "content": left}] if left else told
+
+
+def _with_ids(messages: list[Any]) -> list[Any]:
+    """`messages` with an id for each call and result that has none: results follow in the order of calls."""
+    waiting: list[Any] = []
+    told = []
+    for number, message in enumerate(messages):
+        if isinstance(message, dict):
+            if isinstance(calls := message.get("tool_calls"), list):
+                calls = [
+                    {**call, "id": call.get("id") or f"call_{number}_{index}"}
+                    for index, call in enumerate(calls)
+                    if isinstance(call, dict)
+                ]
+                message = {**message, "tool_calls": calls}
+                waiting = [call["id"] for call in calls]
+            elif message.get("role") == "tool":
+                answered = message.get("tool_call_id") or next(iter(waiting), None)
+                message = {**message, "tool_call_id": answered}
+                waiting = [call for call in waiting if call != answered]
+        told.append(message)
+    return told
+
+
+def _adapted(adapter: Adapter, path: str, message: Any, is_question: bool) -> Any:
+    """The message without what the model cannot read, and with its calls as `GivenCall` has them."""
     if not isinstance(message, dict):
         return message
-    where = f"{place}.content"
-    content = left.content(
-        where, message.get("content"), _CONTENT_TYPES, text_type="text", is_question=is_question
-    )
+    where, content = f"{path}.content", message.get("content")
+    if message.get("role") == "tool":
+        content = adapter.result(where, content, _CONTENT_TYPES, text_type="text")
+    else:
+        content = adapter.content(where, content, _CONTENT_TYPES, text_type="text", is_question=is_question)
     if message.get("role") in ("system", "developer"):
-        content = left.system(where, content)
+        content = adapter.system(where, content)
     message = {**message, "content": content}
     if isinstance(calls := message.get("tool_calls"), list):
         message["tool_calls"] = [
-            _with_arguments(left, f"{place}.tool_calls[{number}].function.arguments", call)
-            for number, call in enumerate(calls)
+            _called(adapter, f"{path}.tool_calls[{number}]", call) for number, call in enumerate(calls)
         ]
     return message
 
 
-def _with_arguments(left: LeftOut, place: str, call: Any) -> Any:
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict) or "arguments" not in function:
+def _called(adapter: Adapter, path: str, call: Any) -> Any:
+    """The call of a function. That of a custom tool has one argument, its input."""
+    if not isinstance(call, dict):
         return call
-    return {**call, "function": {**function, "arguments": left.arguments(place, function["arguments"])}}
+    if isinstance(custom := call.get("custom"), dict):
+        function = {"name": custom.get("name"), "arguments": {"input": custom.get("input")}}
+        call = {**call, "type": "function", "custom": None, "function": function}
+    if not isinstance(function := call.get("function"), dict):
+        return call
+    arguments = adapter.arguments(f"{path}.function.arguments", function.get("arguments"))
+    return {**call, "function": {**function, "arguments": arguments}}
 
 
 DONE = b"data: [DONE]\n\n"
-# One that was cancelled was cut off, as one that was too long.
+# A cancelled answer is cut off, like one that reached its limit.
 REASONS = {"stop": "stop", "length": "length", "cancelled": "length"}
 
 
@@ -419,16 +463,16 @@ class ChatWriter:
 
     @property
     def names(self) -> FieldNames:
-        """What its fields are called."""
+        """See `Writer.names`."""
         return self._asked.names
 
     def opening(self) -> bytes:
-        """The first chunk: who speaks."""
+        """The first chunk, with the role."""
         return self._chunk({"role": "assistant", "content": ""})
 
     def written(self, tokens: Sequence[Token]) -> bytes:
         """Chunks of the new tokens; empty without new text."""
-        deltas = list(map(_delta, self._written.add(tokens)))
+        deltas = list(map(self._delta, self._written.add(tokens)))
         logprobs = self._logprobs.of(tokens)
         told = self._asked.draftlight.tokens
         if not deltas and (logprobs or told):
@@ -442,9 +486,9 @@ class ChatWriter:
         return out
 
     def finished(self, finished: Finished) -> bytes:
-        """The last chunks, and the end."""
+        """The last chunks and `[DONE]`."""
         stats = finished.stats
-        out = b"".join(self._chunk(_delta(piece)) for piece in self._written.end())
+        out = b"".join(self._chunk(self._delta(piece)) for piece in self._written.end())
         figures: dict[str, Any] = {"timings": timings(stats), "draftlight": self._effective(finished)}
         reason = self._reason(finished)
         if not self._asked.includes_usage:
@@ -453,12 +497,14 @@ class ChatWriter:
         return out + self._chunk({}, reason) + event(last) + DONE
 
     def failed(self, error: ApiError) -> bytes:
-        """What went wrong in the middle of it."""
+        """The event of an error after the opening."""
         return event(error.body())
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
-        """All of it in one piece."""
+        """The body of an answer that is not streamed."""
         message = _gathered(map(_delta, [*self._written.add(tokens), *self._written.end()]))
+        if self._asked.calls_functions and "tool_calls" in message:
+            message["function_call"] = message.pop("tool_calls")[0]["function"]
         own = self._effective(finished)
         if self._asked.draftlight.tokens:
             own["tokens"] = origins(tokens)
@@ -486,8 +532,14 @@ class ChatWriter:
 
     def _reason(self, finished: Finished) -> str:
         if self._written.calls and finished.reason == "stop":
-            return "tool_calls"
+            return "function_call" if self._asked.calls_functions else "tool_calls"
         return REASONS[finished.reason]
+
+    def _delta(self, piece: Delta) -> dict[str, Any]:
+        delta = _delta(piece)
+        if self._asked.calls_functions and "tool_calls" in delta:
+            return {"function_call": delta["tool_calls"][0]["function"]}
+        return delta
 
     def _figures(self, stats: Stats) -> dict[str, Any]:
         return usage(stats, self._written.thought_tokens)
@@ -506,7 +558,7 @@ class ChatWriter:
 def _delta(piece: Delta) -> dict[str, Any]:
     match piece:
         case Thought(text):
-            # The name that local servers share; OpenAI tells no thoughts.
+            # The name that local servers share; OpenAI shows no thoughts.
             return {"reasoning_content": text}
         case Text(text):
             return {"content": text}
@@ -518,7 +570,7 @@ def _delta(piece: Delta) -> dict[str, Any]:
 
 
 def _gathered(deltas: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The message that a stream's deltas come to."""
+    """The message made of the deltas of a stream."""
     said, thought, calls = "", "", []
     for delta in deltas:
         said += delta.get("content", "")
@@ -534,18 +586,3 @@ def _gathered(deltas: Iterable[dict[str, Any]]) -> dict[str, Any]:
     if calls:
         message |= {"content": said or None, "tool_calls": calls}
     return message
-
-
-class ChatEndpoint:
-    """Answers `messages`."""
-
-    def __init__(self, answers: Answers, serving: Serving) -> None:
-        self._answers = answers
-        self._serving = serving
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        asked = chat_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        await answer_request(
-            self._answers, self._serving, asked, "chatcmpl-", partial(ChatWriter, asked), scope, receive, send
-        )

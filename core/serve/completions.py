@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, ClassVar
-
-from starlette.types import Receive, Scope, Send
 
 from core.events import Finished, Generate, Message, Token
 from core.serve.answering import (
-    Serving,
-    answer_request,
     commented,
     effective,
     origins,
@@ -20,9 +15,8 @@ from core.serve.answering import (
     usage,
 )
 from core.serve.chat import DONE, IGNORED, REASONS, Sampled
-from core.serve.fields import convert_fields, refused
-from core.serve.http import ApiError, FieldNames, event, field_error, read_fields
-from core.serve.queue import Answers
+from core.serve.fields import change, convert_fields, refused
+from core.serve.http import ApiError, FieldNames, event, field_error
 from core.serve.tools import CallRules
 
 _MOST_LOGPROBS = 20
@@ -47,9 +41,9 @@ class CompletionRequest(Sampled, kw_only=True):
         """Refuse more than one answer, and the prompt's repetition."""
         super().check()
         if self.echo:
-            raise refused("echo", "the prompt is not repeated; it takes false")
+            raise refused("echo", "the prompt is not repeated; it accepts false")
         if self.best_of != 1:
-            raise refused("best_of", "one answer a request; it takes 1")
+            raise refused("best_of", "one answer a request; it accepts 1")
         if not isinstance(self.prompt, str) and len(self.prompt) != 1:
             raise refused("prompt", "one prompt a request")
 
@@ -60,8 +54,16 @@ class CompletionRequest(Sampled, kw_only=True):
     def logprobs_count(self) -> int | None:
         """By `logprobs`."""
         if self.logprobs is not None and not 0 <= self.logprobs <= _MOST_LOGPROBS:
-            raise field_error("logprobs", f"“logprobs” takes 0 to {_MOST_LOGPROBS}.")
+            raise field_error("logprobs", f"“logprobs” accepts 0 to {_MOST_LOGPROBS}.")
         return self.logprobs
+
+
+def completion_request(fields: dict[str, Any]) -> CompletionRequest:
+    """The request from a decoded body. Raises `ApiError` 400."""
+    reason = "no chat template declares tools in a completion's prompt"
+    tools = {name: fields.pop(name) for name in ("tools", "tool_choice") if fields.get(name)}
+    changes = tuple(change(name, value, "left out", reason) for name, value in tools.items())
+    return convert_fields(fields, CompletionRequest, IGNORED, _UNSUPPORTED, changes)
 
 
 class CompletionWriter:
@@ -84,11 +86,11 @@ class CompletionWriter:
 
     @property
     def names(self) -> FieldNames:
-        """What its fields are called."""
+        """See `Writer.names`."""
         return self._asked.names
 
     def opening(self) -> bytes:
-        """There is none."""
+        """Empty: completions have no opening."""
         return b""
 
     def written(self, tokens: Sequence[Token]) -> bytes:
@@ -101,7 +103,7 @@ class CompletionWriter:
         return self._chunk(text, self._logprobs(tokens), None, more)
 
     def finished(self, finished: Finished) -> bytes:
-        """The last chunks, and the end."""
+        """The last chunks and `[DONE]`."""
         figures = {"timings": timings(finished.stats), "draftlight": self._effective(finished)}
         reason = REASONS[finished.reason]
         if not self._asked.includes_usage:
@@ -110,11 +112,11 @@ class CompletionWriter:
         return self._chunk("", None, reason, {}) + event(last) + DONE
 
     def failed(self, error: ApiError) -> bytes:
-        """What went wrong in the middle of it."""
+        """The event of an error after the opening."""
         return event(error.body())
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
-        """All of it in one piece."""
+        """The body of an answer that is not streamed."""
         own = self._effective(finished)
         if self._asked.draftlight.tokens:
             own["tokens"] = origins(tokens)
@@ -139,7 +141,7 @@ class CompletionWriter:
         return event({**self._head, "choices": [_choice(text, logprobs, reason)], **self._usage, **more})
 
     def _logprobs(self, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """The older shape: lists side by side, and where in the text each token begins."""
+        """Log probabilities in the older shape: parallel lists, with the offset in the text of each token."""
         told = [token for token in tokens if token.logprob is not None]
         if self._asked.logprobs is None or not told:
             return None
@@ -153,21 +155,6 @@ class CompletionWriter:
             "top_logprobs": [{one.text: one.logprob for one in token.likely} for token in told],
             "text_offset": offsets,
         }
-
-
-class CompletionsEndpoint:
-    """Continues `prompt`."""
-
-    def __init__(self, answers: Answers, serving: Serving) -> None:
-        self._answers = answers
-        self._serving = serving
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        fields = await read_fields(scope, receive, self._serving.doors.most_bytes)
-        asked = convert_fields(fields, CompletionRequest, IGNORED, _UNSUPPORTED)
-        writer = partial(CompletionWriter, asked)
-        await answer_request(self._answers, self._serving, asked, "cmpl-", writer, scope, receive, send)
 
 
 def _choice(text: str, logprobs: dict[str, Any] | None, reason: str | None) -> dict[str, Any]:

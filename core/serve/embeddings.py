@@ -10,7 +10,9 @@ import array
 import asyncio
 import base64
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
@@ -19,10 +21,11 @@ from starlette.types import Receive, Scope, Send
 from core.errors import NoModelError
 from core.events import Change, Event, Failed, TextsEmbedded
 from core.events.text import well_formed
-from core.serve.answering import Serving, loaded_model
+from core.serve.answering import Serving, client_name, loaded_model, new_id
 from core.serve.fields import OwnFields, change, convert_fields, refused
 from core.serve.http import ApiError, FieldNames, field_error, of_failure, read_fields, send_json, watched
 from core.serve.queue import NO_MODEL, NO_MODEL_HINT, Answers, ClientGoneError
+from core.serve.requests import ServedRequest
 
 MODEL = "all-MiniLM-L6-v2"
 DIMENSIONS = 384
@@ -100,14 +103,14 @@ def encoder_shape(since: int) -> dict[str, Any]:
 
 
 class EmbeddingsEndpoint:
-    """Answers `input`."""
+    """The endpoint; see the module."""
 
     def __init__(self, answers: Answers, serving: Serving) -> None:
         self._answers = answers
         self._serving = serving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request. Waits while the worker starts."""
+        """Answer one request. Waits while the worker starts."""
         fields = await read_fields(scope, receive, self._serving.doors.most_bytes)
         asked = convert_fields(fields, EmbeddingRequest, _IGNORED)
         texts = asked.texts()
@@ -121,7 +124,8 @@ class EmbeddingsEndpoint:
                 raise ApiError(404, message, param="model", code="model_not_found")
             raise refused(first.setting, first.reason)
         await loaded_model(self._answers, receive)
-        told = [one async for one in self._embedded(texts, receive)]
+        with self._recorded(scope) as request:
+            told = [one async for one in self._embedded(texts, request, receive)]
         vectors = b"".join(one.vectors for one in told)
         tokens = [count for one in told for count in one.tokens]
         truncated = [first * _TEXTS_AT_ONCE + at for first, one in enumerate(told) for at in one.truncated]
@@ -142,10 +146,37 @@ class EmbeddingsEndpoint:
             "usage": {"prompt_tokens": sum(tokens), "total_tokens": sum(tokens)},
             "draftlight": {"changes": msgspec.to_builtins(changes)},
         }
-        await send_json(send, body)
+        await send_json(send, body, headers={"x-request-id": request})
 
-    async def _embedded(self, texts: list[str], receive: Receive) -> AsyncIterator[TextsEmbedded]:
+    @contextmanager
+    def _recorded(self, scope: Scope) -> Iterator[str]:
+        """Records the request as it runs and ends; gives its id."""
+        requests, begun_s = self._answers.requests, time.monotonic()
+        request = new_id("embd-")
+        scope["draftlight.begun"] = True
+        requests.add(
+            ServedRequest(request, scope["path"], client_name(scope), MODEL, time.time(), False, "reading")
+        )
+        state, problem = "finished", ""
+        try:
+            yield request
+        except ApiError as error:
+            state, problem = "failed", error.message
+            raise
+        except NoModelError as error:
+            state, problem = "failed", str(error)
+            raise
+        except BaseException:  # the client is gone, or the server stops
+            state = "cancelled"
+            raise
+        finally:
+            requests.change(request, state=state, problem=problem, total_s=time.monotonic() - begun_s)
+
+    async def _embedded(
+        self, texts: list[str], request: str, receive: Receive
+    ) -> AsyncIterator[TextsEmbedded]:
         """The worker's answers for `texts`, a few at a time. Raises `ApiError`, `ClientGoneError`."""
+        read_tokens = 0
         loop = asyncio.get_running_loop()
         news: asyncio.Future[Event | None] = loop.create_future()
 
@@ -164,6 +195,10 @@ class EmbeddingsEndpoint:
                 match event:
                     case TextsEmbedded():
                         news = loop.create_future()
+                        read_tokens += sum(event.tokens)
+                        self._answers.requests.change(
+                            request, prompt_tokens=read_tokens, read_tokens=read_tokens
+                        )
                         yield event
                     case Failed():
                         raise of_failure(event, FieldNames("input"))

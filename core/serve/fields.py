@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import msgspec
@@ -40,7 +41,7 @@ class OwnObject(Struct, forbid_unknown_fields=True):
 
 
 class OwnFields(Struct, kw_only=True, dict=True):
-    """Fields that no other server has, or that servers like this one share."""
+    """Draftlight's own fields, and those that local servers share."""
 
     drafter: str | None = None
     specprefill: bool | None = None
@@ -50,12 +51,12 @@ class OwnFields(Struct, kw_only=True, dict=True):
 
     @property
     def changes(self) -> list[Change]:
-        """What of the request the answer does not honour."""
+        """Parts of the request that the answer does not honour."""
         changes: list[Change] = self.__dict__.setdefault("changes", [])
         return changes
 
     def own_settings(self) -> Iterable[tuple[str, str, Any]]:
-        """(the field, the setting's key, its value) of all that was said."""
+        """(field, the setting's key, its value) of each given field."""
         for key, value in self.settings.items():
             _check_open(key, value)
             yield f"settings.{key}", key, value
@@ -135,6 +136,10 @@ _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<field>.*)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>.*)`$")
 _INDEX = re.compile(r"\[\d+\]")
 _MOST_NAMED = 50
+_MOST_SHORT = 5
+# Schemas, arguments of calls and settings: null is a value in them.
+_OWN = frozenset({"parameters", "schema", "input", "settings"})
+_SIMILAR = 0.7
 
 
 def convert_fields(
@@ -144,37 +149,59 @@ def convert_fields(
     unsupported: Mapping[str, str] | None = None,
     changes: tuple[Change, ...] = (),
 ) -> _T:
-    """`fields` as a `kind`; null means absent. The request's `changes` are `changes` and its unknown fields.
+    """`fields` as a `kind`; null, or an empty value of an optional field, means absent.
+
+    The request's `changes` are `changes` and its unknown fields.
 
     `ignored` names fields that cannot change the answer, at any depth. `unsupported` maps top-level fields
     that would change it to the reason why they are refused. Raises `ApiError` 400 that names the field.
     """
-    said = {name: value for name, value in fields.items() if value is not None}
+    try:
+        said = _without_nulls(fields)
+    except RecursionError:
+        raise field_error("", "The request is nested too deeply.") from None
+    optional = {each.encode_name for each in struct_fields(kind) if not each.required}
+    said = {name: value for name, value in said.items() if name not in optional or value not in ("", [], {})}
     for name, why in (unsupported or {}).items():
         # An empty list or text asks for nothing.
         if said.pop(name, None) not in (None, False, "", [], {}):
             raise refused(name, why)
     try:
-        request = msgspec.convert(said, kind)
+        # Some clients send numbers as text, or whole ones with a decimal point.
+        request = msgspec.convert(said, kind, strict=False)
     except _BAD as error:
         raise _named(str(error)) from None
     request.changes.extend([*changes, *_unknown(said, request, ignored)])
     return request
 
 
+def _without_nulls(value: Any) -> Any:
+    """`value` without the null members of its objects, except in those that are the client's own."""
+    if isinstance(value, dict):
+        return {
+            name: inner if name in _OWN and isinstance(inner, dict) else _without_nulls(inner)
+            for name, inner in value.items()
+            if inner is not None
+        }
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
 def _unknown(said: dict[str, Any], request: Struct, ignored: frozenset[str]) -> Iterator[Change]:
     """One change for each unknown field, however many list items have it."""
-    found: dict[str, tuple[str, Any]] = {}
-    for place, value in _unknown_fields(said, request, ignored, ""):
+    found: dict[str, tuple[str, Any, str]] = {}
+    for place, value, nearest in _unknown_fields(said, request, ignored, ""):
         if len(found) == _MOST_NAMED:
             break
-        found.setdefault(_INDEX.sub("[]", place), (place, value))
-    for place, value in found.values():
-        yield change(place, value, "", "Draftlight does not support this field")
+        found.setdefault(_INDEX.sub("[]", place), (place, value, nearest))
+    for place, value, nearest in found.values():
+        hint = f"; the nearest supported field is “{nearest}”" if nearest else ""
+        yield change(place, value, "", f"Draftlight does not support this field{hint}")
 
 
-def _unknown_fields(raw: Any, value: Any, ignored: frozenset[str], place: str) -> Iterator[tuple[str, Any]]:
-    """(place, value) of each key in `raw` that the struct decoded from it does not have."""
+def _unknown_fields(
+    raw: Any, value: Any, ignored: frozenset[str], place: str
+) -> Iterator[tuple[str, Any, str]]:
+    """(path, value, similar field) of each key in `raw` that the struct decoded from it does not have."""
     if isinstance(value, list) and isinstance(raw, list):
         for number, (inner, decoded) in enumerate(zip(raw, value)):
             yield from _unknown_fields(inner, decoded, ignored, f"{place}[{number}]")
@@ -185,7 +212,16 @@ def _unknown_fields(raw: Any, value: Any, ignored: frozenset[str], place: str) -
             if key in known:
                 yield from _unknown_fields(inner, getattr(value, known[key]), ignored, where)
             elif key not in ignored and key != value.__struct_config__.tag_field and inner is not None:
-                yield where, inner
+                yield where, inner, nearest_name(key, known)
+
+
+def nearest_name(name: str, known: Collection[str]) -> str:
+    """The name in `known` that `name` may be a misspelling of; empty if none is similar.
+
+    Short names with another letter, such as `top_a`, are other servers' fields rather than misspellings.
+    """
+    candidates = [one for one in known if len(one) != len(name) or len(name) > _MOST_SHORT]
+    return next(iter(get_close_matches(name[:_MOST_VALUE], candidates, 1, _SIMILAR)), "")
 
 
 def _named(words: str) -> ApiError:

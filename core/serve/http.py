@@ -32,14 +32,14 @@ OURS = "Draftlight failed with an internal error."
 
 
 class FieldNames(Struct, frozen=True):
-    """What an API calls what the worker may refuse: the field of the prompt, and that of the grammar."""
+    """An API's names of the fields that the worker may refuse: of the prompt, and of the grammar."""
 
     prompt: str = "messages"
     grammar: str = "response_format"
 
 
 class ApiError(Exception):
-    """`param` is the field that is wrong, `code` a short stable word for programs."""
+    """An error response. `param` is the wrong field, `code` a stable identifier for programs."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class ApiError(Exception):
 
     @property
     def type(self) -> str:
-        """OpenAI's kind of it."""
+        """OpenAI's type of the error."""
         if self.status == 401:
             return "authentication_error"
         return "invalid_request_error" if self.status < 500 else "server_error"
 
     def body(self) -> dict[str, Any]:
-        """OpenAI's."""
+        """OpenAI's error object."""
         return {
             "error": {
                 "message": self.message,
@@ -88,12 +88,12 @@ _SHAPES: dict[str, Callable[[ApiError], dict[str, Any]]] = {
 
 
 def field_error(param: str, message: str, code: str = "invalid_value") -> ApiError:
-    """A field of the request is wrong."""
+    """400: a field of the request is wrong."""
     return ApiError(400, message, param=param, code=code)
 
 
 def of_failure(failed: Failed, names: FieldNames) -> ApiError:
-    """What the worker refused, or what became of it; `names` are those of the request's fields."""
+    """The error of a request that the worker refused or failed; `names` are those of its fields."""
     if failed.kind == "internal":
         return ApiError(500, OURS, code="internal")
     message = without_paths(f"{failed.message} {failed.hint}".strip())
@@ -113,7 +113,7 @@ def of_failure(failed: Failed, names: FieldNames) -> ApiError:
 
 
 def _too_long(failed: Failed, message: str, names: FieldNames) -> ApiError:
-    """Clients shorten the conversation by these words: Anthropic's have both figures in a fixed form."""
+    """400: clients recognize the wording and shorten the conversation; Anthropic's has both figures."""
     found = _PROMPT_TOKENS.search(failed.message)
     if found is None:
         return field_error(names.prompt, message, TOO_LONG)
@@ -141,7 +141,7 @@ def of_error(error: DraftlightError) -> ApiError:
 
 
 def without_paths(text: str) -> str:
-    """`text` with the last part alone of every path in it."""
+    """`text` with only the last component of each path in it."""
     return _PATH.sub(lambda found: found[1] or "…", text)
 
 
@@ -151,7 +151,7 @@ def _again(status: int, after_s: int = 0) -> dict[str, str]:
 
 
 def too_large(most_bytes: int) -> ApiError:
-    """A body has more than it may."""
+    """413: the body is too large."""
     return ApiError(413, f"A request has {most_bytes:,} bytes at most.", code="request_too_large")
 
 
@@ -177,7 +177,7 @@ _JSON = "application/json"
 async def send_json(
     send: Send, body: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> None:
-    """`body` as JSON; bytes are JSON already."""
+    """Send `body` as JSON; bytes are JSON already."""
     encoded = body if isinstance(body, bytes) else msgspec.json.encode(body)
     await send_whole(send, encoded, _JSON, status, headers)
 
@@ -185,7 +185,7 @@ async def send_json(
 async def send_whole(
     send: Send, body: bytes, kind: str, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> None:
-    """`body` in one piece."""
+    """Send `body` whole."""
     told = {"content-type": kind, "content-length": str(len(body)), **(headers or {})}
     await send({"type": "http.response.start", "status": status, "headers": _raw(told)})
     await send({"type": "http.response.body", "body": body})
@@ -208,14 +208,14 @@ class EventLine:
         """`events` are whole: each ends with an empty line."""
         if not self.is_open:
             self.is_open = True
-            # Neither a cache nor a proxy on the way may hold an event back.
+            # No cache or proxy may delay an event.
             told = {"content-type": "text/event-stream", "cache-control": "no-cache", **self._headers}
             await self._send({"type": "http.response.start", "status": 200, "headers": _raw(told)})
         if events:
             await self._send({"type": "http.response.body", "body": events, "more_body": True})
 
     async def close(self) -> None:
-        """After the last event."""
+        """End the stream after the last event."""
         await self._send({"type": "http.response.body", "body": b""})
 
 
@@ -227,7 +227,7 @@ def event(data: Any, name: str = "") -> bytes:
 
 
 def comment(words: str) -> bytes:
-    """A line that clients skip: it keeps the connection alive, and a person may read it."""
+    """A comment, which clients skip: it keeps the connection alive and shows progress."""
     return f": {words}\n\n".encode()
 
 

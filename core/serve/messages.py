@@ -10,7 +10,6 @@ prompt's length; then pings keep the connection alive.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -29,12 +28,11 @@ from core.events import (
     PrefillProgress,
     Stats,
     Token,
-    Tool,
     ToolCall,
 )
+from core.serve.adapt import Adapter, Kind, question_at
 from core.serve.answering import (
     Serving,
-    answer_request,
     answering_model,
     commented,
     counted,
@@ -46,10 +44,9 @@ from core.serve.answering import (
 )
 from core.serve.fields import change, convert_fields, effort_changes, refused
 from core.serve.http import ApiError, FieldNames, error_body, event, field_error, read_fields, send_json
-from core.serve.left_out import Kind, LeftOut, question_at
 from core.serve.queue import Answers, AnswerUpdate
 from core.serve.request import AnswerRequest, stops_of
-from core.serve.tools import CallRules, ToolChoice, Written, choose
+from core.serve.tools import CallRules, Written
 
 
 class TextBlock(Struct, tag_field="type", tag="text"):
@@ -96,7 +93,7 @@ class CallBlock(Struct, tag_field="type", tag="tool_use"):
 
 
 class ResultBlock(Struct, tag_field="type", tag="tool_result"):
-    """What a call gave."""
+    """The result of a call."""
 
     tool_use_id: str
     content: str | list[TextBlock] | None = None
@@ -111,7 +108,7 @@ class ThoughtBlock(Struct, tag_field="type", tag="thinking"):
 
 
 class HiddenThoughtBlock(Struct, tag_field="type", tag="redacted_thinking"):
-    """The same, unreadable."""
+    """An encrypted thought before an earlier answer."""
 
     data: str
 
@@ -121,23 +118,23 @@ BLOCKS = (TextBlock, DocumentBlock, CallBlock, ResultBlock, ThoughtBlock, Hidden
 
 
 class GivenMessage(Struct):
-    """One message."""
+    """A message."""
 
     role: Literal["user", "assistant", "system"]
-    content: str | list[Block]
+    content: str | list[Block] = ""
 
 
 def text_of(content: str | Sequence[TextBlock] | None) -> str:
-    """All of it; blocks are lines of their own."""
+    """The whole text; each block is a line."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(block.text for block in content)
 
 
 def messages_of(system: str | list[TextBlock] | None, given: Sequence[GivenMessage]) -> tuple[Message, ...]:
-    """Draftlight's. Raises `ApiError` 400 that names the place of what cannot be asked."""
+    """The messages for the worker. Raises `ApiError` 400 that names the path of an unsupported part."""
     if not given:
-        raise field_error("messages", "“messages” is empty; it takes at least one message.")
+        raise field_error("messages", "“messages” is empty; it accepts at least one message.")
     told = [Message("system", said)] if (said := text_of(system)) else []
     return (*told, *(one for place, each in enumerate(given) for one in _turns(f"messages[{place}]", each)))
 
@@ -183,7 +180,7 @@ def _turns(place: str, given: GivenMessage) -> Iterator[Message]:
 
 def _attachment(where: str, block: DocumentBlock, number: int) -> Attachment:
     if block.citations is not None and block.citations.enabled:
-        raise refused(f"{where}.citations", "answers do not cite; it takes “enabled”: false")
+        raise refused(f"{where}.citations", "answers do not cite; it accepts “enabled”: false")
     text = block.source.data if isinstance(block.source, PlainText) else text_of(block.source.content)
     head = f"{block.context}\n\n" if block.context else ""
     return Attachment(block.title or f"Document {number}", head + text)
@@ -214,41 +211,8 @@ _CLEARS_THOUGHTS = "clear_thinking_"
 Display = Literal["summarized", "omitted"]
 
 
-class GivenTool(Struct):
-    """A tool that the client runs."""
-
-    name: str
-    input_schema: dict[str, Any]
-    type: Literal["custom"] | None = None
-    description: str | None = None
-    strict: bool | None = None
-
-
-class Auto(Struct, tag_field="type", tag="auto"):
-    """Call as it sees fit."""
-
-    disable_parallel_tool_use: bool = False
-
-
-class Any_(Struct, tag_field="type", tag="any"):
-    """Call something."""
-
-    disable_parallel_tool_use: bool = False
-
-
-class Named(Struct, tag_field="type", tag="tool"):
-    """Call this one."""
-
-    name: str
-    disable_parallel_tool_use: bool = False
-
-
-class Nothing(Struct, tag_field="type", tag="none"):
-    """Call nothing."""
-
-
 class Disabled(Struct, tag_field="type", tag="disabled"):
-    """Do not think first."""
+    """The model does not think first."""
 
 
 class Adaptive(Struct, tag_field="type", tag="adaptive"):
@@ -258,14 +222,14 @@ class Adaptive(Struct, tag_field="type", tag="adaptive"):
 
 
 class Enabled(Struct, tag_field="type", tag="enabled"):
-    """Think first, within a number of tokens."""
+    """The model thinks first, within a number of tokens."""
 
-    budget_tokens: int
+    budget_tokens: int | None = None
     display: Display | None = None
 
 
 class Format(Struct):
-    """What an answer must be."""
+    """The form of the answer."""
 
     type: Literal["json_schema"]
     schema: dict[str, Any]
@@ -291,15 +255,13 @@ class ContextManagement(Struct):
     edits: list[Edit] = field(default_factory=list)
 
 
-class Asked(AnswerRequest, kw_only=True):
-    """What a message and a count of its tokens share."""
+class PromptRequest(AnswerRequest, kw_only=True):
+    """The fields that a message and a count of its tokens share."""
 
     schema_field: ClassVar[str] = "input_schema"
 
     messages: list[GivenMessage]
     system: str | list[TextBlock] | None = None
-    tools: list[GivenTool] = field(default_factory=list)
-    tool_choice: Auto | Any_ | Named | Nothing = field(default_factory=Auto)
     thinking: Disabled | Adaptive | Enabled | None = None
     output_config: OutputConfig = field(default_factory=OutputConfig)
     output_format: Format | None = None
@@ -313,21 +275,6 @@ class Asked(AnswerRequest, kw_only=True):
     def shows_thoughts(self) -> bool:
         """Whether thinking blocks have their text; otherwise they are empty."""
         return not isinstance(self.thinking, Adaptive | Enabled) or self.thinking.display != "omitted"
-
-    def choose_tools(self) -> ToolChoice:
-        """By `tools` and `tool_choice`."""
-        told = [
-            Tool(tool.name, tool.description or "", msgspec.json.encode(tool.input_schema).decode())
-            for tool in self.tools
-        ]
-        choice = self.tool_choice
-        return choose(
-            told,
-            {Any_: "required", Nothing: "none"}.get(type(choice), "auto"),
-            name=choice.name if isinstance(choice, Named) else "",
-            several=isinstance(choice, Nothing) or not choice.disable_parallel_tool_use,
-            strict=[tool.name for tool in self.tools if tool.strict],
-        )
 
     def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
         if self.thinking is not None:
@@ -355,18 +302,18 @@ class Asked(AnswerRequest, kw_only=True):
         return name, Grammar("json_schema", msgspec.json.encode(asked.schema).decode())
 
 
-_T = TypeVar("_T", bound=Asked)
+_T = TypeVar("_T", bound=PromptRequest)
 
 
-class MessageRequest(Asked, kw_only=True):
-    """All of it."""
+class MessageRequest(PromptRequest, kw_only=True):
+    """A request for a message."""
 
     max_tokens: int
     stop_sequences: list[str] = field(default_factory=list)
 
     @property
     def most_tokens(self) -> tuple[str, int]:
-        """It has to be said."""
+        """The required field `max_tokens`."""
         return "max_tokens", self.max_tokens
 
     def given_stops(self) -> tuple[str, ...]:
@@ -379,25 +326,25 @@ def message_request(fields: dict[str, Any]) -> MessageRequest:
     return _converted(fields, MessageRequest)
 
 
-def count_request(fields: dict[str, Any]) -> Asked:
+def count_request(fields: dict[str, Any]) -> PromptRequest:
     """The request from a decoded body. Raises `ApiError` 400."""
-    return _converted(fields, Asked)
+    return _converted(fields, PromptRequest)
 
 
 def _converted(fields: dict[str, Any], kind: type[_T]) -> _T:
-    left = LeftOut()
-    fields = left.tools(fields, ("custom",))
+    adapter = Adapter()
+    fields = adapter.tools(fields, typed=False)
     if "system" in fields:
-        fields |= {"system": left.system("system", fields["system"])}
+        fields |= {"system": adapter.system("system", fields["system"])}
     if isinstance(messages := fields.get("messages"), list):
         question = question_at(messages, _kind)
         fields |= {
             "messages": [
-                _with_text(left, f"messages[{number}].content", message, number == question)
+                _adapted(adapter, f"messages[{number}].content", message, number == question)
                 for number, message in enumerate(messages)
             ]
         }
-    return convert_fields(fields, kind, IGNORED, UNSUPPORTED, left.changes)
+    return convert_fields(fields, kind, IGNORED, UNSUPPORTED, adapter.changes)
 
 
 def _kind(message: dict[str, Any]) -> Kind:
@@ -411,23 +358,58 @@ def _is_result(block: Any) -> bool:
     return isinstance(block, dict) and block.get("type") == "tool_result"
 
 
-def _with_text(left: LeftOut, place: str, message: Any, is_question: bool) -> Any:
+def _adapted(adapter: Adapter, path: str, message: Any, is_question: bool) -> Any:
     """The message with texts in place of the blocks that the model cannot read, in results of calls, too."""
-    if not isinstance(message, dict) or not isinstance(message.get("content"), list):
+    if not isinstance(message, dict):
         return message
-    blocks = []
-    for number, block in enumerate(message["content"]):
-        if _is_result(block):
-            where = f"{place}[{number}].content"
-            block = {
-                **block,
-                "content": left.content(where, block.get("content"), ("text",), text_type="text"),
-            }
-        blocks.append(block)
-    content = left.content(place, blocks, _TYPES, text_type="text", is_question=is_question)
+    if message.get("role") == "developer":
+        message = {**message, "role": "system"}
+    content = message.get("content")
+    if isinstance(content, list):
+        content = [
+            _adapted_block(adapter, f"{path}[{number}]", block) for number, block in enumerate(content)
+        ]
+    content = adapter.content(path, content, _TYPES, text_type="text", is_question=is_question)
     if message.get("role") == "system":
-        content = left.system(place, content)
+        content = adapter.system(path, content)
     return {**message, "content": content}
+
+
+def _adapted_block(adapter: Adapter, path: str, block: Any) -> Any:
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind == "tool_result":
+        content = block.get("content")
+        if isinstance(content, list):
+            content = [_text_of_document(one) for one in content]
+        return {**block, "content": adapter.result(f"{path}.content", content, ("text",), text_type="text")}
+    if kind == "tool_use" and not isinstance(block.get("input"), dict):
+        arguments = adapter.arguments(f"{path}.input", block.get("input"))
+        return {**block, "input": _object(arguments) if isinstance(arguments, str) else arguments}
+    if kind == "document" and _source_type(block) not in ("text", "content", None):
+        return {**block, "type": "file"}
+    return _text_of_document(block) if kind in ("search_result", "compaction") else block
+
+
+def _source_type(block: dict[str, Any]) -> Any:
+    source = block.get("source")
+    return source.get("type") if isinstance(source, dict) else None
+
+
+def _text_of_document(block: Any) -> Any:
+    """A search result, a document in a result, or the summary of earlier turns as text; others unchanged."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind == "search_result":
+        content, head = block.get("content"), (block.get("title"), block.get("source"))
+    elif kind == "document" and _source_type(block) in ("text", "content"):
+        content = block["source"].get("data") or block["source"].get("content")
+        head = (block.get("title"), block.get("context"))
+    elif kind == "compaction":
+        content, head = block.get("content"), (None, None)
+    else:
+        return block
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [*head, *(part.get("text") for part in parts if isinstance(part, dict))]
+    return {"type": "text", "text": "\n".join(text for text in texts if isinstance(text, str) and text)}
 
 
 class MessageWriter:
@@ -455,11 +437,11 @@ class MessageWriter:
 
     @property
     def names(self) -> FieldNames:
-        """What its fields are called."""
+        """See `Writer.names`."""
         return self._asked.names
 
     def alive(self, happening: AnswerUpdate | None) -> bytes:
-        """A comment that says how far it is; from when the prompt is read on, pings."""
+        """A comment with the progress; pings too once the prompt is being read."""
         said = commented(happening)
         if isinstance(happening, PrefillProgress) and not self._begun:
             self._usage = _usage(_begun(happening))
@@ -499,11 +481,11 @@ class MessageWriter:
         return out + _named(delta) + _named({"type": "message_stop"})
 
     def failed(self, error: ApiError) -> bytes:
-        """What went wrong in the middle of it."""
+        """The event of an error after the opening."""
         return _named(error_body(error.status, error.anthropic_message))
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
-        """All of it in one piece."""
+        """The body of an answer that is not streamed."""
         content = _blocks([*self._written.add(tokens), *self._written.end()], self._asked.shows_thoughts)
         figures = self._figures(finished)
         if self._asked.draftlight.tokens:
@@ -517,7 +499,7 @@ class MessageWriter:
         }
 
     def _end(self, finished: Finished) -> dict[str, Any]:
-        """Why it ended."""
+        """The reason why the answer ended."""
         given = finished.stopped_by in self._asked.stop_sequences
         if finished.reason != "stop":
             reason = "max_tokens"
@@ -533,7 +515,7 @@ class MessageWriter:
     def _figures(self, finished: Finished) -> dict[str, Any]:
         changes = (*self._asked.changes, *self._written.changes)
         own = effective(finished, unlimited=False, changes=changes)
-        if isinstance(self._asked.thinking, Enabled):
+        if isinstance(self._asked.thinking, Enabled) and self._asked.thinking.budget_tokens is not None:
             asked = str(self._asked.thinking.budget_tokens)
             why = "thoughts are not counted apart; “max_tokens” bounds both"
             change = {"setting": "thinking.budget_tokens", "asked": asked, "used": "none", "reason": why}
@@ -604,7 +586,7 @@ def _usage(stats: Stats) -> dict[str, int]:
 
 
 def _call(call: str, name: str) -> dict[str, Any]:
-    # As Anthropic's ids look.
+    # The form of Anthropic's ids.
     return {"type": "tool_use", "id": f"toolu_{call.removeprefix('call_')}", "name": name, "input": {}}
 
 
@@ -638,25 +620,11 @@ def _blocks(pieces: Iterable[Delta], shows_thoughts: bool) -> list[dict[str, Any
 
 
 def _object(text: str) -> dict[str, Any]:
-    """What of the arguments is an object; one that was cut off by the answer's length is empty."""
+    """The arguments as an object; empty if they are no object or were cut off."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError:
         return {}
-
-
-class MessagesEndpoint:
-    """Answers `messages`."""
-
-    def __init__(self, answers: Answers, serving: Serving) -> None:
-        self._answers = answers
-        self._serving = serving
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        asked = message_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        writer = partial(MessageWriter, asked)
-        await answer_request(self._answers, self._serving, asked, "msg_", writer, scope, receive, send)
 
 
 class CountEndpoint:
@@ -667,12 +635,10 @@ class CountEndpoint:
         self._serving = serving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answer one request."""
         asked = count_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
         model = await loaded_model(self._answers, receive)
         answering_model(self._answers, asked, self._serving.strict)
-        generate = self._serving.accepted(
-            asked, asked.generate(new_id("count-"), self._serving.base(), model)
-        )
+        generate = self._serving.command(asked, new_id("count-"), model)
         tokens = await counted(self._answers.gate, generate, asked.names, receive)
         await send_json(send, {"input_tokens": tokens})

@@ -22,6 +22,7 @@ _COUNTERS = {
     "cached_tokens": "Tokens of prompts that were in the cache.",
     "read_tokens": "Tokens of prompts that were read.",
     "skipped_tokens": "Tokens of prompts that sparse prefill left out.",
+    "embedded_tokens": "Tokens of texts that vectors were computed of.",
     "completion_tokens": "Tokens that were written.",
     "drafted_tokens": "Tokens that were drafted.",
     "tested_tokens": "Drafted tokens that verification reached.",
@@ -36,27 +37,32 @@ _COUNTERS = {
 
 
 class Metrics:
-    """Listens to the requests, and tells what they came to."""
+    """The endpoint, which counts what requests and answers report."""
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
         self._totals: Counter[str] = Counter()
         self._ended: Counter[str] = Counter()
+        self._embedding: set[str] = set()
         self._ttft = [0] * (len(_TTFT_S) + 1)
         self._ttft_sum_s = 0.0
         self._stop_listening = answers.requests.listen(self)
 
     def close(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         self._stop_listening()
 
     def request_changed(self, request: ServedRequest) -> None:
-        """Count it when it is over."""
+        """Count a request that is over."""
         if request.is_over:
             self._ended[request.state] += 1
+            self._embedding.discard(request.id)
+            self._totals["embedded_tokens"] += request.read_tokens if request.embeds else 0
+        elif request.embeds:
+            self._embedding.add(request.id)
 
     def request_heard(self, request: str, event: Event) -> None:
-        """Add up what an answer came to."""
+        """Add the figures of a finished answer."""
         if not isinstance(event, Finished):
             return
         stats = event.stats
@@ -84,11 +90,11 @@ class Metrics:
             self._ttft_sum_s += stats.ttft_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Tell them."""
+        """Answer one request."""
         await send_whole(send, self.text().encode(), _KIND)
 
     def text(self) -> str:
-        """All figures."""
+        """All figures as text."""
         queue = self._answers.queue.tickets
         lines: list[str] = []
         for name, help_ in _COUNTERS.items():
@@ -100,7 +106,7 @@ class Metrics:
             for state in ("finished", "failed", "cancelled")
         ]
         lines += _family("draftlight_requests_running", "gauge", "Requests that are answered now.")
-        lines.append(f"draftlight_requests_running {min(1, len(queue))}")
+        lines.append(f"draftlight_requests_running {min(1, len(queue)) + len(self._embedding)}")
         lines += _family("draftlight_requests_waiting", "gauge", "Requests that wait.")
         lines.append(f"draftlight_requests_waiting {max(0, len(queue) - 1)}")
         lines += _family(

@@ -16,7 +16,7 @@ from core.serve.embeddings import encoder_shape, is_encoder
 from core.serve.http import send_json
 from core.serve.queue import Answers
 
-# As OpenRouter names what a request may have.
+# OpenRouter's names of request fields.
 _PARAMETERS = (
     "frequency_penalty",
     "logit_bias",
@@ -53,7 +53,7 @@ class Health:
         self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Say how it is."""
+        """Answer one request."""
         gate = self._answers.gate
         said = {"ready": "ok", "starting": "loading model", "empty": "no model"}[gate.state]
         await send_json(send, {"status": said}, 200 if gate.state == "ready" else 503)
@@ -67,7 +67,7 @@ class Models:
         self._since = int(time.time())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """List it; one that is being loaded is waited for."""
+        """Answer one request; waits for a model that is being loaded."""
         try:
             listed = [shape(await loaded_model(self._answers, receive), self._since)]
         except NoModelError:
@@ -88,7 +88,7 @@ class Model:
         self._since = int(time.time())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Tell it, if it is the loaded one or the encoder."""
+        """Answer one request. Raises `ApiError` 404 for other models than the loaded one and the encoder."""
         model = self._answers.gate.model
         wanted = scope["path_params"]["model"]
         if is_encoder(wanted) and not (model is not None and is_called(model, wanted)):

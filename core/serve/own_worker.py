@@ -1,4 +1,4 @@
-"""OwnWorker: the worker of `draftlight serve`, one process after the other.
+"""OwnWorker: the worker process of `draftlight serve`, restarted when it exits.
 
 Starts a worker, loads the model, forwards its events, and starts another worker when it exits or becomes
 silent. Gives up after several exits in a row before the model was loaded.
@@ -39,15 +39,15 @@ class OwnWorker:
 
     @property
     def pid(self) -> int | None:
-        """The process that answers now."""
+        """Process id of the worker."""
         return self._client.pid if self._client else None
 
     def start(self) -> None:
-        """Begin. `ended` is set once nothing can be answered any more."""
+        """Start the worker. `ended` is set when no worker can be started any more."""
         self._life = asyncio.ensure_future(self._live())
 
     async def stop(self) -> None:
-        """End it in an orderly way. Safe to call twice."""
+        """Stop the worker. Safe to call twice."""
         self._stopping = True
         if self._client is not None:
             await self._client.stop()
@@ -69,7 +69,7 @@ class OwnWorker:
             self.ended.set()
 
     async def _one(self) -> Literal["answered", "failed"]:
-        """One process, to its end. Whether it got as far as to have the model."""
+        """Run one process to its end; returns whether it loaded the model."""
         came = False
         client = WorkerClient()
         # Commands for the previous worker are lost with it.

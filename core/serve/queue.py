@@ -45,7 +45,7 @@ _MOST_WAIT_S = 3600
 
 
 class QueueFullError(RequestError):
-    """More would wait than may."""
+    """The queue is full."""
 
     code = "queue-full"
     # Predicted time until a place is free (`Pace`); 0 if unknown.
@@ -53,12 +53,12 @@ class QueueFullError(RequestError):
 
     def __init__(self, length: int) -> None:
         super().__init__(
-            f"{length} requests wait already, and no more may.", "Try again in a moment, or allow more."
+            f"The queue is full (limit: {length} waiting).", "Try again later, or raise the limit."
         )
 
 
 class Ticket:
-    """A place in the queue. `who` is for display. `moved` is called when `position` changes."""
+    """A request's position in the queue. `who` is for display. `moved` is called when `position` changes."""
 
     def __init__(self, queue: AnswerQueue, who: str, moved: Callable[[], None]) -> None:
         self.who = who
@@ -67,15 +67,15 @@ class Ticket:
 
     @property
     def position(self) -> int | None:
-        """How many are before it: 0 is its turn; None once it was given back."""
+        """The number of tickets before it: 0 is its turn; None after `leave`."""
         return self._queue.position(self)
 
     def leave(self) -> None:
-        """Give it back. Safe to call twice."""
+        """Leave the queue. Safe to call twice."""
         self._queue.leave(self)
 
     def tell(self) -> None:
-        """Its position changed."""
+        """Call `moved`: the position changed."""
         self._moved()
 
 
@@ -88,7 +88,7 @@ class Pace:
         self._promised_s = 0.0
 
     def begin(self, now_s: float) -> None:
-        """The worker takes up an answer."""
+        """The worker begins an answer."""
         self._began_s = now_s
 
     def end(self, now_s: float) -> None:
@@ -98,7 +98,7 @@ class Pace:
             self._began_s = None
 
     def room_in_s(self, now_s: float) -> int:
-        """When the next place is free. Each call promises another place: who is refused later comes later."""
+        """Seconds until the queue has room. Each call reserves it, so the next call returns a later time."""
         durations = self._durations_s
         mean_s = sum(durations) / len(durations) if durations else _UNKNOWN_S
         elapsed_s = now_s - self._began_s if self._began_s is not None else 0.0
@@ -110,7 +110,7 @@ class Pace:
 
 
 class AnswerQueue:
-    """`length`: how many requests may wait, without the running one. `changed` is called on every move."""
+    """`length`: maximum number of waiting requests. `changed` is called when a ticket moves."""
 
     def __init__(self, length: int, changed: Callable[[], None] = lambda: None) -> None:
         self.length = length
@@ -119,14 +119,13 @@ class AnswerQueue:
 
     @property
     def tickets(self) -> tuple[Ticket, ...]:
-        """All, in order; the first is being answered."""
+        """All tickets in order; the first is being answered."""
         return tuple(self._line)
 
     def enter(self, who: str, moved: Callable[[], None], *, always: bool = False) -> Ticket:
-        """A ticket at the end. It may be its turn at once: `moved` is not called for that.
+        """Returns a ticket at the end. `moved` is not called if it is its turn at once.
 
-        Raises `QueueFullError`, unless the ticket is to be given `always`: a person at the window waits
-        however many wait.
+        Raises `QueueFullError`, except with `always`: the window's own chat may always wait.
         """
         if not always and len(self._line) > self.length:
             raise QueueFullError(self.length)
@@ -155,7 +154,7 @@ GateState = Literal["starting", "ready", "empty"]
 Hear = Callable[[Event], None]
 _ENDS = (Finished, Failed, TokenCount, TextsEmbedded)
 _DIED = "The worker that was answering ended."
-_DIED_HINT = "Ask again: another one is being started."
+_DIED_HINT = "Try again: the worker is being restarted."
 
 
 class WorkerGate:
@@ -183,7 +182,7 @@ class WorkerGate:
             self._wanted()
 
     def ask(self, generate: Generate, hear: Hear) -> None:
-        """Send the command. `hear` gets its events, `Finished` or `Failed` last. Its id must be new."""
+        """Send the command, which has a new id. `hear` gets its events, `Finished` or `Failed` last."""
         self._begin(generate.request, generate, hear)
 
     def count(self, text: str, hear: Hear) -> str:
@@ -191,7 +190,7 @@ class WorkerGate:
         return self._count(CountTokens("", text), hear)
 
     def count_prompt(self, generate: Generate, hear: Hear) -> str:
-        """Count the tokens of the prompt that `generate` would have; the same."""
+        """Count the tokens of the prompt that `generate` would have; see `count`."""
         return self._count(CountTokens("", prompt=generate), hear)
 
     def embed(self, texts: tuple[str, ...], hear: Hear) -> None:
@@ -200,13 +199,13 @@ class WorkerGate:
         self._begin(request, EmbedTexts(request, texts), hear)
 
     def cancel(self, request: str) -> None:
-        """Stop it within a step or a chunk; it ends with its `Finished`. Unknown ids are ignored."""
+        """Stop the request within a step or a chunk; it ends with `Finished`. Ignores unknown ids."""
         if request in self._open:
             self._send(Cancel(request))
 
     @property
     def open(self) -> tuple[str, ...]:
-        """The requests that were sent and did not end."""
+        """Ids of the requests that were sent and have not ended."""
         return tuple(self._open)
 
     # ---- for the owner of the worker
@@ -238,7 +237,7 @@ class WorkerGate:
         self._end_all()
 
     def give_up(self) -> None:
-        """No worker can be started."""
+        """End all requests: no worker can be started."""
         self._set("empty", None)
         self._end_all()
 
@@ -276,11 +275,11 @@ class WorkerGate:
             changed()
 
 
-# A worker that died is there again in seconds; a model of many gigabytes takes longer to load.
+# A worker restarts in seconds, but a model of many gigabytes takes longer to load.
 MODEL_WAIT_S = 120.0
 NO_MODEL = "No model is loaded."
-NO_MODEL_HINT = "Load one in Draftlight, then ask again."
-_CANCELLED = "It was cancelled while it waited."
+NO_MODEL_HINT = "Load one in Draftlight, then try again."
+_CANCELLED = "The request was cancelled while it waited."
 _STOPPING = "The server is being stopped."
 
 
@@ -289,7 +288,7 @@ class ClientGoneError(Exception):
 
 
 class Waiting(Struct, frozen=True):
-    """Others are answered before: `position` of them. 0: its turn, but no model is loaded yet."""
+    """`position` requests are answered before. 0: it is next, but no model is loaded yet."""
 
     position: int
 
@@ -323,13 +322,13 @@ class Answer:
         self._ticket: Ticket = queue.enter(who, self._moved)
 
     def start(self) -> None:
-        """Begin to wait, or to be answered."""
+        """Start: send the command, or wait."""
         self._moved()
 
     async def next(self, timeout_s: float) -> Sequence[AnswerUpdate]:
-        """All that happened since the last call; nothing if that is nothing for `timeout_s`.
+        """Returns the updates since the last call; empty after `timeout_s` without one.
 
-        Raises `ClientGoneError` once the client went away.
+        Raises `ClientGoneError` after the client disconnected.
         """
         if not self._happened and not self._gone:
             self._news.clear()
@@ -370,7 +369,7 @@ class Answer:
         self._requests.hear(self.request, failed)
         self._happen(failed)
         if sent:
-            # The ticket goes back when the worker has ended it.
+            # The ticket leaves the queue when the worker has ended the request.
             self._gate.cancel(self.request)
         else:
             self._end()
@@ -437,7 +436,7 @@ class Answer:
 
 
 class Answers:
-    """All requests to one worker through the server."""
+    """The requests of the server to one worker."""
 
     def __init__(self, gate: WorkerGate, queue: AnswerQueue, requests: ServedRequests) -> None:
         self.gate = gate
@@ -463,7 +462,7 @@ class Answers:
         return answer
 
     def done(self, answer: Answer) -> None:
-        """Remove an answer that has no reader any more, and end it if it still runs."""
+        """Remove an answer that nothing reads any more, and end it if it still runs."""
         answer.leave()
         self._running.pop(answer.request, None)
 

@@ -18,7 +18,7 @@ from core.events.text import well_formed_record
 from core.serve.fields import OwnFields, refused, seed_of, settings_with
 from core.serve.http import FieldNames, field_error
 from core.serve.schemas import SchemaCheck, relaxed
-from core.serve.tools import ToolChoice
+from core.serve.tools import Choice, GivenTool, ToolChoice, choose
 from core.settings import Settings
 from core.settings.declaration import find
 
@@ -26,7 +26,7 @@ _MOST_STOPS = 1000
 
 
 class Sampling(OwnFields, kw_only=True):
-    """How long an answer may be is each API's own field: `most_tokens`."""
+    """The sampling fields. The limit of an answer's length is each API's own field: `most_tokens`."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -40,7 +40,7 @@ class Sampling(OwnFields, kw_only=True):
 
     @property
     def schema_check(self) -> SchemaCheck | None:
-        """What the finished answer is checked for."""
+        """The keywords that the finished answer is checked for."""
         check: SchemaCheck | None = self.__dict__.get("schema_check")
         return check
 
@@ -52,7 +52,7 @@ class Sampling(OwnFields, kw_only=True):
         return grammar
 
     def check_strictly(self) -> None:
-        """Raises `ApiError` 400 if the answer would not honour something of the request."""
+        """Raises `ApiError` 400 if the answer would not honour a part of the request."""
         if self.changes:
             first = self.changes[0]
             raise field_error(
@@ -71,9 +71,12 @@ class Sampling(OwnFields, kw_only=True):
         """The field that limits the answer's length, and its value in tokens."""
         return None
 
-    def settings_of(self, base: Settings, context_tokens: int) -> Settings:
-        """Raises `ApiError` 400 that names the field."""
-        return settings_with(base, self._values(context_tokens))
+    def settings_of(self, base: Settings, longest_tokens: int) -> Settings:
+        """The request's settings; `longest_tokens` limits the answer if the request does not.
+
+        Raises `ApiError` 400 that names the field.
+        """
+        return settings_with(base, self._values(longest_tokens))
 
     def bias_of(self) -> dict[int, float]:
         """Raises `ApiError` 400."""
@@ -86,36 +89,41 @@ class Sampling(OwnFields, kw_only=True):
             bias[int(token)] = value
         return bias
 
-    def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
+    def _values(self, longest_tokens: int) -> Iterable[tuple[str, str, Any]]:
         limit = int(find("sampling.max_tokens").maximum or 0)
-        # Without a limit the context is the limit.
-        name, most = self.most_tokens or ("max_tokens", min(context_tokens, limit))
+        name, most = self.most_tokens or ("max_tokens", longest_tokens)
         yield name, "sampling.max_tokens", min(most, limit)
         yield "seed", "sampling.seed", seed_of(self.seed)
         for name in ("temperature", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"):
             if (value := getattr(self, name)) is not None:
                 yield name, f"sampling.{name}", value
         if self.top_p is not None:
-            # At 0 the likeliest token is left, as at any number that is small enough.
+            # 0 keeps the likeliest token only, as any small enough number does.
             yield "top_p", "sampling.top_p", self.top_p or 1e-9
         if self.top_k is not None:
             yield "top_k", "sampling.top_k", 0 if self.top_k == -1 else self.top_k
-        # Draftlight's own come last: they are the most exact.
+        # Draftlight's own fields come last: they take precedence.
         yield from self.own_settings()
 
 
 class AnswerRequest(Sampling, kw_only=True):
-    """A request for an answer, of any API. `prompt_field` and `schema_field` name its fields in errors."""
+    """A request for an answer, of any API, as `Adapter` makes it.
+
+    `prompt_field` and `schema_field` name its fields in errors.
+    """
 
     model: str = ""
     stream: bool = False
+    tools: list[GivenTool] = field(default_factory=list)
+    tool_choice: Choice = field(default_factory=Choice)
+    parallel_tool_calls: bool = True
 
     prompt_field: ClassVar[str] = "messages"
     schema_field: ClassVar[str] = "parameters"  # of a tool
     raw: ClassVar[bool] = False
 
-    def generate(self, request: str, base: Settings, model: ModelInfo) -> Generate:
-        """The command. Raises `ApiError` 400."""
+    def generate(self, request: str, base: Settings, model: ModelInfo, longest_tokens: int) -> Generate:
+        """The command; see `settings_of`. Raises `ApiError` 400."""
         self.check()
         self.changes.extend(self.unsupported(model))
         tools, given = self.tool_use, self.answer_grammar()
@@ -128,7 +136,7 @@ class AnswerRequest(Sampling, kw_only=True):
             Generate(
                 request,
                 self.conversation(),
-                self.settings_of(base, model.context_tokens),
+                self.settings_of(base, longest_tokens),
                 raw=self.raw,
                 tools=tools.declared,
                 stops=(*self.given_stops(), *tools.stops(model)),
@@ -148,7 +156,7 @@ class AnswerRequest(Sampling, kw_only=True):
     @cached_property
     def tool_use(self) -> ToolChoice:
         """The tools and which of them may or must be called. Raises `ApiError` 400."""
-        return self.choose_tools()
+        return choose(self.tools, self.tool_choice, several=self.parallel_tool_calls)
 
     # ---- what each API has its own fields for; all raise `ApiError` 400
 
@@ -162,10 +170,6 @@ class AnswerRequest(Sampling, kw_only=True):
     def conversation(self) -> tuple[Message, ...]:
         """The messages. Each API has them."""
         raise NotImplementedError
-
-    def choose_tools(self) -> ToolChoice:
-        """See `tool_use`."""
-        return ToolChoice()
 
     def answer_grammar(self) -> tuple[str, Grammar] | None:
         """The form of the answer, and the field that requires it."""
@@ -193,7 +197,7 @@ def limit(name: str, tokens: int | None) -> tuple[str, int] | None:
 def stops_of(name: str, stops: tuple[str, ...]) -> tuple[str, ...]:
     """`stops`, the value of the field `name`. Raises `ApiError` 400."""
     if len(stops) > _MOST_STOPS:
-        raise field_error(name, f"“{name}” takes at most {_MOST_STOPS} texts.")
+        raise field_error(name, f"“{name}” accepts at most {_MOST_STOPS} texts.")
     if "" in stops:
         raise field_error(name, f"“{name}” has an empty text, which would end every answer at once.")
     return stops

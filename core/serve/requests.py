@@ -49,8 +49,13 @@ class ServedRequest(Struct, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        """It ended, one way or the other."""
+        """Whether the request has ended."""
         return self.state in _OVER
+
+    @property
+    def embeds(self) -> bool:
+        """Whether vectors are requested, not an answer; it does not wait in the queue."""
+        return self.path.endswith("/embeddings")
 
     @property
     def acceptance(self) -> float:
@@ -58,12 +63,12 @@ class ServedRequest(Struct, frozen=True):
         return self.accepted / self.tested if self.tested else 0.0
 
 
-# A token with its text and its place, as Python holds it.
+# Size of a token event in memory.
 _EVENT_BYTES = 600
 
 
 class RequestListener(Protocol):
-    """Who watches: `request_changed` after every change, `request_heard` for each event before it."""
+    """Listener: `request_changed` after each change, `request_heard` for each event before it."""
 
     def request_changed(self, request: ServedRequest) -> None: ...
 
@@ -82,12 +87,12 @@ class _Kept:
         return self.asked_bytes + _EVENT_BYTES * len(self.events)
 
     def empty(self) -> None:
-        """Keep the record alone."""
+        """Drop everything but the record."""
         self.generate, self.events, self.asked_bytes = None, [], 0
 
 
 class ServedRequests:
-    """The newest `kept` of those that are over, and all that are not.
+    """All running requests, and the newest `kept` finished ones.
 
     `whole`: the command and each event of the answer are kept as long as the record is, within about
     `most_bytes` in all; above that the oldest finished requests keep only their record.
@@ -107,7 +112,7 @@ class ServedRequests:
 
     @property
     def all(self) -> tuple[ServedRequest, ...]:
-        """The oldest first."""
+        """All records, the oldest first."""
         return tuple(kept.record for kept in self._kept.values())
 
     def of(self, request: str) -> ServedRequest | None:
@@ -126,19 +131,19 @@ class ServedRequests:
         return tuple(kept.events) if kept else ()
 
     def forget(self, request: str) -> None:
-        """Forget it, if it is over."""
+        """Forget a finished request."""
         kept = self._kept.get(request)
         if kept is not None and kept.record.is_over:
             del self._kept[request]
 
     def clear(self) -> None:
-        """Forget those that are over."""
+        """Forget all finished requests."""
         self._kept = {name: kept for name, kept in self._kept.items() if not kept.record.is_over}
 
     # ---- for the server
 
-    def add(self, record: ServedRequest, generate: Generate) -> None:
-        """One more."""
+    def add(self, record: ServedRequest, generate: Generate | None = None) -> None:
+        """Add a request; one for vectors has no command."""
         self._kept[record.id] = _Kept(record, generate if self._whole else None)
         self._drop_words()
         self._tell(record)
@@ -154,7 +159,7 @@ class ServedRequests:
         self._tell(record)
 
     def change(self, request: str, **values: object) -> None:
-        """Another record in its place. One that is over does not change any more."""
+        """Change fields of a record, unless the request is over."""
         kept = self._kept.get(request)
         if kept is None or kept.record.is_over:
             return
@@ -167,7 +172,7 @@ class ServedRequests:
         self._tell(record)
 
     def hear(self, request: str, event: Event) -> None:
-        """An event of its answer."""
+        """Record an event of an answer."""
         kept = self._kept.get(request)
         if kept is None or kept.record.is_over:
             return

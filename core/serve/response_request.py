@@ -1,4 +1,4 @@
-"""Requests of `/v1/responses`: their fields and input items, and the command that comes of them.
+"""Requests of `/v1/responses`: their fields and input items, and the command made of them.
 
 An answer's text and its calls are separate items there, and one turn here. The rules for unsupported fields
 are those of chat completions.
@@ -13,12 +13,11 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from core.events import Change, Grammar, Message, ModelInfo, Role, Tool, ToolCall
+from core.events import Change, Grammar, Message, ModelInfo, Role, ToolCall
+from core.serve.adapt import Adapter, Kind, question_at
 from core.serve.fields import change, convert_fields, effort_changes, refused, thinks_at
 from core.serve.http import field_error
-from core.serve.left_out import Kind, LeftOut, question_at
 from core.serve.request import AnswerRequest, limit
-from core.serve.tools import ToolChoice, choose
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -56,7 +55,7 @@ class MessageItem(Struct, tag_field="type", tag="message"):
     """A message. Clients leave its `type` out."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[Part]
+    content: str | list[Part] = ""
     id: str | None = None
     status: str | None = None
     phase: str | None = None
@@ -74,7 +73,7 @@ class CallItem(Struct, tag_field="type", tag="function_call"):
 
 
 class ResultItem(Struct, tag_field="type", tag="function_call_output"):
-    """What a call gave."""
+    """The result of a call."""
 
     call_id: str
     output: str | list[InputText]
@@ -94,7 +93,7 @@ class CustomCallItem(Struct, tag_field="type", tag="custom_tool_call"):
 
 
 class CustomResultItem(Struct, tag_field="type", tag="custom_tool_call_output"):
-    """What the call of a custom tool gave."""
+    """The result of a call of a custom tool."""
 
     call_id: str
     output: str | list[InputText]
@@ -114,12 +113,13 @@ class ReasoningItem(Struct, tag_field="type", tag="reasoning"):
 
 Item = MessageItem | CallItem | ResultItem | CustomCallItem | CustomResultItem | ReasoningItem
 _ITEMS = tuple(str(kind.__struct_config__.tag) for kind in get_args(Item))
+_CALLS = ("function_call", "custom_tool_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output")
 _PARTS = tuple(str(kind.__struct_config__.tag) for kind in (InputText, OutputText, Refusal))
 
 
 def with_types(given: Any) -> Any:
-    """`input` as it came, with the type of those items that are messages and do not say so."""
+    """`input` with the type of items that are messages without one."""
     if not isinstance(given, list):
         return given
     return [
@@ -127,30 +127,34 @@ def with_types(given: Any) -> Any:
     ]
 
 
-def with_text(left: LeftOut, items: list[Any]) -> list[Any]:
-    """The items without those of other types, and with texts in place of parts that the model cannot read."""
+def adapted(adapter: Adapter, items: list[Any]) -> list[Any]:
+    """The items of known types, with texts in place of parts that the model cannot read."""
     question = question_at(items, _kind)
-    read = []
-    for number, item in enumerate(items):
-        if isinstance(item, dict):
-            name = "output" if item.get("type") in _RESULTS else "content"
-            types = ("input_text",) if name == "output" else _PARTS
-            if item.get("type") in ("message", *_RESULTS) and name in item:
-                content = left.content(
-                    f"input[{number}].{name}",
-                    item[name],
-                    types,
-                    text_type="input_text",
-                    is_question=number == question,
-                )
-                if item.get("role") in ("system", "developer"):
-                    content = left.system(f"input[{number}].content", content)
-                item = {**item, name: content}
-            elif item.get("type") == "function_call" and "arguments" in item:
-                arguments = left.arguments(f"input[{number}].arguments", item["arguments"])
-                item = {**item, "arguments": arguments}
-        read.append(item)
-    return left.items("input", read, _ITEMS)
+    read = [
+        _adapted(adapter, f"input[{number}]", item, number == question) if isinstance(item, dict) else item
+        for number, item in enumerate(items)
+    ]
+    return adapter.items("input", read, _ITEMS)
+
+
+def _adapted(adapter: Adapter, path: str, item: dict[str, Any], is_question: bool) -> dict[str, Any]:
+    kind = item.get("type")
+    if kind in (*_CALLS, *_RESULTS):
+        item = {**item, "call_id": item.get("call_id") or item.get("id")}
+    if kind == "message":
+        where = f"{path}.content"
+        content = adapter.content(
+            where, item.get("content"), _PARTS, text_type="input_text", is_question=is_question
+        )
+        if item.get("role") in ("system", "developer"):
+            content = adapter.system(where, content)
+        return {**item, "content": content}
+    if kind in _RESULTS:
+        result = adapter.result(f"{path}.output", item.get("output"), ("input_text",), text_type="input_text")
+        return {**item, "output": "" if result is None else result}
+    if kind == "function_call":
+        return {**item, "arguments": adapter.arguments(f"{path}.arguments", item.get("arguments"))}
+    return item
 
 
 def _kind(item: dict[str, Any]) -> Kind:
@@ -161,7 +165,7 @@ def _kind(item: dict[str, Any]) -> Kind:
 
 
 def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[Message, ...]:
-    """Draftlight's. Raises `ApiError` 400 if there are none."""
+    """The messages for the worker. Raises `ApiError` 400 if there are none."""
     items = [MessageItem("user", given)] if isinstance(given, str) else given
     messages = [Message("system", instructions)] if instructions else []
     asked = len(messages)
@@ -188,7 +192,7 @@ def messages_of(instructions: str | None, given: str | Sequence[Item]) -> tuple[
                 continue
         thoughts.clear()
     if len(messages) == asked:
-        raise field_error("input", "“input” is empty; it takes a text or at least one message.")
+        raise field_error("input", "“input” is empty; it accepts a text or at least one message.")
     return tuple(messages)
 
 
@@ -242,44 +246,6 @@ _LOGPROBS = "message.output_text.logprobs"
 # Thoughts are never encrypted, so this adds nothing to the answer.
 _ENCRYPTED = "reasoning.encrypted_content"
 _MOST_TOP = 20
-CUSTOM_PARAMETERS = '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
-
-
-class FunctionTool(Struct, tag_field="type", tag="function"):
-    """A function that the model may call."""
-
-    name: str
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-    strict: bool | None = None
-
-    @property
-    def told(self) -> Tool:
-        """The declaration for the model."""
-        return Tool(self.name, self.description or "", msgspec.json.encode(self.parameters or {}).decode())
-
-
-class CustomTool(Struct, tag_field="type", tag="custom"):
-    """A tool whose input is any text. To the model it is a function of that text."""
-
-    name: str
-    description: str | None = None
-    format: Any = None
-    strict = False
-
-    @property
-    def told(self) -> Tool:
-        """The declaration for the model, with the grammar of its input."""
-        grammar = self.format.get("definition") if isinstance(self.format, dict) else None
-        texts = [self.description or "", f"Grammar of the input:\n{grammar}" if grammar else ""]
-        return Tool(self.name, "\n\n".join(filter(None, texts)), CUSTOM_PARAMETERS)
-
-
-class NamedChoice(Struct):
-    """The function or custom tool that must be called."""
-
-    type: Literal["function", "custom"]
-    name: str
 
 
 class Text(Struct, tag_field="type", tag="text"):
@@ -307,7 +273,7 @@ class TextConfig(Struct):
 
 
 class Reasoning(Struct):
-    """How long the model thinks. There are no summaries: thoughts are in the answer as they are."""
+    """How long the model thinks, and whether its thoughts are shown as summaries, whole all the same."""
 
     effort: str | None = None
     summary: Any = None
@@ -327,9 +293,6 @@ class ResponseRequest(AnswerRequest, kw_only=True):
 
     input: str | list[Item]
     instructions: str | None = None
-    tools: list[FunctionTool | CustomTool] = field(default_factory=list)
-    tool_choice: Literal["auto", "none", "required"] | NamedChoice = "auto"
-    parallel_tool_calls: bool = True
     text: TextConfig = field(default_factory=TextConfig)
     reasoning: Reasoning = field(default_factory=Reasoning)
     include: list[str] = field(default_factory=list)
@@ -346,6 +309,11 @@ class ResponseRequest(AnswerRequest, kw_only=True):
         return limit("max_output_tokens", self.max_output_tokens)
 
     @property
+    def summarizes(self) -> bool:
+        """Whether thoughts are summaries in the answer."""
+        return bool(self.reasoning.summary or self.reasoning.generate_summary)
+
+    @property
     def wants_logprobs(self) -> bool:
         """Whether log probabilities are returned with the text."""
         return _LOGPROBS in self.include
@@ -354,22 +322,10 @@ class ResponseRequest(AnswerRequest, kw_only=True):
         """`instructions` and `input`."""
         return messages_of(self.instructions, self.input)
 
-    def choose_tools(self) -> ToolChoice:
-        """By `tools`, `tool_choice` and `parallel_tool_calls`."""
-        told = [tool.told for tool in self.tools]
-        named = self.tool_choice if isinstance(self.tool_choice, NamedChoice) else None
-        return choose(
-            told,
-            self.tool_choice if isinstance(self.tool_choice, str) else "auto",
-            name=named.name if named else "",
-            several=self.parallel_tool_calls,
-            strict=[tool.name for tool in self.tools if tool.strict],
-        )
-
     @property
     def custom_tools(self) -> frozenset[str]:
         """Names of the tools whose input is any text."""
-        return frozenset(tool.name for tool in self.tools if isinstance(tool, CustomTool))
+        return frozenset(tool.name for tool in self.tools if tool.type == "custom")
 
     def _values(self, context_tokens: int) -> Iterable[tuple[str, str, Any]]:
         if self.reasoning.effort is not None:
@@ -379,7 +335,7 @@ class ResponseRequest(AnswerRequest, kw_only=True):
     def check(self) -> None:
         """Refuse answers in the background."""
         if self.background:
-            raise refused("background", "answers are not stored for later; it takes false")
+            raise refused("background", "answers are not stored for later; it accepts false")
 
     def unsupported(self, model: ModelInfo) -> Iterable[Change]:
         """Effort, verbosity, grammars of custom tools, and other values of `include`."""
@@ -388,7 +344,7 @@ class ResponseRequest(AnswerRequest, kw_only=True):
             reason = "the loaded model has no levels of verbosity"
             yield change("text.verbosity", self.text.verbosity, "medium", reason)
         for number, tool in enumerate(self.tools):
-            if isinstance(tool, CustomTool) and isinstance(tool.format, dict) and "definition" in tool.format:
+            if isinstance(tool.format, dict) and "definition" in tool.format:
                 reason = "nothing keeps the input of a custom tool to its grammar"
                 yield change(f"tools[{number}].format", tool.format, "in the tool's description", reason)
         for name in sorted(set(self.include) - {_ENCRYPTED, _LOGPROBS}):
@@ -402,7 +358,7 @@ class ResponseRequest(AnswerRequest, kw_only=True):
             return None
         top = self.top_logprobs or 0
         if not 0 <= top <= _MOST_TOP:
-            raise field_error("top_logprobs", f"“top_logprobs” takes 0 to {_MOST_TOP}.")
+            raise field_error("top_logprobs", f"“top_logprobs” accepts 0 to {_MOST_TOP}.")
         return top
 
     def answer_grammar(self) -> tuple[str, Grammar] | None:
@@ -416,13 +372,47 @@ class ResponseRequest(AnswerRequest, kw_only=True):
                 return None
 
 
+def chat_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a response's request as those of a chat completion's.
+
+    Cursor sends them to `/v1/chat/completions`, and reads chat completions.
+    """
+    given = with_types(fields["input"])
+    told: list[Any] = [{"role": "system", "content": fields.get("instructions")}]
+    for item in [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given:
+        kind = item.get("type") if isinstance(item, dict) else None
+        call = {"id": item.get("call_id"), "type": "function"} if kind in _CALLS else {}
+        match kind:
+            case "function_call":
+                call["function"] = {"name": item.get("name"), "arguments": item.get("arguments")}
+            case "custom_tool_call":
+                call["custom"] = {"name": item.get("name"), "input": item.get("input")}
+            case "function_call_output" | "custom_tool_call_output":
+                result = {"tool_call_id": item.get("call_id"), "content": item.get("output")}
+                told.append({"role": "tool", **result})
+            case "message":
+                told.append({key: value for key, value in item.items() if key in ("role", "content")})
+        if call and told[-1].get("role") == "assistant":
+            told[-1] = {**told[-1], "tool_calls": [*told[-1].get("tool_calls", ()), call]}
+        elif call:
+            told.append({"role": "assistant", "tool_calls": [call]})
+    text = fields.get("text")
+    same = {
+        "messages": told if fields.get("instructions") else told[1:],
+        "max_completion_tokens": fields.get("max_output_tokens"),
+        "response_format": text.get("format") if isinstance(text, dict) else None,
+    }
+    dropped = ("input", "instructions", "max_output_tokens", "text", "include", "truncation")
+    return {key: value for key, value in fields.items() if key not in dropped} | same
+
+
 def response_request(fields: dict[str, Any]) -> ResponseRequest:
     """The request from a decoded body. Raises `ApiError` 400."""
-    left = LeftOut()
+    adapter = Adapter()
     given = with_types(fields.get("input"))
     if isinstance(given, list):
-        given = with_text(left, given)
-    fields = left.tools(fields, ("function", "custom")) | {"input": given}
+        given = adapted(adapter, given)
+    fields = adapter.tools(fields, custom=True) | {"input": given}
     if "instructions" in fields:
-        fields["instructions"] = left.system("instructions", fields["instructions"])
-    return convert_fields(fields, ResponseRequest, IGNORED, UNSUPPORTED, left.changes)
+        fields["instructions"] = adapter.system("instructions", fields["instructions"])
+    return convert_fields(fields, ResponseRequest, IGNORED, UNSUPPORTED, adapter.changes)

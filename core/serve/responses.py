@@ -25,6 +25,7 @@ from core.events import (
     Stats,
     Token,
 )
+from core.serve.adapt import completed
 from core.serve.answering import (
     Logprobs,
     Serving,
@@ -36,19 +37,23 @@ from core.serve.answering import (
 )
 from core.serve.fields import change
 from core.serve.http import TOO_LONG, ApiError, FieldNames, event, field_error, read_fields
-from core.serve.left_out import completed
 from core.serve.queue import Answers, AnswerUpdate
 from core.serve.response_request import ResponseRequest, response_request
-from core.serve.tools import CallRules, Written
+from core.serve.tools import CallRules, Choice, GivenTool, Written
 
 Told = tuple[str, dict[str, Any]]
 
 
 class Output:
-    """`items`: all items until now. Events are pairs (name without `response.`, fields)."""
+    """`items`: all items until now. Events are pairs (name without `response.`, fields).
 
-    def __init__(self, custom_tools: Collection[str] = ()) -> None:
+    `summarizes`: a thought is its item's summary, which clients that request summaries show instead of the
+    text of reasoning; the text is the same.
+    """
+
+    def __init__(self, custom_tools: Collection[str] = (), *, summarizes: bool = False) -> None:
         self._custom_tools = custom_tools
+        self._summarizes = summarizes
         self._arguments = ""  # of the custom tool's call that is open
         self.items: list[dict[str, Any]] = []
         self._logprobs: list[dict[str, Any]] = []
@@ -62,8 +67,12 @@ class Output:
             match piece:
                 case Thought(text):
                     yield from self._text("reasoning")
-                    self.items[-1]["content"][0]["text"] += text
-                    yield self._of("reasoning_text.delta", content_index=0, delta=text)
+                    if self._summarizes:
+                        self.items[-1]["summary"][0]["text"] += text
+                        yield self._of("reasoning_summary_text.delta", summary_index=0, delta=text)
+                    else:
+                        self.items[-1]["content"][0]["text"] += text
+                        yield self._of("reasoning_text.delta", content_index=0, delta=text)
                 case Text(text):
                     yield from self._text("message")
                     part = self.items[-1]["content"][0]
@@ -93,11 +102,11 @@ class Output:
                     self.items[-1]["arguments"] += text
                     yield self._of("function_call_arguments.delta", delta=text)
         if piece is not None:
-            # Thoughts and calls have none.
+            # Thoughts and calls have no logprobs.
             self._logprobs = []
 
     def close(self, status: str = "completed") -> Iterator[Told]:
-        """The item that is open, if one is, is done."""
+        """Finish the open item, if there is one."""
         if not self._open:
             return
         self._open = False
@@ -111,6 +120,10 @@ class Output:
         elif item["type"] == "function_call":
             arguments, name = item["arguments"], item["name"]
             yield self._of("function_call_arguments.done", arguments=arguments, name=name)
+        elif item.get("summary"):
+            part = item["summary"][0]
+            yield self._of("reasoning_summary_text.done", summary_index=0, text=part["text"])
+            yield self._of("reasoning_summary_part.done", summary_index=0, part=part)
         else:
             part = item["content"][0]
             more = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
@@ -119,7 +132,7 @@ class Output:
         yield "output_item.done", {"output_index": len(self.items) - 1, "item": item}
 
     def _text(self, kind: Literal["message", "reasoning"]) -> Iterator[Told]:
-        """An item that has text is open after this."""
+        """Open an item with text of this kind, unless one is open."""
         if self._open and self.items[-1]["type"] == kind:
             return
         yield from self.close()
@@ -127,6 +140,12 @@ class Output:
         if kind == "message":
             item: dict[str, Any] = {"id": _id("msg"), "role": "assistant"}
             part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        elif self._summarizes:
+            part = {"type": "summary_text", "text": ""}
+            yield from self._begin({"id": _id("rs"), "type": kind, "status": "in_progress", "summary": []})
+            self.items[-1]["summary"].append(part)
+            yield self._of("reasoning_summary_part.added", summary_index=0, part=part)
+            return
         else:
             item = {"id": _id("rs"), "summary": []}
             part = {"type": "reasoning_text", "text": ""}
@@ -144,8 +163,25 @@ class Output:
         return event, place | fields
 
 
+def _shown_choice(choice: Choice) -> Any:
+    """`tool_choice` as OpenAI's responses have it."""
+    if not choice.names:
+        return choice.type
+    if choice.type == "required" and len(choice.names) == 1:
+        return {"type": "function", "name": choice.names[0]}
+    tools = [{"type": "function", "name": name} for name in choice.names]
+    return {"type": "allowed_tools", "mode": choice.type, "tools": tools}
+
+
+def _shown_tool(tool: GivenTool) -> dict[str, Any]:
+    shown = {"type": tool.type, "name": tool.name, "description": tool.description or None}
+    if tool.type == "custom":
+        return {**shown, "format": tool.format}
+    return {**shown, "parameters": tool.parameters, "strict": tool.strict}
+
+
 def _input_of(arguments: str) -> str:
-    """The text of a custom tool's call; what the model wrote instead of an object with it, as it is."""
+    """The text of a custom tool's call; `arguments` as written if they are no object with it."""
     try:
         given = msgspec.json.decode(completed(arguments))["input"]
     except (msgspec.DecodeError, KeyError):
@@ -179,7 +215,7 @@ class ResponseWriter:
         self._asked = asked
         self._keep = keep
         self._written = Written(rules, asked.schema_check, streams=asked.stream)
-        self._output = Output(asked.custom_tools)
+        self._output = Output(asked.custom_tools, summarizes=asked.summarizes)
         self._logprobs = Logprobs()
         self._events = 0
         self._begun = False
@@ -200,12 +236,12 @@ class ResponseWriter:
             "output": [],
             "parallel_tool_calls": asked.parallel_tool_calls,
             "previous_response_id": asked.previous_response_id,
-            "reasoning": {"effort": asked.reasoning.effort, "summary": None},
+            "reasoning": {"effort": asked.reasoning.effort, "summary": asked.reasoning.summary},
             "store": False,
             "temperature": sampling.temperature,
             "text": {"format": msgspec.to_builtins(asked.text.format) or {"type": "text"}},
-            "tool_choice": msgspec.to_builtins(asked.tool_choice),
-            "tools": msgspec.to_builtins(asked.tools),
+            "tool_choice": _shown_choice(asked.tool_choice),
+            "tools": list(map(_shown_tool, asked.tools)),
             "top_logprobs": asked.top_logprobs or 0,
             "top_p": sampling.top_p,
             "truncation": "disabled",
@@ -215,7 +251,7 @@ class ResponseWriter:
 
     @property
     def names(self) -> FieldNames:
-        """What its fields are called."""
+        """See `Writer.names`."""
         return self._asked.names
 
     def alive(self, happening: AnswerUpdate | None) -> bytes:
@@ -255,14 +291,14 @@ class ResponseWriter:
         return out + self._event(response["status"], {"response": response})
 
     def failed(self, error: ApiError) -> bytes:
-        """What went wrong, after the first events."""
+        """The event of an error, after the first events."""
         code = TOO_LONG if error.code == TOO_LONG else "server_error"
         told = {"code": code, "message": error.message}
         response = self._head | {"status": "failed", "output": self._output.items, "error": told}
         return self.opening() + self._event("failed", {"response": response})
 
     def whole(self, tokens: Sequence[Token], finished: Finished) -> dict[str, Any]:
-        """All of it in one piece."""
+        """The body of an answer that is not streamed."""
         for _ in self._added(tokens):
             pass
         for _ in self._ended(finished):
@@ -312,7 +348,7 @@ class ResponseWriter:
 
 
 def _status(finished: Finished) -> str:
-    # One that was cancelled was cut off, as one that was too long.
+    # A cancelled answer is cut off, like one that reached its limit.
     return "completed" if finished.reason == "stop" else "incomplete"
 
 
@@ -412,7 +448,7 @@ def _refers(given: Any) -> bool:
 
 
 class ResponsesEndpoint:
-    """Answers `input`."""
+    """The endpoint; see the module."""
 
     def __init__(self, answers: Answers, serving: Serving) -> None:
         self._answers = answers
@@ -420,7 +456,7 @@ class ResponsesEndpoint:
         self._memory = ResponseMemory()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answer one request."""
         changes: list[Change] = []
         given = await read_fields(scope, receive, self._serving.doors.most_bytes)
         fields = self._memory.resolved(given, changes)

@@ -59,7 +59,7 @@ _WHY = "a grammar cannot enforce this keyword"
 
 
 class Dropped(Struct, frozen=True):
-    """A keyword that a grammar does without: where it is in the schema, and its value.
+    """A keyword that is left out of a grammar: its path in the schema, and its value.
 
     `checks`: the finished answer is checked for it.
     """
@@ -70,7 +70,7 @@ class Dropped(Struct, frozen=True):
 
 
 class SchemaCheck(Struct, frozen=True):
-    """What a finished answer is checked for. `name` is the request's field that has the schema.
+    """The keywords that a finished answer is checked for. `name` is the request's field with the schema.
 
     `calls`: the schema is that of the calls in an answer, and not of its text.
     """
@@ -81,7 +81,7 @@ class SchemaCheck(Struct, frozen=True):
     calls: bool = False
 
     def changes(self, texts: Sequence[str]) -> tuple[Change, ...]:
-        """What of the schema was not enforced, and whether `texts` keep it.
+        """The keywords that were not enforced, and whether `texts` satisfy them.
 
         They are the whole answer, or each of its calls as an object with `name` and `arguments`.
         """
@@ -99,7 +99,7 @@ class SchemaCheck(Struct, frozen=True):
             values = [msgspec.json.decode(text) for text in texts]
         except (msgspec.DecodeError, RecursionError):
             return "not checked: the answer is not complete"
-        # Imported when it is needed: few requests have such a schema.
+        # Imported on demand: few requests have such a schema.
         from referencing.exceptions import Unresolvable
 
         try:
@@ -134,7 +134,7 @@ def relaxed(grammar: Grammar, name: str) -> tuple[Grammar, SchemaCheck | None]:
 
 
 def _kept(schema: Any, root: Any, place: str, dropped: list[Dropped]) -> Any:
-    """`schema` without what a grammar cannot enforce; appends that to `dropped`."""
+    """`schema` without keywords that a grammar cannot enforce; appends these to `dropped`."""
     if not isinstance(schema, dict):
         return schema
     kept: dict[str, Any] = {}
@@ -177,7 +177,7 @@ def _has_pattern(value: Any) -> bool:
 
 
 def _disjoint(branches: Sequence[Any], root: Any) -> bool:
-    """Whether it is plain that no value fits two of `branches`: other types, or another tag."""
+    """Whether no value can match two of `branches`: their types or tags differ."""
     resolved = [_resolved(one, root) for one in branches]
     if not all(isinstance(one, dict) for one in resolved):
         return False
@@ -229,7 +229,7 @@ def _checkable(schema: Any) -> Any:
 
 
 class _TooLongError(Exception):
-    """The check takes too many steps."""
+    """The check has too many steps."""
 
 
 def _fits(value: Any, schema: Any) -> bool:
@@ -250,5 +250,5 @@ def _fits(value: Any, schema: Any) -> bool:
 
     checks = {name: bounded(check) for name, check in Draft202012Validator.VALIDATORS.items()}
     kind = validators.extend(Draft202012Validator, checks)  # type: ignore[no-untyped-call]
-    # An empty registry: a schema's `$ref` makes nothing be fetched.
+    # With an empty registry no `$ref` is fetched.
     return bool(kind(schema, registry=Registry()).is_valid(value))

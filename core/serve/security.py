@@ -64,7 +64,7 @@ def _is_address(name: str) -> bool:
 
 
 def host_name(header: str) -> str:
-    """The name or address in a Host header, without port and brackets; empty if it is none."""
+    """The name or address in a Host header, without port and brackets; empty if it is invalid."""
     if header.startswith("["):
         name, bracket, rest = header[1:].partition("]")
         return name if bracket and (not rest or rest.startswith(":")) else ""
@@ -73,7 +73,7 @@ def host_name(header: str) -> str:
 
 
 class BadNameError(RequestError):
-    """A name or an origin that no request could have."""
+    """A host name or an origin that no request can have."""
 
     code = "bad-name"
 
@@ -103,7 +103,7 @@ def allowed_origin(given: str) -> str:
 
 
 class Guard:
-    """ASGI middleware around everything else. `refused` is called for each request that it refuses."""
+    """The outermost ASGI middleware. `refused` is called for each request that it refuses."""
 
     def __init__(self, app: ASGIApp, doors: AccessPolicy, refused: Callable[[Scope, ApiError], None]) -> None:
         self._app = app
@@ -112,7 +112,7 @@ class Guard:
         self._origins = {origin.lower() for origin in doors.origins}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let it in or refuse it."""
+        """Check one request."""
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
@@ -174,7 +174,7 @@ class Guard:
         given = [headers.get("x-api-key", "")]
         if scheme.lower() == "bearer":
             given.append(bearer.strip())
-        # Both are compared, whatever the first gave.
+        # Both are always compared, so that the time does not depend on the first.
         matches = [hmac.compare_digest(one.encode("latin-1"), key) for one in given]
         if not any(matches):
             raise ApiError(

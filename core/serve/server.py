@@ -14,6 +14,7 @@ import ipaddress
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -25,12 +26,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from core.errors import DraftlightError, RequestError
-from core.serve.answering import Serving, client_name, new_id
-from core.serve.chat import ChatEndpoint
-from core.serve.completions import CompletionsEndpoint
+from core.serve.answering import AnswerEndpoint, Serving, client_name, new_id
+from core.serve.chat import ChatWriter, chat_request
+from core.serve.completions import CompletionWriter, completion_request
 from core.serve.embeddings import EmbeddingsEndpoint
 from core.serve.http import OURS, ApiError, of_error, refuse, send_json
-from core.serve.messages import CountEndpoint, MessagesEndpoint
+from core.serve.messages import CountEndpoint, MessageWriter, message_request
 from core.serve.metrics import Metrics
 from core.serve.models import About, Health, Model, Models
 from core.serve.queue import Answers, ClientGoneError
@@ -44,12 +45,12 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 _LOOPBACKS = (LOOPBACK, "::1", "localhost")
 _BACKLOG = 128
-# Where a machine has no IPv6, or has it switched off.
+# Errors of machines without IPv6.
 _NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT)
 
 
 class AddressError(RequestError):
-    """An address cannot be listened at."""
+    """The server cannot listen on the address."""
 
     code = "bad-address"
 
@@ -65,7 +66,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """Sockets for `host`, which is an address or a name of this machine; port 0 is any that is free.
+    """Sockets for `host`, an address or a name of this machine; port 0 is any free one.
 
     For this machine alone there is one more at ::1, where it has that: some clients try it first, and
     another program must not answer them. Raises `AddressError`.
@@ -108,18 +109,18 @@ def _bound(host: str, port: int) -> socket.socket:
 
 HEAD_S = 15.0
 STUCK_S = 60.0
-# Of all kinds, answered or waiting or idle.
+# Maximum number of open connections of any kind.
 MOST_CONNECTIONS = 120
 
 
 class Connection(H11Protocol):
-    """One client's line."""
+    """The connection of one client."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _stuck_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client; one too many is let go."""
+        """Accept a client, or close the connection if there are too many."""
         super().connection_made(transport)
         if len(self.connections) > MOST_CONNECTIONS:
             transport.abort()
@@ -127,7 +128,7 @@ class Connection(H11Protocol):
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
-        """More of a request."""
+        """Receive a part of a request."""
         if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
             if data.strip(b"\r\n"):
                 self.transport.abort()
@@ -141,24 +142,24 @@ class Connection(H11Protocol):
             self._head_timer = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Gone."""
+        """The client disconnected."""
         self._stop(self._head_timer)
         self._stop(self._stuck_timer)
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """The client does not read its data."""
+        """The client does not read: limit the time."""
         super().pause_writing()
         self._stuck_timer = self.loop.call_later(STUCK_S, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """It does."""
+        """The client reads again."""
         self._stop(self._stuck_timer)
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """What came is not HTTP. In the middle of an answer nothing can be said about it."""
+        """The data is not HTTP. Within an answer no error can be sent."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()
         else:
@@ -182,22 +183,24 @@ _APIS = (
     "/v1/embeddings",
     "/v1/models",
 )
+_WITHOUT_V1 = tuple(f"{path}/" for path in _APIS)
 Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def application(answers: Answers, serving: Serving, metrics: Metrics | None = None) -> ASGIApp:
     """The ASGI application; `/metrics` is served if `metrics` are given."""
+    endpoint = partial(AnswerEndpoint, answers, serving)
     routes = [
         _route("/", "GET", About()),
         _route("/health", "GET", Health(answers)),
         _route("/v1/models", "GET", Models(answers)),
         _route("/v1/models/{model:path}", "GET", Model(answers)),
-        _route("/v1/chat/completions", "POST", ChatEndpoint(answers, serving)),
-        _route("/v1/completions", "POST", CompletionsEndpoint(answers, serving)),
+        _route("/v1/chat/completions", "POST", endpoint("chatcmpl-", chat_request, ChatWriter)),
+        _route("/v1/completions", "POST", endpoint("cmpl-", completion_request, CompletionWriter)),
         _route("/v1/requests/{id}/cancel", "POST", CancelEndpoint(answers)),
         _route("/v1/responses", "POST", ResponsesEndpoint(answers, serving)),
         _route("/v1/embeddings", "POST", EmbeddingsEndpoint(answers, serving)),
-        _route("/v1/messages", "POST", MessagesEndpoint(answers, serving)),
+        _route("/v1/messages", "POST", endpoint("msg_", message_request, MessageWriter)),
         _route("/v1/messages/count_tokens", "POST", CountEndpoint(answers, serving)),
     ]
     if metrics is not None:
@@ -214,19 +217,21 @@ def application(answers: Answers, serving: Serving, metrics: Metrics | None = No
 
 
 def _tidy_paths(app: ASGIApp) -> ASGIApp:
-    """`app` with paths as its routes have them: clients add slashes to addresses, or /v1 twice."""
+    """`app` with paths as its routes have them: clients add slashes, leave /v1 out, or have it twice."""
 
     async def tidied(scope: Scope, receive: Receive, send: Send) -> None:
         path = "/" + "/".join(part for part in scope["path"].split("/") if part)
         while path.startswith("/v1/v1/"):
             path = path.removeprefix("/v1")
+        if f"/v1{path}/".startswith(_WITHOUT_V1):
+            path = f"/v1{path}"
         await app({**scope, "path": path}, receive, send)
 
     return tidied
 
 
 class _Endpoint:
-    """An endpoint whose errors are answered."""
+    """An endpoint whose errors become responses."""
 
     def __init__(self, inner: Endpoint) -> None:
         self._inner = inner
@@ -268,13 +273,13 @@ def _route(path: str, method: str, endpoint: Endpoint) -> Route:
 
 
 async def _our_error(request: Request, error: Exception) -> Response:
-    """A bug. Its traceback goes to stderr, and nothing of it to the client."""
+    """500 for a bug. The traceback goes to stderr only."""
     told = ApiError(500, OURS, code="internal")
     return Response(told.encoded(request.url.path), 500, media_type="application/json")
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """Starlette's own: no such path, no such method."""
+    """Starlette's errors: unknown paths and methods."""
     assert isinstance(error, HTTPException)
     path = request.url.path[:_MOST_PATH]
     if error.status_code == 405:
@@ -290,13 +295,13 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 class CancelEndpoint:
-    """An id is enough to cancel a request. Its client gets the text so far."""
+    """The endpoint that cancels a request by its id. Its client gets the text so far."""
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """End it within a step or a chunk."""
+        """Answer one request: end another within a step or a chunk of its prompt."""
         request = scope["path_params"]["id"]
         if not self._answers.cancel(request):
             raise ApiError(404, "No request of this id waits or is answered.", param="id", code="not_found")
@@ -304,20 +309,20 @@ class CancelEndpoint:
 
 
 _GRACE_S = 2
-# Clients keep a line for their next question; one that is closed just as it comes is an error to them.
+# Clients keep a connection for their next request, and fail if it is closed at that moment.
 _IDLE_S = 60
 _HEAD_BYTES = 64 * 1024
 _LOOK_S = 0.01
 
 
 class NoKeyError(RequestError):
-    """Others than this machine could ask, and no key is set."""
+    """The address accepts other machines, and no key is set."""
 
     code = "no-key"
 
 
 class LocalServer:
-    """Serves `answers` by `serving`. Raises `NoKeyError` for an address that others reach, without a key."""
+    """Serves `answers`. Raises `NoKeyError` for an address that other machines reach, without a key."""
 
     def __init__(self, answers: Answers, serving: Serving) -> None:
         if not is_loopback(serving.doors.host) and not serving.doors.key:
@@ -334,14 +339,14 @@ class LocalServer:
 
     @property
     def address(self) -> str:
-        """What clients take as their base address, without `/v1`; empty while nothing is served."""
+        """The base address, without `/v1`; empty while the server does not run."""
         host = self._serving.doors.host
         named = f"[{host}]" if ":" in host else host
         return f"http://{named}:{self._port}" if self._life is not None else ""
 
     async def start(self) -> None:
         """Listen. Raises `AddressError`."""
-        # Imported when there is something to serve: a window that serves nothing does not wait for it.
+        # Imported on demand, so that a window without a server starts faster.
         import uvicorn
 
         class _Server(uvicorn.Server):
@@ -373,7 +378,7 @@ class LocalServer:
             life.result()
 
     async def stop(self) -> None:
-        """End every answer, close every connection, and wait for all of it. Safe to call twice."""
+        """End all answers and close all connections. Safe to call twice."""
         life, self._life = self._life, None
         if life is None or self._server is None:
             return

@@ -1,5 +1,7 @@
-"""Tools of a request: which the model is given, the grammar of a required call, and the calls in an answer.
-Pure.
+"""Tools of a request: their declarations, the grammar of a required call, and the calls in an answer. Pure.
+
+The APIs nest and name the parts of a tool and of a choice differently; `flat_tool` and `flat_choice` rewrite
+all of them to one shape, since clients mix them.
 
 A required call is written by a grammar: `{"name": …, "arguments": …}`, by the schemas of the tools that may
 be called. Where a call is optional and a tool is `strict`, the text is free and calls in it follow their
@@ -34,7 +36,94 @@ from core.serve.schemas import SchemaCheck
 
 # The syntax of calls that are JSON between marks: Hermes', Qwen's, and that of tools in the system prompt.
 _AS_JSON = "hermes"
-_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+# OpenAI's names have at most 64 characters and Anthropic's 128; tools of MCP servers reach that.
+_NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
+
+
+_CUSTOM_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+
+
+class GivenTool(Struct):
+    """A function that the model may call, or a custom tool, whose input is any text.
+
+    To the model a custom tool is a function of that text, with the grammar in its description.
+    """
+
+    name: str
+    type: Literal["function", "custom"] = "function"
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    strict: bool = False
+    format: Any = None
+
+    @property
+    def declared(self) -> Tool:
+        """The declaration for the model."""
+        if self.type == "function":
+            return Tool(self.name, self.description, msgspec.json.encode(self.parameters).decode())
+        grammar = self.format.get("definition") if isinstance(self.format, dict) else None
+        texts = [self.description, f"Grammar of the input:\n{grammar}" if grammar else ""]
+        parameters = msgspec.json.encode(_CUSTOM_PARAMETERS).decode()
+        return Tool(self.name, "\n\n".join(filter(None, texts)), parameters)
+
+
+class Choice(Struct):
+    """Whether a call is allowed or required, and of which functions; of any without `names`."""
+
+    type: Literal["auto", "none", "required"] = "auto"
+    names: list[str] = []
+    disable_parallel_tool_use: bool = False
+
+
+def flat_tool(tool: Any, *, typed: bool = True) -> Any:
+    """`tool` with the fields of `GivenTool`, whatever API's shape it has.
+
+    Not `typed`: the type “custom” means a function, as at Anthropic's.
+    """
+    if not isinstance(tool, dict):
+        return tool
+    key = next((key for key in ("function", "custom") if isinstance(tool.get(key), dict)), "")
+    tool = {name: value for name, value in tool.items() if name != key} | (tool[key] if key else {})
+    if "input_schema" in tool:
+        tool["parameters"] = tool.pop("input_schema")
+        typed = False
+    if tool.get("type") is None or (tool["type"] == "custom" and not typed):
+        tool["type"] = "function"
+    return tool
+
+
+def flat_choice(choice: Any, declared: Sequence[Any]) -> Any:
+    """`choice` with the fields of `Choice`, whatever API's shape it has; `declared` are the tools' names."""
+    if isinstance(choice, str):
+        if choice in declared:
+            return {"type": "required", "names": [choice]}
+        choice = {"type": choice}
+    if not isinstance(choice, dict):
+        return choice
+    choice = dict(choice)
+    kind = choice.pop("type", "function")
+    if kind == "allowed_tools":
+        allowed = choice.pop("allowed_tools", choice)
+        names = [_name_of(tool) for tool in allowed.get("tools") or []]
+        return {"type": allowed.get("mode") or "auto", "names": names}
+    if kind in ("function", "tool", "custom"):
+        name = _name_of(choice)
+        for key in ("name", "function", "custom"):
+            choice.pop(key, None)
+        return {**choice, "type": "required", "names": [name]}
+    return {**choice, "type": "required" if kind == "any" else kind}
+
+
+def _name_of(tool: Any) -> Any:
+    """The name in a tool or a choice, at the top or nested."""
+    if not isinstance(tool, dict):
+        return tool
+    nested = next((tool[key] for key in ("function", "custom") if isinstance(tool.get(key), dict)), tool)
+    return nested.get("name") or ""
 
 
 class ToolChoice(Struct, frozen=True):
@@ -50,7 +139,7 @@ class ToolChoice(Struct, frozen=True):
     strict: frozenset[str] = frozenset()
 
     def grammar(self, model: ModelInfo) -> Grammar | None:
-        """What the answer must be; None where it is free."""
+        """The grammar of the answer; None if it is free."""
         if not self.must and not self._keeps_calls(model):
             return None
         wanted = self._callable
@@ -66,20 +155,20 @@ class ToolChoice(Struct, frozen=True):
         return Grammar("tool_calls", text, begin=begin, end=end)
 
     def field_of(self, schema: str) -> str:
-        """The field that the grammar was made of; `schema` is its name within a tool."""
+        """The request's field of the grammar; `schema` is its name within a tool."""
         if len(self._callable) == 1:
             return f"tools[{self.declared.index(self._callable[0])}].{schema}"
         return "tools"
 
     def stops(self, model: ModelInfo | None) -> tuple[str, ...]:
-        """Where one call is all there may be, its end is the answer's."""
+        """Stop sequences: the end of a call, if only one is allowed."""
         if self.several or self.must or not self.declared or model is None:
             return ()
         _, end = call_marks(model.format)
         return (end,) if end else ()
 
     def rules(self, model: ModelInfo | None) -> CallRules:
-        """How the answer's calls are read."""
+        """How the answer's calls are parsed."""
         if self.must:
             return CallRules(forced=True)
         if not self.declared or model is None:
@@ -88,11 +177,11 @@ class ToolChoice(Struct, frozen=True):
         return CallRules(self.declared, most=None if self.several else 1, loose=loose)
 
     def _keeps_calls(self, model: ModelInfo) -> bool:
-        """Whether calls that need not be made are written by their schemas."""
+        """Whether the schemas of optional calls are enforced."""
         return bool(self.strict) and not self.must and model.format.calls[:1] == (_AS_JSON,)
 
     def _call_schema(self, tool: Tool, root: str) -> dict[str, Any]:
-        # What a call that need not be made has is the model's affair, unless its schema is to be kept.
+        # The arguments of an optional call are free, unless the tool is strict.
         keeps = self.must or tool.name in self.strict
         parameters = (msgspec.json.decode(tool.parameters) if keeps else None) or {"type": "object"}
         return {
@@ -110,39 +199,36 @@ class ToolChoice(Struct, frozen=True):
         return tuple(tool for tool in self.declared if not self.name or tool.name == self.name)
 
 
-def choose(
-    tools: Sequence[Tool],
-    choice: Literal["auto", "none", "required"] | str,
-    *,
-    name: str = "",
-    several: bool = True,
-    strict: Iterable[str] = (),
-    field: str = "tool_choice",
-) -> ToolChoice:
-    """`choice` of `tools`; `name` is the function that must be called.
-
-    Raises `ApiError` 400 naming `field`.
-    """
+def choose(tools: Sequence[GivenTool], choice: Choice, *, several: bool = True) -> ToolChoice:
+    """`choice` of `tools`. `several`: more than one call is allowed. Raises `ApiError` 400."""
     names = [tool.name for tool in tools]
     if odd := next((one for one in names if not _NAME.fullmatch(one)), None):
         raise field_error(
             "tools",
-            f"“{odd[:80]}” is not a valid function name. Use at most 64 letters, digits, “_”, “-” and “.”.",
+            f"“{odd[:80]}” is not a valid function name. Use at most 128 letters, digits, “_”, “-” and “.”.",
         )
     if doubled := next((one for one in names if names.count(one) > 1), None):
         raise field_error("tools", f"“tools” has “{doubled}” twice.")
-    if name and name not in names:
-        raise field_error(field, f"“{field}” names “{name}”, which is not in “tools”.")
-    must = choice == "required" or bool(name)
+    if unknown := next((one for one in choice.names if one not in names), None):
+        raise field_error("tool_choice", f"“tool_choice” names “{unknown}”, which is not in “tools”.")
+    if "" in choice.names:
+        raise field_error("tool_choice", "“tool_choice” has no name of a function.")
+    must = choice.type == "required"
     if must and not tools:
-        raise field_error(field, f"“{field}” wants a call, and “tools” is empty.")
-    if choice == "none":
+        raise field_error("tool_choice", "“tool_choice” requires a call, but “tools” is empty.")
+    if choice.type == "none":
         return ToolChoice()
-    return ToolChoice(tuple(tools), must, name, several, frozenset(strict))
+    # The declarations stay whole where one function must be called: the prompt stays the same.
+    only = () if must and len(choice.names) == 1 else choice.names
+    declared = tuple(tool.declared for tool in tools if not only or tool.name in only)
+    name = choice.names[0] if must and len(choice.names) == 1 else ""
+    strict = frozenset(tool.name for tool in tools if tool.strict)
+    several = several and not choice.disable_parallel_tool_use
+    return ToolChoice(declared, must, name, several, strict)
 
 
 def _moved(schema: Any, root: str) -> Any:
-    """`schema` with its references rewritten for its place at `root`."""
+    """`schema` with its references rewritten for the path `root`."""
     if isinstance(schema, list):
         return [_moved(one, root) for one in schema]
     if not isinstance(schema, dict):
@@ -155,12 +241,12 @@ def _moved(schema: Any, root: str) -> Any:
     return moved
 
 
-# As `ToolChoice.grammar` makes it.
+# The form of `ToolChoice.grammar`.
 _HEAD = re.compile(r'\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]*)"\s*,\s*"arguments"\s*:\s*')
 
 
 class ForcedCall:
-    """Parses such an answer; has the methods of an `AnswerParser`."""
+    """Parser of an answer that is one forced call; has the methods of an `AnswerParser`."""
 
     in_thought = False
 
@@ -196,7 +282,7 @@ class ForcedCall:
 
 
 class CallRules(Struct, frozen=True):
-    """What a request says about the calls in its answer.
+    """Rules for the calls in an answer.
 
     Without `tools` nothing is a call. `forced`: a grammar makes the answer one call. `most`: further calls
     are dropped. `loose`: a tool is strict, and nothing makes the model keep its schema.
@@ -235,7 +321,7 @@ class Written:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What of the schemas in the request was not enforced, and calls that are not whole. At the end."""
+        """Schemas that were not enforced, and incomplete calls; after `end`."""
         found = [_LOOSE] if self._rules.loose else []
         if isinstance(self._parser, AnswerParser):
             found += [Change("tools", name, "incomplete", _CUT_OFF) for name in self._parser.cut_off]
@@ -247,7 +333,7 @@ class Written:
         return (*found, *self._check.changes(calls))
 
     def add(self, tokens: Sequence[Token]) -> Iterator[Delta]:
-        """More tokens. Text that belongs together comes in one piece."""
+        """Add tokens. Consecutive text is one delta."""
         found: list[Delta] = []
         for token in tokens:
             if self._parser is None:

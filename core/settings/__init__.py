@@ -5,12 +5,13 @@ The inspector, the command line, the wire's validation and the docs are generate
 """
 
 from core.settings.declaration import Setting, assign, assign_all, declared, parse, parse_all, permitted, read
-from core.settings.request import FROM_MODEL, Settings
-from core.settings.unused import unused
+from core.settings.prefill import Prefill
+from core.settings.request import FROM_MODEL, Settings, unused
 from core.settings.window import WindowSettings
 
 __all__ = [
     "FROM_MODEL",
+    "Prefill",
     "Setting",
     "Settings",
     "WindowSettings",

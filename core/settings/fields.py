@@ -34,7 +34,7 @@ def number(
 
 
 def choice(title: str, help: str, labels: Mapping[str, str], notes: Mapping[str, str] | None = None) -> Meta:
-    """One of several values: their labels, and a sentence on each."""
+    """One of several values, with a label and optionally a sentence about each."""
     return Meta(title=title, description=help, extra=_extra(labels=dict(labels), notes=dict(notes or {})))
 
 

@@ -13,13 +13,12 @@ ScorerChoice = Literal["auto", "lexical", "embedding", "fusion", "draft-model"]
 # Those that score themselves, the cheapest first; the registry has one entry for each.
 SCORERS: tuple[str, ...] = tuple(name for name in get_args(ScorerChoice) if name != "auto")
 
-# The end of a text is read whatever is chosen of it.
-TAIL_TOKENS = 512
+# The end of a prompt is always read: this much of it, or, behind attachments, the question and the tokens
+# before it. Right answers are as likely with 128 tokens as with 512 (resources/notes/prefill.md).
+TAIL_TOKENS, DOCUMENT_TAIL_TOKENS = 512, 128
 # The length of passages where a text is cut at fixed lengths, and of prompts given as token IDs (the
 # SpecPrefill paper).
 PASSAGE_TOKENS = 32
-# While it is not known how long reading takes here: the SpecPrefill paper's threshold.
-_UNKNOWN_PACE_TOKENS = 8192
 
 
 class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,8 +45,8 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             ge=1.0,
             le=100.0,
             title="Keep",
-            description="The share of the text that is chosen. The question, the beginning and the last"
-            f" {TAIL_TOKENS} tokens are read besides. 100 reads all of it.",
+            description="The share of the text that is chosen. The question, the beginning and the end are"
+            " read in addition. 100 reads all of it.",
             extra={"unit": "%", "step": 1.0},
         ),
     ] = 12.0
@@ -138,6 +137,34 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
             extra={"unit": "MiB"},
         ),
     ] = 2048
+    save: Annotated[
+        bool,
+        Meta(
+            title="Save on disk",
+            description="What was read of a chat is saved on this machine, so that the chat answers at once"
+            " when it is opened again. It is erased with the chat.",
+        ),
+    ] = True
+    disk_mib: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_048_576,
+            title="Disk space",
+            description="Saved chats take up to this much; those used least recently are removed first.",
+            extra={"unit": "MiB"},
+        ),
+    ] = 4096
+    disk_daily_mib: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=16_777_216,
+            title="Written per day",
+            description="No more than this is saved in a day, which spares the disk.",
+            extra={"unit": "MiB"},
+        ),
+    ] = 20_480
     read_on: Annotated[
         ReadOnChoice,
         Meta(
@@ -161,10 +188,12 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
 
     def is_quick(self, new_tokens: int, dense_s: float | None) -> bool:
-        """Whether reading all of so many tokens tries nobody's patience; `dense_s` is None if not known."""
-        if new_tokens < self.threshold_tokens:
-            return True
-        return new_tokens < _UNKNOWN_PACE_TOKENS if dense_s is None else dense_s <= self.patience_s
+        """Whether a dense prefill of that many tokens is short enough for automatic mode.
+
+        `dense_s`: its predicted seconds, None before the machine was measured. Then the threshold alone
+        decides: to skip passages of a text that would have been read in time costs less than a minute's wait.
+        """
+        return new_tokens < self.threshold_tokens or (dense_s is not None and dense_s <= self.patience_s)
 
     @property
     def compares_meaning(self) -> bool:
@@ -181,7 +210,7 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         return min(self.context_tokens or model_tokens, model_tokens)
 
 
-# Less than this is no chat.
+# Shorter contexts are useless for a chat.
 _LEAST_CONTEXT_TOKENS = 512
 
 

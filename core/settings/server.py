@@ -71,6 +71,16 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     max_body_mb: Annotated[
         int, number(1, 48, "Largest request", "Larger requests are refused before they are read.", unit="MB")
     ] = 16
+    longest_answer: Annotated[
+        int,
+        number(
+            64,
+            131072,
+            "Longest answer",
+            "Maximum length of an answer whose request has no limit of its own.",
+            unit="tokens",
+        ),
+    ] = 32768
     learn: Annotated[
         bool,
         switch(

@@ -104,6 +104,16 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
             off="From no chat, whatever its settings.",
         ),
     ] = True
+    save: Annotated[
+        bool,
+        switch(
+            "Save chats for quick opening",
+            "What the model has read of a chat may be saved on disk, so that the chat answers at once when it"
+            " is opened again.",
+            on="Each chat can still opt out.",
+            off="Of no chat, whatever its settings.",
+        ),
+    ] = True
     read_on: Annotated[
         bool,
         switch(
@@ -150,7 +160,7 @@ def next_zoom(zoom_pct: int, steps: int) -> int:
 
 
 # The request setting that each permission limits.
-_PERMITS = {"learn": "tables.learn", "read_on": "prefill.finish_reading"}
+_PERMITS = {"learn": "tables.learn", "save": "prefill.save", "read_on": "prefill.finish_reading"}
 
 
 def forbidden(allowed: Allowed) -> tuple[str, ...]:

@@ -15,10 +15,8 @@ _LEAST_CHARACTERS = 16
 _MOST_BYTES = 4096
 
 
-class KeyFileError(RequestError):
+class KeyFileError(RequestError, code="bad-key-file"):
     """The key file is unusable."""
-
-    code = "bad-key-file"
 
 
 def new_key() -> str:

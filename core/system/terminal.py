@@ -75,17 +75,17 @@ class ProgressLine:
         self._quiet = quiet
         self._shown = not quiet and sys.stderr.isatty()
         self._clock = clock
-        self._said_s: float | None = None
+        self._shown_s: float | None = None
         self._is_there = False
 
     def due(self) -> bool:
         """Whether an update would be shown now; updates are limited to four per second."""
-        return self._shown and (self._said_s is None or self._clock() - self._said_s >= _EVERY_S)
+        return self._shown and (self._shown_s is None or self._clock() - self._shown_s >= _EVERY_S)
 
     def say(self, words: str, *, now: bool = False) -> None:
         """Replaces the line with `words` if an update is due, or always with `now`."""
         if self.due() or (now and self._shown):
-            self._said_s = self._clock()
+            self._shown_s = self._clock()
             self._is_there = True
             width = shutil.get_terminal_size().columns - 1
             print(f"\r\x1b[K{words[:width]}", end="", file=sys.stderr, flush=True)

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from core.drafting.calibration import Calibration
 from core.drafting.ngram_table import ID_END, NgramTable, NgramTables
 from core.events import TableDay, TableFigures, TableInfo, TableTeacher
-from core.tables.container import InvalidFileError
 from core.tables.folder import ReadResult, TableFolder, TableKey
 from core.tables.table_file import (
     DAYS_KEPT,
     MOST_BYTES,
     MOST_CALIBRATION_BYTES,
+    InvalidFileError,
     SavedTable,
     TableHeader,
     decode_calibration,

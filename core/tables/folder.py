@@ -29,7 +29,7 @@ from msgspec import Struct
 from core.errors import TableError
 from core.system.files import TEMPORARY, temporary_prefix, write_atomic
 from core.system.paths import shown
-from core.tables.container import InvalidFileError, read_file
+from core.tables.table_file import InvalidFileError, read_file
 
 _FINGERPRINT = re.compile(r"[0-9a-z]{1,64}")
 PREVIOUS = ".previous"

@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.drafting.follower_tables import FrozenTable
+from core.drafting.cacheback import FrozenTable
 from core.errors import TableError
 from core.system.files import write_atomic
 
@@ -265,7 +265,7 @@ class CountRuns:
         except Timeout:
             raise TableError(
                 f"{self.folder} is in use: another Draftlight builds the same table.",
-                "Wait until that one is done.",
+                "Wait until it has finished.",
             ) from None
         self._restore()
         return self

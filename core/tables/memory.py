@@ -29,11 +29,17 @@ from core.events import Change, TableInfo, TableList, TableMoment, TableStatus
 from core.settings import Settings
 from core.system.files import write_atomic
 from core.system.paths import tables_dir
-from core.tables.container import InvalidFileError, read_file
 from core.tables.family import Family, PendingFile, read_table, saved_info
 from core.tables.folder import TableFolder, TableKey
 from core.tables.prebuilt import erase_built, prebuilt_listing
-from core.tables.table_file import MOST_BYTES, SavedTable, decode_table, encode_table
+from core.tables.table_file import (
+    MOST_BYTES,
+    InvalidFileError,
+    SavedTable,
+    decode_table,
+    encode_table,
+    read_file,
+)
 
 T = TypeVar("T")
 

@@ -1,26 +1,305 @@
-"""Prebuilt tables of a model's family: gram tables of answers and texts for `auto`, frozen tables for
-`cacheback`.
+"""Prebuilt tables of a family: gram tables of answers and texts for `auto`, frozen tables for `cacheback`.
 
 Tables that were built on this machine precede shipped ones, and newer ones precede older ones. Files of other
-families are skipped; a damaged file of this family is reported, and the next one used.
+families are skipped; a damaged file of this family is reported, and the next one used. A file is a container
+of `core.tables.table_file` with the family and the origin of the table.
+
+A frozen table:
+
+    leaders    [n, LL]   the leaders, most frequent first
+    followers  [m, FL]   all followers, those of one leader together, most frequent first
+    counts     [n]       followers of each leader; they sum to m
+
+Ids are uint16 if all of them fit, else int32; counts are int32.
+
+A gram table:
+
+    sizes    int32 [orders]            contexts of 0, 1, 2 … tokens
+    keys     uint32 [n]                their keys, ascending inside each order
+    totals   uint8 [n]                 occurrences of each, coded
+    counts   uint8 [n]                 followers of each, at least one
+    ids      uint16 or uint32 [m]      all followers, those of one context together, most probable first
+    shares   uint8 [m]                 their probabilities, 255 being 1.0
+
+Every size, sum, order, share and id is checked before a table is made, so a truncated, foreign or
+malicious file is an error with its name and never a wrong table.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from core.drafting.follower_tables import FrozenTable
-from core.drafting.gram_table import GramTable, JoinedTables
-from core.drafting.table_evidence import Continuations
+import numpy as np
+from msgspec import Meta, Struct
+from numpy.typing import NDArray
+
+from core.drafting.cacheback import FrozenTable
+from core.drafting.gram_table import FULL_SHARE, Continuations, GramTable, JoinedTables, Level
 from core.errors import TableError
 from core.events import Change, LearnedTable, ModelInfo
 from core.settings.drafting import Auto, Cacheback
+from core.system.files import write_atomic
 from core.system.paths import resources_dir, tables_dir
-from core.tables.container import InvalidFileError
-from core.tables.prebuilt_files import FROZEN, GRAMS, LearnedKind, chosen_table, leader_tokens
+from core.tables.table_file import Arrays, Fingerprint, InvalidFileError, decode, encode, read_file
+
+# ---- file formats
+
+
+# The shipped tables are under 3 MB together.
+MOST_BYTES = 256 * 1024 * 1024
+_NAME = 200
+_FROM = 400
+
+T = TypeVar("T")
+
+
+class LearnedHeader(Struct, frozen=True, forbid_unknown_fields=True):
+    """`family` is the fingerprint of the tokenizer whose ids the arrays hold."""
+
+    format: str
+    version: int
+    family: Fingerprint
+    family_name: Annotated[str, Meta(max_length=_NAME)]
+    learned_from: Annotated[str, Meta(max_length=_FROM)]
+
+
+class LearnedKind(Generic[T]):
+    """One kind of file. `make` makes a table of arrays and a vocabulary size, or raises
+    `InvalidFileError`.
+    """
+
+    def __init__(self, name: str, version: int, make: Callable[[Arrays, int], T]) -> None:
+        self._name = name
+        self._version = version
+        self._make = make
+
+    def header(self, family: str, family_name: str, learned_from: str) -> LearnedHeader:
+        """A header with texts truncated to the lengths that can be read again."""
+        return LearnedHeader(self._name, self._version, family, family_name[:_NAME], learned_from[:_FROM])
+
+    def write(
+        self,
+        path: Path,
+        arrays: Mapping[str, NDArray[Any]],
+        *,
+        family: str,
+        family_name: str,
+        learned_from: str,
+    ) -> None:
+        """Writes the file atomically. Raises `TableError`."""
+        content = encode(self.header(family, family_name, learned_from), arrays)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, content)
+        except OSError as error:
+            raise TableError(
+                f"{path} cannot be written: {error}.", "Choose a writable folder with enough space."
+            ) from error
+
+    def load(self, path: Path, *, family: str, family_name: str, vocabulary: int) -> T:
+        """The table in `path`, for a model of `family` with ids below `vocabulary`.
+
+        Raises `TableError` that names the file and the problem, or both families.
+        """
+        header, table = self._read(path, vocabulary, lambda header: header.family == family)
+        if table is None:
+            raise TableError(
+                f"{path.name} was built for the {header.family_name or 'nameless'} tokenizer; the model"
+                f" uses the {family_name} tokenizer.",
+                f"Choose a table of the {family_name} family, or none.",
+            )
+        return table
+
+    def load_any(self, path: Path, vocabulary: int) -> T:
+        """The table in `path`, of any family, for benches that only compare ids. Raises `TableError`."""
+        table = self._read(path, vocabulary, lambda header: True)[1]
+        assert table is not None
+        return table
+
+    def decode(self, content: bytes) -> tuple[LearnedHeader, Arrays]:
+        """Header and arrays of a file's content. Raises `InvalidFileError`."""
+        return decode(content, LearnedHeader, self._name, self._version)
+
+    def inspect(self, path: Path) -> tuple[LearnedHeader, Arrays, int]:
+        """Header, arrays and size in bytes of a file of any family. Raises `InvalidFileError` and
+        `OSError`.
+        """
+        content = read_file(path, MOST_BYTES)
+        return *self.decode(content), len(content)
+
+    def family_of(self, path: Path) -> str | None:
+        """The family of a file; None if it is not a file of this kind."""
+        try:
+            return self.inspect(path)[0].family
+        except (InvalidFileError, OSError):
+            return None
+
+    def _read(
+        self, path: Path, vocabulary: int, wanted: Callable[[LearnedHeader], bool]
+    ) -> tuple[LearnedHeader, T | None]:
+        try:
+            header, arrays, _ = self.inspect(path)
+            return header, self._make(arrays, vocabulary) if wanted(header) else None
+        except InvalidFileError as refusal:
+            raise _refused(path, str(refusal)) from None
+        except OSError as error:
+            raise _refused(path, f"cannot be read ({error.strerror})") from error
+
+
+def _refused(path: Path, why: str) -> TableError:
+    return TableError(
+        f"{path.name} cannot be used as a table: it {why}.", "Build it again, or choose another."
+    )
+
+
+_PARTS = {"leaders", "followers", "counts"}
+_ID_TYPES = (np.uint16, np.int32)
+
+
+def save_frozen(table: FrozenTable, path: Path, *, family: str, family_name: str, learned_from: str) -> None:
+    """Writes `table` atomically. All leaders have one length, and all followers another. Raises
+    `TableError`.
+    """
+    entries = table.entries()
+    leaders = _narrow(np.array(list(entries), dtype=np.int32))
+    followers = _narrow(np.array([gram for held in entries.values() for gram in held], dtype=np.int32))
+    counts = np.array([len(held) for held in entries.values()], dtype=np.int32)
+    parts = {"leaders": leaders, "followers": followers, "counts": counts}
+    FROZEN.write(path, parts, family=family, family_name=family_name, learned_from=learned_from)
+
+
+def chosen_table(settings: Cacheback, info: ModelInfo) -> FrozenTable:
+    """The table in `settings.frozen_file`. Raises `TableError`, also if its leader length does not fit."""
+    path = Path(settings.frozen_file).expanduser()
+    held = FROZEN.load(path, family=info.family, family_name=info.family_name, vocabulary=info.vocabulary)
+    length = leader_tokens(held)
+    if length != settings.leader_tokens:
+        raise TableError(
+            f"{path.name} has leaders of {length} tokens, not {settings.leader_tokens}.",
+            f"Set cacheback.leader_tokens to {length}, or choose another table.",
+        )
+    return held
+
+
+def leader_tokens(table: FrozenTable) -> int:
+    """Tokens per leader; 0 if the table is empty."""
+    return len(next(iter(table.entries()), ()))
+
+
+def _frozen_table(parts: Arrays, vocabulary: int) -> FrozenTable:
+    """A table of a file's arrays, with ids below `vocabulary`. Raises `InvalidFileError`."""
+    if parts.keys() != _PARTS:
+        raise InvalidFileError("does not contain the expected arrays")
+    leaders, followers, counts = parts["leaders"], parts["followers"], parts["counts"]
+    if counts.dtype != np.int32 or any(ids.dtype not in _ID_TYPES for ids in (leaders, followers)):
+        raise InvalidFileError("has ids that are not 16- or 32-bit integers")
+    if leaders.ndim != 2 or followers.ndim != 2 or counts.shape != leaders.shape[:1]:
+        raise InvalidFileError("has parts that do not fit together")
+    if counts.size and (int(counts.min()) < 1 or int(counts.sum(dtype=np.int64)) != len(followers)):
+        raise InvalidFileError("has counts that do not add up")
+    for ids in (leaders, followers):
+        if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= vocabulary):
+            raise InvalidFileError(f"holds ids outside the model's vocabulary of {vocabulary:,}")
+    grams = [tuple(gram) for gram in followers.tolist()]
+    ends = np.cumsum(counts).tolist()
+    starts = [0, *ends[:-1]] if ends else []
+    keys = [tuple(leader) for leader in leaders.tolist()]
+    if len(set(keys)) != len(keys):
+        raise InvalidFileError("has a leader that occurs twice")
+    return FrozenTable({key: tuple(grams[a:b]) for key, a, b in zip(keys, starts, ends)})
+
+
+def _narrow(ids: NDArray[np.int32]) -> NDArray[Any]:
+    return ids.astype(np.uint16) if ids.size and int(ids.max()) < 1 << 16 else ids
+
+
+FROZEN = LearnedKind("draftlight-frozen", 2, _frozen_table)
+
+
+HIGHEST_ORDER = 8
+_TYPES = {"sizes": "int32", "keys": "uint32", "totals": "uint8", "counts": "uint8", "shares": "uint8"}
+_NAMES = (*_TYPES, "ids")
+
+
+def save_grams(table: GramTable, path: Path, *, family: str, family_name: str, learned_from: str) -> None:
+    """Writes `table` atomically. Raises `TableError`."""
+    levels = table.levels
+    ids = np.concatenate([np.zeros(0, np.uint32), *(np.asarray(level.ids, np.uint32) for level in levels)])
+    starts = [np.diff(np.asarray(level.starts, np.int64)) for level in levels]
+    parts = {
+        "sizes": np.array([len(level.keys) for level in levels], dtype=np.int32),
+        "keys": np.concatenate([np.zeros(0, np.uint32), *(np.asarray(x.keys, np.uint32) for x in levels)]),
+        "totals": np.frombuffer(b"".join(level.totals for level in levels), dtype=np.uint8),
+        "counts": np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.uint8),
+        "ids": ids.astype(np.uint16) if not ids.size or int(ids.max()) < 2**16 else ids,
+        "shares": np.frombuffer(b"".join(level.shares for level in levels), dtype=np.uint8),
+    }
+    GRAMS.write(path, parts, family=family, family_name=family_name, learned_from=learned_from)
+
+
+def _gram_table(parts: Arrays, vocabulary: int) -> GramTable:
+    """A table of a file's arrays, with ids below `vocabulary`. Raises `InvalidFileError`."""
+    _check_grams(parts, vocabulary)
+    levels, context, follower = [], 0, 0
+    for size in parts["sizes"].tolist():
+        counts = parts["counts"][context : context + size].astype(np.int64)
+        followers = int(counts.sum())
+        levels.append(
+            Level(
+                _packed(parts["keys"][context : context + size]),
+                parts["totals"][context : context + size].tobytes(),
+                _packed(np.concatenate([[0], np.cumsum(counts)])),
+                _packed(parts["ids"][follower : follower + followers]),
+                parts["shares"][follower : follower + followers].tobytes(),
+            )
+        )
+        context, follower = context + size, follower + followers
+    return GramTable(levels)
+
+
+def _check_grams(parts: Arrays, vocabulary: int) -> None:
+    if parts.keys() != set(_NAMES):
+        raise InvalidFileError("does not contain the expected arrays")
+    if any(parts[name].dtype != dtype for name, dtype in _TYPES.items()) or (
+        parts["ids"].dtype not in (np.uint16, np.uint32)
+    ):
+        raise InvalidFileError("has parts of the wrong types")
+    if any(part.ndim != 1 for part in parts.values()) or not 0 < len(parts["sizes"]) <= HIGHEST_ORDER + 1:
+        raise InvalidFileError("has parts of the wrong shapes")
+    sizes, keys, counts = parts["sizes"].astype(np.int64), parts["keys"], parts["counts"].astype(np.int64)
+    if int(sizes.min()) < 0 or int(sizes.sum()) != len(keys) or int(sizes[0]) > 1:
+        raise InvalidFileError("has orders that do not add up")
+    if not len(keys) == len(counts) == len(parts["totals"]) or len(parts["ids"]) != len(parts["shares"]):
+        raise InvalidFileError("has parts that do not fit together")
+    if (counts == 0).any() or int(counts.sum()) != len(parts["ids"]):
+        raise InvalidFileError("has counts that do not add up")
+    if len(parts["ids"]) and int(parts["ids"].max()) >= vocabulary:
+        raise InvalidFileError(f"holds ids outside the model's vocabulary of {vocabulary:,}")
+    order = np.repeat(np.arange(len(sizes)), sizes)
+    placed = order << 32 | keys
+    if (np.diff(placed) <= 0).any():
+        raise InvalidFileError("has keys that are not in order")
+    owner = np.repeat(np.arange(len(keys)), counts)
+    shares = parts["shares"].astype(np.int64)
+    rising = (np.diff(shares) > 0) & (np.diff(owner) == 0)
+    # Shares are rounded, so those of a context may sum to slightly more than 1.
+    sums = np.bincount(owner, weights=shares, minlength=len(keys))
+    if (shares == 0).any() or rising.any() or (sums > FULL_SHARE + counts).any():
+        raise InvalidFileError("has shares that are not probabilities")
+
+
+def _packed(values: np.ndarray) -> array[int]:
+    return array("I", values.astype(np.uint32).tobytes())
+
+
+GRAMS = LearnedKind("draftlight-grams", 2, _gram_table)
+
+
+# ---- tables of a family
 
 
 class PrebuiltTables:
@@ -77,8 +356,6 @@ class PrebuiltTables:
         return table
 
 
-T = TypeVar("T")
-
 # Gram tables for `auto`: of a model's own answers, and of texts.
 SUFFIX = ".grams.safetensors"
 TEXTS_SUFFIX = ".texts.safetensors"
@@ -116,14 +393,6 @@ def load_built(info: ModelInfo, suffix: str = SUFFIX) -> tuple[GramTable | None,
 def load_frozen(info: ModelInfo) -> tuple[FrozenTable | None, tuple[str, ...]]:
     """The family's newest frozen table for `cacheback`, and the problems with skipped files."""
     return _newest_usable(FROZEN, _FROZEN_SUFFIX, info)
-
-
-def frozen_for(family: str) -> Path | None:
-    """Path of the newest readable frozen table of `family`; None if there is none."""
-    for path in _candidates(_FROZEN_SUFFIX):
-        if FROZEN.family_of(path) == family:
-            return path
-    return None
 
 
 def _newest_usable(kind: LearnedKind[T], suffix: str, info: ModelInfo) -> tuple[T | None, tuple[str, ...]]:

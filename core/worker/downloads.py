@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 
 from core.errors import DraftlightError, ProtocolError
 from core.events import DownloadProgress, DownloadState, decode_event, encode, failure
-from core.models.library.download import Download, Meter, discard, standing, unfinished
+from core.models.library.download import Download, Meter, discard, partial_progress, unfinished
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 _GRACE_S = 0.5
 
 
 class _Child:
-    """One process and the thread that listens to it."""
+    """One process and the thread that reads its output."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -31,7 +31,9 @@ class _Child:
 
 
 class Downloads:
-    """`say` gets each progress, `changed` is called when a model has come or a download has gone."""
+    """Runs downloads. `say` receives progress; `changed` is called when a model was downloaded or a download
+    removed.
+    """
 
     def __init__(
         self,
@@ -48,13 +50,13 @@ class Downloads:
         self._closing = False
 
     def start(self, model: str) -> None:
-        """Begin or go on; nothing happens if it runs already."""
+        """Starts or resumes a download; no effect if it is running."""
         with self._lock:
             if model in self._children or self._closing:
                 return
             self._failed.pop(model, None)
-            stood = standing(model)
-            self._say(DownloadProgress(model, "running", stood.done_bytes, stood.total_bytes))
+            partial = partial_progress(model)
+            self._say(DownloadProgress(model, "running", partial.done_bytes, partial.total_bytes))
             try:
                 process = subprocess.Popen(
                     [*self._command, model],
@@ -150,7 +152,7 @@ class Downloads:
         """The last report. A download that completed before it was paused is done."""
         if child.last and child.last.state == "done":
             return child.last
-        stood = standing(model)
+        partial = partial_progress(model)
         if child.asked == "cancelled":
             try:
                 discard(model)
@@ -158,21 +160,21 @@ class Downloads:
                 return DownloadProgress(
                     model,
                     "failed",
-                    stood.done_bytes,
-                    stood.total_bytes,
+                    partial.done_bytes,
+                    partial.total_bytes,
                     problem=error.message,
                     hint=error.hint,
                 )
             return DownloadProgress(model, "cancelled")
         if child.asked == "paused":
-            return DownloadProgress(model, "paused", stood.done_bytes, stood.total_bytes)
+            return DownloadProgress(model, "paused", partial.done_bytes, partial.total_bytes)
         if child.last and child.last.state == "failed":
             return child.last
         return DownloadProgress(
             model,
             "failed",
-            stood.done_bytes,
-            stood.total_bytes,
+            partial.done_bytes,
+            partial.total_bytes,
             problem=f"The download's process ended with status {child.process.returncode}.",
             hint="Partial files are kept; resume to try again.",
         )
@@ -185,7 +187,7 @@ class Downloads:
 
 
 def main(model: str) -> int:
-    """Download `model`; 0 when it is there, 1 if the last line says why not."""
+    """Downloads `model`. Exit status 0 if it is complete, 1 if the last line reports a failure."""
     threading.Thread(target=_end_with_the_worker, name="reader", daemon=True).start()
     meter = Meter(model)
 
@@ -196,20 +198,20 @@ def main(model: str) -> int:
     try:
         Download(model, heard).run()
     except Exception as error:  # boundary: every error is reported to the window
-        told = failure(error, command="download_model")
+        failed = failure(error, command="download_model")
         if not isinstance(error, DraftlightError):
             import traceback
 
             traceback.print_exc()
-        stood = standing(model)
+        partial = partial_progress(model)
         _say(
             DownloadProgress(
                 model,
                 "failed",
-                stood.done_bytes,
-                stood.total_bytes,
-                problem=told.message,
-                hint=told.hint,
+                partial.done_bytes,
+                partial.total_bytes,
+                problem=failed.message,
+                hint=failed.hint,
             )
         )
         return 1

@@ -31,6 +31,7 @@ from core.events import (
     CountTokens,
     EmbedDocument,
     EmbedTexts,
+    EraseChats,
     EraseVectors,
     Event,
     ExportTable,
@@ -39,6 +40,7 @@ from core.events import (
     Heartbeat,
     Hello,
     ImportTable,
+    ListSavedChats,
     ListTables,
     LoadModel,
     LoadProgress,
@@ -46,6 +48,7 @@ from core.events import (
     MachineFigures,
     ModelLoaded,
     ModelUnloaded,
+    OpenChat,
     PrefillProgress,
     Rehearse,
     ResetTable,
@@ -80,7 +83,7 @@ _LOOK_S = 0.05
 
 
 def main() -> int:
-    """Run the worker until its window is done with it; returns the exit status."""
+    """Runs the worker until the window closes its stdin; returns the exit status."""
     channel = Channel()
     from core.models.runtime.runtime import prepare
 
@@ -115,14 +118,14 @@ class _Worker:
         self._channel = channel
         self._blas = blas
         self._clock = Clock()
-        # Said by the main thread and by the one that saves; the channel takes both.
+        # Called by the main thread and by the saving thread; the channel is thread-safe.
         memory = TableMemory(TableFolder(tables_dir()), channel.send)
         self._engine = Engine(memory, channel.send, self._clock, BlasThreads())
         self._in_use = FoldersInUse()
         self._models = ModelService(channel.send, machine(), self._in_use)
-        # Each with the moment at which it came.
+        # Each with its arrival time.
         self._queue: queue.SimpleQueue[tuple[Command, float]] = queue.SimpleQueue()
-        # Also in the queue, where they wake the main thread; a running answer takes them from here.
+        # Also in the queue, to wake the main thread; a running answer takes them from here.
         self._texts: deque[EmbedTexts] = deque()
         self._texts_after_s = 0.0
         # Requests that are queued or running, and whether each is cancelled.
@@ -143,10 +146,10 @@ class _Worker:
         heart = threading.Thread(target=self._beat, name="heart", daemon=True)
         heart.start()
         while not self._closing.is_set():
-            command, came_s = self._next_command()
+            command, arrived_s = self._next_command()
             if isinstance(command, Shutdown):
                 break
-            self._run(command, came_s)
+            self._run(command, arrived_s)
         self._closing.set()
         self._leaving.set()
         try:
@@ -160,7 +163,7 @@ class _Worker:
 
     # ---- main thread
 
-    def _run(self, command: Command, came_s: float) -> None:
+    def _run(self, command: Command, arrived_s: float) -> None:
         request = getattr(command, "request", "")
         try:
             match command:
@@ -170,7 +173,7 @@ class _Worker:
                     self._engine.unload()
                     self._channel.send(ModelUnloaded())
                 case Generate():
-                    self._generate(command, came_s)
+                    self._generate(command, arrived_s)
                 case CountTokens(_, text, prompt):
                     engine = self._engine
                     tokens = engine.count_tokens(text) if prompt is None else engine.count_prompt(prompt)
@@ -210,6 +213,12 @@ class _Worker:
                     self._embed_texts()
                 case FindSimilar():
                     self._channel.send(self._engine.embedding.find(command))
+                case OpenChat(chat, prefill):
+                    self._engine.saved_chats.open(chat, prefill)
+                case EraseChats(chats, everything):
+                    self._engine.saved_chats.erase(chats, everything=everything)
+                case ListSavedChats():
+                    self._engine.saved_chats.report()
                 case StandStill(wanted):
                     self._still = wanted
                 case _:
@@ -234,7 +243,7 @@ class _Worker:
             try:
                 while self._queue.empty() and not self._still and self._engine.idle_work():
                     self._save_if_due()
-            except Exception:  # measuring is a convenience: without it the engine guesses
+            except Exception:  # without the measurement, the engine estimates
                 traceback.print_exc()
             waits = (self._engine.memory.due_s(), None if self._still else self._engine.idle_due_s())
             try:
@@ -260,20 +269,20 @@ class _Worker:
         if cluster is None:
             info = self._engine.load(model, progress)
         else:
-            from core.cluster.loading import Gathering
+            from core.cluster.loading import ClusterSetup
 
-            gathering = Gathering(cluster, model, self._channel.send)
-            self._engine.use(gathering.load(progress, self._engine.make_room))
+            setup = ClusterSetup(cluster, model, self._channel.send)
+            self._engine.use(setup.load(progress, self._engine.make_room))
             info = self._engine.loaded.info
         self._channel.send(ModelLoaded(info))
 
-    def _generate(self, command: Generate, came_s: float) -> None:
-        # Waiting for a piece of idle work to end counts, waiting for the command before does not.
-        asked_s = max(came_s, self._moved_at)
+    def _generate(self, command: Generate, arrived_s: float) -> None:
+        # Time spent waiting for idle work to end counts; for the previous command, it does not.
+        requested_s = max(arrived_s, self._moved_at)
         self._set("prefilling")
         self._in_use.loading()
         cancelled = partial(self._is_cancelled, command.request)
-        for event in self._engine.generate(command, cancelled, asked_s):
+        for event in self._engine.generate(command, cancelled, requested_s):
             if isinstance(event, Token):
                 self._activity = "decoding"
             if isinstance(event, Token | PrefillProgress):
@@ -283,21 +292,21 @@ class _Worker:
                 self._embed_texts()
 
     def _embed_texts(self) -> None:
-        """Embed what waits longest. An answer keeps three quarters of the time while others wait."""
+        """Embeds the oldest waiting texts. A running answer keeps three quarters of the time."""
         if not self._texts:
             return  # done during an answer
         command = self._texts.popleft()
         begun_s = self._clock()
         try:
             self._channel.send(self._engine.embedding.texts(command))
-        except Exception as error:  # an answer must not end by it
+        except Exception as error:  # must not end the running answer
             if not isinstance(error, DraftlightError):
                 traceback.print_exc()
             self._channel.send(failure(error, command="embed_texts", request=command.request))
         self._texts_after_s = self._clock() + 3 * (self._clock() - begun_s)
 
     def _suggest_title(self, command: SuggestTitle) -> None:
-        """Done while idle: whatever comes meanwhile goes first. A chat does without a title that fails."""
+        """Writes a title in idle time; other commands go first, and errors are ignored."""
         title: str | None = None
         try:
             if not self._still:
@@ -341,7 +350,7 @@ class _Worker:
         self._moved_at = self._clock()
 
     def _saves(self) -> None:
-        """Said at once: who wants this process to end waits for it."""
+        """Reports saving immediately, so that the parent does not kill this process meanwhile."""
         self._set("saving")
         self._channel.send(self._heartbeat())
 
@@ -365,7 +374,7 @@ class _Worker:
     def _take(self, command: Command) -> None:
         request = getattr(command, "request", "")
         if isinstance(command, Cancel):
-            # Others are answered already, and nothing would remove them.
+            # Other requests are finished, and would stay in the list.
             with self._cancels_lock:
                 if request in self._cancels:
                     self._cancels[request] = True

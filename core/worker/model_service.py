@@ -99,10 +99,10 @@ class ModelService:
             case ListModels(request):
                 self._say(self._listing(request))
             case LookUpModels():
-                # A hub may take its time; a pause must not wait for it.
+                # A hub may be slow; pausing a download must not wait for it.
                 threading.Thread(target=self._look_up, args=(command,), name="look-up", daemon=True).start()
             case CheckMachines():
-                # Machines may take their time, too.
+                # Machines may be slow, too.
                 threading.Thread(target=self._check, args=(command,), name="machines", daemon=True).start()
             case DownloadModel(model):
                 self._downloads.start(model)
@@ -130,11 +130,11 @@ class ModelService:
             self._say(ModelsFound(command.request, command.text, found))
 
     def _check(self, command: CheckMachines) -> None:
-        from core.cluster.loading import Gathering
+        from core.cluster.loading import ClusterSetup
 
         try:
-            with Gathering(command.cluster, command.model) as gathering:
-                self._say(gathering.checked(command.request))
+            with ClusterSetup(command.cluster, command.model) as setup:
+                self._say(setup.checked(command.request))
         except Exception as error:  # the boundary, as in `_run`
             if not isinstance(error, DraftlightError):
                 traceback.print_exc()
@@ -177,25 +177,25 @@ class FoldersInUse:
         self._coming: Counter[str] = Counter()
 
     def coming(self, *references: str) -> None:
-        """These models are going to be loaded; `settled` is called once with the same ones."""
+        """Registers models that will be loaded; call `settled` once with the same references."""
         with self._lock:
             self._coming.update(references)
 
     def settled(self, loaded: Sequence[str], *references: str) -> None:
-        """They were loaded, or could not be; `loaded` are the folders that are in memory now."""
+        """Loading ended; `loaded` are the folders now in memory."""
         with self._lock:
             self._coming.subtract(references)
             self._coming += Counter()  # removes zero counts
             self._loaded = tuple(loaded)
 
     def loading(self) -> None:
-        """Wait for the end of a removal that is under way."""
+        """Waits for the end of a running removal."""
         with self._disk:
             pass
 
     @contextlib.contextmanager
     def removing(self) -> Iterator[tuple[str, ...]]:
-        """The folders that must not be removed; nothing begins to be loaded meanwhile."""
+        """Context with the folders that must not be removed; no loading starts within it."""
         with self._disk:
             with self._lock:
                 loaded, coming = self._loaded, tuple(self._coming)

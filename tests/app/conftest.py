@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
 from app.launch.application import Application
 from app.richtext.markdown.piece import LOG as UNSHOWN
 from app.theme.theme import Theme
@@ -54,7 +54,7 @@ def leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     threads = set(threading.enumerate())
     widgets = _top_level_widgets() if QApplication.instance() else set()
     yield
-    # Python must not collect on other threads while there is an application (app/launch/collector.py).
+    # Python must not collect on other threads while there is an application (app/launch/application.py).
     assert not (QApplication.instance() and gc.isenabled()), "the test enabled Python's collector"
     for thread in set(threading.enumerate()) - threads:
         # asyncio's own watcher of a child that has ended: it needs a moment to end itself. Early

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QAbstractButton, QLineEdit, QPlainTextEdit, QTextE
 from app.controls.focus_ring import RING_PX, FocusRing
 from app.theme.theme import Theme
 from tests.app.painted import noted_words
+from tests.app.stage import not_counted
 
 TEXT, LARGE, GRAPHIC = 4.5, 3.0, 3.0
 _FIELDS = (QLineEdit, QTextEdit, QPlainTextEdit)
@@ -60,6 +61,7 @@ def ratio(one: QColor, other: QColor) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+@not_counted()
 def inks(window: QWidget) -> list[Ink]:
     """All words of `window` as it stands."""
     with noted_words() as noted:
@@ -81,6 +83,7 @@ def inks(window: QWidget) -> list[Ink]:
     return found
 
 
+@not_counted()
 def rings(window: QWidget, theme: Theme) -> list[Ink]:
     """The ring of every control that can have one, on what is around it."""
     if focused := window.focusWidget():

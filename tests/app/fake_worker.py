@@ -99,6 +99,7 @@ _muted = threading.Event()
 _joined = threading.Event()
 _at_work: list[str] = []
 _cancelled: set[str] = set()
+_scored: set[str] = set()  # questions
 _documents: dict[str, int] = {}
 _texts: dict[str, str] = {}
 _downloads: list[DownloadProgress] = []
@@ -271,8 +272,12 @@ def answer(command: Generate) -> None:
     if reading:
         read, all_of_it = reading.read_tokens, reading.prompt_tokens
         stats = replace(stats, prompt_tokens=all_of_it, read_tokens=read, skipped_tokens=all_of_it - read)
-        stats = replace(stats, prefill_s=3.0, score_s=1.0)
-        effective = replace(effective, reading="sparse", scorer="lexical", unmatched="unmatched" in question)
+        # As the worker: a question that is in its cache already is not scored again.
+        is_new = question not in _scored
+        _scored.add(question)
+        stats = replace(stats, prefill_s=3.0, score_s=1.0 if is_new else 0.0)
+        unmatched = "unmatched" in question and is_new
+        effective = replace(effective, reading="sparse", scorer="lexical", unmatched=unmatched)
     cited: tuple[Passage, ...] = ()
     if reading and "cite" in question:
         # The best twice, and one that was skipped.

@@ -7,8 +7,9 @@ from itertools import combinations
 from PySide6.QtCore import QPoint, QRect, QRectF
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QWidget
 
-from app.chat.composer.composer_edit import ComposerEdit
+from app.chat.composer_edit import ComposerEdit
 from tests.app.painted import Word, noted_words
+from tests.app.stage import not_counted
 
 ELLIPSIS = "…"
 _SEPARATORS = " ·"
@@ -17,6 +18,7 @@ _SLACK_PX = 1.5
 _OVER_SHARE = 0.35
 
 
+@not_counted()
 def illegible(window: QWidget) -> list[str]:
     """What is wrong with each word of `window` that cannot be read as it stands."""
     with noted_words() as noted:

@@ -6,15 +6,20 @@ After each scene nothing may be left: no task, no process, no window, no unraise
 from __future__ import annotations
 
 import asyncio
+import faulthandler
+import gc
 import os
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QInputDialog, QLineEdit, QWidget
 from qasync import QEventLoop
 
 from app.session.chats.conversation import Answer
@@ -24,6 +29,9 @@ from app.store.home import Home
 from app.theme.theme import Theme
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
+# No event handler may use more CPU time of the UI thread. The goal is 50 ms; on a busy machine with shared
+# caches the same work takes up to half as much again.
+BLOCK_MS = 75.0
 Scene = Callable[[MainWindow], Awaitable[None]]
 
 
@@ -36,11 +44,12 @@ def play(
     model: str = "starter",
     folder: Path | None = None,
     errors: Sequence[str] = (),
+    block_ms: float = BLOCK_MS,
 ) -> None:
     """Open the window, play `scene`, close it, and look for what is left.
 
     Chats are kept in `folder`; without one they are forgotten. `errors` are the messages of the exceptions
-    that the loop has to report.
+    that the loop has to report. `scene` may block the UI thread for `block_ms` of CPU time at most.
     """
     found: list[str] = []
     loop = QEventLoop(application)
@@ -56,12 +65,15 @@ def play(
             window.columns.set_wants(sidebar=True, inspector=True)  # closed at the first start
         window.show()
         window.start()
+        watchdog = Watchdog(block_ms)
         try:
             await scene(window)
         finally:
+            watchdog.stop()
             pid = window.worker.pid
             await window.shut_down()
             window.deleteLater()
+        assert not watchdog.verdict, watchdog.verdict
         assert pid is None or gone(pid)
         await asyncio.sleep(0.02)
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -74,6 +86,110 @@ def play(
         application.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     assert found == list(errors)
     assert application.topLevelWidgets() == []
+
+
+_watching: list[Watchdog] = []
+
+
+class Watchdog:
+    """Measures how long the UI thread blocks: its CPU time in ms between two ticks of a timer.
+
+    CPU time, not wall time, because other processes must not count; nor do collections of Python's garbage,
+    which scan everything that pytest has loaded. On Linux another thread keeps a stack from the middle of the
+    longest block. The limit is scaled by the machine's speed.
+    """
+
+    _TICK_MS = 5
+
+    def __init__(self, limit_ms: float) -> None:
+        self.longest_ms = 0.0
+        self.stack = ""
+        self._stack = ""  # of the present block
+        self._limit_ms = limit_ms * _slowness()
+        self._main = threading.get_ident()
+        self._last_s = self._collection_s = time.thread_time()
+        self._timer = QTimer()
+        self._timer.setTimerType(Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self._tick)
+        self._ended = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        gc.callbacks.append(self._collecting)
+        _watching.append(self)
+        self._timer.start(self._TICK_MS)
+        if hasattr(time, "pthread_getcpuclockid"):
+            self._watcher.start()
+
+    @property
+    def verdict(self) -> str:
+        """Where the UI thread was blocked beyond the limit; empty if it was not."""
+        if self.longest_ms <= self._limit_ms:
+            return ""
+        return f"The UI thread was blocked for {self.longest_ms:.0f} ms:\n{self.stack}"
+
+    def skip(self, seconds: float) -> None:
+        """Do not count this CPU time."""
+        self._last_s += seconds
+
+    def stop(self) -> None:
+        """End the measurement."""
+        _watching.remove(self)
+        self._tick()
+        self._timer.stop()
+        gc.callbacks.remove(self._collecting)
+        self._ended.set()
+
+    def _tick(self) -> None:
+        now_s = time.thread_time()
+        blocked_ms = (now_s - self._last_s) * 1000
+        self._last_s = now_s
+        stack, self._stack = self._stack, ""
+        if blocked_ms > self.longest_ms:
+            self.longest_ms, self.stack = blocked_ms, stack
+
+    def _collecting(self, phase: str, _: object) -> None:
+        if threading.get_ident() != self._main:
+            return
+        if phase == "start":
+            self._collection_s = time.thread_time()
+        else:
+            self.skip(time.thread_time() - self._collection_s)
+
+    def _watch(self) -> None:
+        clock = time.pthread_getcpuclockid(self._main)
+        with tempfile.TemporaryFile("w+") as file:
+            while not self._ended.wait(0.005):
+                blocked_ms = (time.clock_gettime(clock) - self._last_s) * 1000
+                if blocked_ms > self._limit_ms / 2 and not self._stack:
+                    # Not `sys._current_frames`: Python 3.11 crashes if frames of a running thread are read.
+                    file.seek(0)
+                    file.truncate()
+                    faulthandler.dump_traceback(file)
+                    file.seek(0)
+                    threads = file.read().split("\n\n")
+                    own = next((each for each in threads if f"{self._main:016x}" in each), "")
+                    ours = [line for line in own.splitlines() if "/app/" in line]
+                    self._stack = "\n".join(ours[:4] or own.splitlines()[:4])
+
+
+def _slowness() -> float:
+    """CPU time of a loop relative to the machine that the limit was set on; at least 1."""
+
+    def loop_s() -> float:
+        began_s, total = time.thread_time(), 0
+        for number in range(100_000):
+            total += number % 7
+        return time.thread_time() - began_s
+
+    return max(1.0, min(loop_s() for _ in range(5)) / 0.0024)
+
+
+@contextmanager
+def not_counted() -> Iterator[None]:
+    """The watchdog does not count the CPU time of what is inside: the test's own work on what it sees."""
+    began_s = time.thread_time()
+    yield
+    for watchdog in _watching:
+        watchdog.skip(time.thread_time() - began_s)
 
 
 async def until(condition: Callable[[], bool], timeout_s: float = 10.0, what: str = "") -> None:
@@ -113,16 +229,50 @@ async def press(
 ) -> None:
     """A key as the window system delivers it, so that shortcuts see it."""
     window.activateWindow()
-    await _outside_of_tasks(lambda: QTest.keyClick(window.windowHandle(), key, modifiers))
+    await outside_of_tasks(lambda: QTest.keyClick(window.windowHandle(), key, modifiers))
 
 
 async def click(widget: QWidget) -> None:
     """The left button."""
-    await _outside_of_tasks(lambda: QTest.mouseClick(widget, Qt.MouseButton.LeftButton))
+    await outside_of_tasks(lambda: QTest.mouseClick(widget, Qt.MouseButton.LeftButton))
 
 
-async def _outside_of_tasks(action: Callable[[], object]) -> None:
-    # QTest processes events, and no task may run inside another task's step.
+async def sheet(window: QWidget, kind: type[QDialog] = QFileDialog) -> QDialog:
+    """The sheet that is open on `window`, once it is."""
+
+    def found() -> list[QDialog]:
+        return [each for each in window.findChildren(kind) if each.isVisible()]
+
+    await until(lambda: bool(found()), what="no sheet opened")
+    (dialog,) = found()
+    # No other window waits for it, and no nested event loop runs.
+    assert dialog.windowModality() == Qt.WindowModality.WindowModal
+    assert dialog.parent() is window
+    return dialog
+
+
+async def choose_in_sheet(window: QWidget, *paths: Path) -> None:
+    """Choose files, a folder or the file to write in the open sheet. None: cancel."""
+    dialog = await sheet(window)
+    if paths:
+        (name,) = (each for each in dialog.findChildren(QLineEdit) if each.objectName() == "fileNameEdit")
+        name.setText(" ".join(f'"{path}"' for path in paths) if len(paths) > 1 else str(paths[0]))
+    await outside_of_tasks(dialog.accept if paths else dialog.reject)
+
+
+async def type_name(window: QWidget, name: str) -> None:
+    """Type a name in the open sheet and confirm it."""
+    dialog = await sheet(window, QInputDialog)
+    assert isinstance(dialog, QInputDialog)
+    dialog.setTextValue(name)
+    await outside_of_tasks(dialog.accept)
+
+
+async def outside_of_tasks(action: Callable[[], object]) -> None:
+    """Run `action` as Qt delivers an event.
+
+    QTest processes events, and no task may run inside another task's step.
+    """
     loop = asyncio.get_running_loop()
     done = loop.create_future()
 

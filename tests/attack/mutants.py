@@ -28,7 +28,9 @@ _STAGES = ("own", "further", "slow")
 # Of one stage, for one fault: several times what the slowest takes. A fault that hangs is caught.
 _MOST_S = 600
 _ENGINE = ("tests/core/engine", "tests/core/bench/test_replay.py", "tests/core/bench/test_reliability.py")
-_WINDOW = tuple(f"tests/app/{room}" for room in ("controllers", "panels", "windows", "chat", "journeys"))
+_WINDOW = tuple(
+    f"tests/app/{room}" for room in ("controllers", "features", "panels", "shell", "chat", "journeys")
+)
 _SLOW_ENGINE = ("tests/core/engine/test_conformance.py",)
 # Room: what else of `make test` tells of it, and what of the slow tests.
 ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

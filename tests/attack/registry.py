@@ -9,6 +9,7 @@ from tests.attack.campaign import Campaign
 # Each is a module of `tests.attack.campaigns`, dashes as underscores, and holds `CAMPAIGN`.
 NAMES: tuple[str, ...] = (
     "architectures",
+    "caches",
     "cluster",
     "command-line",
     "databases",

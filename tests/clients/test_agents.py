@@ -31,9 +31,14 @@ from tests.clients.scripted_model import DONE, write_scripted_model
 COMMAND = "echo called > called.txt"
 QUESTION = "Run the command."
 SHORT_CONTEXT_TOKENS = 1024
+STARTER_CONTEXT_TOKENS = 8192
+LONGEST_TOKENS = 512
 _RUN_S = 300
+_STARTER_S = 1500  # a CPU reads 6,000 to 8,000 tokens in one to five minutes
 _START_S = 120
 _NOBODY = "http://127.0.0.1:9"
+# npm runs no scripts of packages; these two copy the program for this system over a placeholder.
+_COPY_BINARY = ("@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs")
 _CONTINUE = """\
 name: local
 version: 1.0.0
@@ -45,31 +50,41 @@ models:
 
 
 class Agent(Struct, frozen=True):
-    """An agent: its program, the tool that runs commands, that tool's arguments, and its own arguments."""
+    """An agent: its program, the tool that runs commands, that tool's arguments, and its own arguments.
+
+    `prompt_tokens`: approximate length of its own prompt. `compacts_for_ever`: where that is too long it
+    shortens the conversation and asks again until it is stopped.
+    """
 
     program: str
     tool: str
     call: dict[str, Any]
     arguments: tuple[str, ...]
+    prompt_tokens: int
+    compacts_for_ever: bool = False
 
 
 AGENTS = {
     "claude": Agent(
         "claude", "Bash", {"command": COMMAND, "description": "x"},
         ("-p", QUESTION, "--allowedTools", "Bash", "--output-format", "json"),
+        prompt_tokens=20_000,
     ),
     "codex": Agent(
         "codex", "exec_command", {"cmd": COMMAND},
         ("exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json", QUESTION),
+        prompt_tokens=6_300,
     ),
     "opencode": Agent(
-        "opencode", "bash", {"command": COMMAND, "description": "x"}, ("run", "--format", "json", QUESTION)
+        "opencode", "bash", {"command": COMMAND, "description": "x"}, ("run", "--format", "json", QUESTION),
+        prompt_tokens=7_700, compacts_for_ever=True,
     ),
     "qwen": Agent(
         "qwen", "run_shell_command", {"command": COMMAND, "is_background": False},
         ("--yolo", "--auth-type", "openai", "-p", QUESTION, "--output-format", "json"),
+        prompt_tokens=18_500,
     ),
-    "continue": Agent("cn", "Bash", {"command": COMMAND}, ("--auto", "-p", QUESTION)),
+    "continue": Agent("cn", "Bash", {"command": COMMAND}, ("--auto", "-p", QUESTION), 3_000),
 }  # fmt: skip
 
 
@@ -87,10 +102,16 @@ def programs(environments: Path) -> Path:
             shutil.copy(HERE / "agents" / name, folder)
         # Not `npm ci`: it looks up programs for other systems, which some registries do not have.
         command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts"]
-        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        assert ran.returncode == 0, ran.stderr
+        _run_in(folder, command)
+        for script in _COPY_BINARY:
+            _run_in(folder, ["node", f"node_modules/{script}"])
         installed.write_bytes(lock)
     return folder / "node_modules" / ".bin"
+
+
+def _run_in(folder: Path, command: Sequence[str]) -> None:
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert ran.returncode == 0, f"{command}: {ran.stdout}{ran.stderr}"
 
 
 class AgentServer:
@@ -149,11 +170,17 @@ class AgentServer:
 
 @contextmanager
 def serving(folder: Path, agent: str, context_tokens: int = 131_072) -> Iterator[AgentServer]:
+    """A server with a scripted model that calls the tool of `agent`."""
     given = AGENTS[agent]
     write_scripted_model(folder / "scripted", given.tool, given.call, context_tokens)
-    model = str(folder / "scripted")
+    with serving_model(str(folder / "scripted"), context_tokens) as server:
+        yield server
+
+
+@contextmanager
+def serving_model(model: str, context_tokens: int) -> Iterator[AgentServer]:
     command = [sys.executable, "-m", "core.cli", "serve", "--model", model, "--port", "0", "--quiet",
-               "--metrics"]  # fmt: skip
+               "--metrics", "--longest-answer", str(LONGEST_TOKENS)]  # fmt: skip
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     try:
@@ -167,10 +194,10 @@ def serving(folder: Path, agent: str, context_tokens: int = 131_072) -> Iterator
         child.stdout.close()
 
 
-def end_of(agent: subprocess.Popen[str]) -> str:
+def end_of(agent: subprocess.Popen[str], limit_s: float = _RUN_S) -> str:
     """Wait for the agent's end; returns what it wrote."""
     try:
-        said, _ = agent.communicate(timeout=_RUN_S)
+        said, _ = agent.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         os.killpg(agent.pid, signal.SIGKILL)
         said, _ = agent.communicate()
@@ -220,8 +247,30 @@ def wait_until(true: Any, running: subprocess.Popen[str] | None = None) -> None:
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_prompt_that_is_too_long_ends_an_agent(agent: str, programs: Path, tmp_path: Path) -> None:
-    """It may shorten its conversation and ask again, but not for ever."""
+    """It may shorten its conversation and ask again, but not for ever, unless that is its own fault."""
     with serving(tmp_path, agent, SHORT_CONTEXT_TOKENS) as server:
-        said = end_of(server.start(agent, programs, tmp_path))
+        running = server.start(agent, programs, tmp_path)
+        if AGENTS[agent].compacts_for_ever:
+            # Each refusal makes it compact: it has understood the error.
+            wait_until(lambda: server.count("failed") > 2 and server.count("finished") > 1, running)
+            os.killpg(running.pid, signal.SIGKILL)
+        said = end_of(running)
         assert 0 < server.count("failed") < 200
     assert re.search(r"too long|context|length|compact", said, re.IGNORECASE), said
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_starter_answers_an_agent_whose_prompt_it_can_read(
+    agent: str, programs: Path, tmp_path: Path
+) -> None:
+    """The text of so small a model is of no use to an agent; requests and streams are those of any model."""
+    with serving_model("starter", STARTER_CONTEXT_TOKENS) as server:
+        running = server.start(agent, programs, tmp_path)
+        said = end_of(running, _STARTER_S)
+        figures = server.figures()
+    if AGENTS[agent].prompt_tokens < STARTER_CONTEXT_TOKENS:
+        assert server_failures(figures) == 0, said
+        assert figures["draftlight_completion_tokens_total"] > 0
+    else:
+        assert server_failures(figures) > 0
+        assert re.search(r"too long|maximum context length", said), said

@@ -6,11 +6,11 @@ from typing import Any
 
 from mlx_lm.models.cache import make_prompt_cache
 
-from core.decoding.proposer import ModelProposer
+from core.drafting.cacheback import FrozenTable
 from core.drafting.draft import Drafter
-from core.drafting.follower_tables import FrozenTable
 from core.drafting.ngram_table import NgramTables
 from core.drafting.registry import DrafterSpec, Resources
+from core.engine.model_session import ModelProposer
 from core.events import ModelInfo
 from core.models.loader import LoadedModel
 from core.settings import Settings, parse

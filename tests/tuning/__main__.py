@@ -31,10 +31,8 @@ def parser() -> argparse.ArgumentParser:
     root = Parser(prog="python -m tests.tuning", description="Measurements that tune Draftlight.")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    def command(
-        name: str, text: str, add: Callable[[argparse.ArgumentParser], object], module: str = ""
-    ) -> None:
-        module = module or f"tests.tuning.{name.replace('-', '_')}"
+    def command(name: str, text: str, add: Callable[[argparse.ArgumentParser], object]) -> None:
+        module = f"tests.tuning.{name.replace('-', '_')}"
         added = add_command(commands, name, text, lambda options: int(import_module(module).run(options)))
         add(added)
         add_out(added)
@@ -44,12 +42,7 @@ def parser() -> argparse.ArgumentParser:
     command("neighbours", "adaptive BLAS threads next to a busy program", _neighbours)
     command("ttft", "time to first token of a fresh installation, drafts on and off", _ttft)
     command("warm-tables", "a conversation with cold and warm tables", _warm_tables)
-    command(
-        "sources",
-        "precision of the sources of an answer",
-        add_model,
-        "core.bench.retrieval.sources",
-    )
+    command("sources", "precision of the sources of an answer", add_model)
     return root
 
 

@@ -26,12 +26,13 @@ from core.bench.harness import (
     Journal,
     PieceProgress,
     conditions,
+    known,
     measure,
-    of_run,
+    median,
     publish,
+    speed_ratio,
 )
 from core.bench.runs import BenchRun, draftlight, load_tried
-from core.bench.statistic import known, median, speed_ratio
 from core.errors import RequestError
 from core.settings import Settings, assign_all
 
@@ -129,8 +130,7 @@ def run(options: argparse.Namespace) -> int:
             for loops in (0, 1)
             for number in range(options.pairs)
         ]
-        progress = measure(journal, pieces, lambda pair: [_row(pair)], quiet=options.quiet)
-    pairs = list(of_run(journal, pieces))
+        pairs, progress = measure(journal, pieces, lambda pair: [_row(pair)], quiet=options.quiet)
     companies = [_company(loops, [pair for pair in pairs if pair.busy_loops == loops]) for loops in (0, 1)]
     results = NeighbourResults(
         "neighbours",

@@ -22,13 +22,14 @@ from core.bench.harness import (
     Environment,
     Journal,
     PieceProgress,
+    compare,
     conditions,
     describe,
     measure,
-    of_run,
+    median,
     publish,
+    sign_test,
 )
-from core.bench.statistic import compare, median, sign_test
 from core.errors import RequestError, WorkerError
 from core.events import Finished, decode_event
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
@@ -87,13 +88,13 @@ def run(options: argparse.Namespace) -> int:
         for pair in range(options.pairs)
         for drafter in (ways if pair % 2 == 0 else ways[::-1])
     ]
-    progress = measure(
+    measured, progress = measure(
         journal,
         pieces,
         lambda start: [f"pair {start.pair + 1}, {start.drafter}: TTFT {start.ttft_s:.3f} s"],
         quiet=options.quiet,
     )
-    held = {start.key: start for start in of_run(journal, pieces)}
+    held = {start.key: start for start in measured}
     whole = [pair for pair in range(options.pairs) if all((pair, drafter) in held for drafter in ways)]
     off, drafting = (tuple(held[pair, drafter] for pair in whole) for drafter in ways)
     off_s, drafting_s = ([start.ttft_s for start in starts] for starts in (off, drafting))

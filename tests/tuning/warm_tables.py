@@ -32,11 +32,9 @@ from core.bench.harness import (
     conditions,
     describe,
     measure,
-    of_run,
     publish,
 )
 from core.bench.replay import CostTable, cost_table
-from core.bench.runs import use_tried
 from core.errors import RequestError
 from core.events import Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
@@ -153,13 +151,13 @@ def run(options: argparse.Namespace) -> int:
                 options.pairs,
             )
         ]
-        progress = measure(
+        measured, progress = measure(
             journal,
             pieces,
             lambda pair: [f"{pair.drafter}, {pair.warmed_by}, pair {pair.number + 1}"],
             quiet=options.quiet,
         )
-    rows = tuple(bench.rows(list(of_run(journal, pieces))))
+    rows = tuple(bench.rows(measured))
     results = WarmResults("warm-tables", environment, progress, rows)
     publish(options.out, results, write_report(results))
     return progress.status(all(row.equal for row in rows))
@@ -168,7 +166,10 @@ def run(options: argparse.Namespace) -> int:
 def _engine(model: LoadedModel, memory: TableMemory) -> Engine:
     from core.engine.engine import Engine
 
-    return use_tried(Engine(memory), model)
+    engine = Engine(memory)
+    engine.use(model)
+    engine.try_out()  # without it, trees are not used
+    return engine
 
 
 def _teachers(options: argparse.Namespace, loaded: LoadedModel, edits: Edits, scratch: Path) -> list[Teacher]:

@@ -1,1 +1,1 @@
-"""Controllers of the open chat: its answers, its page, its settings, and the list it is in."""
+"""Controllers of the open chat and of the chat list."""

@@ -1,8 +1,7 @@
-"""AnswerController: the one running answer, from its first token to its end, on record and on the screen.
+"""AnswerController: stores the running answer and shows it, from its first token to its end.
 
-Invariant: an answer's record and the transcript get the same tokens in the same order. An answer
-may run in a chat that is not open; then only the record grows. Knows no worker: what was heard
-comes in from `RunningAnswer`.
+Invariant: the stored answer and the transcript get the same tokens in the same order. The answer may belong
+to a chat that is not open; then it is stored only. Events come from `RunningAnswer`.
 """
 
 from __future__ import annotations
@@ -14,45 +13,43 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.reading import reading_map
-from app.chat.reading.reading_facts import skipped_places
+from app.chat import reading_map
+from app.chat.reading_facts import skipped_positions
 from app.controllers.chat import strings
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
-from app.session.chats.chats import Chats
-from app.session.chats.coalescer import Coalescer
+from app.session.chats.chats import UNFINISHED_NOTE, Chats
+from app.session.chats.coalescer import Coalescer, Repetition
 from app.session.chats.continuing import placed
 from app.session.chats.conversation import Conversation, Turn
 from app.session.chats.reading import documents
-from app.session.chats.repetition import Repetition
-from app.session.chats.strings import UNFINISHED_NOTE
 from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
 
 
 @dataclass(frozen=True)
 class Running:
-    """A running answer: its chat and turn, and the turns that it replaces if it is given again.
+    """A running answer.
 
-    `after` is the last token of an answer that is gone on with. `keeps_draft`: the question does not come
-    out of the composer.
+    `replaced` are the chat's turns before a question was answered again. `after` is the last token of an
+    answer that is continued. `keeps_draft`: the question is not from the composer, so that keeps its content.
     """
 
     chat_id: str
     turn_id: str
     replaced: tuple[Turn, ...] | None = None
     after: Token | None = None
-    keeps_draft: bool = False  # what is being written is another message
+    keeps_draft: bool = False
 
 
 class AnswerController(QObject):
-    """`start()` says which answer is meant by what comes."""
+    """Handles the events of the answer that was passed to `start()`."""
 
     answer_finished = Signal(str)  # turn id, however it ended
-    reading_heard = Signal(object)  # PrefillProgress of the answer on the screen
-    repeating = Signal()  # it has begun to repeat itself, once
-    map_heard = Signal()  # it is known what is read for the answer on the screen
+    prefill_progressed = Signal(object)  # PrefillProgress of the visible answer
+    repeating = Signal()  # once per answer that repeats itself
+    map_changed = Signal()  # the reading map of the visible answer
 
     def __init__(
         self,
@@ -79,34 +76,32 @@ class AnswerController(QObject):
 
     @property
     def running(self) -> Running | None:
-        """The answer under way, if there is one."""
         return self._running
 
     @property
     def elsewhere(self) -> str:
-        """The title of the chat that is being answered, if it is not the one on the screen."""
+        """The title of the chat that is being answered, unless it is the open one."""
         if self._running is None or self._is_shown():
             return ""
         return self._chats.get(self._running.chat_id).title
 
     def start(self, running: Running) -> None:
-        """What is asked next is `running`; its turn is in the chat already."""
+        """The next request is `running`; its turn is stored already."""
         self._running = running
         self._repetition = Repetition()
         self._note = ""
 
     def note(self, text: str) -> None:
-        """Why the running answer is being stopped."""
+        """Sets the note for the answer that is being stopped."""
         self._note = text
 
-    def stop_for(self, instead: Callable[[], None]) -> None:
-        """The running answer is being stopped; when it has ended, `instead` is done."""
+    def stop_then(self, instead: Callable[[], None]) -> None:
+        """Call `instead` once the answer that is being stopped has ended."""
         self._instead = instead
 
-    # ---- what is heard of it, as `AnswerListener`
+    # ---- events, as `AnswerListener`
 
     def begin(self) -> None:
-        """It is on its way."""
         assert self._running
         if not self._is_shown():  # a queued message of another chat
             self._page.show_names()
@@ -116,28 +111,27 @@ class AnswerController(QObject):
                 self._views.composer.clear()
             self._page.add_turn(self._chats.open.turn(self._running.turn_id))
         else:
-            self._page.show_transcript()
+            turn = self._chats.open.turn(self._running.turn_id)
+            self._page.restart_turn(self._running.replaced[-1].id, turn)
         self._views.strip.reset()
         self._page.show_kind()
         self._page.show_names()
 
     def read(self, progress: PrefillProgress) -> None:
-        """Its prompt is being read."""
         if self._is_shown():
             self._show_reading(progress)
 
     def choose(self, reading: ReadingMap) -> None:
-        """What of the prompt is read is chosen."""
+        """The passages to read were selected."""
         assert self._running
         chat = self._chats.get(self._running.chat_id).read(self._running.turn_id, reading)
         self._chats.keep(chat)
         if self._is_shown():
             texts = {d.source: (d.attachment.name, d.attachment.text) for d in documents(chat)}
             self._views.transcript.show_map(self._running.turn_id, reading, texts)
-            self.map_heard.emit()
+            self.map_changed.emit()
 
     def write(self, token: Token) -> None:
-        """One token more."""
         if self._repetition is not None and self._repetition.add(token.id):
             self._repetition = None
             self.repeating.emit()
@@ -145,13 +139,12 @@ class AnswerController(QObject):
         self._flush_soon()
 
     def measure(self, gauges: Gauges) -> None:
-        """Live figures."""
         self._note_context(gauges.context_used_tokens)
         if self._is_shown():
             self._views.strip.show_gauges(self._of_whole_answer(gauges))
 
     def _of_whole_answer(self, gauges: Gauges) -> Gauges:
-        """What is written on has had its first token before: the figures under it say so, too."""
+        """`gauges`, for a continued answer with the time to the first token of its first part."""
         running = self._running
         if running is None or running.after is None:
             return gauges
@@ -165,13 +158,13 @@ class AnswerController(QObject):
         self._views.strip.show_prefill(progress)
         self._views.transcript.show_progress(self._running.turn_id, progress)
         reading = self._chats.open.turn(self._running.turn_id).answer.reading
-        # Skipped tokens keep their places in the context, unless passages are closed up.
+        # Skipped tokens keep their positions in the context, unless the kept ones are contiguous.
         if reading:
             held_tokens = reading.held_tokens or reading.prompt_tokens
-            self._meter.show_used(held_tokens, reading_map.skipped_places(reading))
+            self._meter.show_used(held_tokens, reading_map.skipped_positions(reading))
         else:
             self._meter.show_used(progress.total_tokens)
-        self.reading_heard.emit(progress)
+        self.prefill_progressed.emit(progress)
 
     def _placed(self, token: Token) -> Token:
         assert self._running
@@ -200,12 +193,12 @@ class AnswerController(QObject):
         self._chats.keep(self._chats.get(self._running.chat_id).with_context(used_tokens))
         if self._is_shown():
             reading = self._chats.open.turn(self._running.turn_id).answer.reading
-            self._meter.show_used(used_tokens, reading_map.skipped_places(reading) if reading else 0)
+            self._meter.show_used(used_tokens, reading_map.skipped_positions(reading) if reading else 0)
 
     # ---- its end
 
     def _end(self) -> tuple[Running, Conversation, bool]:
-        """The last tokens are in; what ended, its chat, and whether that is on the screen."""
+        """Store the last tokens. Returns the answer, its chat, and whether that chat is open."""
         self._flush(all_of_it=True)
         assert self._running
         ended, shown = self._running, self._is_shown()
@@ -215,11 +208,11 @@ class AnswerController(QObject):
         return ended, self._chats.get(ended.chat_id), shown
 
     def finish(self, finished: Finished) -> None:
-        """It ended as the worker meant it to."""
+        """The worker finished the answer."""
         ended, chat, shown = self._end()
         instead, self._instead = self._instead, None
-        wordless = finished.reason == "cancelled" and not finished.stats.tokens
-        if wordless and instead is None and self._undo(ended, chat, shown):
+        is_empty = finished.reason == "cancelled" and not finished.stats.tokens
+        if is_empty and instead is None and self._undo(ended, chat, shown):
             self.answer_finished.emit(ended.turn_id)
             return
         note = self._note if finished.reason == "cancelled" else ""
@@ -227,7 +220,7 @@ class AnswerController(QObject):
         self._chats.keep(chat)
         if shown:
             whole = chat.turn(ended.turn_id).answer.finished or finished
-            self._meter.show_used(whole.stats.context_used_tokens, skipped_places(whole.stats))
+            self._meter.show_used(whole.stats.context_used_tokens, skipped_positions(whole.stats))
             self._views.transcript.finish_answer(ended.turn_id, whole, note)
             self._views.strip.show_stats(whole.stats)
             self._page.show_readings()
@@ -236,7 +229,7 @@ class AnswerController(QObject):
             instead()
 
     def cut_off(self, tokens: int, *, closing: bool) -> None:
-        """The worker is gone, or the window closes; the `tokens` that arrived stay."""
+        """The worker died or the window closes, after `tokens` tokens, which are kept."""
         self._instead = None
         ended, chat, shown = self._end()
         if ended.after and not tokens:
@@ -250,7 +243,7 @@ class AnswerController(QObject):
         self.answer_finished.emit(ended.turn_id)
 
     def fail(self, failed: Failed, tokens: int) -> None:
-        """The worker refused or gave up on it, after `tokens` tokens."""
+        """The worker failed after `tokens` tokens."""
         self._instead = None
         ended, chat, shown = self._end()
         undone = tokens == 0 and self._undo(ended, chat, shown)
@@ -260,15 +253,15 @@ class AnswerController(QObject):
             if shown:
                 self._views.transcript.finish_answer(ended.turn_id, None, failed.message)
         if back and failed.over_tokens:
-            self._meter.show_refused(failed.over_tokens)  # said in the composer, where it can be mended
+            self._meter.show_refused(failed.over_tokens)  # the composer shows it and offers remedies
         else:
             self._trouble.show_failure(failed, text_is_back=back)
         self.answer_finished.emit(ended.turn_id)
 
     def _undo(self, ended: Running, chat: Conversation, shown: bool) -> bool:
-        """Make it as if an answer without a word had not been asked for, if that loses nothing.
+        """Remove an answer without tokens, if that loses nothing. Returns whether it was removed.
 
-        A new question goes back into the composer, unless something else is being written there.
+        A new question returns to the composer, unless that holds another message.
         """
         composer = self._views.composer
         if ended.replaced is not None:
@@ -276,7 +269,7 @@ class AnswerController(QObject):
             if shown:
                 self._page.show()
                 message = chat.turn(ended.turn_id).user
-                # An edited message: the old one is in the chat again, the new one in the composer.
+                # An edited message: the chat has the old text again, the composer gets the new one.
                 if message != ended.replaced[-1].user and not (composer.text or composer.attachments):
                     composer.set_message(message)
             return True
@@ -289,7 +282,7 @@ class AnswerController(QObject):
         return True
 
     def _is_back(self, message: Message) -> bool:
-        """Whether the composer holds what was sent."""
+        """Whether the composer holds the sent message."""
         return self._views.composer.message() == message
 
     def _is_shown(self) -> bool:

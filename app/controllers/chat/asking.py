@@ -1,4 +1,4 @@
-"""AskController: what a person asks of the model in the open chat: anew, again, in other words, further."""
+"""AskController: carries out intents in the open chat: send, regenerate, continue, edit, stop."""
 
 from __future__ import annotations
 
@@ -6,11 +6,32 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer
 
+from app.chat.intents import (
+    Branch,
+    CancelEdit,
+    ContinueAnswer,
+    EditMessage,
+    Intent,
+    MoveToNewChat,
+    OpenAttachment,
+    OpenPassage,
+    OpenSource,
+    QueueMessage,
+    QuoteText,
+    ReadEverything,
+    Regenerate,
+    SelectAnswer,
+    SendMessage,
+    SendQueued,
+    ShowVersion,
+    StopAnswer,
+    UnqueueLast,
+    UseExample,
+)
 from app.controllers.chat import strings
 from app.controllers.chat.answer import AnswerController, Running
 from app.controllers.chat.chat import ChatController
 from app.controllers.chat.chat_page import ChatPage
-from app.controllers.chat.editing import Editing
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
@@ -25,7 +46,10 @@ from core.settings.request import drawn, drawn_again
 
 
 class AskController(QObject):
-    """`link` says how the worker and its turn stand; `handle` takes what is wanted of them."""
+    """`link` returns the state of the worker; `handle` sends requests to it.
+
+    While a sent message is edited in the composer, the draft is kept in the stored chat.
+    """
 
     def __init__(
         self,
@@ -46,18 +70,64 @@ class AskController(QObject):
         self._chat = chat
         self._page = page
         self._answering = answering
-        self._editing = Editing(views, chats, page, self)
+        self._edited = ""  # id of the turn whose message is edited
         self._preferences = preferences
         self._trouble = trouble
         self._handle = handle
         self._link = link
         self._was_ready = False
-        page.chat_shown.connect(self.offer_to_go_on)
-        page.chat_shown.connect(self._show_queue)
-        page.chat_shown.connect(self._send_next_soon)
+        page.chat_shown.connect(self._on_chat_shown)
         answering.answer_finished.connect(lambda turn_id: self._send_next_soon())
         answering.repeating.connect(self._stop_repeating)
-        self._wire()
+        chat.listing.stop_requested.connect(self.stop)
+        for view in (views.transcript, views.composer, views.editing_bar, views.queue_bar, views.first_page):
+            view.intent.connect(self.on_intent)
+
+    def on_intent(self, intent: Intent) -> None:
+        """Carry out an intent. Those about other windows are handled by the owners of these windows."""
+        composer, documents = self._views.composer, self._chat.documents
+        match intent:
+            case SendMessage(message):
+                self.submit(message)
+            case QueueMessage(message):
+                self.queue(message)
+            case SendQueued():
+                self.send_queued()
+            case UnqueueLast():
+                self.unqueue_last()
+            case StopAnswer():
+                self.stop()
+            case Regenerate(turn_id):
+                self.regenerate(turn_id)
+            case ReadEverything(turn_id):
+                self.read_everything(turn_id)
+            case ContinueAnswer(turn_id):
+                self.continue_answer(turn_id)
+            case ShowVersion(turn_id, index):
+                self.show_version(turn_id, index)
+            case Branch(turn_id):
+                self._chat.branch(turn_id)
+                composer.edit.setFocus()
+            case EditMessage(turn_id):
+                if turn_id or not self._edited:
+                    self.edit(turn_id)
+            case CancelEdit():
+                self.cancel_edit()
+            case QuoteText(text):
+                composer.quote(text)
+            case SelectAnswer(turn_id):
+                documents.select_answer(turn_id)
+            case OpenAttachment(turn_id, index):
+                documents.open_attachment(turn_id, index)
+            case OpenPassage(passage):
+                documents.open_passage(passage)
+            case OpenSource(turn_id, source):
+                documents.open_source(turn_id, source)
+            case MoveToNewChat():
+                self._chat.move_to_new()
+            case UseExample(message):
+                composer.set_message(message)
+                composer.edit.setFocus()
 
     @property
     def answers_here(self) -> bool:
@@ -66,18 +136,21 @@ class AskController(QObject):
 
     @property
     def is_editing(self) -> bool:
-        """Whether the composer holds a message that was sent before."""
-        return bool(self._editing.turn_id)
+        return bool(self._edited)
 
-    def offer_to_go_on(self) -> None:
-        """Below the last answer, if the model could write on there."""
-        self._views.transcript.offer_to_go_on(self.unended())
+    @property
+    def continuable(self) -> str:
+        """The turn of the open chat whose answer the model can continue; empty if there is none."""
+        last, info = self._chats.open.turns[-1:], self._link().info
+        return last[0].id if last and info and last[0].answer.can_go_on(info.name) else ""
 
     def submit(self, message: Message) -> None:
-        """Ask `message` in the open chat, or instead of the message that is being edited."""
+        """Send `message` in the open chat, or in place of the message that is being edited."""
         if not self._ready:
             return
-        if edited := self._editing.finish():
+        if self._edited:
+            edited = self._edited
+            self.cancel_edit()
             self._ask_again(edited, message)
             return
         turn_id, chat = self._chats.new_turn_id(), self._chats.open
@@ -85,17 +158,14 @@ class AskController(QObject):
         self._ask(asked, Running(chat.id, turn_id))
 
     def queue(self, message: Message) -> None:
-        """Send `message` as soon as the answer under way in the open chat has ended.
-
-        It is saved at once, in place of the draft that it was.
-        """
+        """Send `message` as soon as the open chat's current answer has ended. It is saved at once."""
         chat = self._chats.open
         self._chats.keep(chat.with_queued((*chat.queued, message)).with_draft(NOTHING_WRITTEN))
         self._views.composer.clear()
         self._show_queue()
 
-    def take_back(self) -> None:
-        """Removes the message that was queued last; it goes back into the composer if that is empty."""
+    def unqueue_last(self) -> None:
+        """Remove the last queued message, and put it into the composer if that is empty."""
         chat, composer = self._chats.open, self._views.composer
         if chat.queued:
             self._chats.keep(chat.with_queued(chat.queued[:-1]))
@@ -104,92 +174,111 @@ class AskController(QObject):
             self._show_queue()
 
     def send_queued(self) -> None:
-        """Send the next queued message of the open chat, whatever became of the last answer."""
-        if self._ready and self._chats.open.queued and not self._editing.turn_id:
+        """Send the next queued message of the open chat, even if the last answer failed."""
+        if self._ready and self._chats.open.queued and not self._edited:
             self._ask_queued(self._chats.open)
 
     def follow(self) -> None:
-        """The worker or its turn has another state."""
+        """The state of the worker or of its turn changed."""
         was_ready, self._was_ready = self._was_ready, self._ready
         if self._ready and not was_ready:
             self._send_next_soon()
         self._show_queue()
-        self.offer_to_go_on()
+        self._views.transcript.offer_continue(self.continuable)
 
     def regenerate(self, turn_id: str = "", settings: Settings | None = None) -> None:
         """Answer a question of the open chat again, as a new version: the last one if `turn_id` is empty.
 
-        An earlier one continues in a new chat, so that what came after it is not lost.
-        `settings` are those in force if None.
+        An earlier one continues in a new chat, so that the later turns are not lost. `settings` are the
+        current ones if None.
         """
         if self._ready and self._chats.open.turns:
             self._ask_again(turn_id or self._chats.open.turns[-1].id, None, settings)
 
-    def go_on(self, turn_id: str) -> None:
-        """Let the model write on where the open chat's last answer was stopped.
-
-        Its settings are those of the answer, so that it is what it would have been.
-        """
-        if not self._ready or turn_id != self.unended():
+    def continue_answer(self, turn_id: str) -> None:
+        """Continue the last answer where it was stopped, with the settings that it was begun with."""
+        if not self._ready or turn_id != self.continuable:
             return
         chat = self._chats.open
-        going = chat.go_on(turn_id)
-        finished = going.turn(turn_id).answer.finished
+        continued = chat.go_on(turn_id)
+        finished = continued.turn(turn_id).answer.finished
         assert finished
         last = chat.turns[-1].answer.tokens[-1]
-        self._ask(going, Running(chat.id, turn_id, chat.turns, last), finished.effective.settings)
+        self._ask(continued, Running(chat.id, turn_id, chat.turns, last), finished.effective.settings)
         self._views.composer.edit.setFocus()
 
-    def show_version(self, turn_id: str, place: int) -> None:
-        """Show another version of a turn; the model goes by what is shown."""
+    def show_version(self, turn_id: str, index: int) -> None:
+        """Show another version of a turn. Later requests contain the shown version."""
         if self.answers_here:
             return
-        chat = self._chats.open.show_version(turn_id, place)
+        chat = self._chats.open.show_version(turn_id, index)
         self._chats.keep(chat)
-        self._editing.cancel()
+        self.cancel_edit()
         self._page.show_version(turn_id, next(turn for turn in chat.turns if turn_id in _ids(turn)))
-        self.offer_to_go_on()
+        self._views.transcript.offer_continue(self.continuable)
 
     def edit(self, turn_id: str = "") -> None:
         """Put a message of the open chat, the last one if `turn_id` is empty, into the composer."""
-        chat = self._chats.open
-        if chat.turns and not self.answers_here:
-            self._editing.begin(turn_id or chat.turns[-1].id)
+        chat, views = self._chats.open, self._views
+        if not chat.turns or self.answers_here:
+            return
+        turn_id = turn_id or chat.turns[-1].id
+        self._page.keep_draft()
+        self._page.set_drafting(False)
+        self._edited = turn_id
+        views.composer.set_message(chat.turn(turn_id).user)
+        self._page.show_context(turn_id)
+        is_last = turn_id == chat.turns[-1].id
+        views.editing_bar.show_text(strings.EDITING if is_last else strings.EDITING_EARLIER)
+        views.composer.edit.setFocus()
 
     def cancel_edit(self) -> None:
-        """What is edited stays as it was."""
-        self._editing.cancel()
+        """Restore the draft."""
+        if self._edited:
+            self._page.show_context()
+            self._views.composer.set_message(self._chats.open.draft)
+            self._end_edit()
 
     def read_everything(self, turn_id: str) -> None:
-        """Answer again, and read all of the prompt for it; at once if it is just being read."""
+        """Answer a question again from a dense prefill; at once if its prompt is being read."""
         settings = assign(self._views.inspector.settings, "prefill.mode", "off")
         running = self._answering.running
         if running is None:
             self.regenerate(turn_id, settings)
         elif running.turn_id == turn_id:
-            self._answering.stop_for(lambda: self.regenerate("", settings))
+            self._answering.stop_then(lambda: self.regenerate("", settings))
             self.stop()
 
     def stop(self) -> None:
-        """End the running answer, if there is one."""
         if self._link().busy:
             self._handle(Stop())
 
     # ---- inside
 
+    def _on_chat_shown(self) -> None:
+        self._end_edit()
+        self._views.transcript.offer_continue(self.continuable)
+        self._show_queue()
+        self._send_next_soon()
+
+    def _end_edit(self) -> None:
+        self._edited = ""
+        self._views.editing_bar.show_text("")
+        self._page.set_drafting(True)
+
     def _send_next_soon(self) -> None:
-        """Whoever tells of the end has first to be done with it."""
+        """Send the next queued message after all handlers of the current event have run."""
         if self._chats.queued():
             QTimer.singleShot(0, self, self._send_next)
 
     def _send_next(self) -> None:
-        """Of the open chat first, then of any other one."""
+        """Send the next queued message of the open chat, or else of another chat."""
         if not self._ready:
             return
         for chat_id in self._chats.queued():
             chat = self._chats.get(chat_id)
-            editing = self._editing.turn_id and chat_id == self._chats.open.id
-            if not (editing or _went_wrong(chat)):
+            editing = self._edited and chat_id == self._chats.open.id
+            if not (editing or _failed(chat)):
                 self._ask_queued(chat)
                 return
 
@@ -201,7 +290,7 @@ class AskController(QObject):
 
     def _show_queue(self) -> None:
         chat = self._chats.open
-        self._views.queue_bar.show_messages(chat.queued, _went_wrong(chat) and not self.answers_here)
+        self._views.queue_bar.show_messages(chat.queued, _failed(chat) and not self.answers_here)
         self._views.queue_bar.send_button.setEnabled(self._ready)
 
     def _stop_repeating(self) -> None:
@@ -216,7 +305,7 @@ class AskController(QObject):
     def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
         settings = settings or self._views.inspector.settings
         settings = drawn(permitted(settings, self._preferences.now.settings.allowed))
-        chat = chat.with_archived(None)  # it is in use again, and has to be found in the list
+        chat = chat.with_archived(None)  # a chat in use belongs in the list
         if info := self._link().info:
             chat = chat.asking(running.turn_id, AskedOf(info.name, settings))
         self._chats.keep(chat)
@@ -225,12 +314,13 @@ class AskController(QObject):
         if running.after:
             ids = tuple(token.id for token in chat.turn(running.turn_id).answer.tokens)
             asked = chat.messages_before(running.turn_id)
-            self._handle(Submit(self._chats.new_turn_id(), asked, settings, continuation=ids))
+            turn_id = self._chats.new_turn_id()
+            self._handle(Submit(turn_id, asked, settings, continuation=ids, chat=chat.id))
         else:
-            self._handle(Submit(running.turn_id, chat.messages_for_request(), settings))
+            self._handle(Submit(running.turn_id, chat.messages_for_request(), settings, chat=chat.id))
 
     def _ask_again(self, turn_id: str, message: Message | None, settings: Settings | None = None) -> None:
-        """Ask an earlier question anew, in other words if there are any."""
+        """Answer an earlier question again, or `message` in its place."""
         chat = self._chats.open
         if turn_id != chat.turns[-1].id:
             chat = self._chat.branch(turn_id)
@@ -239,39 +329,9 @@ class AskController(QObject):
         asked = chat.ask_again(new_id, message, self._chats.now())
         self._ask(asked, Running(chat.id, new_id, chat.turns), settings)
 
-    def unended(self) -> str:
-        """The turn of the open chat whose answer the model could write on; empty if there is none."""
-        last, info = self._chats.open.turns[-1:], self._link().info
-        return last[0].id if last and info and last[0].answer.can_go_on(info.name) else ""
 
-    def _wire(self) -> None:
-        views = self._views
-        views.composer.message_submitted.connect(self.submit)
-        views.composer.message_queued.connect(self.queue)
-        views.queue_bar.remove_requested.connect(self.take_back)
-        views.queue_bar.send_requested.connect(self.send_queued)
-        views.composer.stop_requested.connect(self.stop)
-        views.composer.edit.edit_last_requested.connect(self._edit_last_by_key)
-        views.first_page.example_chosen.connect(self._take_example)
-        views.transcript.regenerate_requested.connect(self.regenerate)
-        views.transcript.everything_requested.connect(self.read_everything)
-        views.transcript.more_requested.connect(self.go_on)
-        views.transcript.stop_requested.connect(self.stop)
-        views.transcript.edit_requested.connect(self.edit)
-        views.transcript.version_requested.connect(self.show_version)
-        self._chat.listing.stop_requested.connect(self.stop)
-
-    def _edit_last_by_key(self) -> None:
-        if not self._views.composer.attachments and not self._editing.turn_id:
-            self.edit()
-
-    def _take_example(self, message: Message) -> None:
-        self._views.composer.set_message(message)
-        self._views.composer.edit.setFocus()
-
-
-def _went_wrong(chat: Conversation) -> bool:
-    """Whether the last answer broke off: that is to be seen before anything else is sent."""
+def _failed(chat: Conversation) -> bool:
+    """Whether the last answer failed or was cut off; then queued messages wait for the person."""
     return bool(chat.turns) and chat.turns[-1].answer.status in ("cut_off", "failed")
 
 

@@ -1,13 +1,13 @@
-"""ChatListController: the sidebar's chats: what is listed or found, renaming, pinning, archiving, deleting
-and taking it back.
+"""ChatListController: the chats of the sidebar: list, search, rename, pin, archive, delete and undo.
 
-A deleted chat is marked and hidden at once. The undo bar brings it back for a few seconds, the list of
-recently deleted chats for 30 days; then it goes for good. An archived chat stays, out of the list: a window
-of its own has it, a search finds it, and while it is open it stands in the list under a title of its own.
+A deleted chat is hidden at once. It can be restored from the undo bar for a few seconds and from Recently
+Deleted for 30 days; then it is erased. An archived chat is listed in the Archived window, is found by the
+search, and is shown in the sidebar only while it is open.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
@@ -25,12 +25,10 @@ from core.events.text import well_formed
 
 
 class ChatListController(QObject):
-    """Works on `chats`; opening and closing chats is the controller's, which hears the signals."""
+    """`open_chat` opens a chat by its id, or a new one if empty; `report` shows an error."""
 
-    open_requested = Signal(str)  # chat id, empty for a new one
-    stop_requested = Signal()
-    listed = Signal()  # the chats, or which can be taken back
-    failed = Signal(object)  # RequestError
+    stop_requested = Signal()  # stop the current answer
+    listed = Signal()  # the list, or which deletions can be undone
 
     def __init__(
         self,
@@ -38,6 +36,8 @@ class ChatListController(QObject):
         chats: Chats,
         page: ChatPage,
         answering: AnswerController,
+        open_chat: Callable[[str], object],
+        report: Callable[[RequestError], object],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -45,6 +45,8 @@ class ChatListController(QObject):
         self._chats = chats
         self._page = page
         self._answering = answering
+        self.open_chat = open_chat
+        self._report = report
         sidebar = self._sidebar
         sidebar.search_requested.connect(lambda query: self.show())
         sidebar.search_ended.connect(self.show)
@@ -52,7 +54,7 @@ class ChatListController(QObject):
         sidebar.pin_requested.connect(self.pin)
         sidebar.archive_requested.connect(self.archive)
         sidebar.delete_requested.connect(self.delete)
-        sidebar.undo_bar.undo_requested.connect(self._undo_said)
+        sidebar.undo_bar.undo_requested.connect(self._undo_shown)
         sidebar.undo_bar.expired.connect(self._forget_undo)
         page.names_changed.connect(self.show)
         answering.answer_finished.connect(lambda turn_id: self._mark_busy())
@@ -61,7 +63,6 @@ class ChatListController(QObject):
         chats.purge_old()
 
     def show(self) -> None:
-        """All chats, or those that the search finds."""
         if self._sidebar.searching:
             self._sidebar.set_results(self._found(self._sidebar.searching), self._chats.open.id)
         else:
@@ -77,19 +78,19 @@ class ChatListController(QObject):
         self._sidebar.list.set_busy(running.chat_id if running else "")
 
     def rename(self, chat_id: str, name: str) -> None:
-        """Give a chat the title `name`; empty brings back the one from its first question."""
+        """Sets the title of a chat; empty restores the title made from its first question."""
         chat, name = self._chats.get(chat_id), well_formed(name)
         if name != chat.title:
             self._chats.keep(chat.renamed(name))
             self._page.show_names()
 
     def pin(self, chat_id: str, pinned: bool) -> None:
-        """Keep a chat above the others, or not."""
+        """Pin a chat to the top of the list, or unpin it."""
         self._chats.keep(self._chats.get(chat_id).with_pin(pinned))
         self.show()
 
     def archive(self, chat_id: str, archived: bool) -> None:
-        """Keep a chat out of the list, and offer to take that back; or list it again."""
+        """Archive a chat and offer Undo, or unarchive it."""
         if not archived:
             self._chats.keep(self._chats.get(chat_id).with_archived(None))
             self.show()
@@ -101,7 +102,7 @@ class ChatListController(QObject):
         self._sidebar.undo_bar.show_done(strings.archived(self._chats.get(chat_id).title))
 
     def delete(self, chat_id: str) -> None:
-        """Hide a chat and offer to take that back."""
+        """Delete a chat and offer Undo."""
         running = self._answering.running
         if running and running.chat_id == chat_id:
             self.stop_requested.emit()
@@ -114,22 +115,21 @@ class ChatListController(QObject):
             self._sidebar.undo_bar.show_done(strings.deleted(titles))
 
     def undo(self) -> None:
-        """Bring back the chats that were just deleted, or else the one that was deleted last."""
+        """Restore the chats that the undo bar names, or else the one that was deleted last."""
         back = self._undoable or [each.id for each in self._chats.deleted()[:1]]
         self._forget_undo()
         for chat_id in back:
             self._chats.keep(self._chats.get(chat_id).with_deleted(None))
         if len(back) == 1:
-            self.open_requested.emit(back[0])
+            self.open_chat(back[0])
         self.show()
 
     def restore(self, chat_id: str) -> None:
-        """Bring back one of the deleted chats."""
         self._undoable = [chat_id]
         self.undo()
 
     def erase(self, chat_id: str) -> None:
-        """One of the deleted chats goes for good, now; nothing happens while it is still being answered."""
+        """Erase a deleted chat. Ignored while it is being answered."""
         running = self._answering.running
         if running is None or running.chat_id != chat_id:
             self._undoable = [each for each in self._undoable if each != chat_id]
@@ -137,23 +137,23 @@ class ChatListController(QObject):
             self.listed.emit()
 
     def _take_from_list(self, chat: Conversation) -> None:
-        """Keep `chat`, which is listed no more; if it is the open one its neighbour is opened."""
+        """Save `chat`, which leaves the list; if it is open, open its neighbour."""
         listed = [each.id for each in self._chats.listed()]
         self._chats.keep(chat)
         if chat.id == self._chats.open.id:
-            place = listed.index(chat.id) if chat.id in listed else 0
-            rest = [each for each in listed if each != chat.id]
-            self.open_requested.emit(rest[min(place, len(rest) - 1)] if rest else "")
+            index = listed.index(chat.id) if chat.id in listed else 0
+            others = [each for each in listed if each != chat.id]
+            self.open_chat(others[min(index, len(others) - 1)] if others else "")
         else:
             self.show()
 
-    def _undo_said(self) -> None:
-        """What the undo bar speaks of."""
+    def _undo_shown(self) -> None:
+        """Undo what the undo bar names."""
         if self._just_archived:
             chat_id = self._just_archived
             self._forget_undo()
             self.archive(chat_id, False)
-            self.open_requested.emit(chat_id)
+            self.open_chat(chat_id)
         else:
             self.undo()
 
@@ -166,7 +166,7 @@ class ChatListController(QObject):
         try:
             hits = self._chats.search(query)
         except RequestError as error:
-            self.failed.emit(error)
+            self._report(error)
             return []
         rows = []
         for hit in hits:

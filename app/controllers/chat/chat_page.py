@@ -1,7 +1,7 @@
-"""ChatPage: the open chat on the screen: transcript, draft, figures, title. Leaving one, showing another.
+"""ChatPage: shows the open chat: transcript, draft, figures and title.
 
-What is shown is always made from the record. What is written and not sent goes into the record a
-moment after the last key, so that it is there in any chat and after any end.
+Everything is built from the stored chat. The draft is stored 0.3 s after the last change, so it survives
+switching chats and a crash.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.composer import strings as composer_strings
-from app.chat.reading.reading_facts import skipped_places
-from app.chat.reading.reading_map import of_source
+from app.chat import strings as chat_strings
+from app.chat.reading_facts import skipped_positions
+from app.chat.reading_map import passages_of
 from app.controllers.chat import strings
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.views import Views
@@ -26,11 +26,11 @@ _DRAFT_AFTER_MS = 300
 
 
 class ChatPage(QObject):
-    """Of the chat that `chats` has open."""
+    """The page of the chat that is open in `chats`."""
 
-    chat_shown = Signal()  # another chat, or the same one anew
-    turn_added = Signal()  # or another version of one is shown
-    names_changed = Signal()  # titles, or which chats there are
+    chat_shown = Signal()  # another chat, or the same one rebuilt
+    turn_added = Signal()  # or replaced by another version
+    names_changed = Signal()  # titles, or the list of chats
 
     def __init__(
         self, views: Views, chats: Chats, meter: ContextMeter, parent: QObject | None = None
@@ -44,12 +44,8 @@ class ChatPage(QObject):
         self._draft_timer.timeout.connect(self.keep_draft)
         views.composer.draft_changed.connect(self._draft_timer.start)
 
-    def leave(self) -> None:
-        """Another chat is about to be opened, or the window closed."""
-        self.keep_draft()
-
     def keep_draft(self) -> None:
-        """Put what is written in the composer on record, if it is a draft of this chat."""
+        """Store the composer's content as the chat's draft, unless a sent message is edited."""
         self._draft_timer.stop()
         composer, chat = self._views.composer, self._chats.open
         draft = Message("user", composer.text, composer.attachments)
@@ -57,11 +53,10 @@ class ChatPage(QObject):
             self._chats.keep(chat.with_draft(draft))
 
     def set_drafting(self, drafting: bool) -> None:
-        """Whether what the composer holds is the chat's draft, or something sent long ago."""
+        """Sets whether the composer holds the chat's draft, or a sent message that is edited."""
         self._drafting = drafting
 
     def show(self) -> None:
-        """Everything of the open chat."""
         chat = self._chats.open
         self.show_transcript()
         self._views.composer.set_message(chat.draft)
@@ -74,16 +69,14 @@ class ChatPage(QObject):
         self.chat_shown.emit()
 
     def show_version(self, shown_before: str, turn: Turn) -> None:
-        """`turn`, which is on record, in the place of its version `shown_before`."""
-        drafter = self._views.inspector.settings.drafting.drafter
-        self._views.transcript.show_version(shown_before, turn, drafter)
-        self.show_readings()
+        """Show the stored `turn` in place of its version `shown_before`."""
+        self._replace_turn(shown_before, turn)
         self._show_figures()
         self.show_names()
         self.turn_added.emit()
 
     def _show_figures(self) -> None:
-        """Those of the last answer."""
+        """Show the figures of the last answer."""
         chat = self._chats.open
         self._views.strip.reset()
         last = chat.turns[-1].answer if chat.turns else None
@@ -92,50 +85,60 @@ class ChatPage(QObject):
         self.show_context()
 
     def show_context(self, without: str = "") -> None:
-        """What the open chat has in the context; `without` the turn whose question is just edited, and later
-        ones: what is in the composer takes their place."""
+        """Show the used context, without `without` and later turns, which an edited message replaces."""
         chat = self._chats.open
         turns = chat.upto(without)[:-1] if without else chat.turns
         last = turns[-1].answer.finished if turns else None
         used_tokens = chat.context_used_tokens
         if without:
             used_tokens = last.stats.context_used_tokens if last else 0
-        self._meter.show_used(used_tokens, skipped_places(last.stats) if last else 0, _uncounted(turns))
+        self._meter.show_used(used_tokens, skipped_positions(last.stats) if last else 0, _uncounted(turns))
 
     def show_transcript(self) -> None:
-        """All its turns."""
-        drafter = self._views.inspector.settings.drafting.drafter
-        self._views.transcript.show_turns(self._chats.open.turns, drafter)
+        self._views.transcript.show_turns(self._chats.open.turns, self._drafter)
         self.show_readings()
 
+    def restart_turn(self, shown_before: str, turn: Turn) -> None:
+        """Replace the last turn `shown_before` by `turn`, whose answer is being generated, and follow it."""
+        self._replace_turn(shown_before, turn)
+        self._views.transcript.scroll_to_end()
+
+    def _replace_turn(self, shown_before: str, turn: Turn) -> None:
+        self._views.transcript.replace_turn(shown_before, turn, self._drafter)
+        self.show_readings()
+
+    @property
+    def _drafter(self) -> str:
+        return self._views.inspector.settings.drafting.drafter
+
     def show_readings(self) -> None:
-        """On each attachment, what was read of it for the newest answer that is over."""
+        """Show on each attachment which passages were read for the newest finished answer."""
         for document in documents(self._chats.open):
             reading = document.reading
             if reading is not None and self._chats.open.turn(document.answered_by).answer.over:
-                passages = of_source(reading, document.source)
+                passages = passages_of(reading, document.source)
                 self._views.transcript.show_passages(document.turn_id, document.index, passages)
 
     def add_turn(self, turn: Turn) -> None:
-        """A question at the end of the transcript, and controller for its answer."""
+        """Append a question and an empty answer to the transcript."""
         self._views.transcript.add_user(turn.id, turn.user)
-        self._views.transcript.begin_answer(turn.id, self._views.inspector.settings.drafting.drafter)
+        self._views.transcript.begin_answer(turn.id, self._drafter)
         self.turn_added.emit()
 
     def show_kind(self) -> None:
-        """The first page while nothing was asked, the transcript from then on."""
+        """Show the first page for an empty chat, otherwise the transcript."""
         empty = not self._chats.open.turns
         self._views.show_first_page(empty)
-        self._views.composer.set_placeholder(composer_strings.ASK_FIRST if empty else strings.ASK_NEXT)
+        self._views.composer.set_placeholder(chat_strings.ASK_FIRST if empty else strings.ASK_NEXT)
 
     def show_names(self) -> None:
-        """The title above; whoever lists chats hears of it."""
+        """Show the title in the header, and emit `names_changed`."""
         self._views.header.set_title(self._chats.open.title or panels_strings.NEW_CHAT)
         self.names_changed.emit()
 
 
 def _uncounted(turns: Sequence[Turn]) -> str:
-    """The words of the imported turns at the end: no answer's figures count them."""
+    """The text of the imported turns at the end, whose tokens are in no answer's figures."""
     words: list[str] = []
     for turn in reversed(turns):
         if turn.answer.status != "imported":

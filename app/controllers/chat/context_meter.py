@@ -1,9 +1,7 @@
-"""ContextMeter: keeps the composer's ring, chips and notice at the tokens that a message would use.
+"""ContextMeter: shows in the composer how many tokens of the context the draft would use.
 
-Used context is what the chat's last answer left plus what is being written. Texts are counted
-by the worker, typed ones a moment after the last key, and only while it is idle: `set_idle()`
-says when. A refusal by the worker is shown until something is written or removed. Knows the
-composer; asks by the callback it is given.
+The used context is that of the chat's last answer plus the draft. The worker counts texts while it is idle,
+0.3 s after the last change. A refusal by the worker is shown until the draft changes.
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.composer.composer import Composer
-from app.chat.composer.composer_fit import Written, will_skip
+from app.chat.composer import Composer
+from app.chat.composer_fit import MessageSize, will_skip
 from app.session.chats.counting import TokenCounts
 from app.session.turn.intents import Count
 from core.events import ModelInfo
@@ -24,21 +22,21 @@ _AFTER_MS = 300
 
 
 class TokenMemory(Protocol):
-    """Who remembers what was counted, by the tokenizer's family."""
+    """A cache of token counts by tokenizer family."""
 
     def tokens_of(self, text: str, family: str) -> int | None:
-        """None if that is not known."""
+        """The tokens of `text`; None if unknown."""
         ...
 
     def learn_tokens(self, text: str, family: str, tokens: int) -> bool:
-        """It was counted. Whether that is remembered and new."""
+        """Store a count. Returns True if it was stored and is new."""
         ...
 
 
 class ContextMeter(QObject):
-    """`ask` gets what is to be counted; results come back by `take_count()`."""
+    """`ask` gets count requests; results are passed to `take_count()`."""
 
-    estimated = Signal(int, int, object)  # new tokens, of them about to be skipped, s to read all (or None)
+    estimated = Signal(int, int, object)  # new tokens, estimated skipped tokens, dense prefill in s or None
 
     def __init__(
         self, composer: Composer, ask: Callable[[tuple[Count, ...]], None], parent: QObject | None = None
@@ -52,21 +50,19 @@ class ContextMeter(QObject):
         self._skipped_tokens = 0
         self._uncounted = ""
         self._prefill = Prefill()
-        self._token_s: float | None = None  # what reading a token takes, by the newest count
+        self._token_s: float | None = None  # predicted seconds per token of a dense prefill
         self._model_tokens = 0
         self._refused_by_tokens = 0
         self._memory: TokenMemory | None = None
         self._family = ""
-        self._weighing: dict[str, Callable[[int], None]] = {}
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(_AFTER_MS)
+        self._counting: dict[str, Callable[[int], None]] = {}  # callbacks by text
+        self._timer = QTimer(self, interval=_AFTER_MS, singleShot=True)
         self._timer.timeout.connect(self._count)
         composer.draft_changed.connect(self._draft_changed)
-        composer.set_weigh(self.weigh)
+        composer.set_token_counter(self.count_now)
 
     def set_model(self, info: ModelInfo) -> None:
-        """Another tokenizer and another limit: nothing is counted yet."""
+        """Discard all counts for another tokenizer and limit."""
         self._counts.forget()
         self._family = info.family
         self._token_s = None
@@ -75,51 +71,51 @@ class ContextMeter(QObject):
 
     @property
     def family(self) -> str:
-        """The tokenizer that counts; empty while there is none."""
+        """The tokenizer family; empty while no model is loaded."""
         return self._family
 
     def set_memory(self, memory: TokenMemory) -> None:
-        """Who is asked before the worker is, and told what it counted."""
+        """Sets the cache of token counts."""
         self._memory = memory
 
     @property
     def limit_tokens(self) -> int:
-        """How long the next answer's context may become: as the model takes, or as was chosen."""
+        """The context limit of the next answer: the model's, or a lower setting."""
         return self._prefill.context_of(self._model_tokens)
 
     def set_idle(self, idle: bool) -> None:
-        """Whether the worker can count now."""
+        """Sets whether the worker can count."""
         if idle and not self._idle:
             self._timer.start()
         self._idle = idle
 
     def forget(self) -> None:
-        """The worker that was asked is gone."""
+        """Discard pending counts after the worker exits."""
         self._counts.forget()
-        self._weighing.clear()
+        self._counting.clear()
 
-    def weigh(self, text: str, done: Callable[[int], None]) -> bool:
-        """Have `text` counted at once, for `done`. False if the worker cannot now."""
+    def count_now(self, text: str, done: Callable[[int], None]) -> bool:
+        """Count `text` at once and pass the tokens to `done`. Returns False if the worker is busy."""
         if not self._idle:
             return False
         known = self._counts.of(text)
         if known is not None:
             done(known)
             return True
-        self._weighing[text] = done
+        self._counting[text] = done
         self._ask(self._counts.ask_also(text))
         return True
 
     def show_refused(self, over_tokens: int) -> None:
-        """The worker found what is written too long by that much."""
+        """Show that the worker refused the draft as too long by `over_tokens`."""
         self._refused_by_tokens = over_tokens
         self._show()
 
     def show_used(self, used_tokens: int, skipped_tokens: int = 0, uncounted: str = "") -> None:
-        """What the open chat has in the context, without what is being written.
+        """Show the context of the open chat, without the draft.
 
-        `skipped_tokens` of them were not read. `uncounted` are words that the model has not seen yet and that
-        the next question takes along, as those of an imported chat: the worker counts them.
+        `skipped_tokens` of the used ones were not read. `uncounted` is text that the next request will
+        contain but no answer has counted, such as an imported chat's.
         """
         if uncounted != self._uncounted:
             self._uncounted = uncounted
@@ -128,21 +124,21 @@ class ContextMeter(QObject):
         self._show()
 
     def set_reading(self, prefill: Prefill) -> None:
-        """How the next prompt will be read."""
+        """Sets the prefill settings of the next request."""
         if prefill != self._prefill:
             self._prefill = prefill
             self._show()
 
     def take_count(self, request: str, tokens: int | None, dense_s: float | None = None) -> None:
-        """A result, or None if there is none; `dense_s` is how long reading all of it takes, if known."""
+        """Handle a count; None if it failed. `dense_s` is the predicted time of a dense prefill."""
         if tokens and dense_s is not None:
             self._token_s = dense_s / tokens
         text = self._counts.asked(request)
         if self._counts.answer(request, tokens):
             if self._memory and tokens:
                 self._memory.learn_tokens(text, self._family, tokens)
-            for text in [text for text in self._weighing if self._counts.of(text) is not None]:
-                self._weighing.pop(text)(self._counts.of(text) or 0)
+            for text in [text for text in self._counting if self._counts.of(text) is not None]:
+                self._counting.pop(text)(self._counts.of(text) or 0)
             self._composer.show_tokens(self._counts.of)
             self._show()
 
@@ -168,11 +164,11 @@ class ContextMeter(QObject):
 
     def _show(self) -> None:
         uncounted, typed, *attached = (self._counts.of(text) for text in self._texts())
-        # Of a text that is too long the passages that fit are read, so that nothing is too long for that.
+        # With sparse prefill beyond the context, only passages that fit are read, so there is no limit.
         fits_always = self._prefill.reads_beyond and not self._refused_by_tokens
         limit_tokens = 0 if fits_always else self.limit_tokens
         used_tokens = self._used_tokens + (uncounted or 0)
-        written = Written(used_tokens, typed, tuple(attached), limit_tokens)
+        written = MessageSize(used_tokens, typed, tuple(attached), limit_tokens)
         dense_s = None if self._token_s is None else self._token_s * written.new_tokens
         will = will_skip(written.new_tokens, dense_s, self._prefill)
         skipped = self._skipped_tokens + will

@@ -1,6 +1,6 @@
-"""Saving: what the person has to know about how chats are kept, and the repair of a damaged file.
+"""Saving: reports problems of the chat database in the banner, and repairs or restores it.
 
-Nothing is said while all is well. A trouble stays until it is over.
+A problem stays in the banner until it is solved.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from app.store.faults import is_damage, saving_trouble
 from app.store.home import Home
 from core.errors import RequestError
 
-# A disk that is well takes milliseconds. An answer waits no longer than this.
-_KEPT_WITHIN_S = 1.5
+# Saving normally takes milliseconds. An answer waits no longer than this.
+_SAVED_WITHIN_S = 1.5
 
 
 class Saving(QObject):
-    """Hears the library on any thread, speaks on the window's."""
+    """The library reports on any thread; the reports are handled on the window's thread."""
 
-    chats_changed = Signal()  # there are others than before
-    _heard = Signal(object)  # an Exception, or None
+    chats_changed = Signal()  # after a repair, a restore or a loss
+    _reported = Signal(object)  # an Exception; None: saved
 
     def __init__(
         self, trouble: TroubleController, chats: Chats, home: Home, parent: QObject | None = None
@@ -37,20 +37,20 @@ class Saving(QObject):
         self._chats = chats
         self._home = home
         self._shown: Trouble | None = None
-        self._heard.connect(self._take, Qt.ConnectionType.QueuedConnection)
+        self._reported.connect(self._on_report, Qt.ConnectionType.QueuedConnection)
         trouble.listen_dismissed(self._dismissed)
-        home.library.listen(self._heard.emit)
+        home.library.listen(self._reported.emit)
         self._show_condition()
         if aside := home.library.unsaved_set_aside:
             trouble.show(
                 Trouble(strings.UNSAVED_TITLE, strings.unsaved_damaged(aside.name), until=Until.OVER)
             )
         if problem := home.preferences.problem:
-            said = strings.preferences_lost(problem)
-            trouble.show(Trouble(strings.PREFERENCES_TITLE, said, until=Until.OVER))
+            text = strings.preferences_lost(problem)
+            trouble.show(Trouble(strings.PREFERENCES_TITLE, text, until=Until.OVER))
 
     def repair(self) -> None:
-        """What the banner of a damaged file offers."""
+        """Move what is readable to a new database."""
         try:
             self._home.library.repair()
         except RequestError as error:
@@ -62,7 +62,7 @@ class Saving(QObject):
         self.chats_changed.emit()
 
     def restore(self) -> None:
-        """What the banner offers where chats are missing."""
+        """Restore missing chats from the backup."""
         try:
             self._home.library.restore()
         except RequestError as error:
@@ -73,15 +73,15 @@ class Saving(QObject):
         self.chats_changed.emit()
 
     def _dismissed(self, trouble: Trouble) -> None:
-        """That chats are missing is known, and nothing is to be done about it."""
+        """The person accepts that chats are missing."""
         if trouble == self._shown:
             self._home.library.accept_missing()
 
     async def question_kept(self) -> None:
-        """Returns once what was asked is on the disk, or when that takes too long; then it is said."""
+        """Returns once the question is saved, or after 1.5 s with a warning in the banner."""
         library = self._home.library
         if library.writer is None:
-            return  # nothing is kept, or it has been said that nothing can be
+            return  # nothing is saved, or the banner says that nothing can be
         loop = asyncio.get_running_loop()
         kept: asyncio.Future[bool] = loop.create_future()
 
@@ -89,18 +89,18 @@ class Saving(QObject):
             if not kept.done():
                 kept.set_result(done)
 
-        def tell(done: bool) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+        def report(done: bool) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(settle, done)
 
-        library.when_kept(tell)
+        library.when_kept(report)
         try:
-            await asyncio.wait_for(kept, _KEPT_WITHIN_S)
+            await asyncio.wait_for(kept, _SAVED_WITHIN_S)
         except TimeoutError:
-            self._say(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(strings.DISK_IS_SLOW)))
-            library.when_kept(lambda done: self._heard.emit(None) if done else None)
+            self._report(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(strings.DISK_IS_SLOW)))
+            library.when_kept(lambda done: self._reported.emit(None) if done else None)
 
-    def _take(self, error: Exception | None) -> None:
+    def _on_report(self, error: Exception | None) -> None:
         library = self._home.library
         if error is None:
             self._clear()
@@ -110,20 +110,20 @@ class Saving(QObject):
             self._show_condition()
             self.chats_changed.emit()
         else:
-            self._say(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(saving_trouble(error))))
+            self._report(Trouble(strings.NOT_SAVED_TITLE, strings.not_saved_text(saving_trouble(error))))
 
     def _show_condition(self) -> None:
         found = self._home.library.condition
         if found.state == "damaged":
             text = strings.damaged_text(found.readable, found.lost, found.copy)
-            self._say(Trouble(found.reason, text, "repair"))
+            self._report(Trouble(found.reason, text, "repair"))
         elif found.state == "missing":
             text = strings.missing_text(found.readable, found.lost, found.restorable)
-            self._say(Trouble(found.reason, text, "restore" if found.restorable else ""))
+            self._report(Trouble(found.reason, text, "restore" if found.restorable else ""))
         elif found.state != "whole":
-            self._say(Trouble(found.reason, f"{found.hint} {strings.NOTHING_SAVED}".strip()))
+            self._report(Trouble(found.reason, f"{found.hint} {strings.NOTHING_SAVED}".strip()))
 
-    def _say(self, trouble: Trouble) -> None:
+    def _report(self, trouble: Trouble) -> None:
         trouble = replace(trouble, until=Until.OVER)
         if trouble != self._shown:
             self._trouble.withdraw(self._shown)

@@ -1,8 +1,7 @@
-"""TitleController: has the model give a chat a title while nothing is asked or written.
+"""TitleController: requests a title for the open chat from the model while the window is idle.
 
-An answer ended, and for a moment nobody asks or types: then the open chat's title is asked for, if it has
-none of its own. Whatever is asked meanwhile goes first: the worker drops the title by itself, and typing is
-told to it. A chat that got no title that is fit for use keeps its question's first words.
+It waits 1.5 s after an answer. The worker drops the title request when another request arrives, and on
+`Typing`. A chat without a usable title keeps the first words of its question.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from app.store.preferences import PreferencesFile
 from core.events import SuggestTitle, TitleSuggested, Typing
 from core.events.text import well_formed
 
-# Whoever goes on at once does so within it.
+# Idle time before a title is requested.
 QUIET_MS = 1_500
 
 
 class TitleController(QObject):
-    """`link` says how the worker stands; `take` asks it."""
+    """`link` returns the state of the worker; `take` sends it a request."""
 
     def __init__(
         self,
@@ -47,34 +46,34 @@ class TitleController(QObject):
         self._link = link
         self._take = take
         self._numbers = count(1)
-        self._asked: dict[str, str] = {}  # the chat of each request under way
-        self._done: set[str] = set()  # chats that got one, or for which the model has none
+        self._asked: dict[str, str] = {}  # chat id by pending request
+        self._done: set[str] = set()  # ids of the chats that a title was suggested for, or none
         self._timer = QTimer(self, singleShot=True, interval=QUIET_MS)
         self._timer.timeout.connect(self._ask)
         views.composer.draft_changed.connect(self._typed)
 
     def answer_finished(self) -> None:
-        """A title may be asked for in a moment."""
+        """Request a title soon."""
         self._timer.start()
 
     def on_suggested(self, event: TitleSuggested) -> None:
-        """The chat has its title, unless a person gave it one meanwhile."""
+        """Sets the title, unless a person has set one."""
         chat_id = self._asked.pop(event.request, "")
         if not chat_id or event.interrupted:
             return
-        self._done.add(chat_id)  # a person who takes it away wants the question's words
+        self._done.add(chat_id)  # not again if a person clears the title
         if not event.title:
             return
         try:
             chat = self._chats.get(chat_id)
-        except KeyError:  # it was erased meanwhile
+        except KeyError:  # erased
             return
         if wants_title(chat) and self._wanted:
             self._chats.keep(chat.renamed(well_formed(event.title)))
             self._page.show_names()
 
     def forget(self) -> None:
-        """The worker is gone, and with it what it was asked."""
+        """Discard pending requests after the worker exits."""
         self._asked.clear()
 
     @property

@@ -1,7 +1,7 @@
-"""Transfer: exports chats to files and imports them, where the person chose.
+"""Transfer: exports chats to files and imports them.
 
-Exports are written one after the other on a thread, which gets the chats from the window's thread one by
-one. Each file replaces an older one only when it is whole. Every export ends with a notice or an error.
+Exports are written one after the other on a thread, which gets the chats from the window's thread one by one.
+A file is replaced only when the new one is complete. Every export ends with a notice or an error.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
 
-from app.chat.notice_bar import NoticeBar
+from app.chat.bars import NoticeBar
 from app.controllers.chat import strings
 from app.controls.folders import first_folder, show_in_folder
+from app.controls.sheets import choose_folder, open_files, save_file
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
@@ -33,15 +34,23 @@ from core.system.files import replacing
 
 
 class Transfer(QObject):
-    """`window` is the parent of the dialogs, `notice` says what was written where."""
+    """`window` is the parent of the dialogs, `notice` shows the results.
 
-    imported = Signal(str)  # the first chat's id
-    failed = Signal(object)  # RequestError
+    `open_chat` opens the first imported chat, `report` shows an error.
+    """
 
     def __init__(
-        self, window: QWidget, notice: NoticeBar, chats: Chats, parent: QObject | None = None
+        self,
+        window: QWidget,
+        notice: NoticeBar,
+        chats: Chats,
+        open_chat: Callable[[str], object],
+        report: Callable[[RequestError], object],
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
+        self._open_chat = open_chat
+        self._report = report
         self._window = window
         self._notice = notice
         self._chats = chats
@@ -55,38 +64,35 @@ class Transfer(QObject):
         return bool(self._exports)
 
     def export(self, chat_id: str, kind: str) -> None:
-        """Ask where to, and write one chat, or (empty id) all of them; after the exports under way."""
+        """Ask for a file and export one chat, or all of them if `chat_id` is empty."""
         if chat_id:
             ending = "json" if kind == "json" else "md"
-            path = self._save_path(_file_name(self._chats.summary(chat_id).title), ending)
-            if path:
-                self._start(_Export(path, kind, (chat_id,)))
+            title = _file_name(self._chats.summary(chat_id).title)
+            self._choose_file(title, ending, lambda path: self._start(_Export(path, kind, (chat_id,))))
             return
         chat_ids = tuple(each.id for each in (*self._chats.listed(), *self._chats.archived()))
         if kind == "json":
-            path = self._save_path(strings.ALL_CHATS_FILE, "json")
-            if path:
-                self._start(_Export(path, kind, chat_ids))
+            name = strings.ALL_CHATS_FILE
+            self._choose_file(name, "json", lambda path: self._start(_Export(path, kind, chat_ids)))
         else:
-            folder = QFileDialog.getExistingDirectory(self._window, strings.EXPORT_TITLE, first_folder())
-            if folder:
-                self._start(_Export(Path(folder), kind, chat_ids, in_folder=True))
+            choose_folder(
+                self._window,
+                strings.EXPORT_TITLE,
+                lambda path: self._start(_Export(path, kind, chat_ids, in_folder=True)),
+            )
 
     async def close(self) -> None:
-        """Give up the exports that are not written yet. Safe to call twice."""
+        """Cancel the exports that are not written yet. Safe to call twice."""
         self._closing = True
         if self._task is not None:
             await self._task
 
     def import_files(self) -> None:
-        """Ask which files, and take in what is in them."""
-        names, _ = QFileDialog.getOpenFileNames(
-            self._window, strings.IMPORT_TITLE, first_folder(), strings.IMPORT_FILTER
-        )
-        self.take_in([Path(name) for name in names])
+        """Ask for files and import the chats in them."""
+        open_files(self._window, strings.IMPORT_TITLE, self.import_from, kinds=strings.IMPORT_FILTER)
 
-    def take_in(self, paths: list[Path]) -> None:
-        """The chats of these files; a file that holds none is named and the others are taken."""
+    def import_from(self, paths: list[Path]) -> None:
+        """Import the chats of these files. A file that cannot be imported is reported; the others are."""
         first = ""
         for path in paths:
             try:
@@ -94,9 +100,9 @@ class Transfer(QObject):
                     added = self._chats.add(chat)
                     first = first or added.id
             except StoreError as error:
-                self.failed.emit(error)
+                self._report(error)
         if first:
-            self.imported.emit(first)
+            self._open_chat(first)
 
     def _start(self, export: _Export) -> None:
         self._exports.append(export)
@@ -111,20 +117,20 @@ class Transfer(QObject):
                 written = await _on_thread(partial(self._write, export, loop))
             except OSError as error:
                 place = error.filename or str(export.path)
-                self.failed.emit(
+                self._report(
                     TransferError(store_strings.not_written(str(place), error.strerror or str(error)))
                 )
-            except RequestError as error:  # a chat that the disk does not give
-                self.failed.emit(error)
+            except RequestError as error:  # a chat could not be loaded
+                self._report(error)
             except _ClosingError:
                 pass
             else:
-                self._tell(export.path, written, export.in_folder)
+                self._show_result(export.path, written, export.in_folder)
             self._exports.popleft()
         self._exports.clear()
 
     async def _load(self, chat_id: str) -> Conversation | None:
-        """None if it was deleted for good meanwhile."""
+        """None if the chat was erased."""
         if self._closing:
             raise _ClosingError
         try:
@@ -135,7 +141,7 @@ class Transfer(QObject):
     # ---- on the thread
 
     def _write(self, export: _Export, loop: asyncio.AbstractEventLoop) -> int:
-        """The number of chats written. Raises `OSError`, and what loading a chat raises."""
+        """Write the export; returns the number of chats. Raises `OSError`, and what loading a chat raises."""
         written = 0
 
         def chats() -> Iterator[Conversation]:
@@ -159,22 +165,22 @@ class Transfer(QObject):
 
     # ---- inside
 
-    def _tell(self, path: Path, chats: int, in_folder: bool) -> None:
+    def _show_result(self, path: Path, chats: int, in_folder: bool) -> None:
         text = strings.exported(path.name or str(path), chats, in_folder)
         self._notice.show_notice(text, strings.SHOW_IN_FOLDER, lambda: self._show(path))
 
     def _show(self, path: Path) -> None:
         if not show_in_folder(path):
-            self.failed.emit(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
+            self._report(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
 
-    def _save_path(self, name: str, ending: str) -> Path | None:
-        chosen, _ = QFileDialog.getSaveFileName(
+    def _choose_file(self, name: str, ending: str, on_chosen: Callable[[Path], None]) -> None:
+        save_file(
             self._window,
             strings.EXPORT_TITLE,
-            str(Path(first_folder(), f"{name}.{ending}")),
-            strings.export_filter(ending),
+            Path(first_folder(), f"{name}.{ending}"),
+            on_chosen,
+            kinds=strings.export_filter(ending),
         )
-        return Path(chosen) if chosen else None
 
 
 @dataclass(frozen=True)
@@ -188,11 +194,11 @@ class _Export:
 
 
 class _ClosingError(Exception):
-    """The window closes."""
+    """The window is closing."""
 
 
 async def _on_thread(work: Callable[[], int]) -> int:
-    """The result of `work`, run on a daemon thread: a disk that hangs must not keep the process."""
+    """The result of `work`, run on a daemon thread, so that a hanging disk cannot keep the process alive."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[int] = loop.create_future()
 
@@ -210,7 +216,7 @@ async def _on_thread(work: Callable[[], int]) -> int:
             result = work()
         except BaseException as error:
             failed = error
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+        with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(settle, result, failed)
 
     thread = threading.Thread(target=run, name="draftlight-export", daemon=True)
@@ -223,7 +229,7 @@ async def _on_thread(work: Callable[[], int]) -> int:
 
 
 def _read(path: Path) -> tuple[Conversation, ...]:
-    """The chats of one file. Raises `TransferError` that names it."""
+    """The chats of one file. Raises `TransferError` that names the file."""
     try:
         data = path.read_bytes()
         if path.suffix.lower() == ".json":
@@ -242,7 +248,7 @@ def _file_name(title: str) -> str:
 
 
 def _free(path: Path) -> Path:
-    """`path`, or with a number behind it if there is such a file."""
+    """`path`, with a number appended if the file exists."""
     number, found = 1, path
     while found.exists():
         number += 1

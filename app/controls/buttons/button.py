@@ -58,7 +58,6 @@ class Button(QAbstractButton):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._radius_px = 6.0 if small else 7.0
         self._ring = FocusRing(self, theme, self._radius_px)
-        theme.changed.connect(self.update)
 
     def set_kind(self, kind: Kind) -> None:
         """Changes the kind."""

@@ -42,7 +42,6 @@ class IconButton(QAbstractButton):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._radius_px = 6.0 if self._size.width() >= 28 else 5.0
         self._ring = FocusRing(self, theme, self._radius_px)
-        theme.changed.connect(self.update)
 
     @property
     def icon_name(self) -> str:

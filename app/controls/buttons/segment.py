@@ -49,7 +49,6 @@ class Segment(QWidget):
         set_fixed_height(self, _HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._ring = FocusRing(self, theme, 6, sources=self._options)
-        theme.changed.connect(self.update)
 
     @property
     def value(self) -> str:

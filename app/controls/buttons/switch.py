@@ -24,7 +24,6 @@ class Toggle(QCheckBox):
         self.setAttribute(Qt.WidgetAttribute.WA_LayoutUsesWidgetRect)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._ring = FocusRing(self, theme, ring_px)
-        theme.changed.connect(self.update)
 
     def hitButton(self, pos: QPoint) -> bool:
         return self.rect().contains(pos)

@@ -1,1 +1,1 @@
-"""The sidebar: the chats, what was just deleted, and how the worker is."""
+"""The sidebar: the chats, the undo bar, and the worker's status."""

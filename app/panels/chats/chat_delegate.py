@@ -1,12 +1,26 @@
-"""ChatDelegate: paints the sidebar's rows and edits their titles in place.
+"""The rows of the chat list as a Qt model, and the delegate that paints them.
 
-A chat shows its title and, at the right, when it was used; the pointed and the selected one show
-three dots there instead. A search result has a second line with the passage, matches in bold.
+Only painted rows are formatted, so that thousands of chats cost no more than their list.
 """
 
 from __future__ import annotations
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -29,14 +43,103 @@ from PySide6.QtWidgets import (
 from app.controls.focus_ring import RING_PX
 from app.controls.shapes import draw_box, draw_text, elided_at, report_elided, show_tip
 from app.panels.chats import strings
-from app.panels.chats.chat_row import ChatRow
-from app.panels.chats.chat_rows import ROW, TIME
+from app.panels.chats.chat_row import ChatRow, grouped, time_label
 from app.richtext.layout.passage import draw_passage
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_font
 from app.theme.theme import Theme
 from app.theme.zoom import design_rect, px, zoom
+
+ROW = Qt.ItemDataRole.UserRole
+TIME = Qt.ItemDataRole.UserRole + 1
+_Index = QModelIndex | QPersistentModelIndex
+_NOWHERE = QModelIndex()
+
+
+class ChatRows(QAbstractListModel):
+    """Group titles and chats. A group title is a row without `ROW` data."""
+
+    renamed = Signal(str, str)  # chat id, title as typed
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: list[str | ChatRow] = []
+        self._places: dict[str, int] = {}
+        self._now = datetime.now()
+        self._found = False
+
+    def show_chats(self, chats: Sequence[ChatRow], now: datetime) -> None:
+        """Show chats in groups by age."""
+        rows: list[str | ChatRow] = []
+        for title, members in grouped(chats, now):
+            rows += [title, *members]
+        self._show(rows, now, found=False)
+
+    def show_results(self, title: str, results: Sequence[ChatRow], now: datetime) -> None:
+        """Show search results in order under one title."""
+        self._show([title, *results], now, found=True)
+
+    def set_busy(self, chat_id: str) -> None:
+        """Mark the chat that is being answered; empty for none. An open editor is not disturbed."""
+        for place, row in enumerate(self._rows):
+            if isinstance(row, ChatRow) and row.busy != (row.id == chat_id):
+                self._rows[place] = replace(row, busy=row.id == chat_id)
+                self.dataChanged.emit(self.index(place), self.index(place))
+
+    def index_of(self, chat_id: str) -> QModelIndex:
+        """The chat's row; an invalid index if there is none."""
+        place = self._places.get(chat_id)
+        return self.index(place) if place is not None else QModelIndex()
+
+    def rowCount(self, parent: _Index = _NOWHERE) -> int:
+        return 0 if parent.isValid() else len(self._rows)
+
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        row = self._rows[index.row()]
+        if isinstance(row, str):
+            shown = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole)
+            return row if role in shown else None
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return row.title or strings.UNTITLED
+            case Qt.ItemDataRole.EditRole | Qt.ItemDataRole.ToolTipRole:
+                return row.title
+            case Qt.ItemDataRole.AccessibleTextRole:
+                marks = (
+                    strings.ARCHIVED if row.archived else "",
+                    strings.PINNED if row.pinned else "",
+                    strings.BUSY if row.busy else "",
+                )
+                parts = (row.title or strings.UNTITLED, row.passage, *marks)
+                return ", ".join(part for part in parts if part)
+            case _ if role == ROW:
+                return row
+            case _ if role == TIME:
+                if row.archived and self._found:
+                    return strings.ARCHIVED
+                return time_label(row.when, self._now)
+        return None
+
+    def setData(self, index: _Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        row = self._rows[index.row()]
+        if role != Qt.ItemDataRole.EditRole or isinstance(row, str):
+            return False
+        self.renamed.emit(row.id, str(value))
+        return True
+
+    def flags(self, index: _Index) -> Qt.ItemFlag:
+        if not index.isValid() or isinstance(self._rows[index.row()], str):
+            return Qt.ItemFlag.NoItemFlags
+        flag = Qt.ItemFlag
+        return flag.ItemIsEnabled | flag.ItemIsSelectable | flag.ItemIsEditable | flag.ItemNeverHasChildren
+
+    def _show(self, rows: list[str | ChatRow], now: datetime, *, found: bool) -> None:
+        self.beginResetModel()
+        self._rows, self._now, self._found = rows, now, found
+        self._places = {row.id: place for place, row in enumerate(rows) if isinstance(row, ChatRow)}
+        self.endResetModel()
+
 
 ROW_PX = 30
 RESULT_PX = 48
@@ -45,18 +148,17 @@ _INSET_PX = 8
 _GROUP_LEFT_PX = 20
 _DOTS_PX = 16
 _BUSY_PX, _BUSY_ROOM_PX = 7, 13
-# A title is cut in the list anyway; longer ones help nobody.
+# The list elides longer titles.
 _NAME_CHARACTERS = 200
-_Index = QModelIndex | QPersistentModelIndex
 
 
 def dots_rect(row: QRect) -> QRect:
-    """Where the three dots are, with some room for the pointer."""
+    """The rectangle of the three dots, enlarged for the mouse."""
     return QRect(row.right() - px(_INSET_PX + _DOTS_PX + 14), row.top(), px(_DOTS_PX + 16), px(ROW_PX))
 
 
 class ChatDelegate(QStyledItemDelegate):
-    """For a list of `ChatRows`."""
+    """Paints and edits the rows of `ChatRows`."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -122,7 +224,7 @@ class ChatDelegate(QStyledItemDelegate):
             self._paint_passage(painter, line, row)
 
     def _paint_passage(self, painter: QPainter, line: QRectF, row: ChatRow) -> None:
-        """One line about the first match; matches are semibold and in the colour of the title."""
+        """One line around the first match; matches are semibold in the title's colour."""
         first = row.marks[0][0] if row.marks else 0
         cut = row.passage.rfind(" ", 0, max(0, first - 12)) + 1
         before = "…" if cut > 1 else ""
@@ -140,7 +242,7 @@ class ChatDelegate(QStyledItemDelegate):
     def helpEvent(
         self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
     ) -> bool:
-        """Shows the full text of an elided line, else the chat's title."""
+        """Show the full text of an elided line, else the chat's title."""
         elided = elided_at(lambda painter: self.paint(painter, option, index), QPointF(event.pos()))
         show_tip(event, view, elided or str(index.data(Qt.ItemDataRole.ToolTipRole) or ""))
         return True

@@ -1,8 +1,8 @@
-"""ChatList: the chats in groups or as search results, one selected, renamed in place.
+"""ChatList: the chats in groups or as search results, with one selected and renaming in place.
 
-Arrow keys, Home and End move the selection over the titles of groups, which cannot be selected.
-F2 renames, Delete deletes, the menu key and the three dots of a row open its menu.
-`chat_selected` tells what a person chose; `set_chats` is silent.
+Arrow keys, Home and End skip the group titles, which cannot be selected. F2 renames, Delete deletes, the menu
+key and the three dots of a row open its menu. `chat_selected` reports a person's choice; `set_chats` emits
+nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from PySide6.QtWidgets import QAbstractItemView, QFrame, QListView, QWidget
 
 from app.controls.scroll_bar import OverlayScrollBar
 from app.panels.chats import strings
-from app.panels.chats.chat_delegate import ChatDelegate, dots_rect
+from app.panels.chats.chat_delegate import ROW, ChatDelegate, ChatRows, dots_rect
 from app.panels.chats.chat_row import ChatRow
-from app.panels.chats.chat_rows import ROW, ChatRows
 from app.theme.theme import Theme
 
 
 class ChatList(QListView):
-    """Rows 30 high, inset 8, radius 6; results with a passage 48."""
+    """Rows are 30 px high, inset 8, radius 6; results with a passage are 48 px high."""
 
     chat_selected = Signal(str)  # the chat's id
     rename_requested = Signal(str, str)  # chat id, the title as typed
@@ -45,41 +44,40 @@ class ChatList(QListView):
         self.setAccessibleName(strings.CHATS)
         self.viewport().setAutoFillBackground(False)
         self._rows.renamed.connect(self.rename_requested)
-        theme.changed.connect(self.viewport().update)
 
     @property
     def selected(self) -> str:
-        """The selected chat's id; empty if none is."""
+        """The selected chat's id; empty for none."""
         chosen = self.selectedIndexes()
         return _id(chosen[0]) if chosen else ""
 
     def set_chats(self, chats: Sequence[ChatRow], selected: str, now: datetime) -> None:
-        """Show `chats`, with the one whose id is `selected` marked (none if it is not there)."""
+        """Show `chats` with the one whose id is `selected` selected."""
         self._show(lambda: self._rows.show_chats(chats, now), selected, even=True)
 
     def set_results(self, title: str, results: Sequence[ChatRow], selected: str, now: datetime) -> None:
-        """Show what a search found, as found."""
+        """Show search results in the given order."""
         self._show(lambda: self._rows.show_results(title, results, now), selected, even=False)
 
     def row(self, chat_id: str) -> ChatRow | None:
-        """What is shown of a chat; None if it is not."""
+        """The displayed row of a chat; None if it is not displayed."""
         index = self._rows.index_of(chat_id)
         found = index.data(ROW) if index.isValid() else None
         return found if isinstance(found, ChatRow) else None
 
     def set_busy(self, chat_id: str) -> None:
-        """The chat that is being answered; empty if none is."""
+        """Mark the chat that is being answered; empty for none."""
         self._rows.set_busy(chat_id)
 
     def rename(self, chat_id: str) -> None:
-        """Let the person type another title where the title is."""
+        """Edit the title in place."""
         index = self._rows.index_of(chat_id)
         if index.isValid():
             self.scrollTo(index)
             self.edit(index)
 
     def select_first(self) -> None:
-        """Move the selection to the first chat, as an arrow key would."""
+        """Select the first chat, as an arrow key would."""
         for place in range(self._rows.rowCount()):
             index = self._rows.index(place)
             if _id(index):
@@ -94,7 +92,7 @@ class ChatList(QListView):
             self.delete_requested.emit(self.selected)
             event.accept()
         elif event.text().strip() and not event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            event.ignore()  # the message's; Qt would look for a chat that begins with it
+            event.ignore()  # for the composer; Qt would search the list for it
         else:
             super().keyPressEvent(event)
 
@@ -105,7 +103,7 @@ class ChatList(QListView):
             if dots.contains(event.position().toPoint()):
                 self.menu_requested.emit(_id(index), self.viewport().mapToGlobal(dots.bottomLeft()))
                 return
-        if event.button() == Qt.MouseButton.LeftButton:  # the right one asks for a menu and opens nothing
+        if event.button() == Qt.MouseButton.LeftButton:  # the right button opens the menu only
             super().mousePressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
@@ -119,12 +117,12 @@ class ChatList(QListView):
     def moveCursor(
         self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
     ) -> QModelIndex:
-        # Qt's Home and Page Up land on a group title and then do not move at all.
+        # Qt's Home and Page Up stop at a group title.
         index = super().moveCursor(action, modifiers)
         return index if not index.isValid() or _id(index) else index.siblingAtRow(index.row() + 1)
 
     def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
-        # Not `currentChanged`: a list without a selection gets a current row by mere focus.
+        # Not `currentChanged`: focus alone sets the current row of a list without a selection.
         super().selectionChanged(selected, deselected)
         if selected.indexes() and not self._silent:
             self.chat_selected.emit(self.selected)

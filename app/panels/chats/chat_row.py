@@ -1,4 +1,4 @@
-"""ChatRow: what the sidebar knows about a chat, and how chats fall into groups by age. Pure; no Qt."""
+"""ChatRow: a chat as the sidebar shows it, and the grouping of chats by age. Pure; no Qt."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from app.panels.chats import strings
 
 @dataclass(frozen=True)
 class ChatRow:
-    """`when` is the last change; without a timezone it is taken as local time.
+    """`when` is the time of the last change; without a timezone it is local time.
 
-    `passage` is what a search found in it, `marks` the end-exclusive spans that match, `turn_id`
-    where. `busy`: it is being answered. `archived`: it is kept out of the list, but open or found.
+    `passage` is the line found by a search, `marks` the matching end-exclusive spans, `turn_id` its turn.
+    `busy`: it is being answered. `archived`: it is not listed, but open or found.
     """
 
     id: str
@@ -29,7 +29,7 @@ class ChatRow:
 
 
 def group_title(when: datetime, now: datetime) -> str:
-    """The group that a chat of `when` belongs to, by calendar days in local time."""
+    """Returns the group of a chat changed at `when`, by calendar days in local time."""
     days = _days_between(when, now)
     if days <= 0:
         return strings.TODAY
@@ -41,7 +41,7 @@ def group_title(when: datetime, now: datetime) -> str:
 
 
 def time_label(when: datetime, now: datetime) -> str:
-    """14:02 today, Tue within a week, 3 Nov this year, 3 Nov 2025 before."""
+    """Returns 14:02 for today, Tue within a week, 3 Nov this year, 3 Nov 2025 before."""
     local = _local(when)
     days = _days_between(when, now)
     if days <= 0:
@@ -53,8 +53,7 @@ def time_label(when: datetime, now: datetime) -> str:
 
 
 def grouped(chats: Sequence[ChatRow], now: datetime) -> list[tuple[str, list[ChatRow]]]:
-    """Archived ones, pinned ones, then newest first, in groups from the newest; groups without a chat are
-    left out."""
+    """Returns archived, pinned, then other chats in groups, the newest first; empty groups are left out."""
     groups: list[tuple[str, list[ChatRow]]] = []
     for chat in sorted(chats, key=lambda chat: (chat.archived, chat.pinned, _local(chat.when)), reverse=True):
         kept = strings.ARCHIVED if chat.archived else strings.PINNED if chat.pinned else ""
@@ -66,7 +65,7 @@ def grouped(chats: Sequence[ChatRow], now: datetime) -> list[tuple[str, list[Cha
 
 
 def _local(when: datetime) -> datetime:
-    """As naive local time."""
+    """Returns the naive local time."""
     return when if when.tzinfo is None else when.astimezone().replace(tzinfo=None)
 
 

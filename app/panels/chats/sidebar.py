@@ -1,7 +1,7 @@
-"""Sidebar: search, the chats, what was just deleted, and how the worker is.
+"""Sidebar: search, chats, undo bar, and the worker's status.
 
-Knows neither store nor worker: it shows and asks. While the search field has text the list shows
-results, which come from outside by `set_results()`.
+Independent of store and worker: it emits requests. While the search field has text, the list shows the
+results set by `set_results()`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
+from typing import Literal
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPaintEvent
@@ -16,29 +17,28 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWid
 
 from app.controls.buttons.icon_button import IconButton
 from app.controls.search_field import SearchField
+from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.panels.chats import strings
 from app.panels.chats.chat_list import ChatList
 from app.panels.chats.chat_row import ChatRow
 from app.panels.chats.undo_bar import UndoBar
-from app.panels.chats.worker_status import Level, WorkerStatus
 from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 
 WIDTH_PX = 240
 _HEADER_PX = 52
-# A moment without a key: searching on each one would be work that nobody sees.
+# Search after a pause in typing; results for each key would never be seen.
 _SEARCH_AFTER_MS = 120
 
 
 class Sidebar(QWidget):
-    """240 wide with a hairline at the right."""
+    """240 px wide with a hairline on the right."""
 
     new_chat_requested = Signal()
     chat_selected = Signal(str)  # the chat's id
-    hide_requested = Signal()
-    search_requested = Signal(str)  # what to look for, never empty
+    search_requested = Signal(str)  # query, never empty
     search_ended = Signal()
     rename_requested = Signal(str, str)  # chat id, the title as typed
     pin_requested = Signal(str, bool)  # chat id, wanted
@@ -46,7 +46,6 @@ class Sidebar(QWidget):
     delete_requested = Signal(str)  # chat id
     export_requested = Signal(str, str)  # chat id (empty: all), "markdown" or "json"
     import_requested = Signal()
-    models_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -57,7 +56,7 @@ class Sidebar(QWidget):
         self.setAccessibleName(strings.CHATS)
 
         self._more = IconButton(theme, "more", strings.MORE)
-        self._hide = IconButton(theme, "sidebar", strings.HIDE_SIDEBAR)
+        self.hide_button = IconButton(theme, "sidebar", strings.HIDE_SIDEBAR)
         self._new_chat = IconButton(theme, "compose", strings.NEW_CHAT)
         self.search = SearchField(theme, strings.SEARCH_CHATS, strings.CLEAR_SEARCH)
         self.list = ChatList(theme)
@@ -71,35 +70,35 @@ class Sidebar(QWidget):
 
     @property
     def models_button(self) -> IconButton:
-        """In the foot, beside how the worker is."""
+        """In the footer, next to the worker's status."""
         return self._worker.models_button
 
     @property
     def searching(self) -> str:
-        """What is looked for; empty while all chats are listed."""
+        """The query; empty while all chats are listed."""
         return self.search.text().strip()
 
     def set_chats(self, chats: Sequence[ChatRow], selected: str) -> None:
-        """Show `chats`, newest first, `selected` (an id) marked. Emits nothing."""
+        """Show `chats`, newest first, with the id `selected` selected. Emits nothing."""
         self.list.set_chats(chats, selected, datetime.now())
         self._say_nothing("" if chats else strings.NO_CHATS)
 
     def set_results(self, results: Sequence[ChatRow], selected: str) -> None:
-        """Show what was found, best first. Emits nothing."""
+        """Show search results, best first. Emits nothing."""
         self.list.set_results(strings.results(len(results)), results, selected, datetime.now())
         self._say_nothing("" if results else strings.NOT_FOUND.format(query=self.searching))
 
     def set_worker(self, title: str, detail: str, level: Level = "ready") -> None:
-        """How the worker is: which model, what it does."""
+        """Show the worker's model and activity."""
         self._worker.show_state(title, detail, level)
 
     def focus_search(self) -> None:
-        """Into the search field, with its text selected."""
+        """Focus the search field and select its text."""
         self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.search.selectAll()
 
     def menu_for(self, chat_id: str) -> QMenu:
-        """What can be done with a chat; with the empty id, with all of them."""
+        """Returns the menu of a chat; for the empty id, the menu of all chats."""
         menu = QMenu(self)
         row = self.list.row(chat_id)
         if row:
@@ -131,7 +130,7 @@ class Sidebar(QWidget):
     # ---- inside
 
     def _say_nothing(self, text: str) -> None:
-        """Instead of an empty list."""
+        """The text of an empty list."""
         self._nothing.setText(text)
         self._empty.setVisible(bool(text))
         self.list.setVisible(not text)
@@ -160,7 +159,6 @@ class Sidebar(QWidget):
         self.list.select_first()
 
     def _wire(self) -> None:
-        self._hide.clicked.connect(self.hide_requested)
         self._new_chat.clicked.connect(self.new_chat_requested)
         self._more.clicked.connect(
             lambda: self._show_menu("", self._more.mapToGlobal(self._more.rect().bottomLeft()))
@@ -172,15 +170,13 @@ class Sidebar(QWidget):
         self.list.rename_requested.connect(self.rename_requested)
         self.list.delete_requested.connect(self.delete_requested)
         self.list.menu_requested.connect(self._show_menu)
-        self._worker.models_requested.connect(self.models_requested)
-        self._theme.changed.connect(self.update)
 
     def _lay_out(self) -> None:
         header = QHBoxLayout()
         set_margins(header, 20, 0, 10, 0)
         header.setSpacing(0)
         header.addStretch(1)
-        for button in (self._more, self._hide, self._new_chat):
+        for button in (self._more, self.hide_button, self._new_chat):
             header.addWidget(button)
         top = QWidget()
         set_fixed_height(top, _HEADER_PX)
@@ -202,7 +198,63 @@ class Sidebar(QWidget):
         layout.addStretch(0)  # for the empty state, when the list is hidden
         layout.addWidget(self.undo_bar)
         layout.addWidget(self._worker)
-        order: tuple[QWidget, ...] = (self._more, self._hide, self._new_chat, self.search, self.list)
+        order: tuple[QWidget, ...] = (self._more, self.hide_button, self._new_chat, self.search, self.list)
         order = (*order, self.undo_bar.undo_button, self._worker.models_button)
         for before, after in pairwise(order):
             self.setTabOrder(before, after)
+
+
+Level = Literal["ready", "busy", "bad", "idle"]
+_DOTS: dict[Level, str] = {
+    "ready": "series_blue",
+    "busy": "series_blue",
+    "bad": "series_vermilion",
+    "idle": "normal_mark",
+}
+_HEIGHT_PX = 52
+_DOT_PX = 8
+
+
+class WorkerStatus(QWidget):
+    """52 px high with a hairline on top, and a button that opens the models."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._level: Level = "idle"
+        self._title = TextLabel(theme, "", 12, 16, "text", weight=500)
+        self._detail = TextLabel(theme, "", 11, 15, tabular=True)
+        self.models_button = IconButton(theme, "models", strings.MODELS)
+        lines = QVBoxLayout()
+        lines.setSpacing(0)
+        lines.addStretch(1)
+        lines.addWidget(self._title)
+        lines.addWidget(self._detail)
+        lines.addStretch(1)
+        row = QHBoxLayout(self)
+        set_margins(row, 16 + _DOT_PX + 10, 1, 10, 0)
+        row.addLayout(lines, 1)
+        row.addWidget(self.models_button)
+        set_fixed_height(self, _HEIGHT_PX)
+        self.setAccessibleName(strings.WORKER)
+
+    @property
+    def level(self) -> Level:
+        """The state shown by the dot."""
+        return self._level
+
+    def show_state(self, title: str, detail: str, level: Level) -> None:
+        """Show two short lines and the dot's state."""
+        self._level = level
+        self._title.setText(title)
+        self._detail.setText(detail)
+        self._detail.setVisible(bool(detail))
+        self.setToolTip(detail)
+        self.setAccessibleDescription(", ".join(filter(None, (title, detail))))
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.fillRect(QRectF(0, 0, width_of(self), 1), self._theme.color("hair"))
+        dot = QRectF(16, (height_of(self) + 1 - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
+        draw_box(painter, dot, _DOT_PX / 2, self._theme.color(_DOTS[self._level]))

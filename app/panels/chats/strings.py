@@ -1,4 +1,4 @@
-"""Every text of this folder that a person reads."""
+"""UI strings of this package."""
 
 from __future__ import annotations
 

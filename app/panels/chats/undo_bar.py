@@ -1,7 +1,7 @@
-"""UndoBar: says for a few seconds which chat was deleted or archived, and takes it back.
+"""UndoBar: reports for a few seconds that a chat was deleted or archived, with Undo.
 
-It stands above the worker's status. The time runs only while the bar can be seen; whoever
-listens to `expired` offers it no more.
+Shown above the worker's status. The time runs only while the bar is visible; after `expired` the offer has
+ended.
 """
 
 from __future__ import annotations
@@ -45,21 +45,20 @@ class UndoBar(QWidget):
         set_fixed_height(self, _HEIGHT_PX)
         self._timer = QTimer(self, interval=SHOWN_MS, singleShot=True)
         self._timer.timeout.connect(self.expired)
-        theme.changed.connect(self.update)
         theme.zoomed.connect(self._elide)
         self.hide()
 
     @property
     def text(self) -> str:
-        """What was done, in full."""
+        """The full message."""
         return self._text
 
     def set_time_ms(self, time_ms: int) -> None:
-        """How long it stays from the next time on."""
+        """Set the display time of later messages."""
         self._timer.setInterval(time_ms)
 
     def show_done(self, text: str) -> None:
-        """Say it, from the beginning of its time."""
+        """Show a message and restart the time."""
         self._text = text
         self._elide()
         self.setAccessibleName(text)
@@ -68,7 +67,7 @@ class UndoBar(QWidget):
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
     def clear(self) -> None:
-        """Nothing to take back."""
+        """Hide the bar; there is nothing to undo."""
         self._timer.stop()
         self.hide()
 

@@ -1,7 +1,7 @@
-"""DocumentFinder: looks for words in the document that is shown, from match to match.
+"""DocumentFinder: searches the displayed document and steps through the matches.
 
-After the matches come passages of similar meaning: `similar_wanted` asks for them a moment after the last
-key, `show_similar` has them.
+After the matches come passages of similar meaning: `similar_wanted` requests them after a pause in typing,
+`show_similar` receives them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 
 from app.panels.document import strings
-from app.panels.document.find import NONE, Matches, matches_of
+from app.panels.document.blocks import NONE, Matches, matches_of
 from app.panels.document.view import DocumentView
 from app.richtext.canvas.find_bar import HEIGHT_PX, FindBar
 from app.theme.theme import Theme
@@ -24,7 +24,7 @@ _LEAST_CHARACTERS = 3
 
 
 class DocumentFinder(QObject):
-    """Owns the bar, which lies over the view; where things are in the text is the view's."""
+    """Owns the bar over the view; the view scrolls and marks."""
 
     similar_wanted = Signal(str)
 
@@ -43,11 +43,11 @@ class DocumentFinder(QObject):
 
     @property
     def is_open(self) -> bool:
-        """Whether the bar is shown."""
+        """Whether the bar is open."""
         return self.bar.is_open
 
     def open(self) -> None:
-        """Show the bar; look for what was looked for last."""
+        """Show the bar with the last query."""
         if not self.is_open:
             self.search(self.bar.field.text())
         self._view.set_room_above(px(HEIGHT_PX) + 2 * _MARGIN_PX)
@@ -55,7 +55,7 @@ class DocumentFinder(QObject):
         self.bar.open()
 
     def close(self) -> None:
-        """Away with bar and marks; the keyboard goes back to where it was."""
+        """Hide the bar and the marks; the focus returns."""
         if not self.is_open:
             return
         self._timer.stop()
@@ -65,17 +65,17 @@ class DocumentFinder(QObject):
         self.bar.leave()
 
     def forget(self) -> None:
-        """Another chat is shown: nothing is looked for in its documents yet."""
+        """Clear the query: another chat is open."""
         self.close()
         self.bar.field.clear()
 
-    def look_again(self) -> None:
-        """Another text is shown, or more or less of it."""
+    def refresh(self) -> None:
+        """Search again: another text or another part of it is displayed."""
         if self.is_open:
             self.search(self.bar.field.text())
 
     def search(self, needle: str) -> None:
-        """Look for `needle`; the first match from what is seen on is gone to."""
+        """Search for `needle` and go to the first match from the visible text on."""
         view = self._view
         first, _ = view.visible_characters()
         self._words, self._similar = matches_of(view.text, needle, view.shows, first), NONE
@@ -85,9 +85,9 @@ class DocumentFinder(QObject):
             self._timer.start()
 
     def show_similar(self, needle: str, spans: Sequence[tuple[int, int]]) -> None:
-        """Passages (end-exclusive characters) similar to `needle`, unless something else is looked for now.
+        """Add passages (end-exclusive characters) similar to `needle`, unless the query has changed.
 
-        Those with a match are left out. The first is gone to if there is no match.
+        Those that contain a match are left out. Goes to the first one if there is no match.
         """
         if not self.is_open or needle != self.bar.field.text():
             return
@@ -105,7 +105,7 @@ class DocumentFinder(QObject):
         self._show(self._similar if on_similar or not words else self._shown)
 
     def step(self, forward: bool = True) -> None:
-        """To the next match, or back; behind the last match come the similar passages."""
+        """Go to the next or previous match; similar passages follow the last match."""
         matches, similar = len(self._words.starts), len(self._similar.starts)
         if matches + similar == 0:
             return
@@ -134,6 +134,6 @@ class DocumentFinder(QObject):
         self.similar_wanted.emit(self.bar.field.text())
 
     def _place(self) -> None:
-        """Over the whole width: the view is narrow."""
+        """Use the whole width: the view is narrow."""
         self.bar.resize(self._view.viewport().width() - 2 * _MARGIN_PX, px(HEIGHT_PX))
         self.bar.move(_MARGIN_PX, _MARGIN_PX)

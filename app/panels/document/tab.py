@@ -1,18 +1,19 @@
-"""DocumentTab: a document of the chat as the model read it: text, map, and what was kept of it.
+"""DocumentTab: a document of the chat as the model read it: text, reading map and gutter.
 
-Shows one of the chat's documents; a person can choose another. Knows chats only as `Document`s.
+Shows one of the chat's documents; a person can select another. Gets the documents as `Document` records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QRectF, Qt, Signal
-from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
-from app.chat.attachments.token_estimate import size_words
-from app.chat.reading import reading_map
+from app.chat import reading_map
+from app.chat.attachment_chip import size_words
+from app.chat.reading_map import MapCell, draw_map
 from app.controls.buttons.icon_button import IconButton
 from app.controls.buttons.segment import Segment
 from app.controls.popup import Popup
@@ -20,12 +21,11 @@ from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels.document import strings
 from app.panels.document.finder import DocumentFinder
-from app.panels.document.gutter import DocumentGutter
 from app.panels.document.view import DocumentView
 from app.session.chats.reading import Document
-from app.theme.measures import set_fixed_height, set_margins, set_spacing
+from app.theme.measures import set_fixed_height, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on, width_of
+from app.theme.zoom import area_of, design_point, height_of, painter_on, px_size, ratio_of, width_of
 
 WIDTH_PX = 400
 _HEAD_PX = 86
@@ -33,11 +33,11 @@ _JUMP_MARGIN_PX = 24
 
 
 class DocumentTab(QWidget):
-    """`show_documents()` with all of them whenever one changes."""
+    """Call `show_documents()` with all documents whenever one changes."""
 
     document_chosen = Signal(int)  # source
     similar_wanted = Signal(object, str)  # Attachment, words
-    keep_requested = Signal(object)  # Attachment, to be kept in the library
+    keep_requested = Signal(object)  # Attachment to add to the library
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -69,20 +69,19 @@ class DocumentTab(QWidget):
         self.chooser.value_changed.connect(self._choose)
         self.gutter.place_chosen.connect(self._scroll_to_share)
         self.view.moved.connect(self._show_bracket)
-        theme.changed.connect(self.update)
         self._show()
 
-    # ---- what is shown
+    # ---- display
 
     @property
     def shown(self) -> Document | None:
-        """The document on the screen."""
+        """The displayed document."""
         return self._shown
 
     def show_documents(self, documents: Sequence[Document], read_tokens: int | None = None) -> None:
-        """The chat's documents. What is shown stays, if it is still among them, else the newest comes.
+        """Set the chat's documents. The displayed one stays if it still exists, else the newest is shown.
 
-        `read_tokens` is how far the newest map has been read; None: all of it.
+        `read_tokens` is how far the newest map has been read; None: completely.
         """
         before, self._documents = self._shown, tuple(documents)
         kept: Document | None
@@ -97,17 +96,17 @@ class DocumentTab(QWidget):
         self._take(kept)
 
     def show_answer(self, asked: str) -> None:
-        """The question of the answer whose reading is shown; empty for the newest one's."""
+        """Set the question of the answer whose reading is displayed; empty for the newest."""
         self._asked = asked
         self._show()
 
     def show_read(self, read_tokens: int | None) -> None:
-        """How far the reading is."""
+        """Set how far the reading is."""
         self._read_tokens = read_tokens
         self._show_cells()
 
     def show_source(self, source: int, first: int, last: int) -> None:
-        """Show the document of that number and mark its characters `first` to `last`, end-exclusive."""
+        """Show a document by number and mark its characters `first` to `last`, end-exclusive."""
         document = next((d for d in self._documents if d.source == source), None)
         if document is None:
             return
@@ -117,7 +116,7 @@ class DocumentTab(QWidget):
         self.view.show_place(first, last)
 
     def choose(self, source: int, character: int | None = None) -> None:
-        """Show the document of that number, and of it that place. Unknown ones are ignored."""
+        """Show a document by number, scrolled to a character. Unknown numbers are ignored."""
         document = next((d for d in self._documents if d.source == source), None)
         if document is None:
             return
@@ -130,7 +129,7 @@ class DocumentTab(QWidget):
                 self.view.scroll_to_character(character, _JUMP_MARGIN_PX)
 
     def jump(self, steps: int) -> bool:
-        """To the next or previous kept passage."""
+        """Go to the next or previous kept passage."""
         return self.view.jump(steps)
 
     # ---- inside
@@ -140,7 +139,7 @@ class DocumentTab(QWidget):
         if document is not None:
             if before is None or before.attachment.text != document.attachment.text:
                 self.view.show_text(document.attachment.text)
-                self.finder.look_again()
+                self.finder.refresh()
             if (
                 before is None
                 or before.reading is not document.reading
@@ -153,7 +152,7 @@ class DocumentTab(QWidget):
     def _stretches(self, document: Document) -> tuple[reading_map.Stretch, ...]:
         if document.reading is None:
             return ()
-        return reading_map.stretches(reading_map.of_source(document.reading, document.source))
+        return reading_map.stretches(reading_map.passages_of(document.reading, document.source))
 
     def _show(self) -> None:
         document = self._shown
@@ -186,7 +185,7 @@ class DocumentTab(QWidget):
         size = size_words(attachment)
         if document.reading is None:
             return size
-        passages = reading_map.of_source(document.reading, document.source)
+        passages = reading_map.passages_of(document.reading, document.source)
         kept = reading_map.kept_passages(passages)
         if not passages:
             return strings.NOTHING_READ.format(size=size)
@@ -210,7 +209,7 @@ class DocumentTab(QWidget):
 
     def _filter(self, value: str) -> None:
         self.view.set_kept_only(value == "kept")
-        self.finder.look_again()
+        self.finder.refresh()
 
     def _choose(self, value: str) -> None:
         self.choose(int(value))
@@ -246,7 +245,7 @@ class DocumentTab(QWidget):
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.DevicePixelRatioChange:
-            self._show_cells()  # as many rows as the gutter has on the other screen
+            self._show_cells()  # the gutter has another number of rows on the other screen
         return bool(super().event(event))
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -299,3 +298,78 @@ class DocumentTab(QWidget):
         whole = QVBoxLayout(self)
         set_margins(whole, 1, 0, 0, 0)
         whole.addWidget(self._pages)
+
+
+GUTTER_PX = 34
+_LEFT_PX, _MAP_PX = 14, 10
+_MARGIN_PX = 12
+_BRACKET_OUT_PX = 4
+_LEAST_BRACKET_PX = 10.0
+
+
+class DocumentGutter(QWidget):
+    """Positions are shares of the text, 0 to 1."""
+
+    place_chosen = Signal(float)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._cells: tuple[MapCell, ...] = ()
+        self._view = (0.0, 1.0)
+        set_fixed_width(self, GUTTER_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName(strings.DOCUMENT_MAP)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    @property
+    def rows(self) -> int:
+        """The number of cells that fit."""
+        return max(1, round((height_of(self) - 2 * _MARGIN_PX) * ratio_of(self)))
+
+    def show_cells(self, cells: Sequence[MapCell]) -> None:
+        """Show the document from beginning to end; no cells: an even strip."""
+        self._cells = tuple(cells)
+        self.update()
+
+    def show_view(self, first: float, last: float) -> None:
+        """Show the visible part."""
+        if (first, last) != self._view:
+            self._view = (first, last)
+            self.update()
+
+    def bracket(self) -> QRectF:
+        """The rectangle of the bracket."""
+        height = height_of(self) - 2 * _MARGIN_PX
+        first, last = self._view
+        tall = max(_LEAST_BRACKET_PX, (last - first) * height)
+        top = min(_MARGIN_PX + first * height, _MARGIN_PX + height - tall)
+        left = _LEFT_PX - _BRACKET_OUT_PX
+        return QRectF(left, top, _MAP_PX + 2 * _BRACKET_OUT_PX, tall)
+
+    def sizeHint(self) -> QSize:
+        return px_size(QSize(GUTTER_PX, 200))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._choose(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._choose(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        strip = QRectF(_LEFT_PX, _MARGIN_PX, _MAP_PX, height_of(self) - 2 * _MARGIN_PX)
+        draw_map(painter, strip, self._cells, self._theme, radius_px=3, vertical=True)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(self._theme.color("text2"), 1.5))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(self.bracket().adjusted(0.75, 0.75, -0.75, -0.75), 4, 4)
+
+    def _choose(self, event: QMouseEvent) -> None:
+        height = max(1, height_of(self) - 2 * _MARGIN_PX)
+        share = (design_point(event.position()).y() - _MARGIN_PX) / height
+        # The clicked position is centred.
+        first, last = self._view
+        self.place_chosen.emit(max(0.0, min(1.0, share - (last - first) / 2)))

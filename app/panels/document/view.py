@@ -1,8 +1,7 @@
-"""DocumentView: a document's text with what was read of it marked, however long it is.
+"""DocumentView: a document's text with the read parts marked, for texts of any length.
 
-Only the blocks on the screen are laid out. The heights of the others are estimated until they
-have been measured, a few milliseconds at a time while nothing else happens; the place in the text
-stays where it is meanwhile. Read parts have a tint and a bar, the rest is dim.
+Only visible blocks are laid out. Other heights are estimated until they are measured, a few milliseconds at a
+time while idle, without moving the visible text. Read parts have a tint and a bar; all other text is dim.
 """
 
 from __future__ import annotations
@@ -13,13 +12,16 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
+    QContextMenuEvent,
     QFontMetricsF,
     QHideEvent,
     QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPalette,
@@ -27,27 +29,37 @@ from PySide6.QtGui import (
     QShowEvent,
     QTextLayout,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QMenu, QWidget
 
-from app.chat.reading.reading_map import Stretch
+from app.chat.reading_map import Stretch
+from app.controls.drag_scroll import DragScroll
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.panels.document import strings
-from app.panels.document.blocks import BlockPart, TextBlock, block_at, blocks_of, parts_of
-from app.panels.document.find import NONE, Matches
-from app.panels.document.layouts import DocumentLayouts, in_units
-from app.panels.document.measures import DocumentMeasures
-from app.panels.document.paint import LEFT_PX, RIGHT_PX, TEXT_LEFT_PX, TEXT_RIGHT_PX, BlockPainter
+from app.panels.document.blocks import NONE, BlockPart, Matches, TextBlock, block_at, blocks_of, parts_of
+from app.panels.document.paint import (
+    LEFT_PX,
+    RIGHT_PX,
+    TEXT_LEFT_PX,
+    TEXT_RIGHT_PX,
+    BlockPainter,
+    DocumentLayouts,
+    DocumentMeasures,
+    characters,
+    in_units,
+)
+from app.richtext.canvas.canvas_menu import add_copy, add_select_all, to_clipboard
+from app.richtext.canvas.selection import word_at
 from app.theme.theme import Theme, system_reduces_motion
 
 _START_PX, _END_PX = 8.0, 24
 _MEASURING_S = 0.004
-# An odd number of half periods: it begins strong and ends marked.
+# An odd number of half periods: the flash begins strong and ends at the mark's strength.
 _FLASHES, _FLASH_MS = 5, 220
 
 
 class DocumentView(QAbstractScrollArea):
-    """`moved` says that other characters are on the screen."""
+    """`moved` is emitted when other characters are visible."""
 
     moved = Signal()
 
@@ -69,6 +81,10 @@ class DocumentView(QAbstractScrollArea):
         self._flash_timer = QTimer(self, interval=_FLASH_MS)
         self._flash_timer.timeout.connect(self._flash)
         self._matches = NONE
+        self._anchor = 0  # the character where a selection begins
+        self._selected: Stretch | None = None
+        self._drag = DragScroll(self, self._extend_to_pointer)
+        self._pointer = QPointF()
         self._heights: list[float] = []
         self._measured: list[bool] = []
         self._tops: list[float] = []
@@ -80,6 +96,7 @@ class DocumentView(QAbstractScrollArea):
         self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(strings.DOCUMENT_TEXT)
+        self.viewport().setCursor(Qt.CursorShape.IBeamCursor)
         self._ring = FocusRing(self, theme, 0)
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._measure_some)
@@ -89,21 +106,21 @@ class DocumentView(QAbstractScrollArea):
         theme.zoomed.connect(self._zoomed)
         self._recolor()
 
-    # ---- what is shown
+    # ---- display
 
     def show_text(self, text: str) -> None:
-        """Another document, from its beginning, nothing marked."""
+        """Show another document from its beginning, without marks."""
         self._text = text
         self._blocks = blocks_of(text)
         self._starts = [block.start for block in self._blocks]
         self._stretches, self._stretch_starts, self._marked = (), [], False
-        self._current = -1
+        self._current, self._selected = -1, None
         self._leave_place()
         self._choose_shown()
         self.verticalScrollBar().setValue(0)
 
     def show_stretches(self, stretches: Sequence[Stretch], marked: bool = True) -> None:
-        """What is read of it. Not `marked`: all of it, and nothing is dim."""
+        """Set the read stretches. Not `marked`: everything was read, and nothing is dim."""
         self._stretches, self._marked = tuple(stretches), marked
         self._stretch_starts = [stretch.first for stretch in stretches]
         self._current = -1
@@ -113,7 +130,7 @@ class DocumentView(QAbstractScrollArea):
         self.viewport().update()
 
     def set_kept_only(self, kept_only: bool) -> None:
-        """Leave out the paragraphs of which nothing is read."""
+        """Hide the paragraphs without read text."""
         if kept_only != self._kept_only:
             first, _ = self.visible_characters()
             self._kept_only = kept_only
@@ -121,11 +138,11 @@ class DocumentView(QAbstractScrollArea):
             self.scroll_to_character(first)
 
     def set_room_above(self, height_px: int) -> None:
-        """Begin so far below the upper edge: what lies there covers no line."""
+        """Start this far below the upper edge, so that a bar there covers no line."""
         self.setViewportMargins(0, height_px, 0, 0)
 
     def show_matches(self, matches: Matches) -> None:
-        """Mark words that were looked for, and go to the one that is looked at."""
+        """Mark the matches of a search, and go to the current one."""
         self._matches = matches
         if matches.current >= 0:
             self.scroll_to_character(matches.starts[matches.current], self.viewport().height() // 4)
@@ -133,17 +150,17 @@ class DocumentView(QAbstractScrollArea):
 
     @property
     def text(self) -> str:
-        """All of the document."""
+        """The whole document."""
         return self._text
 
     def shows(self, character: int) -> bool:
-        """Whether its paragraph is not left out."""
+        """Whether the paragraph of the character is displayed."""
         wanted = block_at(self._starts, character)
         return bool(self._shown) and self._shown[block_at(self._shown, wanted)] == wanted
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """What is read."""
+        """The read stretches."""
         return self._stretches
 
     @property
@@ -153,7 +170,7 @@ class DocumentView(QAbstractScrollArea):
 
     @property
     def current_text(self) -> str:
-        """Its words, or those of the place that is shown; empty if there is neither."""
+        """The text of the current stretch or of the marked characters; empty without either."""
         if self._place is not None:
             return self._text[self._place.first : self._place.last].strip()
         if self._current < 0:
@@ -163,13 +180,13 @@ class DocumentView(QAbstractScrollArea):
 
     @property
     def laid_out(self) -> int:
-        """How many blocks hold a layout now."""
+        """The number of blocks with a layout."""
         return len(self._layouts)
 
     # ---- places
 
     def visible_characters(self) -> tuple[int, int]:
-        """The characters on the screen, end-exclusive."""
+        """The visible characters, end-exclusive."""
         if not self._shown:
             return (0, 0)
         top = self.verticalScrollBar().value()
@@ -182,12 +199,12 @@ class DocumentView(QAbstractScrollArea):
         )
 
     def scroll_to_character(self, character: int, margin_px: int = 0) -> None:
-        """Bring the line of `character` to the top, or so far below it."""
+        """Scroll the line of `character` to the top, or this far below it."""
         if not self._shown:
             return
         wanted = block_at(self._starts, character)
         place = block_at(self._shown, wanted)
-        # What lies on the way there is measured first, so that the place is the right one.
+        # Measure the blocks in between first, so that the position is exact.
         for near in range(max(0, place - 8), min(len(self._shown), place + 60)):
             self._measure(near)
         self._retop()
@@ -199,7 +216,7 @@ class DocumentView(QAbstractScrollArea):
         self.verticalScrollBar().setValue(round(y) if y > _START_PX + self._measures.line_px / 2 else 0)
 
     def jump(self, steps: int) -> bool:
-        """To the next (1) or the one before (−1) of what is read. False if there is none."""
+        """Go to the next (1) or previous (−1) read stretch. Returns False if there is none."""
         if not self._stretches:
             return False
         if self._current >= 0:
@@ -216,14 +233,13 @@ class DocumentView(QAbstractScrollArea):
 
     @property
     def place(self) -> Stretch | None:
-        """What `show_place` marked and still is."""
+        """The characters marked by `show_place`."""
         return self._place
 
     def show_place(self, first: int, last: int) -> None:
-        """Mark exactly these characters in the middle of the view, flash them, and say them aloud.
+        """Mark exactly these characters, centred, with a flash, and announce them to screen readers.
 
-        They stay marked and in the middle, also in a view that gets its size only now, until a person
-        scrolls.
+        They stay marked and centred, even in a view that is resized only then, until a person scrolls.
         """
         if not self._text:
             return
@@ -240,7 +256,7 @@ class DocumentView(QAbstractScrollArea):
         if place is not None:
             middle = (place.first + place.last) // 2
             self.scroll_to_character(middle, (self.viewport().height() - self._measures.line_px) // 2)
-            self._place = place  # now: scrolling is how a reader leaves it
+            self._place = place  # now: later scrolling by the person ends it
 
     def _flash(self) -> None:
         self._flashes -= 1
@@ -249,20 +265,96 @@ class DocumentView(QAbstractScrollArea):
         self.viewport().update()
 
     def select_stretch(self, number: int) -> None:
-        """Show this one and say it aloud."""
+        """Select a stretch and announce it to screen readers."""
         self._place = None
         stretch = self._stretches[number]
         self.scroll_to_character(stretch.first, self.viewport().height() // 4)
-        self._current = number  # now: scrolling is how a reader leaves it
+        self._current = number  # now: later scrolling by the person ends it
         words = self._text[stretch.first : stretch.last].strip()
         spoken = strings.PASSAGE_OF.format(number=number + 1, count=len(self._stretches), text=words)
         self.setAccessibleDescription(spoken)
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
         self.viewport().update()
 
+    # ---- selection
+
+    @property
+    def selected_text(self) -> str:
+        """The selected part of the document as it is in the file; empty without a selection."""
+        return "" if self._selected is None else self._text[self._selected.first : self._selected.last]
+
+    def copy(self) -> None:
+        """Copy the selected text."""
+        if self.selected_text:
+            to_clipboard(self.selected_text)
+
+    def select_all(self) -> None:
+        """Select the whole document."""
+        self._select(0, len(self._text))
+
+    def _select(self, first: int, last: int) -> None:
+        self._selected = Stretch(min(first, last), max(first, last)) if first != last else None
+        self.viewport().update()
+
+    def _extend_to_pointer(self) -> None:
+        self._select(self._anchor, self._character_at(self._pointer))
+
+    def _character_at(self, point: QPointF) -> int:
+        """The character whose left edge is nearest to `point` of the viewport."""
+        if not self._shown:
+            return 0
+        y = point.y() + self.verticalScrollBar().value()
+        place = self._place_at(y)
+        block, layout = self._blocks[self._shown[place]], self._layout(place)
+        row = (y - self._tops[place] - self._measures.pads(block)[0]) // self._measures.line_of(block)
+        line = layout.lineAt(max(0, min(layout.lineCount() - 1, int(row))))
+        position = line.xToCursor(point.x() - LEFT_PX - TEXT_LEFT_PX)
+        return block.start + characters(layout.text(), position)
+
     # ---- Qt
 
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        self._pointer = event.position()
+        if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self._extend_to_pointer()
+        else:
+            self._anchor = self._character_at(self._pointer)
+            self._select(self._anchor, self._anchor)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._pointer = event.position()
+            self._extend_to_pointer()
+            self._drag.drag(event.globalPosition().toPoint())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._drag.stop()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        if not self._blocks:
+            return
+        at = self._character_at(event.position())
+        block = self._blocks[block_at(self._starts, at)]
+        first, last = word_at(self._text[block.start : block.end], at - block.start)
+        self._anchor = block.start + first
+        self._select(self._anchor, block.start + last)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = QMenu(self)
+        add_copy(menu, self.copy, enabled=bool(self.selected_text))
+        add_select_all(menu, self.select_all)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(event.globalPos())
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy()
+            return
+        if event.matches(QKeySequence.StandardKey.SelectAll):
+            self.select_all()
+            return
         bar = self.verticalScrollBar()
         steps = {
             Qt.Key.Key_Up: -bar.singleStep(),
@@ -286,7 +378,7 @@ class DocumentView(QAbstractScrollArea):
         self._lay_out_again()
 
     def _lay_out_again(self) -> None:
-        """Lines break elsewhere; the reader stays at the same words."""
+        """Lay out for a new width; the visible text stays."""
         first = self.visible_characters()[0] if self._tops else 0
         current = self._current
         self._choose_shown()
@@ -333,6 +425,12 @@ class DocumentView(QAbstractScrollArea):
             found = in_units(self._matches.within(block), self._text[block.start : block.end])
             block_painter.paint(painter, block, layout, parts, y, self._heights[place])
             block_painter.paint_found(painter, block, layout, found, y, self._matches.current)
+            if self._selected is not None:
+                chosen = in_units(
+                    parts_of(block, (self._selected,), (self._selected.first,)),
+                    self._text[block.start : block.end],
+                )
+                block_painter.paint_selection(painter, block, layout, chosen, y)
             if self._place is not None:
                 marked = in_units(
                     parts_of(block, (self._place,), (self._place.first,)),
@@ -348,7 +446,7 @@ class DocumentView(QAbstractScrollArea):
     # ---- measuring
 
     def _choose_shown(self) -> None:
-        """Which blocks are shown, with heights estimated anew."""
+        """Select the displayed blocks and estimate their heights."""
         numbers = range(len(self._blocks))
         if self._kept_only and self._marked:
             self._shown = [number for number in numbers if self._parts(self._blocks[number])]
@@ -369,7 +467,7 @@ class DocumentView(QAbstractScrollArea):
         return sum(self._measures.pads(block)) + max(1, lines) * self._measures.line_of(block)
 
     def _measure(self, place: int) -> bool:
-        """Lay out the block there; whether its height is another one than was thought."""
+        """Lay out the block; returns whether its height differs from the estimate."""
         if self._measured[place]:
             return False
         block = self._blocks[self._shown[place]]
@@ -398,7 +496,7 @@ class DocumentView(QAbstractScrollArea):
             self._timer.start()
 
     def _retop(self) -> None:
-        """Tops from heights; the block at the upper edge stays where it is."""
+        """Compute tops from heights; the block at the upper edge stays in position."""
         anchor, into = -1, 0.0
         if self._tops and len(self._tops) == len(self._heights) + 1:
             value = self.verticalScrollBar().value()
@@ -450,11 +548,11 @@ class DocumentView(QAbstractScrollArea):
         return max(60.0, self.viewport().width() - LEFT_PX - RIGHT_PX - TEXT_LEFT_PX - TEXT_RIGHT_PX)
 
     def _place_at(self, y: float) -> int:
-        """The place among the shown blocks at that height of the whole text."""
+        """The index of the displayed block at this height of the whole text."""
         return min(len(self._shown) - 1, max(0, bisect_right(self._tops, y) - 1))
 
     def _into(self, place: int, y: float) -> int:
-        """How many characters into the block that height is."""
+        """The character in the block at this height."""
         block = self._blocks[self._shown[place]]
         share = (y - self._tops[place]) / max(1.0, self._heights[place])
         return round((block.end - block.start) * max(0.0, min(1.0, share)))

@@ -1,1 +1,1 @@
-"""The settings at the right: the model's facts and every setting of an answer, in sections."""
+"""The settings panel: the model's facts and all settings of an answer, in sections."""

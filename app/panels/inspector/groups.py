@@ -1,7 +1,7 @@
-"""Which settings stand in which section of the inspector, and what a closed section says. Pure; no Qt.
+"""The sections of the inspector and the summaries of closed ones. Pure; no Qt.
 
-A section is a group of settings. Groups named like a drafter hold its parameters: they stand in
-the section of the drafter's choice and show only while that drafter is chosen.
+A section is a group of settings. Groups named like a drafter have its parameters: they are in the section
+with the choice of the drafter and show only while it is selected.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from core.settings import Setting, Settings, assign_all, declared, read, unused
 
 DRAFTER_KEY = "drafting.drafter"
 BASICS = "basics"
-# Everything else is under Advanced.
+# All other groups are under Advanced.
 _BASIC_KEYS = ("chat.system_prompt", "sampling.temperature", "sampling.max_tokens", "prefill.mode")
 _QUOTE_CHARACTERS = 24
 
 
 @dataclass(frozen=True)
 class Group:
-    """One section. `drafters` maps a drafter's name to the settings that show with it."""
+    """One section. `drafters` maps a drafter's name to its settings."""
 
     name: str
     title: str
@@ -31,12 +31,12 @@ class Group:
 
     @property
     def all_settings(self) -> tuple[Setting, ...]:
-        """Those of every drafter included."""
+        """The section's settings, with those of every drafter."""
         return (*self.settings, *(setting for members in self.drafters.values() for setting in members))
 
 
 def groups(settings: Sequence[Setting] | None = None) -> tuple[Group, ...]:
-    """The sections: the basics, then the others in the order of declaration (default: all settings)."""
+    """Returns the sections: the basics, then the others in declaration order (default: all settings)."""
     settings = declared() if settings is None else settings
     by_key = {setting.key: setting for setting in settings}
     by_name: dict[str, list[Setting]] = {}
@@ -64,7 +64,7 @@ def groups(settings: Sequence[Setting] | None = None) -> tuple[Group, ...]:
 
 
 def differs(group: Group, settings: Settings, defaults: Settings, chosen: Collection[str] = ()) -> bool:
-    """Whether anything in the section is not as the defaults have it, or was `chosen` by hand."""
+    """Whether a setting of the section differs from the defaults or was `chosen` by hand."""
     return any(
         each.key in chosen or read(settings, each.key) != read(defaults, each.key)
         for each in group.all_settings
@@ -72,14 +72,14 @@ def differs(group: Group, settings: Settings, defaults: Settings, chosen: Collec
 
 
 def merged(settings: Settings, source: Settings, group: Group) -> Settings:
-    """`settings` with one section as in `source`. Raises `SettingError` if the two do not go together."""
+    """Returns `settings` with one section of `source`. Raises `SettingError` if the two are incompatible."""
     return assign_all(settings, [(each.key, read(source, each.key)) for each in group.all_settings])
 
 
 def summary(group: Group, settings: Settings) -> str:
-    """What the closed section says: its telling values, or the first two if none are named.
+    """Returns the closed section's summary: its main values, or the first two if none are named.
 
-    One that does nothing as the others stand tells nothing.
+    Settings without effect are left out.
     """
     idle = unused(settings)
     by_key = {setting.key: setting for setting in group.settings if setting.key not in idle}
@@ -91,7 +91,7 @@ def summary(group: Group, settings: Settings) -> str:
 
 
 def _written(setting: Setting, value: Any) -> str:
-    """A value as people read it."""
+    """Returns a value as text for people."""
     if setting.kind == "choice":
         return setting.labels.get(value, str(value))
     if setting.kind == "switch":

@@ -1,11 +1,9 @@
-"""Inspector: the model and all settings, 304 wide, made from the settings' declarations.
+"""Inspector: the model and all settings, 304 px wide, generated from the settings' declarations.
 
-Invariant: `settings` is always valid. A change goes through `core.settings.assign`; one that is
-refused stays visible in its field, with the reason under it, and is tried again whenever
-another change succeeds (a shortest match above the longest becomes right once the longest is
-raised). A section's fields are made when it opens for the first time, a drafter's when it is chosen,
-and before that for whoever asks for one of them, or once there is time (`fill_rest()`). Knows no worker
-and stores nothing.
+Invariant: `settings` is always valid. Changes go through `core.settings.assign`. A refused value stays in its
+field with the reason, and is tried again whenever another change succeeds (a shortest match above the longest
+becomes valid once the longest is raised). Fields are created when their section opens or their drafter is
+selected, on request, or while idle (`fill_rest()`). Independent of worker and store.
 """
 
 from __future__ import annotations
@@ -14,21 +12,19 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QRectF, QSize, QTimer, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
-from app.fields.setting_field import CONTENT_PX, FieldColumn, SettingField
+from app.fields.setting_field import CONTENT_PX, GAP_PX, LABEL_PX, ROW_PX, FieldColumn, SettingField
 from app.panels.inspector import strings
 from app.panels.inspector.groups import BASICS, DRAFTER_KEY, Group, differs, groups, merged, summary
-from app.panels.inspector.model_card import ModelCard
-from app.panels.inspector.own_settings import OwnSettings
 from app.panels.inspector.preset_bar import PresetBar
 from app.panels.inspector.section import PADDING_PX, Section
-from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
+from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 from core.errors import SettingError
@@ -41,17 +37,16 @@ READING_KEY = "prefill.mode"
 SEED_KEY, NEW_SEED_KEY = "sampling.seed", "sampling.new_seed"
 THINKING_KEY = "chat.thinking"
 _OPEN_AT_FIRST = (BASICS, "drafting")
-# A column takes up to 50 ms: in between the window is to do what it has to.
+# A column takes up to 50 ms: the window handles events in between.
 _REST_MS = 50
 
 
 class Inspector(QWidget):
-    """`settings_changed` tells a person's change; `set_settings` is silent."""
+    """`settings_changed` reports a person's change; `set_settings` emits nothing."""
 
     settings_changed = Signal(object)  # Settings, valid
-    # Settings, valid: what all chats shall start with; frozenset[str]: the keys that were set by hand
+    # Settings, valid: the defaults of new chats; frozenset[str]: the keys that were set by hand
     defaults_changed = Signal(object, object)
-    models_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -61,10 +56,10 @@ class Inspector(QWidget):
         self._model_defaults: dict[str, ModelDefault] = {}
         self._refused: dict[str, Any] = {}
         self._held: Mapping[str, str] = {}
-        self._unknown: Mapping[str, str] = {}  # what the model has no way to do, and why
-        self._unused: Mapping[str, str] = {}  # what does nothing as the others stand, and why
+        self._unknown: Mapping[str, str] = {}  # settings that the model does not support, and why
+        self._unused: Mapping[str, str] = {}  # settings without effect, and why
         self._fields: dict[str, SettingField] = {}  # those that were made
-        self._columns: dict[str, FieldColumn] = {}  # by the settings that stand in them
+        self._columns: dict[str, FieldColumn] = {}  # by their settings
         self._drafter_columns: dict[str, FieldColumn] = {}
         self._section_of: dict[FieldColumn, Section] = {}
         self._own: dict[str, OwnSettings] = {}
@@ -74,7 +69,6 @@ class Inspector(QWidget):
 
         self.presets = PresetBar(theme)
         self._card = ModelCard(theme)
-        self._card.models_requested.connect(self.models_requested)
         self._model_section = Section(theme, strings.MODEL)
         self._model_section.body.addWidget(self._card)
         self._advanced = Section(theme, strings.ADVANCED, False, flush=True)
@@ -85,31 +79,32 @@ class Inspector(QWidget):
         self._advanced.header.toggled.connect(self._fill_shown)
         self._footer = TextLabel(theme, strings.FOOTER)
         self._build_frame()
-        theme.changed.connect(self.update)
         self.set_model(None)
         self._show_all()
 
     @property
     def settings(self) -> Settings:
-        """The settings in force: the last valid ones."""
+        """The current settings, always valid."""
         return self._settings
 
     @property
     def defaults(self) -> Settings:
-        """What sections are reset to."""
+        """The settings that sections are reset to."""
         return self._defaults
 
     @property
     def chosen(self) -> frozenset[str]:
-        """The keys, of those that a model may give, that were set by hand: what it gives is not used."""
+        """The keys, of those with a model's default, that were set by hand: the model's default is
+        not used.
+        """
         return self._chosen
 
     def set_settings(
         self, settings: Settings, defaults: Settings | None = None, chosen: Collection[str] | None = None
     ) -> None:
-        """Show `settings`, marked where they are not `defaults`; refused changes are forgotten.
+        """Show `settings`, marked where they differ from `defaults`; refused changes are discarded.
 
-        Without `defaults` and `chosen` those from before hold. Emits nothing.
+        Without `defaults` and `chosen` the previous ones apply. Emits nothing.
         """
         self._settings = settings
         self._defaults = defaults or self._defaults
@@ -118,9 +113,9 @@ class Inspector(QWidget):
         self._show_all()
 
     def change_settings(self, settings: Settings, chosen: Collection[str] | None = None) -> None:
-        """Show `settings` as a person's change made elsewhere. Emits `settings_changed`.
+        """Show `settings` as a change made by a person elsewhere. Emits `settings_changed`.
 
-        Without `chosen` what is different from before counts as set by hand, too.
+        Without `chosen`, changed settings count as set by hand.
         """
         if chosen is None:
             new = (key for key in FROM_MODEL if read(settings, key) != read(self._settings, key))
@@ -129,7 +124,7 @@ class Inspector(QWidget):
         self.settings_changed.emit(settings)
 
     def set_model(self, info: ModelInfo | None) -> None:
-        """Show the loaded model; None while there is none."""
+        """Show the loaded model; None without one."""
         self._card.show_model(info)
         self._model_section.set_summary(info.name if info else strings.NO_MODEL)
         self._model_defaults = {each.key: each for each in info.defaults} if info else {}
@@ -139,34 +134,34 @@ class Inspector(QWidget):
 
     @property
     def models_button(self) -> Button:
-        """Under the model's facts."""
+        """The button below the model's facts."""
         return self._card.models_button
 
     def set_footer(self, text: str) -> None:
-        """The line at the bottom: when changes apply."""
+        """Set the bottom line, which says when changes apply."""
         self._footer.setText(text)
 
     def hold(self, reasons: Mapping[str, str]) -> None:
-        """What no chat may have, whatever its settings say, and why."""
+        """Set the settings that are off for all chats, and why."""
         self._held = reasons
         self._hold_fields()
 
     def field(self, key: str) -> SettingField:
-        """The field of the setting `key`. An unknown key is our bug (KeyError)."""
+        """Returns the field of the setting `key`. Raises `KeyError`."""
         self._fill(self._columns[key])
         return self._fields[key]
 
     def fill_rest(self) -> None:
-        """Make what is not made yet, a column at a time, so that no section takes long to open."""
+        """Create the remaining fields, a column at a time, so that no section is slow to open."""
         if any(map(self._fill, self._section_of)):
             QTimer.singleShot(_REST_MS, self, self.fill_rest)
 
     def section(self, name: str) -> Section:
-        """The section of the group `name`; `model` is the model's."""
+        """Returns the section of the group `name`; `model` is the model's."""
         return self._model_section if name == "model" else self._sections[name]
 
     def open_section(self, name: str) -> Section:
-        """Open the section of the group `name`, and Advanced if it is there."""
+        """Open the section of the group `name`, and Advanced if it is inside."""
         section = self.section(name)
         if self._advanced.isAncestorOf(section):
             self._advanced.set_open(True)
@@ -175,20 +170,20 @@ class Inspector(QWidget):
 
     @property
     def advanced(self) -> Section:
-        """Contains all sections but the model's and the basics."""
+        """The section with all others but the model's and the basics."""
         return self._advanced
 
     def show_estimate(self, new_tokens: int, skipped_tokens: int, dense_s: float | None) -> None:
-        """Show how much of the message being written is read: `new_tokens`, less `skipped_tokens`.
+        """Show how much of the message will be read: `new_tokens`, less `skipped_tokens`.
 
-        `dense_s`: seconds that reading all of them takes; None if unknown. 0 tokens hide the line.
+        `dense_s`: predicted seconds of a dense prefill; None if unknown. 0 tokens hide the line.
         """
         words = strings.reads(new_tokens, skipped_tokens, dense_s) if new_tokens else ""
         self.estimate.setText(words)
         self.estimate.setVisible(bool(words))
 
     def own_settings(self, name: str) -> OwnSettings:
-        """The foot of the section of the group `name`."""
+        """Returns the footer of the section of the group `name`."""
         return self._own[name]
 
     def sizeHint(self) -> QSize:
@@ -204,7 +199,7 @@ class Inspector(QWidget):
     # ---- building
 
     def _build_frame(self) -> None:
-        """The scrolling sections, footer."""
+        """Create the scrolling sections and the footer."""
         page = QWidget()
         sections = QVBoxLayout(page)
         sections.setContentsMargins(0, 0, 0, 0)
@@ -231,14 +226,14 @@ class Inspector(QWidget):
             self._drafter_columns[drafter] = self._add_column(section, parameters)
         section.header.toggled.connect(self._fill_shown)
         own = OwnSettings(self._theme, group.title)
-        own.reset_requested.connect(lambda: self._reset(group))
-        own.default_requested.connect(lambda: self._make_default(group))
+        own.reset_button.clicked.connect(lambda: self._reset(group))
+        own.default_button.clicked.connect(lambda: self._make_default(group))
         section.body.addWidget(own)
         self._own[group.name] = own
         return section
 
     def _add_column(self, section: Section, settings: Sequence[Setting], title: str = "") -> FieldColumn:
-        """`title` is above them already, and needs no label of its own."""
+        """Add a column of fields. `title` is shown above them already and needs no label."""
 
         def make(setting: Setting) -> SettingField:
             return self._make_field(setting, labelled=setting.title != title)
@@ -259,7 +254,7 @@ class Inspector(QWidget):
         return field
 
     def _fill_shown(self) -> None:
-        """Make the fields that a person can see."""
+        """Create the fields that are visible."""
         chosen = read(self._settings, DRAFTER_KEY)
         unseen = {column for drafter, column in self._drafter_columns.items() if drafter != chosen}
         for group in self._groups:
@@ -277,9 +272,9 @@ class Inspector(QWidget):
     # ---- changing
 
     def _take_edit(self, key: str, value: object) -> None:
-        """A person changed a field: take it over, or say why not and keep what was valid."""
+        """Apply a person's edit, or show why it is refused and keep the valid value."""
         try:
-            # A path that is typed here starts where the person's files do; the field shows what is typed.
+            # A relative path starts in the person's home; the field shows the text as typed.
             self._settings = assign_all(self._settings, [(key, value)], relative_to=Path.home())
         except SettingError as error:
             self._refused[key] = value
@@ -298,12 +293,12 @@ class Inspector(QWidget):
         self.settings_changed.emit(self._settings)
 
     def _keep_seed(self) -> None:
-        """One that was chosen is to be used."""
+        """A seed that was set is used."""
         self._settings = assign_all(self._settings, [(NEW_SEED_KEY, "never")])
         self.field(NEW_SEED_KEY).show_value("never")
 
     def _reset(self, group: Group) -> None:
-        """Back to the defaults in one section."""
+        """Reset one section to the defaults."""
         self._settings = merged(self._settings, self._defaults, group)
         self._chosen = self._chosen.difference(setting.key for setting in group.all_settings)
         for setting in group.all_settings:
@@ -312,7 +307,7 @@ class Inspector(QWidget):
         self.settings_changed.emit(self._settings)
 
     def _make_default(self, group: Group) -> None:
-        """What one section shows is what chats start with from now on."""
+        """Make one section's values the defaults of new chats."""
         self._defaults = merged(self._defaults, self._settings, group)
         chosen = self._chosen.intersection(setting.key for setting in group.all_settings)
         self._chosen -= chosen
@@ -320,7 +315,7 @@ class Inspector(QWidget):
         self.defaults_changed.emit(self._defaults, chosen)
 
     def _retry_refused(self) -> None:
-        """Take over what was refused before and is right by now; renew the other reasons."""
+        """Apply refused values that are valid now; update the other reasons."""
         for key, value in list(self._refused.items()):
             try:
                 self._settings = assign_all(self._settings, [(key, value)], relative_to=Path.home())
@@ -337,7 +332,7 @@ class Inspector(QWidget):
         self._show_summaries()
 
     def _show_drafter(self) -> None:
-        """Only the chosen drafter's parameters; what was refused among the others is dropped."""
+        """Show only the selected drafter's parameters; refused values of the others are discarded."""
         chosen = read(self._settings, DRAFTER_KEY)
         self._fill_shown()
         for drafter, column in self._drafter_columns.items():
@@ -373,7 +368,7 @@ class Inspector(QWidget):
                 self._fields[key].show_source(self._source_of(key))
 
     def _source_of(self, key: str) -> str:
-        """Who says what the setting is, where a model says something, too."""
+        """Returns the source of a setting's value, where a model has a default for it."""
         model = self._model_defaults.get(key)
         if model is None:
             return ""
@@ -387,10 +382,97 @@ class Inspector(QWidget):
 
 
 def _bar(label: TextLabel, height_px: int) -> QWidget:
-    """A fixed strip with one line of text."""
+    """Returns a fixed strip with one line of text."""
     bar = QWidget()
     set_fixed_height(bar, height_px)
     layout = QHBoxLayout(bar)
     set_margins(layout, PADDING_PX, 0, PADDING_PX, 0)
     layout.addWidget(label)
     return bar
+
+
+class OwnSettings(QWidget):
+    """Shown only if there is something to reset."""
+
+    def __init__(self, theme: Theme, section: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.reset_button = Button(theme, strings.RESET_SECTION, "link", True)
+        self.reset_button.setAccessibleName(strings.RESET_NAME.format(section=section))
+        self.default_button = Button(theme, strings.MAKE_DEFAULT, "link", True)
+        self.default_button.setAccessibleName(strings.MAKE_DEFAULT_NAME.format(section=section))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        set_spacing(row, 4)
+        # A link's text begins 7 px inside its button.
+        add_gap(row, -7)
+        row.addWidget(self.reset_button)
+        row.addWidget(self.default_button)
+        row.addStretch(1)
+
+
+class ModelCard(QWidget):
+    """The facts, or a note without a model. The button opens the models."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._values: dict[str, TextLabel] = {}
+        self._rows = QWidget()
+        rows = QVBoxLayout(self._rows)
+        rows.setContentsMargins(0, 0, 0, 0)
+        rows.setSpacing(0)
+        titles = (strings.MODEL_NAME, strings.MODEL_FAMILY, strings.MODEL_CONTEXT, strings.MODEL_PRECISION)
+        for title in titles:
+            row = QHBoxLayout()
+            set_spacing(row, GAP_PX)
+            label = TextLabel(theme, title, 12, ROW_PX)
+            set_fixed_width(label, LABEL_PX)
+            value = TextLabel(theme, "", 12, ROW_PX, "text", tabular=True)
+            row.addWidget(label)
+            row.addWidget(value, 1)
+            rows.addLayout(row)
+            self._values[title] = value
+        self._note = TextLabel(theme, strings.NO_MODEL, 11, 15, wrap=True, width_px=CONTENT_PX)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        set_spacing(layout, 6)
+        layout.addWidget(self._rows)
+        layout.addWidget(self._note)
+        self.models_button = Button(theme, strings.CHOOSE_MODEL, small=True)
+        layout.addWidget(self.models_button, 0, Qt.AlignmentFlag.AlignLeft)
+        self.show_model(None)
+
+    @property
+    def text(self) -> str:
+        """All displayed text, for tests and for copying."""
+        lines = [f"{title}: {label.text()}" for title, label in self._values.items() if label.text()]
+        return "\n".join([*lines, self._note.text()])
+
+    def show_model(self, info: ModelInfo | None) -> None:
+        """Show the model; None for no model."""
+        self._rows.setVisible(info is not None)
+        for title, value in _facts(info).items():
+            self._values[title].setText(value)
+            self._values[title].setToolTip(value)
+            self._values[title].setAccessibleName(f"{title}: {value}" if value else "")
+        if info is None:
+            self._note.setText(strings.NO_MODEL)
+        else:
+            unfit = strings.SPECULATES_NOT.format(why=info.why_not)
+            drafts = strings.SPECULATES if info.speculates else unfit
+            self._note.setText(" ".join(filter(None, (drafts, info.defaults_problem))))
+
+
+def _facts(info: ModelInfo | None) -> dict[str, str]:
+    """The value of each row; all empty without a model."""
+    if info is None:
+        rows = (strings.MODEL_NAME, strings.MODEL_FAMILY, strings.MODEL_CONTEXT, strings.MODEL_PRECISION)
+        return dict.fromkeys(rows, "")
+    precision = info.dtype
+    if info.quantisation and info.quantisation != info.dtype:
+        precision = strings.MODEL_PRECISION_FROM.format(dtype=info.dtype, quantisation=info.quantisation)
+    return {
+        strings.MODEL_NAME: info.name,
+        strings.MODEL_FAMILY: info.family_name,
+        strings.MODEL_CONTEXT: strings.MODEL_CONTEXT_TOKENS.format(tokens=f"{info.context_tokens:,}"),
+        strings.MODEL_PRECISION: precision,
+    }

@@ -1,4 +1,4 @@
-"""PresetBar: above the settings: which preset the chat has, and all that can be done with presets."""
+"""PresetBar: the chat's preset and the commands for presets, above the settings."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from msgspec import Struct
 from PySide6.QtCore import QSize, Signal
-from PySide6.QtWidgets import QHBoxLayout, QInputDialog, QMenu, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
 from app.controls.buttons.icon_button import IconButton
 from app.controls.popup import Popup
+from app.controls.sheets import ask_name
 from app.controls.text_label import TextLabel
 from app.panels.inspector import strings
 from app.panels.inspector.section import PADDING_PX
@@ -18,15 +19,15 @@ from app.theme.theme import Theme
 
 HEIGHT_PX = 44
 _NONE = ""
-# Names are not made of spaces only, so this is none of them.
+# Not a possible name: names are not only spaces.
 _CUSTOM = " "
 
 
 class PresetState(Struct, frozen=True):
-    """All presets there are, a person's own among them, and how the chat stands to them.
+    """All presets, the person's own included, and the chat's state.
 
-    `current` is the chat's, empty for none; `modified` says that its settings are not the preset's any more.
-    `custom`: the chat has none, and not the defaults either. `default` is what new chats start with.
+    `current` is the chat's preset, empty for none; `modified`: the chat's settings differ from it. `custom`:
+    the chat has no preset, and settings other than the defaults. `default` is the preset of new chats.
     """
 
     names: tuple[str, ...] = ()
@@ -38,7 +39,7 @@ class PresetState(Struct, frozen=True):
 
 
 class PresetBar(QWidget):
-    """Shows what it is told by `show_presets`, and says what is wanted."""
+    """Shows the state set by `show_presets` and emits commands."""
 
     preset_chosen = Signal(str)  # its name; empty for the defaults
     save_requested = Signal(str)  # under this name
@@ -72,7 +73,7 @@ class PresetBar(QWidget):
         self.show_presets(PresetState())
 
     def show_presets(self, state: PresetState) -> None:
-        """As it is now."""
+        """Set the current state."""
         self._state = state
         self.popup.blockSignals(True)
         self.popup.clear()
@@ -89,7 +90,7 @@ class PresetBar(QWidget):
         self.save_button.setVisible(state.custom or state.modified)
 
     def menu(self) -> QMenu:
-        """What can be done, as things stand."""
+        """Returns the menu of the commands that are possible now."""
         state, menu = self._state, QMenu(self)
         current, own = state.current, state.current in state.own
         self._add(menu, strings.SAVE_PRESET_AS, self._ask_name, state.custom or state.modified)
@@ -123,20 +124,16 @@ class PresetBar(QWidget):
             self.preset_chosen.emit(str(self.popup.itemData(row)))
 
     def _ask_name(self) -> None:
-        name = self._typed(strings.SAVE_PRESET_TITLE, "")
-        if name:
-            self.save_requested.emit(name)
+        ask_name(self, strings.SAVE_PRESET_TITLE, strings.PRESET_NAME, "", self.save_requested.emit)
 
     def _ask_new_name(self) -> None:
         current = self._state.current
-        name = self._typed(strings.RENAME_PRESET_TITLE, current)
-        if name and name != current:
-            self.rename_requested.emit(current, name)
 
-    def _typed(self, title: str, text: str) -> str:
-        """What the person types; empty if nothing."""
-        name, given = QInputDialog.getText(self, title, strings.PRESET_NAME, text=text)
-        return " ".join(name.split()) if given else ""
+        def rename(name: str) -> None:
+            if name != current:
+                self.rename_requested.emit(current, name)
+
+        ask_name(self, strings.RENAME_PRESET_TITLE, strings.PRESET_NAME, current, rename)
 
     @staticmethod
     def _add(menu: QMenu, words: str, slot: Callable[[], object], enabled: bool = True) -> None:

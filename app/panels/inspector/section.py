@@ -1,7 +1,7 @@
 """Section: a titled part of the inspector that opens and closes.
 
-Closed, it says at the right what it holds. The header is a button: Space, Return or a click
-turn it; Left closes, Right opens.
+Closed, it shows a summary on the right. The header is a button: Space, Return or a click toggles it; Left
+closes, Right opens.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DOT_PX = 6
 
 
 class Section(QWidget):
-    """Add the contents to `body`. A hairline lies below. `flush`: the contents are sections themselves."""
+    """Add the contents to `body`. A hairline is below. `flush`: the contents are sections themselves."""
 
     def __init__(
         self,
@@ -61,7 +61,6 @@ class Section(QWidget):
         self.header.setChecked(opened)
         self._holder.setVisible(opened)
         self.header.toggled.connect(self._holder.setVisible)
-        theme.changed.connect(self.update)
 
     @property
     def title(self) -> str:
@@ -70,7 +69,7 @@ class Section(QWidget):
 
     @property
     def is_open(self) -> bool:
-        """Whether its contents show."""
+        """Whether the contents are shown."""
         return self.header.isChecked()
 
     def set_open(self, opened: bool) -> None:
@@ -78,20 +77,20 @@ class Section(QWidget):
         self.header.setChecked(opened)
 
     def set_summary(self, summary: str) -> None:
-        """What the closed section says at the right."""
+        """Set the text on the right of the closed section."""
         self.header.set_summary(summary)
 
     @property
     def is_own(self) -> bool:
-        """Whether it is marked."""
+        """Whether the section is marked."""
         return self.header.is_own
 
     def set_own(self, own: bool) -> None:
-        """Mark that something in it holds for this chat only."""
+        """Mark that a setting in it applies to this chat only."""
         self.header.set_own(own)
 
     def order_tabs(self) -> None:
-        """Let Tab go through the contents as they stand: what is made late would come last in the window."""
+        """Set the Tab order of the contents to their layout: widgets created late would come last."""
         stops = [
             widget
             for widget in self._holder.findChildren(QWidget)
@@ -123,12 +122,11 @@ class _Header(QAbstractButton):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._ring = FocusRing(self, theme, 6, inset_px=8)
         self.toggled.connect(self._describe)
-        theme.changed.connect(self.update)
         self._describe()
 
     @property
     def summary(self) -> str:
-        """What is said at the right while closed."""
+        """The text on the right while closed."""
         return self._summary
 
     def set_summary(self, summary: str) -> None:
@@ -138,7 +136,7 @@ class _Header(QAbstractButton):
 
     @property
     def is_own(self) -> bool:
-        """Whether the dot is there."""
+        """Whether the dot is shown."""
         return self._own
 
     def set_own(self, own: bool) -> None:

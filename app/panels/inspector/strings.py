@@ -1,8 +1,8 @@
-"""Every text of this folder that a person reads."""
+"""UI strings of this package."""
 
 from __future__ import annotations
 
-from app.chat.reading.reading_facts import duration
+from app.chat.reading_facts import duration
 
 SETTINGS = "Settings"
 FOOTER = "Changes apply to the next answer."
@@ -80,11 +80,11 @@ OFF = "off"
 
 
 def reads(new_tokens: int, skipped_tokens: int, dense_s: float | None) -> str:
-    """What sending what is written would read."""
+    """How much of the message will be read."""
     read_tokens = new_tokens - skipped_tokens
     if not skipped_tokens:
         after = f", about {duration(dense_s)}" if dense_s else ""
-        return f"Reads all {new_tokens:,} tokens of what is written{after}"
+        return f"Reads all {new_tokens:,} tokens of the message{after}"
     words = f"Reads about {read_tokens:,} of {new_tokens:,} tokens"
     if not dense_s:
         return words
@@ -92,7 +92,7 @@ def reads(new_tokens: int, skipped_tokens: int, dense_s: float | None) -> str:
 
 
 def modified(name: str) -> str:
-    """A preset some of whose settings were changed in this chat."""
+    """A preset with settings changed in this chat."""
     return f"{name} (modified)"
 
 

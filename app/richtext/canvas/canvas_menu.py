@@ -52,7 +52,6 @@ class CodeCopy(QAbstractButton):
         self._timer = QTimer(self, interval=_COPIED_MS, singleShot=True)
         self._timer.timeout.connect(self._reset)
         self.clicked.connect(self._copy)
-        theme.changed.connect(self.update)
 
     def show_code(self, code: str, right: float, header_top: float) -> None:
         """Move to the right end of the header whose top is `header_top`."""
@@ -100,8 +99,7 @@ class CodeCopy(QAbstractButton):
 def canvas_menu(canvas: TextCanvas, at: QPointF) -> QMenu:
     """The menu for `canvas` at the point `at`; the caller shows it and deletes it."""
     menu = QMenu(canvas)
-    copied = _add(menu, strings.MENU_COPY, canvas.copy, QKeySequence.StandardKey.Copy)
-    copied.setEnabled(bool(canvas.copied_text))
+    add_copy(menu, canvas.copy, enabled=bool(canvas.copied_text))
     if canvas.quotable:
         quoted = _add(menu, strings.MENU_QUOTE, canvas.quote_requested.emit)
         quoted.setEnabled(bool(canvas.copied_text))
@@ -111,8 +109,18 @@ def canvas_menu(canvas: TextCanvas, at: QPointF) -> QMenu:
     if link:
         _add(menu, strings.MENU_OPEN_LINK, lambda: open_outside(link))
         _add(menu, strings.MENU_COPY_LINK, lambda: to_clipboard(link))
-    _add(menu, strings.MENU_SELECT_ALL, canvas.select_all, QKeySequence.StandardKey.SelectAll)
+    add_select_all(menu, canvas.select_all)
     return menu
+
+
+def add_copy(menu: QMenu, copy: Callable[[], object], *, enabled: bool) -> None:
+    """Add Copy; `enabled` if there is a selection."""
+    _add(menu, strings.MENU_COPY, copy, QKeySequence.StandardKey.Copy).setEnabled(enabled)
+
+
+def add_select_all(menu: QMenu, select_all: Callable[[], object]) -> None:
+    """Add Select All."""
+    _add(menu, strings.MENU_SELECT_ALL, select_all, QKeySequence.StandardKey.SelectAll)
 
 
 def to_clipboard(text: str) -> None:

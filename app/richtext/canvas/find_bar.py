@@ -53,7 +53,6 @@ class FindBar(QWidget):
         for button in (self.previous, self.next, self.close_button):
             row.addWidget(button)
         self.setAccessibleName(name)
-        theme.changed.connect(self.update)
         self.show_count(0, 0, True)
 
     def show_count(self, number: int, count: int, done: bool, similar: int = 0) -> None:

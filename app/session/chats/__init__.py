@@ -1,1 +1,1 @@
-"""Chats as pure state: conversations, what of them was read, and which is open. No files."""
+"""Chats as pure state: conversations, their reading maps, and which chat is open. No files."""

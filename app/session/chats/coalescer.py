@@ -1,9 +1,9 @@
-"""Coalescer: lets tokens through in batches, at most thirty a second, in whole steps.
+"""The tokens of an answer on their way to the window: batches for painting, and repetition. Pure.
 
-A step ends with its bonus or normal token: accepted ones before it wait for it, so that a run
-never appears in halves. Nothing is lost: `drain()` gives whatever is left, whole or not.
-The clock is handed in and counts seconds; there is no timer here, `due_in_s()` says when to
-call `take()`.
+`Coalescer` releases tokens in whole steps, at most thirty times a second. A step ends with its bonus or
+normal token. Accepted tokens wait for it, so that no run appears in halves. `drain()` returns all waiting
+tokens. The caller passes the time in seconds; there is no timer here: `due_in_s()` says when to call
+`take()`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INTERVAL_S = 1 / 30
 
 
 class Coalescer:
-    """Of one answer at a time; `drain()` makes it ready for the next."""
+    """Serves one answer at a time; `drain()` resets it for the next."""
 
     def __init__(self, clock: Callable[[], float], interval_s: float = INTERVAL_S) -> None:
         self._clock = clock
@@ -27,13 +27,13 @@ class Coalescer:
         self._taken_at_s: float | None = None
 
     def add(self, token: Token) -> None:
-        """Hold `token` until it is taken."""
+        """Hold `token` until `take()`."""
         self._waiting.append(token)
         if token.origin != "accepted":
             self._whole = len(self._waiting)
 
     def due_in_s(self) -> float | None:
-        """Seconds until `take()` gives something; None if no whole step waits."""
+        """Returns the seconds until `take()` returns tokens; None if no whole step waits."""
         if not self._whole:
             return None
         if self._taken_at_s is None:
@@ -41,7 +41,7 @@ class Coalescer:
         return max(0.0, self._taken_at_s + self._interval_s - self._clock())
 
     def take(self) -> tuple[Token, ...]:
-        """The whole steps that wait, if it is time; else nothing."""
+        """Returns the waiting whole steps if they are due, else nothing."""
         due_in_s = self.due_in_s()
         if due_in_s is None or due_in_s > 0:
             return ()
@@ -52,9 +52,45 @@ class Coalescer:
         return taken
 
     def drain(self) -> tuple[Token, ...]:
-        """All that waits, at once: the answer is over."""
+        """Returns all waiting tokens, at the end of the answer."""
         taken = tuple(self._waiting)
         self._waiting.clear()
         self._whole = 0
         self._taken_at_s = None
         return taken
+
+
+LONGEST_PERIOD = 96
+LEAST_TOKENS = 240
+LEAST_TIMES = 4
+
+
+class Repetition:
+    """Detects an answer that repeats itself without end. `add()` takes its token ids in order.
+
+    A small model at temperature 0 can enter a loop that only the token limit ends. The rule avoids false
+    alarms rather than reacting early: the same stretch of at most 96 tokens, at least four times and over 240
+    tokens, without a differing token. Tables, lists and code repeat their form, but not every token. A token
+    costs one comparison per period.
+    """
+
+    def __init__(self) -> None:
+        self._recent: list[int] = []
+        # For each period: the number of consecutive tokens equal to the token one period before.
+        self._same = [0] * (LONGEST_PERIOD + 1)
+
+    def add(self, token_id: int) -> bool:
+        """Whether the answer ends in a loop after this token."""
+        recent, same = self._recent, self._same
+        looping = False
+        for period in range(1, min(LONGEST_PERIOD, len(recent)) + 1):
+            if recent[-period] == token_id:
+                same[period] += 1
+                if same[period] + period >= max(LEAST_TOKENS, LEAST_TIMES * period):
+                    looping = True
+            else:
+                same[period] = 0
+        recent.append(token_id)
+        if len(recent) > 2 * LONGEST_PERIOD:
+            del recent[:LONGEST_PERIOD]
+        return looping

@@ -1,8 +1,8 @@
-"""Continuing: an answer that ended before it was done, and what it is once the model went on with it. Pure.
+"""Continuing an answer that ended early, and the combined figures of its parts. Pure.
 
-Whatever it took to write, it is one answer: its tokens are counted through, and its figures are
-those of all its parts. What was read for it is told by the part that read the prompt: the first one,
-unless the cache was lost in between. The time between two parts is nobody's.
+The continued answer stays one answer: its tokens are numbered through, and its figures cover all parts. The
+reading map comes from the part that processed the prompt: the first one, unless the cache was lost in
+between. Time between two parts is not counted.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from core.answer_format import AnswerFormat
 from core.events import Effective, Finished, PositionStat, Stats, Token
 from core.settings import Settings
 
-# What a token is whose character the next one would have finished.
+# The text of a token that ends inside a character.
 _HALF = "\ufffd"
 
 
 def can_go_on(finished: Finished, model: str) -> bool:
-    """Whether `model` can go on: it began the answer, and neither that nor its context is at the end."""
+    """Whether `model` can continue: it began the answer, which neither reached its end nor filled the
+    context.
+    """
     stats = finished.stats
     return (
         finished.reason in ("cancelled", "length")
@@ -32,7 +34,9 @@ def can_go_on(finished: Finished, model: str) -> bool:
 
 
 def end_of(tokens: Sequence[Token], model: str, settings: Settings) -> Finished:
-    """The end of an answer that was cut off, as far as its tokens tell: of the prompt they say nothing."""
+    """Returns the end of an interrupted answer as far as its tokens show; figures of the prompt are
+    unknown.
+    """
     origins = [token.origin for token in tokens]
     steps, ttft_s, last_s = tokens[-1].step, tokens[0].time_s, tokens[-1].time_s
     decode_s = last_s - ttft_s
@@ -57,12 +61,14 @@ def end_of(tokens: Sequence[Token], model: str, settings: Settings) -> Finished:
 
 
 def _tested(tokens: Sequence[Token]) -> int:
-    """How many drafted tokens were checked: in each step those accepted, and the first that was not."""
+    """Returns the number of verified drafted tokens: in each step the accepted ones and the first rejected
+    one.
+    """
     tested = 0
     for _, step in groupby(tokens, key=lambda token: token.step):
         here = list(step)
         accepted = [token for token in here if token.origin == "accepted"]
-        # The model's own token ends a step in which a draft was checked; the end may have come before it.
+        # A step that verified a draft ends with the model's own token, unless the answer ended before it.
         whole = here[-1].origin == "bonus"
         refused = whole and (not accepted or accepted[-1].draft_index < accepted[-1].draft_length)
         tested += len(accepted) + refused
@@ -70,7 +76,9 @@ def _tested(tokens: Sequence[Token]) -> int:
 
 
 def to_go_on_from(tokens: Sequence[Token]) -> tuple[Token, ...]:
-    """`tokens` of an answer that is gone on with: half a character at the end waits for its other half."""
+    """Returns the `tokens` to continue from. Half a character at the end is removed; its other half
+    follows.
+    """
     held = list(tokens)
     for place in range(len(held) - 1, -1, -1):
         text = held[place].text.rstrip(_HALF)
@@ -81,7 +89,7 @@ def to_go_on_from(tokens: Sequence[Token]) -> tuple[Token, ...]:
 
 
 def placed(token: Token, turn_id: str, after: Token) -> Token:
-    """`token` of a part, counted on from the last one of the part before."""
+    """Returns `token` of a part, numbered from the last token of the part before."""
     return replace(
         token,
         request=turn_id,
@@ -92,7 +100,7 @@ def placed(token: Token, turn_id: str, after: Token) -> Token:
 
 
 def joined(first: Finished, then: Finished) -> Finished:
-    """The end of an answer in two parts."""
+    """Returns the end of an answer in two parts."""
     changes = dict.fromkeys((*first.effective.changes, *then.effective.changes))
     read = (then if _read_again(first.stats, then.stats) else first).effective
     effective = replace(
@@ -107,7 +115,9 @@ def joined(first: Finished, then: Finished) -> Finished:
 
 
 def _read_again(first: Stats, then: Stats) -> bool:
-    """Whether the second part found less than the prompt in the cache. True if the first never said."""
+    """Whether the second part found less than the prompt in the cache. True if the first part has
+    no figure.
+    """
     return not first.prompt_tokens or then.reused_tokens + then.skipped_tokens < first.prompt_tokens
 
 
@@ -147,7 +157,7 @@ def _stats(first: Stats, then: Stats) -> Stats:
 
 
 def _speed(first: Stats, then: Stats) -> float:
-    """Each part's own speed for as long as it wrote."""
+    """Returns the speed over both parts, weighted by their writing times."""
     decode_s = first.decode_s + then.decode_s
     if not decode_s:
         return max(first.tokens_per_s, then.tokens_per_s)

@@ -1,9 +1,9 @@
-"""A chat: what was asked, what was answered, and how each answer ended.
+"""Conversations: questions, answers, and how each answer ended.
 
-All records are frozen; each method returns the chat as it is afterwards, and what did not change
-is the same object as before: the store writes by that. Turns are named by the request that
-answers them. An answer keeps every token it got, however it ended, and a partial answer is
-history like any other. Nothing here knows the clock, widgets or the worker.
+All records are frozen. Each method returns the changed chat and reuses unchanged parts as the same objects,
+by which the store recognises what to write. A turn's id is the id of the request that answers it. An answer
+keeps all its tokens however it ended, and a partial answer is part of the history like any other. Nothing
+here depends on the clock, widgets or the worker.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.session.chats.continuing import can_go_on, end_of, joined, to_go_on_from
-from app.session.chats.overrides import Override
+from app.session.chats.presets import Override
 from core.events import Attachment, Finished, Message, ReadingMap, Token
 from core.settings import Settings
 
-# `imported` answers are words only: their one token is the whole text.
+# `imported` answers are text only: their one token is the whole text.
 AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported"]
 
 # Fits the sidebar's 240 px at 13 px type.
@@ -29,19 +29,19 @@ TITLE_CHARACTERS = 80
 
 
 class AskedOf(Struct, frozen=True):
-    """Which model was asked with which settings: what it takes to go on where nobody saw the end."""
+    """The model and settings of a request, kept so that an interrupted answer can be continued."""
 
     model: str
     settings: Settings
 
 
 class Answer(Struct, frozen=True):
-    """`finished` is set once the worker has ended it; `note` says why it was cut off or failed.
+    """An answer. `finished` is set after the worker ended it; `note` says why it was cut off or failed.
 
-    While it is gone on with, `finished` is the end of what was there before.
+    While the answer is being continued, `finished` is the end of its earlier parts.
 
-    `reading` is what of the prompt was read for it, None if that was all of it. `asked_of` is kept while
-    there is no end that the worker told.
+    `reading` is the reading map of its prompt, None for a dense prefill. `asked_of` is kept until the worker
+    reports an end.
     """
 
     tokens: tuple[Token, ...] = ()
@@ -53,16 +53,16 @@ class Answer(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What was written, word for word."""
+        """The text of all tokens."""
         return "".join(token.text for token in self.tokens)
 
     @property
     def over(self) -> bool:
-        """Whether nothing will be added."""
+        """Whether the answer has ended."""
         return self.status not in ("waiting", "writing")
 
     def can_go_on(self, model: str) -> bool:
-        """Whether `model` can write on where this ended."""
+        """Whether `model` can continue the answer."""
         if not self.over or not self.tokens:
             return False
         if self.finished is not None:
@@ -71,7 +71,7 @@ class Answer(Struct, frozen=True):
 
 
 class Version(Struct, frozen=True):
-    """A question as it was asked once, and the answer that it got. `asked` is None where nobody noted it."""
+    """One wording of a question and its answer. `asked` is None if the time is unknown."""
 
     id: str
     user: Message
@@ -80,9 +80,10 @@ class Version(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """One question and its answer, in the version that is shown and that the model goes by.
+    """A question and its answer in the displayed version, which is the one that the model sees.
 
-    `others` are all other versions, as they were asked; the shown one has the place `place` among them.
+    `others` are all other versions in the order in which they were asked; `place` is the index of the
+    displayed one.
     """
 
     id: str
@@ -94,20 +95,31 @@ class Turn(Struct, frozen=True):
 
     @property
     def versions(self) -> tuple[Version, ...]:
-        """All of them, as they were asked."""
+        """All versions, in the order in which they were asked."""
         shown = Version(self.id, self.user, self.answer, self.asked)
         return (*self.others[: self.place], shown, *self.others[self.place :])
 
     def showing(self, place: int) -> Turn:
-        """With another version shown. Raises `IndexError` if there is none at `place`."""
+        """Returns the turn with the version at `place` displayed. Raises `IndexError`."""
         return _turn(self.versions, range(len(self.others) + 1)[place])
 
     def asked_again(self, turn_id: str, user: Message, asked: datetime | None) -> Turn:
-        """With one version more, not answered yet. One that never got a word to the same question goes."""
+        """Returns the turn with a new, unanswered version. Replaces a version of the same question without an
+        answer.
+        """
         before = self.versions
         if not self.answer.tokens and user == self.user:
             before = self.others
         return _turn((*before, Version(turn_id, user, asked=asked)), len(before))
+
+
+def _with_known_match(turn: Turn, finished: Finished) -> Finished:
+    """With `unmatched` of the last version, if this one's question was cached and so was not scored again."""
+    stats, effective = finished.stats, finished.effective
+    ends = [each.answer.finished for each in turn.others if each.user == turn.user and each.answer.finished]
+    if effective.reading != "sparse" or stats.score_s or not ends or not ends[-1].effective.unmatched:
+        return finished
+    return replace(finished, effective=replace(effective, unmatched=True))
 
 
 def _turn(versions: Sequence[Version], place: int) -> Turn:
@@ -120,13 +132,13 @@ NOTHING_WRITTEN = Message("user", "")
 
 
 class Conversation(Struct, frozen=True):
-    """A chat. `context_used_tokens` is what its last answer left in the model's context.
+    """A chat. `context_used_tokens` is the context length after its last answer.
 
-    `name` is the title it was given, by a person or by the model. `overrides` are the settings it holds for
-    itself. `draft` is what is written and not sent, `queued` what is to be sent after the answer under way,
-    the next first. `deleted` is set while the deletion can be undone,
-    `archived` while it is kept out of the list. `preset` is the name of the one it took last, empty for
-    none; the settings that it gave are among the overrides.
+    `name` is the title that a person or the model gave it. `overrides` are the settings that differ from the
+    defaults. `draft` is the unsent message; `queued` are the messages to send after the running answer, the
+    next one first. `deleted` is set while the deletion can be undone, `archived` while the chat is not
+    listed. `preset` is the name of the last chosen preset, empty for none; its settings are among the
+    overrides.
     """
 
     id: str
@@ -144,42 +156,42 @@ class Conversation(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """As named, or from the first question; empty while there is neither."""
+        """The name, or a title from the first question; empty without either."""
         return self.name or (_title(self.turns[0].user) if self.turns else "")
 
     @property
     def changed(self) -> datetime:
-        """When something was asked last."""
+        """The time of the last question."""
         return (self.turns[-1].versions[-1].asked if self.turns else None) or self.created
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing would be lost with it."""
+        """Whether deleting the chat would lose nothing."""
         kept = self.turns or self.name or self.overrides or self.preset or self.queued
         return not (kept or self.draft != NOTHING_WRITTEN)
 
     def turn(self, turn_id: str) -> Turn:
-        """The turn called `turn_id`. Raises `KeyError`."""
+        """Returns the turn with this id. Raises `KeyError`."""
         return self.turns[self._index(turn_id)]
 
     def has(self, turn_id: str) -> bool:
-        """Whether there is such a turn."""
+        """Whether there is a turn with this id."""
         return any(turn.id == turn_id for turn in self.turns)
 
     def ask(self, turn_id: str, user: Message, asked: datetime | None = None) -> Conversation:
-        """With one more question, not answered yet."""
+        """Returns the chat with a new, unanswered question."""
         return replace(self, turns=(*self.turns, Turn(turn_id, user, asked=asked)))
 
     def ask_again(
         self, turn_id: str, user: Message | None = None, asked: datetime | None = None
     ) -> Conversation:
-        """With a new version of the last turn, `turn_id`: asked again, in other words if `user` is given."""
+        """Returns the chat with a new version of its last turn, with the question `user` if given."""
         last = self.turns[-1]
         again = last.asked_again(turn_id, user or last.user, asked)
         return self.with_turns((*self.turns[:-1], again))
 
     def show_version(self, turn_id: str, place: int) -> Conversation:
-        """With the version at `place` of a turn shown instead. Raises `KeyError` or `IndexError`."""
+        """Returns the chat with another version of a turn displayed. Raises `KeyError` or `IndexError`."""
         index = self._index(turn_id)
         turn = self.turns[index].showing(place)
         chat = self.with_turns((*self.turns[:index], turn, *self.turns[index + 1 :]))
@@ -189,41 +201,44 @@ class Conversation(Struct, frozen=True):
         return chat.with_context(finished.stats.context_used_tokens)
 
     def asking(self, turn_id: str, asked_of: AskedOf) -> Conversation:
-        """With what an answer is asked of."""
+        """Returns the chat with the model and settings of an answer's request."""
         return self.with_answer(turn_id, replace(self.turn(turn_id).answer, asked_of=asked_of))
 
     def read(self, turn_id: str, reading: ReadingMap) -> Conversation:
-        """With what is read for an answer."""
+        """Returns the chat with the reading map of an answer."""
         return self.with_answer(turn_id, replace(self.turn(turn_id).answer, reading=reading))
 
     def write(self, turn_id: str, tokens: Sequence[Token]) -> Conversation:
-        """With `tokens` added to an answer."""
+        """Returns the chat with `tokens` appended to an answer."""
         answer = self.turn(turn_id).answer
         return self.with_answer(turn_id, replace(answer, tokens=(*answer.tokens, *tokens), status="writing"))
 
     def finish(self, turn_id: str, finished: Finished, note: str = "") -> Conversation:
-        """With an answer ended by the worker: at its end, at its length, or stopped (`note` says why)."""
+        """Returns the chat with an answer that the worker ended: at its end, at its length, or stopped
+        (`note` says why).
+        """
         status: AnswerStatus = "stopped" if finished.reason == "cancelled" else "finished"
         answer = self.turn(turn_id).answer
         if answer.finished is not None:
             finished = joined(answer.finished, finished)
+        finished = _with_known_match(self.turn(turn_id), finished)
         answer = replace(answer, status=status, finished=finished, asked_of=None, note=note)
         if finished.effective.reading == "dense":
-            # What was chosen was given up, and all of it was read.
+            # The sparse prefill was abandoned for a dense one.
             answer = replace(answer, reading=None)
         ended = self.with_answer(turn_id, answer)
         return replace(ended, context_used_tokens=finished.stats.context_used_tokens)
 
     def cut_off(self, turn_id: str, note: str) -> Conversation:
-        """With an answer ended by the worker's death; what is written stays."""
+        """Returns the chat with an answer ended by the worker's death. Its text stays."""
         return self._broken(turn_id, "cut_off", note)
 
     def fail(self, turn_id: str, note: str) -> Conversation:
-        """With an answer ended by an error; what is written stays."""
+        """Returns the chat with an answer ended by an error. Its text stays."""
         return self._broken(turn_id, "failed", note)
 
     def go_on(self, turn_id: str) -> Conversation:
-        """With an answer that was over being written again, behind what is there."""
+        """Returns the chat with an ended answer running again, to be appended to."""
         answer = self.turn(turn_id).answer
         finished = answer.finished
         if finished is None and answer.asked_of is not None:
@@ -233,31 +248,33 @@ class Conversation(Struct, frozen=True):
         return self.with_answer(turn_id, answer)
 
     def without(self, turn_id: str) -> Conversation:
-        """As if `turn_id` had not been asked."""
+        """Returns the chat without this turn."""
         return replace(self, turns=tuple(turn for turn in self.turns if turn.id != turn_id))
 
     def with_turns(self, turns: tuple[Turn, ...]) -> Conversation:
-        """With these turns and no others."""
+        """Returns the chat with exactly these turns."""
         return replace(self, turns=turns)
 
     def with_context(self, used_tokens: int) -> Conversation:
-        """With the context as it is now."""
+        """Returns the chat with this context length."""
         return replace(self, context_used_tokens=used_tokens)
 
     def renamed(self, name: str) -> Conversation:
-        """With the title `name`; empty brings back the one from the first question."""
+        """Returns the chat with the title `name`; an empty name restores the title from the first
+        question.
+        """
         return replace(self, name=" ".join(name.split()))
 
     def with_pin(self, pinned: bool) -> Conversation:
-        """Kept above the others, or not."""
+        """Returns the chat pinned to the top of the list, or not."""
         return replace(self, pinned=pinned)
 
     def with_overrides(self, overrides: tuple[Override, ...]) -> Conversation:
-        """With these settings of its own."""
+        """Returns the chat with these overrides."""
         return replace(self, overrides=overrides)
 
     def with_preset(self, name: str) -> Conversation:
-        """With that preset as the one it took last; empty for none."""
+        """Returns the chat with this preset as the last chosen one; empty for none."""
         return replace(self, preset=name)
 
     @property
@@ -267,23 +284,23 @@ class Conversation(Struct, frozen=True):
         return tuple(each for message in (*asked, self.draft) for each in message.attachments)
 
     def with_draft(self, draft: Message) -> Conversation:
-        """With `draft` written and not sent."""
+        """Returns the chat with this draft."""
         return replace(self, draft=draft)
 
     def with_queued(self, messages: Sequence[Message]) -> Conversation:
-        """With `messages` waiting to be sent, the next first."""
+        """Returns the chat with these queued messages, the next one first."""
         return replace(self, queued=tuple(messages))
 
     def with_deleted(self, deleted: datetime | None) -> Conversation:
-        """Deleted at that time, or (None) back again."""
+        """Returns the chat deleted at this time, or restored (None)."""
         return replace(self, deleted=deleted)
 
     def with_archived(self, archived: datetime | None) -> Conversation:
-        """Archived at that time, or (None) listed again."""
+        """Returns the chat archived at this time, or listed again (None)."""
         return replace(self, archived=archived)
 
     def settled(self, note: str) -> Conversation:
-        """With answers that nobody is writing any more cut off, for the reason `note`."""
+        """Returns the chat with unfinished answers cut off, for the reason `note`."""
         chat = self
         for turn in self.turns:
             if not turn.answer.over:
@@ -295,22 +312,22 @@ class Conversation(Struct, frozen=True):
         return self.turns[: self._index(turn_id) + 1]
 
     def with_answer(self, turn_id: str, answer: Answer) -> Conversation:
-        """With the answer of `turn_id` replaced."""
+        """Returns the chat with the answer of `turn_id` replaced."""
         index = self._index(turn_id)
         turn = replace(self.turns[index], answer=answer)
         return replace(self, turns=(*self.turns[:index], turn, *self.turns[index + 1 :]))
 
     def messages_before(self, turn_id: str) -> tuple[Message, ...]:
-        """What the model was asked with for that answer."""
+        """Returns the messages of the request for that answer."""
         turns = self.upto(turn_id)
         asked = replace(turns[-1], answer=Answer())
         return self.with_turns((*turns[:-1], asked)).messages_for_request()
 
     def messages_for_request(self) -> tuple[Message, ...]:
-        """What the model is asked with: every question and every answer so far, in turn.
+        """Returns the messages of the next request: all questions and answers in turn.
 
-        A question that never got a word of answer is joined to the one after it, because chat
-        templates want the two sides to take turns.
+        A question without an answer is joined to the following one, because chat templates require
+        alternating roles.
         """
         messages: list[Message] = []
         for turn in self.turns:
@@ -323,7 +340,7 @@ class Conversation(Struct, frozen=True):
         return tuple(messages)
 
     def _broken(self, turn_id: str, status: AnswerStatus, note: str) -> Conversation:
-        """Figures of an earlier part would not be those of what is written now."""
+        """Drops figures of an earlier part, which do not describe the current text."""
         answer = replace(self.turn(turn_id).answer, status=status, note=note, finished=None)
         return self.with_answer(turn_id, answer)
 
@@ -335,7 +352,7 @@ class Conversation(Struct, frozen=True):
 
 
 def merged(messages: Sequence[Message]) -> Message:
-    """Several messages of the person as one, in order."""
+    """Joins several user messages into one, in order."""
     return reduce(_join, messages)
 
 

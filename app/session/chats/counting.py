@@ -1,8 +1,8 @@
-"""TokenCounts: which texts of the composer still need counting, and what is known.
+"""Token counts of the composer's texts: which are known and which must be requested.
 
-Counts are kept by text, so a chip is counted once however often the question beside it
-changes. Only the newest texts are remembered. Pure: it makes `Count` intents and is told
-the results; when to ask is the window's business.
+Counts are stored by text, so a chip is counted once however often the question changes. Only the newest texts
+are remembered. Pure: it returns `Count` intents and receives the results; the caller decides when to send
+them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.session.turn.intents import Count
 
 
 class TokenCounts:
-    """Counts of one model's tokenizer; `forget()` when another model is loaded."""
+    """Counts by one model's tokenizer; call `forget()` after another model is loaded."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
@@ -22,23 +22,23 @@ class TokenCounts:
         self._numbers = count(1)
 
     def of(self, text: str) -> int | None:
-        """The tokens of `text`, or None while that is not known. Nothing has no tokens."""
+        """Returns the tokens of `text`, None if unknown. The empty text has none."""
         return self._known.get(text) if text else 0
 
     def total(self, texts: Iterable[str]) -> int:
-        """The tokens of all that is known of `texts`."""
+        """Returns the sum of the known counts of `texts`."""
         return sum(self.of(text) or 0 for text in texts)
 
     def know(self, text: str, tokens: int) -> None:
-        """The tokens of `text`, counted before."""
+        """Store a count from elsewhere."""
         self._known[text] = tokens
 
     def asked(self, request: str) -> str:
-        """Which text `request` counts; empty if it is none of these."""
+        """Returns the text that `request` counts; empty for another request."""
         return self._asked.get(request, "")
 
     def ask(self, texts: Iterable[str]) -> tuple[Count, ...]:
-        """What to count now. Forgets all texts but these."""
+        """Returns the counts to request. Forgets all texts but these."""
         wanted = {text for text in texts if text}
         self._known = {text: tokens for text, tokens in self._known.items() if text in wanted}
         open_texts = set(self._asked.values())
@@ -50,7 +50,7 @@ class TokenCounts:
         return tuple(asked)
 
     def ask_also(self, text: str) -> tuple[Count, ...]:
-        """What to count to know `text` as well; nothing if that is known or asked already."""
+        """Returns the count to request for `text`, nothing if it is known or requested."""
         if self.of(text) is not None or text in self._asked.values():
             return ()
         request = f"count-{next(self._numbers)}"
@@ -58,7 +58,7 @@ class TokenCounts:
         return (Count(request, text),)
 
     def answer(self, request: str, tokens: int | None) -> bool:
-        """Take a result; True if it is news. None means that it could not be counted."""
+        """Store a result, None if the text could not be counted. Returns whether it was new."""
         text = self._asked.pop(request, None)
         if text is None or tokens is None:
             return False
@@ -66,6 +66,6 @@ class TokenCounts:
         return True
 
     def forget(self) -> None:
-        """Another tokenizer, or a worker that will not answer: all is open again."""
+        """Forget all counts: another tokenizer is loaded, or the worker will not answer."""
         self._known.clear()
         self._asked.clear()

@@ -1,22 +1,67 @@
-"""Presets: a system prompt and settings together, under a name, for a kind of work. Pure.
+"""Overrides and presets: settings that differ from the defaults, of a chat and under a name. Pure.
 
-A preset is the differences from Draftlight's own settings; what it does not name is as the person has it
-by default. Five come along; a person's own are kept in the preferences, and one of the same name hides ours.
+A chat stores only differences, so that a changed default applies to every chat that did not set it. A setting
+that models give defaults for (`FROM_MODEL`) is also stored when the chosen value equals the current default,
+so that another model's default does not replace it.
+
+A preset is a system prompt and settings for a kind of work. It stores the differences from Draftlight's own
+settings; all other settings follow the person's defaults. Five are built in. The person's own presets are
+stored in the preferences and hide built-in ones of the same name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, count
+from typing import Any
 
 from msgspec import Struct
 
-from app.session.chats.overrides import Override, apply, differences
-from core.settings import Settings
+from core.errors import SettingError
+from core.settings import FROM_MODEL, Settings, assign, assign_all, declared, read
+
+
+class Override(Struct, frozen=True):
+    """A setting's key and the chat's value."""
+
+    key: str
+    value: Any
+
+
+def differences(settings: Settings, defaults: Settings, chosen: Collection[str] = ()) -> tuple[Override, ...]:
+    """Returns the settings that differ from `defaults` and those in `chosen`, in declaration order."""
+    return tuple(
+        Override(setting.key, read(settings, setting.key))
+        for setting in declared()
+        if setting.key in chosen or read(settings, setting.key) != read(defaults, setting.key)
+    )
+
+
+def chosen_keys(overrides: Iterable[Override]) -> frozenset[str]:
+    """Returns the keys whose values apply whatever the model's default is."""
+    return frozenset(each.key for each in overrides if each.key in FROM_MODEL)
+
+
+def apply(defaults: Settings, overrides: Iterable[Override]) -> tuple[Settings, tuple[Override, ...]]:
+    """Returns `defaults` with `overrides` applied, and the overrides that are unknown or no longer
+    allowed.
+    """
+    wanted = tuple(overrides)
+    try:
+        return assign_all(defaults, [(each.key, each.value) for each in wanted]), ()
+    except SettingError:
+        pass  # at least one is invalid: find it
+    settings, refused = defaults, []
+    for each in wanted:
+        try:
+            settings = assign(settings, each.key, each.value)
+        except SettingError:
+            refused.append(each)
+    return settings, tuple(refused)
 
 
 class Preset(Struct, frozen=True):
-    """`overrides` as a chat has them."""
+    """`overrides` as in a conversation."""
 
     name: str
     overrides: tuple[Override, ...]
@@ -37,7 +82,7 @@ BUILT_IN = (
     ),
     _preset(
         "Code edits",
-        "Change only what is asked for and keep everything else as it is. Give the whole file back in one"
+        "Change only what the request names and keep everything else as it is. Return the whole file in one"
         " code block.",
         ("sampling.temperature", 0.0),
         ("sampling.max_tokens", 4096),
@@ -66,18 +111,18 @@ BUILT_IN = (
 
 
 def known(own: Sequence[Preset]) -> tuple[Preset, ...]:
-    """Ours and a person's own, by name, ours first."""
+    """Returns the built-in and own presets by name, built-in ones first."""
     names = {preset.name for preset in own}
     return (*(preset for preset in BUILT_IN if preset.name not in names), *own)
 
 
 def chosen(preset: Preset, defaults: Settings) -> Settings:
-    """The settings of a chat that takes it; what is not allowed any more is left out."""
+    """Returns the settings of a chat with this preset; values no longer allowed are left out."""
     return apply(defaults, preset.overrides)[0]
 
 
 def name_of(settings: Settings, defaults: Settings, own: Sequence[Preset]) -> str:
-    """The preset that gives just these settings; empty if none does."""
+    """Returns the preset with exactly these settings; empty if there is none."""
     found = (preset.name for preset in known(own) if chosen(preset, defaults) == settings)
     return "" if settings == defaults else next(found, "")
 
@@ -85,7 +130,9 @@ def name_of(settings: Settings, defaults: Settings, own: Sequence[Preset]) -> st
 def with_preset(
     own: Sequence[Preset], name: str, settings: Settings, defaults: Settings, chosen: Collection[str] = ()
 ) -> tuple[Preset, ...]:
-    """A person's own with one more, in the place of the one of that name; `chosen` as for `differences`."""
+    """Returns the own presets with a new one, which replaces one of that name; `chosen` as in
+    `differences`.
+    """
     preset = Preset(name, differences(settings, defaults, chosen))
     return (*(each for each in own if each.name != name), preset)
 
@@ -93,9 +140,9 @@ def with_preset(
 def updated(
     own: Sequence[Preset], name: str, settings: Settings, defaults: Settings, chosen: Collection[str] = ()
 ) -> tuple[Preset, ...]:
-    """A person's own, in their order, with the one of that name having `settings`.
+    """Returns the own presets in order, with the settings of the named one replaced.
 
-    It goes on naming what it named, also where that is no different from the defaults.
+    It keeps its overrides, even those that now equal the defaults.
     """
     named = {override.key for preset in own if preset.name == name for override in preset.overrides}
     fresh = Preset(name, differences(settings, defaults, named.union(chosen)))
@@ -103,14 +150,14 @@ def updated(
 
 
 def renamed(own: Sequence[Preset], name: str, new: str) -> tuple[Preset, ...]:
-    """A person's own, in their order, with the one of that name called `new`."""
+    """Returns the own presets in order, with the named one renamed to `new`."""
     return tuple(Preset(new, each.overrides) if each.name == name else each for each in own)
 
 
 def with_imported(own: Sequence[Preset], found: Sequence[Preset]) -> tuple[Preset, ...]:
-    """A person's own with those of a file: one that is there already stays one, and none is replaced.
+    """Returns the own presets with those of a file. Identical ones are not added twice, and none is replaced.
 
-    Where there is another of the same name, the file's gets a number behind its own.
+    An imported preset whose name is in use gets a number appended.
     """
     for preset in found:
         there = known(own)
@@ -127,15 +174,15 @@ def _numbered(name: str, number: int) -> str:
 
 
 def _is_called(preset: Preset, name: str) -> bool:
-    """So, or so with a number."""
+    """Whether the name is this one, with or without a number."""
     return preset.name == name or preset.name.startswith(f"{name} (")
 
 
 def find(name: str, own: Sequence[Preset]) -> Preset | None:
-    """The preset of that name; None if there is none."""
+    """Returns the preset of that name; None if there is none."""
     return next((each for each in known(own) if each.name == name), None)
 
 
 def without(own: Sequence[Preset], name: str) -> tuple[Preset, ...]:
-    """A person's own without the one of that name."""
+    """Returns the own presets without the one of that name."""
     return tuple(each for each in own if each.name != name)

@@ -1,8 +1,8 @@
-"""What was read of a chat's documents up to one of its answers: each attachment with its place in the order
-that the worker counts them, and the map of its reading.
+"""The documents of a chat, numbered as the worker numbers them, with their reading maps up to an answer.
+Pure.
 
-Pure. The worker numbers attachments over all messages of a request from 0; a chat's questions
-are all in each request, so their attachments in turn have these numbers.
+The worker numbers attachments over all messages of a request from 0. Each request has all questions of the
+chat, so their attachments in order have these numbers.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from core.events import Attachment, ReadingMap
 
 
 class Document(Struct, frozen=True):
-    """An attachment of a chat. `reading` is the map of what was read of it, None if that was all of it.
+    """An attachment of a chat. `reading` is its reading map, None if all of it was read.
 
-    A map without a passage of it says that nothing was read. `answered_by` is the turn of the answer that
-    the map was made for; what earlier answers read is on it, too.
+    A map without a passage of this document means that none of it was read. `answered_by` is the turn for
+    whose answer the map was made; it includes what earlier answers read.
     """
 
     turn_id: str
@@ -29,7 +29,7 @@ class Document(Struct, frozen=True):
 
 
 def documents(chat: Conversation, upto: str = "") -> tuple[Document, ...]:
-    """All of them, in order, as they were read when the answer of the turn `upto` was: the last if empty."""
+    """Returns the documents in order, as read for the answer of the turn `upto` (empty: the last)."""
     newest: dict[int, tuple[str, ReadingMap]] = {}
     sources = 0
     for turn in chat.upto(upto) if upto else chat.turns:
@@ -40,7 +40,7 @@ def documents(chat: Conversation, upto: str = "") -> tuple[Document, ...]:
             for source in on_map | set(own):
                 newest[source] = (turn.id, turn.answer.reading)
         elif turn.answer.finished is not None and not turn.answer.finished.stats.skipped_tokens:
-            newest.clear()  # by then all of the prompt had been read
+            newest.clear()  # the whole prompt has been read since
     found: list[Document] = []
     for turn in chat.turns:
         for index, attachment in enumerate(turn.user.attachments):

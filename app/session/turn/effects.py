@@ -1,6 +1,6 @@
-"""What the state machine asks for: frozen records, carried out in order by the window.
+"""Effects of the state machine: frozen records that the window carries out in order.
 
-Names in the past tense are facts to show; `Send` and `RestartWorker` are things to do.
+Names in the past tense are facts to show; `Send` and `RestartWorker` are actions.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Send(Struct, frozen=True):
 
 
 class RestartWorker(Struct, frozen=True):
-    """End the process if there is one and start another."""
+    """End the process, if any, and start another."""
 
 
 class LoadStarted(Struct, frozen=True):
-    """The model is on its way; `stage` is empty until the worker names one."""
+    """A model is being loaded; `stage` is empty until the worker names one."""
 
     model: str
     stage: str
@@ -41,27 +41,27 @@ class LoadStarted(Struct, frozen=True):
 
 
 class Missing(Struct, frozen=True):
-    """A machine over which a model was to run and does not, and why."""
+    """A machine that was to run a part of the model and does not, and why."""
 
     name: str
     problem: str
 
 
 class ModelReady(Struct, frozen=True):
-    """Questions can be asked. `missing` are machines that the model was to run over, too."""
+    """Questions can be sent. `missing` are the machines that do not take part as planned."""
 
     info: ModelInfo
     missing: tuple[Missing, ...] = ()
 
 
 class ModelGone(Struct, frozen=True):
-    """No model is loaded any more, because that was wanted."""
+    """The model was unloaded on request."""
 
 
 class LoadFailed(Struct, frozen=True):
-    """`model` could not be loaded; `kept` is the name of the one that was loaded before and still is.
+    """`model` could not be loaded; `kept` is the name of the previous model, which stays loaded.
 
-    `missing` are the machines that were left out before.
+    `missing` are the machines that were excluded before.
     """
 
     failed: Failed
@@ -71,19 +71,19 @@ class LoadFailed(Struct, frozen=True):
 
 
 class AnswerBegun(Struct, frozen=True):
-    """The request was accepted and is on its way."""
+    """The worker accepted the request."""
 
     request: str
 
 
 class ReadingHeard(Struct, frozen=True):
-    """The prompt is being read."""
+    """Progress of the prefill."""
 
     progress: PrefillProgress
 
 
 class MapHeard(Struct, frozen=True):
-    """What of the prompt will be read, and what will be skipped."""
+    """The passages that will be read and those that will be skipped."""
 
     map: ReadingMap
 
@@ -101,28 +101,28 @@ class GaugesHeard(Struct, frozen=True):
 
 
 class AnswerFinished(Struct, frozen=True):
-    """The answer ended as the worker meant it to (end of text, length, or a stop)."""
+    """The answer ended normally: end of text, length, or stop."""
 
     finished: Finished
 
 
 class AnswerFailed(Struct, frozen=True):
-    """The worker refused or gave up on the request."""
+    """The worker refused or abandoned the request."""
 
     failed: Failed
 
 
 class TroubleHeard(Struct, frozen=True):
-    """The worker says that something failed which no request of ours was waiting for."""
+    """The worker reports a failure that belongs to no request of the window."""
 
     failed: Failed
 
 
 class AnswerCutOff(Struct, frozen=True):
-    """The worker is gone in mid-answer; the tokens that arrived stay."""
+    """The worker exited during an answer; the received tokens stay."""
 
     request: str
-    closing: bool = False  # the person closes the window; else the worker is gone
+    closing: bool = False  # the window is closing; else the worker exited
 
 
 class ServedHeard(Struct, frozen=True):
@@ -132,13 +132,13 @@ class ServedHeard(Struct, frozen=True):
 
 
 class ServedCutOff(Struct, frozen=True):
-    """The worker is gone while it answered the local server."""
+    """The worker exited while it answered a request of the local server."""
 
 
 class Counted(Struct, frozen=True):
-    """Answer to a count; `tokens` is None if the worker could not count.
+    """The result of a count; `tokens` is None if the worker could not count.
 
-    `dense_s`: how long reading all of them takes; None if that is not known.
+    `dense_s`: the predicted time of a dense prefill of all of them; None if unknown.
     """
 
     request: str
@@ -147,34 +147,34 @@ class Counted(Struct, frozen=True):
 
 
 class OutOfBand(Struct, frozen=True):
-    """Something that the turn does not depend on, asked for or not."""
+    """An event outside the turn, requested or not."""
 
     event: Event
 
 
 class TablesFailed(Struct, frozen=True):
-    """The worker refused or gave up on a command about the tables."""
+    """The worker refused or abandoned a command about the tables."""
 
     failed: Failed
 
 
 class ModelsFailed(Struct, frozen=True):
-    """The worker refused or gave up on a command about the models on the disk."""
+    """The worker refused or abandoned a command about the installed models."""
 
     failed: Failed
 
 
 class MemoryHeard(Struct, frozen=True):
-    """The worker's memory, and the most it may use."""
+    """The worker's memory use and limit."""
 
     used_bytes: int
     limit_bytes: int
 
 
 class WorkerDied(Struct, frozen=True):
-    """The process ended on its own, in phase `phase`, or (`exited` None) never started.
+    """The process ended unexpectedly in the phase `phase`, or never started (`exited` is None).
 
-    `message` is a reason in words, where one is known; `ended`: a machine was the reason.
+    `message` is the reason in words, if known; `ended`: a machine of the cluster was the reason.
     """
 
     exited: WorkerExited | None
@@ -184,23 +184,23 @@ class WorkerDied(Struct, frozen=True):
 
 
 class WorkerStuck(Struct, frozen=True):
-    """The process lives and has not moved for `seconds`."""
+    """The process is alive but has not responded for `seconds`."""
 
     seconds: float
 
 
 class SilenceBroken(Struct, frozen=True):
-    """The stuck worker moves again."""
+    """The stuck worker responds again."""
 
 
 class WindowMistake(Struct, frozen=True):
-    """The window asked for something at the wrong time. Our bug."""
+    """The window sent an intent in the wrong phase: our bug."""
 
     message: str
 
 
 class WorkerMistake(Struct, frozen=True):
-    """The worker said something that it may not say now. Its bug, or a broken wire."""
+    """The worker sent an event that is not allowed now: a bug in the worker, or a broken pipe."""
 
     message: str
 

@@ -1,4 +1,4 @@
-"""Intents: what the person, or the window for them, wants of the worker. Frozen records."""
+"""Intents: frozen records of what the user, or the window for them, wants from the worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.events import (
     StandStill,
 )
 from core.events.cluster import ClusterCommand
-from core.events.idle import EmbeddingCommand, RehearsalCommand, TitleCommand
+from core.events.idle import EmbeddingCommand, RehearsalCommand, SavedChatsCommand, TitleCommand
 from core.events.models import CatalogueCommand
 from core.events.tables import TableCommand
 from core.settings import Settings
@@ -22,8 +22,8 @@ from core.settings.cluster import Cluster
 
 
 class Submit(Struct, frozen=True):
-    """Answer `messages`. `request` is new and names the turn from now on, unless an answer is gone on
-    with. `apart` and `begun` as in `Generate`.
+    """Answer `messages`. `request` is a new id and names the turn, unless an answer is being continued with
+    it. `isolated`, `continuation` and `chat` as in `Generate`.
     """
 
     request: str
@@ -31,20 +31,21 @@ class Submit(Struct, frozen=True):
     settings: Settings
     isolated: bool = False
     continuation: tuple[int, ...] = ()
+    chat: str = ""
 
 
 class Stop(Struct, frozen=True):
-    """End the running answer and keep what is written."""
+    """End the running answer and keep its text."""
 
 
 class Ahead(Struct, frozen=True):
-    """`requests` are answered before the one that waits; with 0 its turn has come."""
+    """`requests` are answered before the waiting one; with 0 it is sent."""
 
     requests: int
 
 
 class Serve(Struct, frozen=True):
-    """Do this for the local server, whose turn it is. Its id is new."""
+    """Send a command of the local server, whose turn it is. Its id is new."""
 
     command: Generate | CountTokens | EmbedTexts
 
@@ -63,24 +64,26 @@ class Count(Struct, frozen=True):
 
 
 class Restart(Struct, frozen=True):
-    """Replace the worker, dead or alive, by a new one."""
+    """Replace the worker, alive or not, by a new one."""
 
 
 class Load(Struct, frozen=True):
-    """Load `model`, over the machines of `cluster` or here alone; the loaded one stays until that is done.
+    """Load `model` over the machines of `cluster` or on this machine alone; the loaded one stays until then.
 
-    A worker that has run a model over several machines is replaced first, where it is to do that again.
+    A worker that has run a model over several machines is replaced first if it is to do so again.
     """
 
     model: str
     cluster: Cluster | None = None
 
 
-IdleCommand = TableCommand | RehearsalCommand | TitleCommand | EmbeddingCommand | StandStill
+IdleCommand = (
+    TableCommand | RehearsalCommand | TitleCommand | EmbeddingCommand | SavedChatsCommand | StandStill
+)
 
 
 class AskTables(Struct, frozen=True):
-    """Something about the tables or what is done while idle; the worker does it after the running answer."""
+    """A command about the tables or about idle work; the worker runs it after the running answer."""
 
     command: IdleCommand
 
@@ -90,21 +93,22 @@ class Unload(Struct, frozen=True):
 
 
 class AskModels(Struct, frozen=True):
-    """Something about the models on the disk, or the machines that could run one; the worker does it at
-    once, beside everything else."""
+    """A command about the installed models or the machines of a cluster; the worker runs it at once, during
+    answers too.
+    """
 
     command: CatalogueCommand | ClusterCommand
 
 
 class SpawnFailed(Struct, frozen=True):
-    """The worker's process could not be started at all."""
+    """The worker's process could not be started."""
 
     message: str
     hint: str
 
 
 class Close(Struct, frozen=True):
-    """The window is going away."""
+    """The window is closing."""
 
 
 Intent = (

@@ -1,7 +1,6 @@
-"""What is known of the worker and the turn that runs over it: one frozen `Link`, and the `Transition` to the
-next.
+"""`Link`, the window's view of the worker and its turn, and `Transition`, a step to the next state.
 
-`turn.py` has the rules by which the one becomes the other.
+`turn.py` has the rules for the transitions.
 """
 
 from __future__ import annotations
@@ -16,7 +15,9 @@ from core.settings.cluster import Cluster
 
 
 class Phase(Enum):
-    """Where the worker and its one turn are. `waiting`: others are answered first. `closed` is final."""
+    """Phase of the worker and its one turn. `waiting`: other requests are answered first. `closed`
+    is final.
+    """
 
     STARTING = "starting"
     LOADING = "loading"
@@ -31,20 +32,23 @@ class Phase(Enum):
 
 
 class Link(Struct, frozen=True):
-    """`model` is what to load after each start; while another is loading, `before` is the one to go
-    back to if that fails (empty if none was loaded). `request` is the one that is being answered, while
-    reading, writing or stopping; its tokens are `controllers.running_answer`'s. While it is waiting,
-    `pending` is what will be sent, and `ahead` requests are answered before it.
+    """The window's view of the worker.
 
-    `served` is the request of the local server that is being answered, `counting` are those that wait for
-    a count or vectors; the server hears of them, and the turn goes its own way.
+    `model` is the model to load after each start. While another one is loading, `before` is the model to
+    return to if that fails (empty if none was loaded). `request` is the request being answered, while
+    reading, writing or stopping; its tokens are kept by `shell.handlers.RunningAnswer`. While the turn
+    is waiting, `pending` is the command to send, and `ahead` requests are answered before it.
 
-    `cluster` are the machines that `model` is to run over, None for this one alone; `cluster_before` those of
-    `before`. `trying` are those that a new worker looks at, `missing` those that it has left out. `joined`:
-    this worker has run a model over several machines, which it can once. `ended` is why they ended.
+    `served` is the request of the local server that is being answered. `counting` are its requests that wait
+    for a count or vectors. Their events go to the server and do not affect the turn.
 
-    `quiet` is True from a silence or a stuck main thread until the worker moves again.
-    `complaint` is the last failure that belonged to no request: the likely reason of a death.
+    `cluster` are the machines that run `model`, None for this machine alone; `cluster_before` those of
+    `before`. `trying` are the machines that a new worker is checking, `missing` those that it excluded.
+    `joined`: this worker has run a model over several machines, which it can do once. `ended` is why they
+    ended.
+
+    `quiet` is True from a silence or a stuck main thread until the worker responds again. `complaint` is the
+    last failure that belonged to no request: the probable reason if the worker dies.
     """
 
     model: str
@@ -67,22 +71,22 @@ class Link(Struct, frozen=True):
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is under way in this window."""
+        """Whether an answer for this window is pending or running."""
         return bool(self.request)
 
     @property
     def works(self) -> bool:
-        """Whether the worker is to answer something, whoever asked."""
+        """Whether the worker has an answer to generate, for the window or the server."""
         return bool(self.request or self.served)
 
     @property
     def alive(self) -> bool:
-        """Whether there is a process to talk to."""
+        """Whether there is a process to send commands to."""
         return self.phase not in (Phase.DEAD, Phase.CLOSED)
 
 
 class Transition(Struct, frozen=True):
-    """What one input leads to."""
+    """The result of one input."""
 
     link: Link
     effects: tuple[Effect, ...] = ()

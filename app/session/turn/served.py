@@ -1,8 +1,8 @@
-"""The rules for what the local server asks of the window's worker. Pure.
+"""Rules for requests of the local server to the window's worker. Pure.
 
-The server's requests and the turn wait for each other in one queue, which says when each may be sent: while
-`Link.served` is being answered, a turn can only be waiting. Events of a served request change nothing of the
-turn; each becomes the effect `ServedHeard`.
+The server's requests and the turn share one queue, which decides when each may be sent: while `Link.served`
+is being answered, a turn can only be waiting. Events of a served request change nothing in the turn; each
+becomes the effect `ServedHeard`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _LOADED = frozenset({Phase.READY, Phase.WAITING, Phase.READING, Phase.WRITING, P
 _FREE = frozenset({Phase.READY, Phase.WAITING})
 
 
-def of_served(link: Link, given: Any) -> Event | None:
-    """What was heard, if it belongs to a request of the local server, with that request's id."""
+def event_of(link: Link, given: Any) -> Event | None:
+    """Returns the event if it belongs to a request of the local server, with that request's id."""
     request = getattr(given, "request", None)
     if request and (request == link.served or request in link.counting):
         return given  # type: ignore[no-any-return]
-    # A command that could not be decoded fails without its id.
+    # The failure of a command that could not be decoded has no id.
     if link.served and isinstance(given, Failed) and not request and given.command in ("", "generate"):
         return replace(given, request=link.served)
     return None
 
 
-def hear(link: Link, event: Event) -> Transition:
-    """An event that `of_served` gave."""
+def on_event(link: Link, event: Event) -> Transition:
+    """Handle an event from `event_of`."""
     request = getattr(event, "request", "")
     if request in link.counting:
         link = replace(link, counting=link.counting - {request})
@@ -43,7 +43,7 @@ def hear(link: Link, event: Event) -> Transition:
 
 
 def serve(link: Link, given: Serve) -> Transition:
-    """Send it; what comes when nothing can be asked fails at once, so that nobody waits for it."""
+    """Send the command. Without a loaded model it fails at once, so that no client waits for it."""
     command = given.command
     if isinstance(command, Generate):
         if link.phase in _FREE and not link.served:
@@ -56,10 +56,10 @@ def serve(link: Link, given: Serve) -> Transition:
 
 
 def stop_served(link: Link, given: StopServed) -> Transition:
-    """Its end is heard as any other."""
+    """Cancel the request; its end arrives as any other."""
     return Transition(link, (Send(Cancel(given.request)),) if given.request == link.served else ())
 
 
 def cut_off(link: Link) -> tuple[Effect, ...]:
-    """What to say where the worker is gone."""
+    """The effects for the server after the worker's exit."""
     return (ServedCutOff(),) if link.served or link.counting else ()

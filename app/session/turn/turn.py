@@ -9,20 +9,19 @@ both lives fit into one `Phase`:
                                               └── finished | failed ──┘
     any of them ─exited→ dead ─restart→ starting           any ─close→ closed
 
-Where a model ran over several machines, a new worker's loading begins with a look at them: `anew.py`.
-Where the local server is being answered, submit leads to `waiting`, and from there, when nobody is ahead
-any more, to reading; `served.py` has what concerns the server alone.
+A new worker for a model that ran over several machines checks the machines first (`cluster_load.py`). While
+the local server is being answered, submit leads to `waiting`, and from there, once no request is ahead, to
+reading; `served.py` has the rules for the server.
 
-`advance(link, input)` takes what was heard from the worker (events, `WorkerExited`,
-`WorkerSilent`, `BadLine`) or what the person wants (intents) and returns the new state with
-the effects to carry out, in order. It performs nothing itself: no Qt, clock, thread or I/O.
+`advance(link, input)` receives an event of the worker (including `WorkerExited`, `WorkerSilent` and
+`BadLine`) or an intent of the user and returns the next state with the effects to carry out, in order.
+It performs nothing itself: no Qt, clock, thread or I/O.
 
-What may happen when is data: `RULES` maps the type of an input to the phases that accept it.
-An input that is not accepted changes nothing. Whose fault it is depends on who sent it:
-`WindowMistake` for an intent (our bug), `WorkerMistake` for an event (the worker's). Death of
-the worker is neither: it is accepted everywhere, and whatever was written so far is kept.
+`RULES` maps the type of an input to the phases that accept it. An input that is not accepted changes
+nothing. Its sender is at fault: `WindowMistake` for an intent (our bug), `WorkerMistake` for an event
+(the worker's bug). The worker's death is accepted in every phase, and the text written so far is kept.
 
-It does not know chats, widgets or the words that are shown; `trouble.py` has those.
+Chats, widgets and the texts shown are handled elsewhere; `trouble.py` has the texts of problems.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from app.session.turn import anew, served
+from app.session.turn import cluster_load, served
 from app.session.turn.effects import (
     AnswerBegun,
     AnswerCutOff,
@@ -47,11 +46,13 @@ from app.session.turn.effects import (
     MemoryHeard,
     ModelGone,
     ModelReady,
+    ModelsFailed,
     OutOfBand,
     ReadingHeard,
     RestartWorker,
     Send,
     SilenceBroken,
+    TablesFailed,
     TokenHeard,
     TroubleHeard,
     WindowMistake,
@@ -66,6 +67,7 @@ from app.session.turn.intents import (
     AskTables,
     Close,
     Count,
+    IdleCommand,
     Intent,
     Load,
     Restart,
@@ -77,7 +79,6 @@ from app.session.turn.intents import (
     Unload,
 )
 from app.session.turn.link_state import Link, Phase, Transition
-from app.session.turn.out_of_band import FAILED
 from core.events import (
     PROTOCOL,
     Cancel,
@@ -103,7 +104,9 @@ from core.events import (
     TokenCount,
     UnloadModel,
 )
+from core.events.cluster import ClusterCommand
 from core.events.codec import BadLine, WorkerEvent, WorkerExited, WorkerSilent
+from core.events.models import CatalogueCommand
 
 # A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
 # that has not moved for a minute while it should be answering is stuck.
@@ -118,14 +121,14 @@ Rule = Callable[[Link, Any], Transition]
 
 
 def advance(link: Link, given: Input) -> Transition:
-    """The state after `given`, and what to do about it. Never raises on anything heard."""
+    """Returns the next state and the effects of `given`. Never raises, whatever the worker sent."""
     if link.phase is Phase.CLOSED and not isinstance(given, INTENTS):
-        return Transition(link)  # a late word from a worker that is being stopped
+        return Transition(link)  # a late event from a worker that is being stopped
     phases, rule = RULES[type(given)]
-    if not isinstance(given, INTENTS) and (event := served.of_served(link, given)) is not None:
-        phases, rule, given = _SPOKEN, served.hear, event
-    if anew.is_answer(link, given):
-        phases, rule = _LOADING, anew.hear
+    if not isinstance(given, INTENTS) and (event := served.event_of(link, given)) is not None:
+        phases, rule, given = _SPOKEN, served.on_event, event
+    if cluster_load.is_answer(link, given):
+        phases, rule = _LOADING, cluster_load.on_checked
     if link.phase not in phases:
         return _refuse(link, given, f"does not belong into the phase “{link.phase.value}”")
     if link.quiet and not isinstance(given, INTENTS) and _is_sign_of_life(given):
@@ -141,7 +144,7 @@ def _hello(link: Link, given: Hello) -> Transition:
     if given.protocol != PROTOCOL:
         why = f"It speaks version {given.protocol} of the protocol, this window version {PROTOCOL}."
         return _dead(link, WorkerDied(None, link.phase.value, why))
-    return anew.begin(replace(link, phase=Phase.LOADING))
+    return cluster_load.begin(replace(link, phase=Phase.LOADING))
 
 
 def _load_progress(link: Link, given: LoadProgress) -> Transition:
@@ -173,7 +176,7 @@ def _reading_map(link: Link, given: ReadingMap) -> Transition:
 def _token(link: Link, given: Token) -> Transition:
     if refused := _of_running(link, given, given.request):
         return refused
-    # Of all tokens only the first makes another link.
+    # Only the first token changes the link.
     after = replace(link, phase=Phase.WRITING) if link.phase is Phase.READING else link
     return Transition(after, (TokenHeard(given),))
 
@@ -210,7 +213,7 @@ def _failed(link: Link, given: Failed) -> Transition:
 
 
 def _cluster_ended(link: Link, given: ClusterEnded) -> Transition:
-    """The worker exits next: this is why."""
+    """The worker exits next, for this reason."""
     return Transition(replace(link, ended=given))
 
 
@@ -219,7 +222,7 @@ def _token_count(link: Link, given: TokenCount) -> Transition:
 
 
 def _texts_embedded(link: Link, given: TextsEmbedded) -> Transition:
-    """Only the local server asks for these; `served.of_served` passes them on where it still waits."""
+    """Only the local server requests these; `served.event_of` handles them while it waits for them."""
     return Transition(link)
 
 
@@ -251,7 +254,14 @@ def _bad_line(link: Link, given: BadLine) -> Transition:
 
 
 def _submit(link: Link, given: Submit) -> Transition:
-    command = Generate(given.request, given.messages, given.settings, given.isolated, given.continuation)
+    command = Generate(
+        given.request,
+        given.messages,
+        given.settings,
+        given.isolated,
+        given.continuation,
+        chat=given.chat,
+    )
     begun = AnswerBegun(given.request)
     if link.served:
         waiting = replace(
@@ -273,7 +283,7 @@ def _stop(link: Link, given: Stop) -> Transition:
     if link.phase is Phase.STOPPING:
         return Transition(link)
     if link.pending is not None:
-        # The worker was never asked, so it is not the worker's to say.
+        # Sent by the window itself, since the worker never received the command.
         asked, info = link.pending, link.info
         name, dtype = (info.name, info.dtype) if info else ("", "")
         effective = Effective(name, dtype, asked.settings.drafting.drafter, asked.settings)
@@ -329,7 +339,7 @@ def _idle(link: Link) -> Link:
 
 
 def _settled(link: Link) -> Link:
-    """A load has ended."""
+    """Clear the state of a load that has ended."""
     return replace(link, before="", cluster_before=None, missing=())
 
 
@@ -347,14 +357,14 @@ def _sentence(failed: Failed | SpawnFailed) -> str:
 
 
 def _of_running(link: Link, given: Input, request: str) -> Transition | None:
-    """None if `request` is the running one, else the refusal."""
+    """Returns None if `request` is the running one, else the refusal."""
     if link.busy and request == link.request:
         return None
     return _refuse(link, given, f"belongs to the request “{request}”, which is not running")
 
 
 def _is_sign_of_life(given: Input) -> bool:
-    """A heartbeat from a stuck main thread is none: only the process breathes."""
+    """Whether the event shows that the main thread responds. A heartbeat from a stuck one does not."""
     if isinstance(given, WorkerExited | WorkerSilent):
         return False
     return not (isinstance(given, Heartbeat) and given.stalled_s >= STUCK_S)
@@ -405,8 +415,20 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),
     Close: (frozenset(Phase), _close),
 }
-# What says nothing about the turn.
+# Events that do not concern the turn.
 OUT_OF_BAND = tuple(kind for kind in get_args(Event) if kind not in _OF_THE_TURN)
 RULES: dict[type, tuple[frozenset[Phase], Rule]] = _OF_THE_TURN | dict.fromkeys(
     OUT_OF_BAND, (_SPOKEN, _out_of_band)
 )
+
+
+def _names(commands: Any) -> list[str]:
+    """Returns the tags of the commands, as failures name them."""
+    return [str(command.__struct_config__.tag) for command in get_args(commands)]
+
+
+# The effect that a failure of each command becomes.
+FAILED: dict[str, Callable[[Failed], Effect]] = dict.fromkeys(
+    _names(CatalogueCommand | ClusterCommand), ModelsFailed
+)
+FAILED |= dict.fromkeys(_names(IdleCommand), TablesFailed)

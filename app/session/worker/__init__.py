@@ -1,1 +1,1 @@
-"""What is known of the worker, its models and tables, and what went wrong. Pure."""
+"""State of the worker, and the texts for its problems. Pure."""

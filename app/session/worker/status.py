@@ -1,11 +1,11 @@
-"""Status: what the window says about the worker, as one record made from the link's state.
+"""The worker's status as shown in the window, as one record made from the link. Pure.
 
-Header, composer, sidebar footer and gauges all read the same record, so they never disagree.
-Pure; words come from `app.strings`.
+Header, composer, sidebar and gauges read the same record, so they never disagree.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from msgspec import Struct
@@ -17,9 +17,7 @@ from core.settings.declaration import find
 
 
 class Status(Struct, frozen=True):
-    """`subtitle` is the header's; `reason` says why the composer is blocked, `hint` what else is to be
-    known there.
-    """
+    """`subtitle` is the header's. `reason` says why the composer is blocked, `hint` gives further details."""
 
     subtitle: str
     composer: Literal["idle", "busy", "blocked"]
@@ -60,9 +58,10 @@ def status_of(
     racing: bool = False,
     served_client: str = "",
 ) -> Status:
-    """`answering_elsewhere` is the title of another chat whose answer is under way, if any.
+    """`answering_elsewhere` is the title of another chat whose answer is running, if any.
 
-    `racing`: the answer under way is a race's. `served_client` is who is answered through the local server.
+    `racing`: the running answer belongs to a race. `served_client` is the client of the local server being
+    answered.
     """
     row = _ROWS[link.phase]
     composer, reason = row.composer, row.reason
@@ -99,3 +98,14 @@ def _subtitle(link: Link, settings: Settings) -> str:
     if not link.info.speculates:
         return strings.header_subtitle(name, label, drafts=False)
     return strings.header_subtitle(name, label, drafts=drafter != "off")
+
+
+# Begins the part of a name that distinguishes members of a family: size, training, quantisation.
+_MEMBER = re.compile(
+    r"[-_ ](?:\d+(?:\.\d+)?[bmk]\b|a?\d+x\d|instruct|chat|base|it\b|\d+-?bit|mlx|bf16|fp16).*", re.I
+)
+
+
+def recognised(family_name: str) -> str:
+    """Returns the common name of a tokenizer family: SmolLM2 for `SmolLM2-135M-Instruct`."""
+    return _MEMBER.sub("", family_name).strip("-_ ") or family_name

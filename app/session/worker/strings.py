@@ -1,4 +1,4 @@
-"""Every text of this folder that a person reads."""
+"""UI strings about the worker."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ MODEL_NAMES = {"starter": "the starter model"}
 
 
 def header_subtitle(model: str, drafter: str, drafts: bool) -> str:
-    """Under the chat's title."""
+    """Shown below the chat's title."""
     return f"{model}, drafting with {drafter}" if drafts else f"{model}, drafting is off"
 
 
 def on_machines(model: str, machines: int) -> str:
-    """A model that runs over several."""
+    """For a model that runs over several machines."""
     return f"{model} on {machines} machines" if machines else model
 
 
 def asking_machines(others: int) -> str:
-    """The stage of a load that begins with a look at them."""
+    """The stage of a load that begins with a check of the machines."""
     return "Asking 1 machine" if others == 1 else f"Asking {others} machines"
 
 
@@ -36,7 +36,7 @@ def header_loading(model: str) -> str:
 
 
 def model_name(model: str) -> str:
-    """What to call a model that is not loaded, from how it was asked for."""
+    """Returns the name of a model that is not loaded, from its reference."""
     return MODEL_NAMES.get(model) or model.rstrip("/").rpartition("/")[2] or model
 
 
@@ -57,7 +57,7 @@ def answering_client(client: str) -> str:
 
 
 def waiting_for(requests: int) -> str:
-    """How many of the local server's requests are answered before the question."""
+    """The number of the local server's requests that are answered before the question."""
     return (
         "Waiting for 1 request of the local server"
         if requests == 1
@@ -66,7 +66,7 @@ def waiting_for(requests: int) -> str:
 
 
 def next_after(client: str) -> str:
-    """Nothing is asked in the window yet."""
+    """Shown while no question is pending in the window."""
     return f"{client or 'A request'} is being answered through the local server. A question comes after it."
 
 
@@ -83,7 +83,7 @@ UNREADABLE_TITLE = "The worker sent something that cannot be read."
 
 
 def machine_ended(name: str, end: str) -> str:
-    """Why a model that ran over several machines is gone; `end` is a `ClusterEnd`."""
+    """Why a model that ran over several machines stopped; `end` is a `ClusterEnd`."""
     words = {
         "lost": f"{name} was lost.",
         "deadline": f"{name} did not answer in time.",
@@ -93,8 +93,8 @@ def machine_ended(name: str, end: str) -> str:
     return words[end] if name else CLUSTER_ENDED_TITLE
 
 
-def started_anew(model: str, machines: int, missing: Sequence[str]) -> str:
-    """`machines` of them are there, this one included; 0: this one alone."""
+def restarted(model: str, machines: int, missing: Sequence[str]) -> str:
+    """`machines` take part, this one included; 0: this machine alone."""
     names = joined(missing)
     where = f"on {machines} machines" if machines else f"on {MACHINE} alone"
     return f"{model} runs {where} now, without {names}."
@@ -105,7 +105,7 @@ def left_out(missing: Sequence[str]) -> str:
 
 
 def joined(names: Sequence[str]) -> str:
-    """One, another and a third."""
+    """“One, another and a third”."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -119,14 +119,14 @@ def model_stays(name: str) -> str:
 
 
 def ended_by_signal(name: str) -> str:
-    """SIGKILL without our doing is most often the system's answer to full memory."""
+    """SIGKILL from outside usually means that memory was full."""
     if name == "SIGKILL":
         return "It was ended by signal SIGKILL, which the system also sends when memory runs out."
     return f"It was ended by signal {name}."
 
 
 def ended_with_status(returncode: int) -> str:
-    return f"It ended by itself with status {returncode}."
+    return f"It exited with status {returncode}."
 
 
 def chat_kept(tokens_written: int | None) -> str:
@@ -138,7 +138,7 @@ def chat_kept(tokens_written: int | None) -> str:
 
 
 def silent_for(seconds: float) -> str:
-    return f"Nothing was heard from it for {seconds:.0f} s. You can wait, or restart it; the chat is kept."
+    return f"It has not responded for {seconds:.0f} s. You can wait, or restart it; the chat is kept."
 
 
 STARTING = "Starting"

@@ -1,6 +1,6 @@
-"""Trouble: what a banner shows, in plain words, made from what went wrong.
+"""Trouble: a message in the banner, made from a failure. No Qt.
 
-Words come from `app.strings`; which facts lead to which words is decided here. No Qt.
+The texts are in `strings`; this module decides which facts lead to which text.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from enum import IntEnum
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from app.session.turn.effects import Missing, WorkerDied, WorkerStuck
 from app.session.worker import strings
-from app.session.worker.families import recognised
+from app.session.worker.status import recognised
 from core.errors import ModelNotHereError, OutOfMemoryError
 from core.events import Failed, ModelInfo, TableStatus
 from core.settings.prefill import smaller_context
@@ -25,17 +26,18 @@ Remedy = Literal["", "restart", "anew", "load", "repair", "restore", "tables", "
 
 
 class Until(IntEnum):
-    """What ends a trouble, from what comes soonest; each ends those before it, too."""
+    """The event that ends a trouble, earliest first; each also ends those before it."""
 
-    MOVES = 0  # the stuck worker moves again
+    MOVES = 0  # the stuck worker responds again
     READY = 1  # a model is ready: so are worker and answers
     ASKED = 2  # the next question
-    OVER = 3  # only who said it can say that it is over
+    OVER = 3  # only its source can end it
 
 
 class Trouble(Struct, frozen=True):
-    """`log` is shown under Details; without lines there are no details. `smaller_tokens` is a smaller
-    context that may help, as a second way out; 0 offers none. `model` is what can be downloaded."""
+    """`log` is shown under Details, which are hidden without lines. `smaller_tokens` is a smaller context
+    offered as a second remedy, 0 for none. `model` is the model that can be downloaded.
+    """
 
     title: str
     text: str
@@ -47,10 +49,10 @@ class Trouble(Struct, frozen=True):
 
 
 def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens: int = 0) -> Trouble:
-    """The worker is gone, or could not be started.
+    """The worker exited or could not be started.
 
-    `written_tokens` are those of the answer that was cut off, None if there was none; `context_tokens`
-    is what an answer may fill.
+    `written_tokens` are the tokens of the interrupted answer, None if there was none; `context_tokens` is the
+    context size of an answer.
     """
     if died.exited is None:
         return Trouble(strings.NOT_STARTED_TITLE, died.message, "restart")
@@ -66,8 +68,8 @@ def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens
         title = strings.machine_ended(ended.machine, ended.end)
         said = " ".join(filter(None, (ended.message, ended.hint, strings.chat_kept(written_tokens))))
         return Trouble(title, said, "anew", log)
-    # What the worker said before it went is a better reason than how it went.
-    # Both may be how a system answers to full memory, and an answer in the works is what fills it.
+    # The worker's last failure explains more than its exit status.
+    # Both can be the system's reaction to full memory, which a running answer fills.
     full = died.exited.signal_name in ("SIGKILL", "SIGABRT") and written_tokens is not None
     smaller_tokens = smaller_context(context_tokens) if full else 0
     text = f"{died.message or how} {strings.chat_kept(written_tokens)}"
@@ -75,20 +77,20 @@ def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens
 
 
 def of_silence(stuck: WorkerStuck) -> Trouble:
-    """The worker lives and does not move."""
+    """The worker is alive but does not respond."""
     return Trouble(strings.STUCK_TITLE, strings.silent_for(stuck.seconds), "restart", until=Until.MOVES)
 
 
 def of_missing(info: ModelInfo, missing: Sequence[Missing]) -> Trouble:
-    """The model is ready, but not over all the machines that it was to run over."""
-    title = strings.started_anew(info.name, len(info.machines), [each.name for each in missing])
+    """The model is ready, but not over all the machines that were planned."""
+    title = strings.restarted(info.name, len(info.machines), [each.name for each in missing])
     return Trouble(title, _why(missing), until=Until.ASKED)
 
 
 def of_failed_load(
     failed: Failed, kept: str = "", model: str = "", missing: Sequence[Missing] = ()
 ) -> Trouble:
-    """No model, and why; or `kept` goes on answering. `missing` were left out before."""
+    """No model is loaded, and why; or `kept` stays loaded. `missing` were excluded before."""
     stays = strings.model_stays(kept) if kept else ""
     if failed.code == ModelNotHereError.code:
         return Trouble(failed.message, stays, "download", model=model)
@@ -99,8 +101,9 @@ def of_failed_load(
 
 
 def of_failure(failed: Failed, *, text_is_back: bool = False, context_tokens: int = 0) -> Trouble:
-    """A request that failed. Faults of the worker itself offer a restart; where memory was short,
-    less than the `context_tokens` that an answer may fill."""
+    """A failed request. Faults of the worker offer a restart; if memory was short, a context smaller than
+    `context_tokens`.
+    """
     back = strings.TEXT_IS_BACK if text_is_back else ""
     text = " ".join(part for part in (failed.hint, back) if part)
     smaller_tokens = smaller_context(context_tokens) if failed.code == OutOfMemoryError.code else 0
@@ -117,10 +120,49 @@ def of_tables(status: TableStatus) -> Trouble:
 
 
 def _why(missing: Sequence[Missing]) -> str:
-    """What is wrong with them; said once where it is the same."""
+    """The problems of the tables, each named once."""
     return " ".join(dict.fromkeys(each.problem for each in missing if each.problem))
 
 
 def of_unreadable(message: str) -> Trouble:
     """The worker broke the protocol before it could be used."""
     return Trouble(strings.UNREADABLE_TITLE, message, "restart")
+
+
+class Troubles(Struct, frozen=True):
+    """The open messages; `at` is the index of the displayed one."""
+
+    held: tuple[Trouble, ...] = ()
+    at: int = 0
+
+    @property
+    def shown(self) -> Trouble | None:
+        """The displayed message; None if there is none."""
+        return self.held[self.at] if self.held else None
+
+    def with_new(self, trouble: Trouble) -> Troubles:
+        """Returns them with `trouble` displayed. One that is open already keeps its position and is not added
+        twice.
+        """
+        return self if trouble in self.held else Troubles((trouble, *self.held))
+
+    def without(self, trouble: Trouble | None) -> Troubles:
+        """Returns them without `trouble`; the next one is displayed in its place."""
+        if trouble is None or trouble not in self.held:
+            return self
+        number = self.held.index(trouble)
+        held = tuple(each for each in self.held if each != trouble)
+        at = self.at - 1 if number < self.at else self.at
+        return Troubles(held, min(at, max(0, len(held) - 1)))
+
+    def after(self, happened: Until) -> Troubles:
+        """Returns those that outlast this event."""
+        left = self
+        for trouble in self.held:
+            if trouble.until <= happened:
+                left = left.without(trouble)
+        return left
+
+    def next(self) -> Troubles:
+        """Returns them with the next one displayed, the first after the last."""
+        return replace(self, at=(self.at + 1) % len(self.held)) if self.held else self

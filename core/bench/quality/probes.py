@@ -1,7 +1,6 @@
-"""Probes: what `bench quality` reads and what should follow: a document, a passage of one, a task's answer.
+"""Prompts of `bench quality` with their right continuations, generated from seeds.
 
-All are generated from seeds; nothing is fetched. Importing this loads MLX, which
-`core.models.runtime.runtime.prepare` must have made ready.
+Importing this loads MLX, which `core.models.runtime.runtime.prepare` must precede.
 """
 
 from __future__ import annotations
@@ -12,20 +11,20 @@ from random import Random
 from msgspec import Struct
 
 from core.bench.documents import document
+from core.bench.quality.results import Part
 from core.bench.quality.tasks import Case, task
-from core.bench.quality.trial import Part
 from core.errors import RequestError
 from core.events import Attachment, Message
 from core.models.loader import LoadedModel
 from core.models.prompt import Prompt, render
 
-# What a template, the longest question and the beginning of the answer take beside the document.
+# Limit for the template, the question and the given beginning of the answer.
 _AROUND_TOKENS = 160
 _QUOTED_TOKENS = 24
 
 
 class Probe(Struct, frozen=True):
-    """What is read and what should follow; `case` is None where only that is looked at."""
+    """A prompt and its right continuation `gold`; `case` is None if only the likelihood is measured."""
 
     part: Part
     name: str
@@ -37,20 +36,20 @@ class Probe(Struct, frozen=True):
 
 
 def document_probe(loaded: LoadedModel, kind: str, seed: int, context: int, continuation: int) -> Probe:
-    """A document's first `context` tokens and what follows; a short one ends its context sooner."""
-    ids = _beginning(loaded, kind, seed, context + continuation)
+    """The first `context` tokens of a document (fewer of a shorter one) and the `continuation` after them."""
+    ids = _first_tokens(loaded, kind, seed, context + continuation)
     end = len(ids) - continuation
     return Probe("document", kind, seed, Prompt(ids[:end], "", ()), ids[end:])
 
 
 def passage_probe(loaded: LoadedModel, kind: str, seed: int, context: int, continuation: int) -> Probe:
-    """A chat of about `context` tokens, with a document attached and a passage asked for by its first words.
+    """A request of about `context` tokens to quote the passage of a document that begins with given words.
 
-    The passage begins with any line whose first words stand nowhere else, wherever it is; these words
-    are in the question and begin the answer, and the `continuation` tokens behind them should follow.
-    Raises `RequestError` for a document without such a line.
+    The passage starts at a random line whose first words are unique in the document. The words are in the
+    question and begin the answer; `gold` are the `continuation` tokens after them. Raises `RequestError` if
+    the document has no such line.
     """
-    text = loaded.tokenizer.decode(_beginning(loaded, kind, seed, context - _AROUND_TOKENS))
+    text = loaded.tokenizer.decode(_first_tokens(loaded, kind, seed, context - _AROUND_TOKENS))
     rng = Random(f"passage {kind} {seed}")
     lines = [line.start() for line in re.finditer(r"^.*\S", text, re.MULTILINE)]
     for start in rng.sample(lines, len(lines)):
@@ -60,25 +59,25 @@ def passage_probe(loaded: LoadedModel, kind: str, seed: int, context: int, conti
             break
     else:
         raise RequestError(
-            f"A {kind} of {context:,} tokens has no passage of {continuation:,} to ask for.",
+            f"A {kind} of {context:,} tokens has no passage of {continuation:,} with unique first words.",
             "Choose a longer --context or a shorter --continuation.",
         )
     question = f"Which passage of the document begins with these words: “{words.strip()}”? Quote it."
-    prompt = _begun(loaded, question, text, words)
+    prompt = _prompt(loaded, question, text, words)
     return Probe("passage", kind, seed, prompt, ids[_QUOTED_TOKENS : _QUOTED_TOKENS + continuation])
 
 
 def task_probe(loaded: LoadedModel, name: str, seed: int, context: int) -> Probe:
-    """A task's prompt of about `context` tokens, ending with the beginning of its answer."""
+    """A task's prompt of about `context` tokens, with the given beginning of its answer."""
     chosen = task(name)
     room = context - _AROUND_TOKENS
     case = chosen.build(Random(f"{name} {seed}"), room, lambda text: len(_encoded(loaded, text)))
-    prompt = _begun(loaded, case.question, case.document, case.lead)
+    prompt = _prompt(loaded, case.question, case.document, case.lead)
     return Probe("task", name, seed, prompt, _encoded(loaded, case.gold), case, chosen.answer_tokens)
 
 
-def _beginning(loaded: LoadedModel, kind: str, seed: int, tokens: int) -> list[int]:
-    """The first `tokens` of a document, or all of a shorter one."""
+def _first_tokens(loaded: LoadedModel, kind: str, seed: int, tokens: int) -> list[int]:
+    """The first `tokens` of a document; all of a shorter one."""
     ids: list[int] = []
     for part in document(kind, seed):
         ids += _encoded(loaded, part)
@@ -87,11 +86,11 @@ def _beginning(loaded: LoadedModel, kind: str, seed: int, tokens: int) -> list[i
     return ids[:tokens]
 
 
-def _begun(loaded: LoadedModel, question: str, text: str, lead: str) -> Prompt:
-    """`question` about the attached `text`, and `lead`, with which the answer begins."""
-    asked = render(loaded.tokenizer, (Message("user", question, (Attachment("document", text),)),))
-    whole = asked.text + lead
-    return Prompt(_encoded(loaded, whole), whole, asked.regions)
+def _prompt(loaded: LoadedModel, question: str, text: str, lead: str) -> Prompt:
+    """`question` about the attached `text`, followed by `lead`, the given beginning of the answer."""
+    rendered = render(loaded.tokenizer, (Message("user", question, (Attachment("document", text),)),))
+    whole = rendered.text + lead
+    return Prompt(_encoded(loaded, whole), whole, rendered.regions)
 
 
 def _encoded(loaded: LoadedModel, text: str) -> list[int]:

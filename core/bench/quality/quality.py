@@ -1,14 +1,12 @@
-"""`draftlight bench quality`: what sparse prefill costs in answers and likelihoods, paired with dense.
+"""`draftlight bench quality`: the effect of sparse prefill on answers and likelihoods, relative to dense.
 
-Question: where the model answers rightly after reading everything, does it still after reading
-`keep` of it; how much worse are given texts predicted, where a document just goes on and where a
-passage of it is asked for; and is a scorer better than no scorer (random passages; the head and the
-tail; the end), at the same keep? All prompts are generated from seeds (`core.bench.quality.probes`). Every
-prompt is read densely once and then by each reader; every trial is written to `trials.jsonl` at
-once, and a run that was stopped goes on from there.
+Three questions: does the model still answer tasks correctly; how much less likely are the continuation of a
+document and a requested passage of it; and does a scorer beat baselines without a score at the same keep?
+All prompts are generated from seeds (`core.bench.quality.probes`). Every prompt is read densely and then by
+each reader. Trials are appended to `trials.jsonl`, so an interrupted run continues.
 
-A regression counts only where dense passes. Tests are exact and paired: McNemar's for passes, a
-sign test for likelihoods.
+A regression counts only where dense passes. Tests are exact and paired: McNemar's for passes, a sign test for
+likelihoods.
 """
 
 from __future__ import annotations
@@ -22,11 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.bench.documents import KINDS
-from core.bench.harness import Journal, describe, write_results
-from core.bench.quality.reader_names import hindsight
-from core.bench.quality.results import QualityResults
-from core.bench.quality.tasks import TASKS, task
-from core.bench.quality.trial import Trial
+from core.bench.harness import Journal, describe, publish
+from core.bench.quality.results import QualityResults, Trial, hindsight, write_report
+from core.bench.quality.tasks import TASKS
 from core.errors import RequestError
 from core.settings import Settings, assign
 from core.system.terminal import ProgressLine
@@ -42,16 +38,13 @@ _QUICK_SEEDS, _QUICK_WINDOWS = 3, 1
 
 def run(options: argparse.Namespace) -> int:
     """Measure and write `trials.jsonl`, `results.json` and `report.md`."""
-    names = [task(name).name for name in _listed(options.tasks, list(TASKS))]
-    kinds = _listed(options.kinds, list(KINDS))
-    asked = _listed(options.passages, list(KINDS))
-    # NumPy's BLAS and MLX's wait for each other's threads by spinning: with one each a reading takes
-    # two thirds of the time, and a second run beside it costs nothing. Both look at this as they are loaded.
+    # The threads of NumPy's BLAS and of MLX's spin while they wait for each other: with one thread each, a
+    # reading takes two thirds of the time. Both libraries read this variable when they are loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from core.models.runtime.runtime import prepare
 
     blas = prepare()
-    from core.bench.prefill.cpu_attention import cpu_attention
+    from core.bench.quality.cpu_attention import cpu_attention
     from core.models.loader import load
 
     started = time.perf_counter()
@@ -62,13 +55,13 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as scratch, cpu_attention(), ProgressLine(options.quiet) as line:
         chosen, draft = _readers(options, loaded, Path(scratch))
         trials = Journal(options.out / "trials.jsonl", _conditions(options, loaded, draft), Trial)
-        for probe in _probes(options, loaded, kinds, asked, names):
-            told = f"{probe.part} {probe.name} {probe.seed}"
-            line.say(told, now=True)
+        for probe in _probes(options, loaded):
+            label = f"{probe.part} {probe.name} {probe.seed}"
+            line.say(label, now=True)
             for trial in try_readers(probe, chosen, trials):
                 trials.add(trial)
                 line.print(_row(trial))
-                line.say(told, now=True)
+                line.say(label, now=True)
     results = QualityResults(
         "quality",
         describe(blas, loaded.info.dtype),
@@ -81,11 +74,7 @@ def run(options: argparse.Namespace) -> int:
         time.perf_counter() - started,
         trials.all,
     )
-    from core.bench.quality.report import write_report
-
-    report = write_report(results)
-    write_results(options.out, results, report)
-    print(report)
+    publish(options.out, results, write_report(results))
     return 0
 
 
@@ -113,7 +102,7 @@ def _conditions(options: argparse.Namespace, loaded: LoadedModel, draft: str) ->
 
 
 def _readers(options: argparse.Namespace, loaded: LoadedModel, scratch: Path) -> tuple[list[Reader], str]:
-    """The readers, dense first, and what the draft model is called (empty if none is needed)."""
+    """The readers, dense first, and the name of the draft model (empty if none is needed)."""
     from core.bench.cases import truncated_copy
     from core.bench.quality.readers import readers
     from core.models.loader import load
@@ -129,47 +118,40 @@ def _readers(options: argparse.Namespace, loaded: LoadedModel, scratch: Path) ->
     return readers(names, loaded, settings, draft), f"the model's first {options.draft_layers} layers"
 
 
-def _probes(
-    options: argparse.Namespace,
-    loaded: LoadedModel,
-    kinds: Sequence[str],
-    asked: Sequence[str],
-    names: Sequence[str],
-) -> Iterator[Probe]:
-    """Documents first: they say most. Seeds outermost, so that a run stopped early covers all names."""
+def _probes(options: argparse.Namespace, loaded: LoadedModel) -> Iterator[Probe]:
+    """Documents first: they are the most informative. An interrupted run has covered all names by seed."""
     from core.bench.quality.probes import document_probe, passage_probe, task_probe
 
     seeds, windows = (_QUICK_SEEDS, _QUICK_WINDOWS) if options.quick else (options.seeds, options.windows)
     for seed in range(1, windows + 1):
-        for kind in kinds:
+        for kind in _listed(options.kinds, list(KINDS)):
             yield document_probe(loaded, kind, seed, options.document_context, options.continuation)
     for seed in range(1, windows + 1):
-        for kind in asked:
+        for kind in _listed(options.passages, list(KINDS)):
             yield passage_probe(loaded, kind, seed, options.context, options.continuation)
     for seed in range(1, seeds + 1):
-        for name in names:
+        for name in _listed(options.tasks, list(TASKS)):
             yield task_probe(loaded, name, seed, options.context)
 
 
 def try_readers(probe: Probe, chosen: Sequence[Reader], done: Journal[Trial]) -> Iterator[Trial]:
-    """Dense first, to compare with; then every reader that has not been tried yet.
+    """Trials of `probe` by the readers that `done` does not have; `chosen[0]` is the dense one.
 
-    A question that was read densely in an earlier run is not read so again, which takes most of the
-    time: what such a trial is judged by is its own answer, and its KL and agreement stay None.
+    Tasks that an earlier run read densely are not read densely again, because that takes most of the time: a
+    task is judged by its own answer, so the KL and agreement of these trials stay None.
     """
-    from core.bench.quality.likelihood import closeness, mean_nll
-    from core.bench.quality.readers import Ahead
+    from core.bench.quality.readers import Hindsight, closeness, mean_nll
 
     dense, case = chosen[0], probe.case
     wanted = [reader for reader in chosen if not done.has(probe.part, probe.name, probe.seed, reader.name)]
     compared = case is None or any(reader is dense or hindsight(reader.name) for reader in wanted)
     others = [reader for reader in wanted if reader is not dense]
-    full, ahead = None, None
+    full, future = None, None
     for reader in [dense, *others] if wanted and compared else others:
-        session = reader.read(probe.prompt, ahead)
+        session = reader.read(probe.prompt, future)
         found = session.predict(probe.gold)
         if reader is dense:
-            full, ahead = found, Ahead(session, probe.gold)
+            full, future = found, Hindsight(session, probe.gold)
         if reader not in wanted:
             continue
         near = None if full is None else closeness(full[:_CLOSENESS_TOKENS], found[:_CLOSENESS_TOKENS])

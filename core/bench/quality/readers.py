@@ -1,12 +1,10 @@
-"""Readers: the ways a prompt is read for `bench quality`: densely, by each scorer, and by no scorer.
+"""The readers of `bench quality`: dense, each product scorer, baselines without a score, and hindsight.
 
-The three that do not score are what a scorer has to beat at the same keep: `random` passages, the
-`head-and-tail` of the prompt, and its `end`. `hindsight-N` is what no scorer can be expected to beat:
-it is shown the next N tokens of the text that follows, and keeps what all of the model's layers look
-for while they are read behind the whole prompt. These go through the product's own selection and
-reading with scores that know nothing or too much; the product itself has no such scorers. Scorers
-run as in an answer, through `core.prefill.reading`; one that did not skip is an error here, never a
-quiet dense run.
+The baselines are `random` passages, `head-and-tail` and `end`, at the same keep as the scorers. `hindsight-N`
+is an upper bound: it scores passages by the attention of the N tokens that follow the prompt. All go through
+the product's own selection and reading. A scorer that fell back to dense is an error here.
+
+Importing this loads MLX, which `core.models.runtime.runtime.prepare` must precede.
 """
 
 from __future__ import annotations
@@ -14,60 +12,161 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
 
+import mlx.core as mx
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from core.bench.quality.reader_names import DENSE, SCORELESS, hindsight
-from core.bench.quality.session import Session
-from core.errors import RequestError
+from core.bench.quality.results import DENSE, SCORELESS, hindsight
+from core.errors import InternalError, RequestError
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.models.prompt import Prompt, offsets
 from core.prefill.layout import Layout, Passages, layout, unknown_layout
 from core.prefill.read import read_kept, read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
+from core.prefill.scorers.draft_model import Attended, watched
 from core.prefill.scorers.scorer import ScoringDraft, carried, means_of
 from core.prefill.select import select
 from core.settings.prefill import SCORERS, Prefill
 
-Scores = np.ndarray[Any, Any]
+# ---- likelihoods
 
 
-class Ahead(Struct, frozen=True):
-    """What is known only afterwards: the prompt read densely, and the `tokens` that follow it."""
+class Closeness(Struct, frozen=True):
+    """Means over positions: KL of next-token distributions, and the share with an equal most likely token."""
+
+    kl_nats: float
+    top1_agreement: float
+
+
+def log_probabilities(logits: mx.array) -> mx.array:
+    """[n, V] logits of any dtype to float32 log-probabilities."""
+    wide = logits.astype(mx.float32)
+    return wide - mx.logsumexp(wide, axis=-1, keepdims=True)
+
+
+def mean_nll(log_probs: mx.array, tokens: Sequence[int]) -> float:
+    """Mean negative log-likelihood of `tokens`, row i of [n, V] predicting token i."""
+    taken = mx.take_along_axis(log_probs, mx.array(list(tokens))[:, None], axis=-1)
+    return -float(taken.mean())
+
+
+def closeness(full: mx.array, other: mx.array) -> Closeness:
+    """KL(full ‖ other) and top-1 agreement of two [n, V] arrays of log-probabilities."""
+    kl = (mx.exp(full) * (full - other)).sum(axis=-1)
+    same = mx.argmax(full, axis=-1) == mx.argmax(other, axis=-1)
+    return Closeness(max(0.0, float(kl.mean())), float(same.astype(mx.float32).mean()))
+
+
+# ---- sessions
+
+
+class Session:
+    """A prompt that was read by some reader. Owned by the thread that loaded the model.
+
+    `sequence` holds all of `prompt` but its last token. Every method starts from this state and restores it,
+    which needs a cache that can be truncated to any prefix.
+    """
+
+    def __init__(self, loaded: LoadedModel, sequence: CachedSequence, prompt: Sequence[int]) -> None:
+        self._loaded = loaded
+        self._sequence = sequence
+        self._prompt = list(prompt)
+
+    @property
+    def read_tokens(self) -> int:
+        """Number of prompt tokens that the model reads, the last one included."""
+        return self._sequence.columns.count + 1
+
+    def predict(self, tokens: Sequence[int]) -> mx.array:
+        """float32 log-probabilities [n, V] for each of `tokens` given the prompt and those before it."""
+        block = [self._prompt[-1], *tokens[:-1]]
+        found = log_probabilities(self._run(block)[0])
+        mx.eval(found)
+        self._restore()
+        return found
+
+    def attended_by(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        """Attention on each prompt token (float32) by the last prompt token and the following `tokens`.
+
+        Computed as by `core.prefill.scorers.draft_model`, over all layers that attend to the whole prompt.
+        Raises `InternalError` if there is none.
+        """
+        block = [self._prompt[-1], *tokens]
+        attended = Attended(list(range(len(block))), len(self._prompt) + len(tokens), len(self._prompt))
+        with watched(self._loaded.model, attended.add):
+            logits = self._run(block)
+        found = attended.result
+        if found is None:
+            raise InternalError("No layer of this model attends to the whole prompt.")
+        mx.eval(found, logits)
+        self._restore()
+        return np.array(found)
+
+    def answer(self, max_tokens: int) -> str:
+        """The greedy answer up to a stop token or a line break."""
+        decode, stops = self._loaded.tokenizer.decode, self._loaded.eos
+        tokens: list[int] = []
+        last = self._prompt[-1]
+        while len(tokens) < max_tokens:
+            last = int(mx.argmax(self._run([last])[0, -1]))
+            if last in stops:
+                break
+            tokens.append(last)
+            if "\n" in decode([last]):
+                break
+        self._restore()
+        return str(decode(tokens))
+
+    def _run(self, block: Sequence[int]) -> mx.array:
+        logits: mx.array = self._loaded.model(mx.array(list(block))[None], cache=self._sequence.cache)
+        self._sequence.append(block)
+        return logits
+
+    def _restore(self) -> None:
+        self._sequence.truncate(len(self._prompt) - 1)
+
+
+# ---- readers
+
+Scores = NDArray[np.float32]
+
+
+class Hindsight(Struct, frozen=True):
+    """What no scorer has: the prompt read densely, and the `tokens` that follow it."""
 
     full: Session
     tokens: list[int]
 
 
 class Reader(ABC):
-    """Reads prompts in one way. Owned by the thread that loaded the model."""
+    """One way to read a prompt. Owned by the thread that loaded the model."""
 
     def __init__(self, name: str, loaded: LoadedModel, settings: Prefill) -> None:
         self.name = name
         self._loaded = loaded
         self._settings = settings
 
-    def read(self, prompt: Prompt, ahead: Ahead | None = None) -> Session:
-        """`prompt` in a sequence of its own. Raises `RequestError` if it was not read this way.
+    def read(self, prompt: Prompt, future: Hindsight | None = None) -> Session:
+        """Read `prompt` into a new sequence. Only readers by hindsight need `future`.
 
-        `ahead` is for the readers by hindsight, which need it; the others do not look at it.
+        Raises `RequestError` if the model's cache cannot be truncated, or if a scorer fell back to dense.
         """
         sequence = CachedSequence(self._loaded.new_cache)
         if not sequence.keeps_all:
             raise RequestError(
-                f"{self._loaded.info.name} cannot go back to a prefix, which this bench needs.",
+                f"{self._loaded.info.name} has a cache that cannot be truncated, which this bench needs.",
                 "Choose a model with plain full attention.",
             )
-        self._fill(sequence, prompt, ahead)
+        self._fill(sequence, prompt, future)
         return Session(self._loaded, sequence, prompt.ids)
 
     @abstractmethod
-    def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
-        """Bring the empty `sequence` to all of `prompt` but its last token."""
+    def _fill(self, sequence: CachedSequence, prompt: Prompt, future: Hindsight | None) -> None:
+        """Read all of `prompt` but its last token into the empty `sequence`."""
 
     def _layout(self, prompt: Prompt) -> Layout:
         if not prompt.regions:
@@ -76,9 +175,9 @@ class Reader(ABC):
 
 
 class _Dense(Reader):
-    """Everything."""
+    """Reads everything."""
 
-    def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
+    def _fill(self, sequence: CachedSequence, prompt: Prompt, future: Hindsight | None) -> None:
         steps = read_prompt(
             self._loaded.model, sequence, prompt.ids, chunk_tokens=self._settings.chunk_tokens
         )
@@ -87,13 +186,13 @@ class _Dense(Reader):
 
 
 class _Scored(Reader):
-    """By one of the product's scorers."""
+    """Reads what one of the product's scorers selects."""
 
     def __init__(self, name: str, loaded: LoadedModel, settings: Prefill, draft: LoadedModel | None) -> None:
         super().__init__(name, loaded, settings)
         self._draft = draft
 
-    def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
+    def _fill(self, sequence: CachedSequence, prompt: Prompt, future: Hindsight | None) -> None:
         inputs = ReadingInputs(self._scoring_draft)
         text = PromptText(prompt.ids, prompt.asked, lambda: self._layout(prompt))
         reading = Reading("bench", self._loaded, sequence, text, self._settings, inputs)
@@ -107,23 +206,23 @@ class _Scored(Reader):
 
     def _scoring_draft(self) -> ScoringDraft:
         if self._draft is None:
-            raise RequestError("There is no draft model to score with.", "Choose other --readers.")
+            raise RequestError("The scorer draft-model needs a draft model.", "Choose other --readers.")
         return ScoringDraft(self._draft, CachedSequence(self._draft.new_cache))
 
 
 class _Chosen(Reader):
-    """Passages chosen by scores that no scorer of the product gives."""
+    """Reads the passages with the highest `_scores`, which are not those of a product scorer."""
 
     @abstractmethod
-    def _scores(self, ids: Sequence[int], passages: Passages, ahead: Ahead | None) -> Scores:
-        """float32, one a passage."""
+    def _scores(self, ids: Sequence[int], passages: Passages, future: Hindsight | None) -> Scores:
+        """float32, one score per passage."""
 
-    def _fill(self, sequence: CachedSequence, prompt: Prompt, ahead: Ahead | None) -> None:
+    def _fill(self, sequence: CachedSequence, prompt: Prompt, future: Hindsight | None) -> None:
         known = self._layout(prompt)
         passages = known.passages(0, len(prompt.ids), self._settings)
         chosen = select(
-            self._scores(prompt.ids, passages, ahead),
-            known.protected | known.question,
+            self._scores(prompt.ids, passages, future),
+            known.always_read,
             passages,
             keep_pct=self._settings.keep_pct,
         )
@@ -133,9 +232,9 @@ class _Chosen(Reader):
 
 
 class _Scoreless(_Chosen):
-    """Random passages, those nearest to both ends, or those nearest to the end."""
+    """Reads random passages, those nearest to both ends, or those nearest to the end."""
 
-    def _scores(self, ids: Sequence[int], passages: Passages, ahead: Ahead | None) -> Scores:
+    def _scores(self, ids: Sequence[int], passages: Passages, future: Hindsight | None) -> Scores:
         middles = (passages.firsts + passages.lengths / 2).astype(np.float32)
         if self.name == "head-and-tail":
             return np.asarray(np.abs(middles - len(ids) / 2))
@@ -144,32 +243,32 @@ class _Scoreless(_Chosen):
         return np.random.default_rng(list(ids)).random(len(passages), dtype=np.float32)
 
 
-class _Hindsight(_Chosen):
-    """What the tokens that follow attend to, put together as the product's scorers do."""
+class _ByHindsight(_Chosen):
+    """Reads what the following tokens attend to, averaged over passages as in the product's scorers."""
 
-    def _scores(self, ids: Sequence[int], passages: Passages, ahead: Ahead | None) -> Scores:
-        if ahead is None:
-            raise RequestError(f"{self.name} needs to be shown what follows.", "Give it what follows.")
-        attended = ahead.full.attended_by(ahead.tokens[: hindsight(self.name)])
+    def _scores(self, ids: Sequence[int], passages: Passages, future: Hindsight | None) -> Scores:
+        if future is None:
+            raise RequestError(f"{self.name} needs the following tokens.", "Pass `future`.")
+        attended = future.full.attended_by(future.tokens[: hindsight(self.name)])
         return carried(means_of(attended, passages))
 
 
 def readers(
     names: Sequence[str], loaded: LoadedModel, settings: Prefill, draft: LoadedModel | None
 ) -> list[Reader]:
-    """Dense first, then those named, each at the keep of `settings`. Raises `RequestError`."""
+    """The dense reader, then those in `names`, each at the keep of `settings`. Raises `RequestError`."""
     made: list[Reader] = [_Dense(DENSE, loaded, settings)]
     for name in names:
         if name in SCORELESS:
             made.append(_Scoreless(name, loaded, settings))
         elif hindsight(name):
-            made.append(_Hindsight(name, loaded, settings))
+            made.append(_ByHindsight(name, loaded, settings))
         elif name in SCORERS:
             own = replace(settings, mode="on", scorer=name)
             made.append(_Scored(name, loaded, own, draft if name == "draft-model" else None))
         else:
             raise RequestError(
-                f"There is no reader called “{name}”.",
-                f"Choose from {', '.join((*SCORERS, *SCORELESS))} and hindsight-N, N tokens.",
+                f"Unknown reader “{name}”.",
+                f"Choose from {', '.join((*SCORERS, *SCORELESS))} and hindsight-N with N tokens.",
             )
     return made

@@ -1,8 +1,7 @@
-"""How likely right answers are after sparse prefill, after reading everything and without the document.
+"""`draftlight bench retrieval --answers N`: the likelihood of right answers after sparse and dense prefill.
 
-The part of `draftlight bench retrieval --answers N` that reads. A question's `answer` follows the prompt as
-the assistant's words; measured is the mean log-likelihood of its tokens, in nats. A document is read
-completely only once: its questions come one after the other, and each keeps what the last one has read of it.
+The right answer is appended to the prompt, and the mean log-likelihood of its tokens is measured after sparse
+prefill, after dense prefill and without the document. The questions about a document share its dense prefill.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from core.bench.harness import BenchPiece
+from core.bench.harness import BenchPiece, table
 from core.bench.retrieval.questions import Document, Question
 from core.errors import RequestError
 from core.events import Attachment, Message
@@ -105,7 +104,7 @@ def _ways(
     keeps: Sequence[float],
     whole: CachedSequence,
 ) -> Iterator[AnswerWay]:
-    """`whole` has read the document completely, or nothing yet; it keeps what it reads."""
+    """`whole` is the dense prefill of the document, or empty; it is extended."""
     from core.kv.cached_sequence import CachedSequence
 
     answer = list(loaded.tokenizer.encode(question.answer, add_special_tokens=False))
@@ -169,7 +168,7 @@ def nll(loaded: LoadedModel, sequence: CachedSequence, last: int, answer: Sequen
     """
     import mlx.core as mx
 
-    from core.bench.quality.likelihood import log_probabilities, mean_nll
+    from core.bench.quality.readers import log_probabilities, mean_nll
 
     block = [last, *answer[:-1]]
     found = log_probabilities(loaded.model(mx.array(block)[None], cache=sequence.cache)[0])
@@ -198,22 +197,19 @@ def answers_report(answers: Sequence[Answered]) -> list[str]:
     held = [answered for answered in answers if answered.held_out]
     if held:
         names = [way.name for way in held[0].ways]
-        lines += [f"| group | questions | {' | '.join(names)} |", f"|---|---{'|---' * len(names)}|"]
+        rows = []
         groups = sorted({f"question: {one.kind}" for one in held})
         groups += sorted({f"language: {one.language}" for one in held})
         for group in groups:
             some = [one for one in held if group in (f"question: {one.kind}", f"language: {one.language}")]
             means = (f"{_mean(_of(some, name)):.2f}" for name in names)
-            lines.append(f"| {group} | {len(some)} | {' | '.join(means)} |")
-        lines.append("")
+            rows.append(f"{group} | {len(some)} | {' | '.join(means)}")
+        lines += [*table(f"group | questions | {' | '.join(names)}", rows), ""]
     return lines
 
 
 def _table(some: Sequence[Answered]) -> list[str]:
-    lines = [
-        "| read | log-likelihood | share of the gain | likelier than without | tokens read |",
-        "|---|---|---|---|---|",
-    ]
+    rows = []
     without, everything = _of(some, _WITHOUT), _of(some, _EVERYTHING)
     gain = _mean(everything) - _mean(without)
     for name in (way.name for way in some[0].ways):
@@ -221,8 +217,8 @@ def _table(some: Sequence[Answered]) -> list[str]:
         share = f"{(_mean(mine) - _mean(without)) / gain:.0%}" if gain > 0 else "—"
         likelier = sum(one > other for one, other in zip(mine, without)) / len(some)
         tokens = _mean([way.tokens for one in some for way in one.ways if way.name == name])
-        lines.append(f"| {name} | {_mean(mine):.2f} | {share} | {likelier:.0%} | {tokens:,.0f} |")
-    return lines
+        rows.append(f"{name} | {_mean(mine):.2f} | {share} | {likelier:.0%} | {tokens:,.0f}")
+    return table("read | log-likelihood | share of the gain | likelier than without | tokens read", rows)
 
 
 def _of(some: Sequence[Answered], name: str) -> list[float]:

@@ -1,4 +1,6 @@
-"""Questions about documents: manuals, licences, code, JSON, tables, rules and prose in five languages.
+"""Scorers, documents and questions of `bench retrieval`.
+
+The documents are manuals, licences, code, JSON, tables, rules and prose in five languages.
 
 Most documents are parts of files of the locked packages: these are read where they are installed and
 identified by their hash, and only the questions are kept here. No package holds prose, or text in other
@@ -15,6 +17,13 @@ from typing import Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
+
+from core.settings.prefill import SCORERS
+
+# Every scorer has to find more than these.
+BASELINES = ("random", "head-and-tail")
+# `bench quality` measures the scorer with a draft model, because it loads one.
+MEASURED = (*BASELINES, *(name for name in SCORERS if name != "draft-model"))
 
 _OURS = Path(__file__).resolve().parents[3] / "resources" / "bench"
 T = TypeVar("T")
@@ -52,7 +61,7 @@ class Question(Struct, frozen=True):
     """A question about a document.
 
     `gold`: the character ranges of the document (end-exclusive) that answer it. `answer`: a short right
-    answer, or None where a list or several facts are asked for.
+    answer, or None if the question needs a list or several facts.
     """
 
     document: str

@@ -29,14 +29,14 @@ from core.bench.harness import (
     Journal,
     PieceProgress,
     conditions,
+    describe,
     measure,
-    of_run,
-    write_results,
+    median,
+    publish,
+    table,
 )
 from core.bench.retrieval.answers import Answered, answer_pieces, answers_report, describe_answered
-from core.bench.retrieval.names import BASELINES
-from core.bench.retrieval.questions import Document, Question, documents, questions
-from core.bench.statistic import median
+from core.bench.retrieval.questions import BASELINES, Document, Question, documents, questions
 from core.errors import RequestError
 from core.events import Attachment, Message
 from core.settings import Settings, parse_all
@@ -99,7 +99,6 @@ def run(options: argparse.Namespace) -> int:
     # Before anything is loaded. Raises `SettingError`.
     settings = parse_all(Settings(), [tuple(text.split("=", 1)) for text in options.set]).prefill
     blas = prepare()
-    from core.bench.harness import describe
     from core.encoder.store import Embedder, VectorStore
     from core.models.loader import load
 
@@ -120,28 +119,25 @@ def run(options: argparse.Namespace) -> int:
         name: [question for question in questions() if question.document == name]
         for name in (document.name for document, _ in present)
     }
-    held = conditions(environment, loaded.info.name, options.keep, *sorted(options.set))
+    label = conditions(environment, loaded.info.name, options.keep, *sorted(options.set))
     # Vectors of a document are computed once, and not put into the app's cache.
     embedder = Embedder(VectorStore(options.out / "vectors"))
     pieces = list(_pieces(loaded, embedder, present, of_documents, options.scorers, settings, options.keep))
-    journal = Journal(options.out / "found.jsonl", held, Found)
-    progress = measure(journal, pieces, _described, quiet=options.quiet)
+    journal = Journal(options.out / "found.jsonl", label, Found)
+    found, progress = measure(journal, pieces, _described, quiet=options.quiet)
     answers: tuple[Answered, ...] = ()
     if options.answers and progress.whole:
-        asked = answer_pieces(
+        of_answers = answer_pieces(
             loaded, embedder, present, of_documents, settings, options.keep, options.answers
         )
-        answer_journal = Journal(options.out / "answers.jsonl", held, Answered)
-        answered = measure(answer_journal, asked, describe_answered, quiet=options.quiet)
-        answers = tuple(of_run(answer_journal, asked))
-        progress = PieceProgress(progress.done + answered.done, progress.total + answered.total)
+        answer_journal = Journal(options.out / "answers.jsonl", label, Answered)
+        answers, second = measure(answer_journal, of_answers, describe_answered, quiet=options.quiet)
+        progress = PieceProgress(progress.done + second.done, progress.total + second.total)
     results = RetrievalResults(
         *("retrieval", environment, loaded.info.name, options.keep, tuple(options.set), missing),
-        *(tuple(of_run(journal, pieces)), answers, progress),
+        *(found, answers, progress),
     )
-    report = write_report(results)
-    write_results(options.out, results, report)
-    print(report)
+    publish(options.out, results, write_report(results))
     return progress.status(True)
 
 
@@ -218,7 +214,7 @@ def _recall(
     from core.prefill.select import must_keep, select
 
     layout, tokens = prompt.layout, len(prompt.ids)
-    protected = layout.protected | layout.question
+    always_read = layout.always_read
     passages = layout.passages(0, tokens, settings)
     without = ""
     started = time.perf_counter()
@@ -231,10 +227,10 @@ def _recall(
     else:
         scores = _baseline(scorer, len(passages), seed)
     score_s = time.perf_counter() - started
-    earned = prompt.gold & ~np.repeat(must_keep(protected, passages), passages.lengths)
+    earned = prompt.gold & ~np.repeat(must_keep(always_read, passages), passages.lengths)
     recall = []
     for keep in keeps if earned.any() else ():
-        kept = select(scores, protected, passages, keep_pct=keep).kept
+        kept = select(scores, always_read, passages, keep_pct=keep).kept
         recall.append(float(np.repeat(kept, passages.lengths)[earned].mean()))
     return tokens, score_s, tuple(recall), without
 
@@ -274,16 +270,15 @@ def write_report(results: RetrievalResults) -> str:
 
 def _half(title: str, half: Sequence[Found], keeps: Sequence[float]) -> list[str]:
     columns = " | ".join(f"{keep:g}%" for keep in keeps)
-    rule = "|---" * len(keeps)
-    lines = [f"## {title}", "", f"| scorer | questions | {columns} | seconds |", f"|---|---{rule}|---|"]
     scorers = list(dict.fromkeys(found.scorer for found in half))
+    rows, worse = [], []
     for scorer in scorers:
         some = [found for found in half if found.scorer == scorer]
         seconds = median(found.score_s for found in some)
-        lines.append(f"| {scorer} | {len(some)} | {_shares(some)} | {seconds:.2f} |")
-    lines += _incomplete(half)
-    lines += ["", f"| group | questions | scorer | {columns} |", f"|---|---|---{rule}|"]
-    worse = []
+        rows.append(f"{scorer} | {len(some)} | {_shares(some)} | {seconds:.2f}")
+    lines = [f"## {title}", "", *table(f"scorer | questions | {columns} | seconds", rows)]
+    lines += [*_incomplete(half), ""]
+    rows = []
     for group in sorted({group for found in half for group in _groups(found)}, key=_group_order):
         of_group = [found for found in half if group in _groups(found)]
         reference = [found for found in of_group if found.scorer == _REFERENCE]
@@ -291,11 +286,12 @@ def _half(title: str, half: Sequence[Found], keeps: Sequence[float]) -> list[str
             some = [found for found in of_group if found.scorer == scorer]
             if not some:  # the run was stopped
                 continue
-            lines.append(f"| {group} | {len(some)} | {scorer} | {_shares(some)} |")
+            rows.append(f"{group} | {len(some)} | {scorer} | {_shares(some)}")
             if scorer != _REFERENCE and scorer not in BASELINES and len(some) == len(reference):
                 for keep, mine, other in zip(keeps, _means(some), _means(reference)):
                     if mine < other - _TOLERANCE:
                         worse.append(f"{scorer}, {group}, {keep:g}%: {mine:.2f} instead of {other:.2f}")
+    lines += table(f"group | questions | scorer | {columns}", rows)
     if worse:
         lines += ["", f"Worse than `{_REFERENCE}` by more than {_TOLERANCE} in the mean:", ""]
         lines += [f"- {each}" for each in worse]

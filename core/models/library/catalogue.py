@@ -27,7 +27,7 @@ from core.system.paths import given_path, models_dir
 
 
 class Catalogue:
-    """`machine` decides what fits."""
+    """The models on this machine. `machine` decides which ones fit into memory."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine

@@ -118,7 +118,7 @@ def model_class(config: dict[str, Any]) -> Any:
 
 
 def installed() -> dict[str, Any]:
-    """The table as the installed mlx-lm and transformers have it; imports both."""
+    """Builds the table from the installed mlx-lm and transformers; imports both."""
     import mlx_lm.models
     from mlx_lm.utils import MODEL_ARCHITECTURE_REMAPPING, MODEL_REMAPPING
 
@@ -128,7 +128,7 @@ def installed() -> dict[str, Any]:
     for found in pkgutil.iter_modules(mlx_lm.models.__path__):
         try:
             module = importlib.import_module(f"mlx_lm.models.{found.name}")
-        except SystemExit:  # olmo, without its package: the loader says so
+        except SystemExit:  # olmo without its package; the loader reports it
             defaults[found.name] = {}
             continue
         if not hasattr(module, "Model"):
@@ -180,7 +180,7 @@ def _transformers_context(name: str) -> int:
 
 
 def _text_module(module: ModuleType) -> str:
-    """The module that a wrapper makes its language model of, if its config does not say."""
+    """The module of a wrapper's language model, if its config does not name the type."""
     found = [each for each in vars(module).values() if inspect.ismodule(each) and hasattr(each, "ModelArgs")]
     base = [each.__module__ for each in module.Model.__mro__ if each.__module__.startswith("mlx_lm.models.")]
     names = [*(each.__name__ for each in found), *base[1:]]
@@ -188,7 +188,7 @@ def _text_module(module: ModuleType) -> str:
 
 
 def _inner(args: Any) -> dict[str, int]:
-    """What a wrapper writes into an empty `text_config`."""
+    """The `text_config` that a wrapper creates from an empty one."""
     try:
         made = args(model_type="", text_config={}).text_config
     except Exception:  # wrappers that need more
@@ -220,7 +220,7 @@ if __name__ == "__main__":
 
 
 Kind = Literal["full", "window", "state"]
-_CHUNK_TOKENS = 512  # of a prompt that is read at once: the default of prefill.chunk_tokens
+_CHUNK_TOKENS = 512  # chunk of a prompt: the default of prefill.chunk_tokens
 # MLX's Metal kernels fuse attention for these (steel_attention, MLX 0.32); others hold the scores.
 _FUSED_HEAD_DIMENSIONS = (64, 80, 128)
 # Memory of Python, MLX and the tokenizer library without weights (measured on Linux: 174 MiB).

@@ -55,7 +55,7 @@ class Unfinished(Struct, frozen=True):
 
 
 class Download:
-    """Call `run()`. `heard(done_bytes, total_bytes)` is called for each piece.
+    """A download; call `run()`. `heard(done_bytes, total_bytes)` is called for each piece.
 
     A lost connection is retried up to `attempts` times in a row, with doubled waits. Single thread; the
     process may be killed at any time.
@@ -64,13 +64,13 @@ class Download:
     def __init__(
         self,
         model: str,
-        heard: OnProgress = lambda done, total: None,
+        on_progress: OnProgress = lambda done, total: None,
         *,
         attempts: int = _ATTEMPTS,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self._model = model
-        self._heard = heard
+        self._on_progress = on_progress
         self._attempts = attempts
         self._wait = wait
         self._folder = staging_folder(model)
@@ -114,7 +114,7 @@ class Download:
             check(folder)
         except ModelError:
             return None
-        self._heard(remote.total_bytes, remote.total_bytes)
+        self._on_progress(remote.total_bytes, remote.total_bytes)
         return folder
 
     def _begin(self) -> RemoteModel:
@@ -185,7 +185,7 @@ class Download:
                             have += _write_all(out, piece)
                             digest.update(piece)
                             failures, wait_s = 0, 1.0
-                            self._heard(others + min(have, file.size_bytes), total)
+                            self._on_progress(others + min(have, file.size_bytes), total)
                     if have < file.size_bytes:
                         raise CutOff("the connection ended early")
                 except CutOff as error:
@@ -201,11 +201,11 @@ class Download:
         return str(digest.hexdigest()) if file.sha256 or file.git_oid else ""
 
     def _tell(self, remote: RemoteModel) -> None:
-        self._heard(_arrived(self._folder, remote), remote.total_bytes)
+        self._on_progress(_arrived(self._folder, remote), remote.total_bytes)
 
     def _finish(self) -> Path:
         target = download_folder(self._model)
-        if target.exists():  # an older or a damaged one
+        if target.exists():  # an older or damaged file
             old = self._folder.with_name(f"{self._folder.name}.old")
             shutil.rmtree(old, ignore_errors=True)
             os.rename(target, old)
@@ -217,20 +217,20 @@ class Download:
 
 
 def staging_folder(model: str) -> Path:
-    """Where the files of `model` lie while they arrive."""
+    """Folder of the partial files of `model`."""
     return models_dir() / _STAGING / folder_name(model)
 
 
 def unfinished() -> Iterator[Unfinished]:
-    """Downloads that have begun, by name."""
+    """Unfinished downloads by name."""
     place = models_dir() / _STAGING
     for folder in sorted(place.iterdir()) if place.is_dir() else ():
         if (name := hub_name(folder.name)) and (remote := _noted(folder)):
             yield Unfinished(name, _arrived(folder, remote), remote.total_bytes)
 
 
-def standing(model: str) -> Unfinished:
-    """How much of `model` has arrived; zeros if its download has not begun."""
+def partial_progress(model: str) -> Unfinished:
+    """Progress of the partial download of `model`; zeros if there is none."""
     return next((each for each in unfinished() if each.model == model), Unfinished(model, 0, 0))
 
 
@@ -239,7 +239,7 @@ def discard(model: str) -> None:
     for an invalid hub name.
     """
     if not is_hub_name(model):
-        raise DownloadError(f"“{shown(model)}” is not a hub name.", "These are called owner/name.")
+        raise DownloadError(f"“{shown(model)}” is not a hub name.", "Use the form owner/name.")
     with _locked(model):
         shutil.rmtree(staging_folder(model), ignore_errors=True)
 
@@ -338,7 +338,7 @@ class Meter:
 # (`_download_to_tmp_and_move`), so downloads do not resume. Delete `file_stream` when they do.
 
 
-# What MLX and the tokenizers read; all of it lies in the repository's root.
+# Files that MLX and the tokenizers read; all are in the repository's root.
 _WANTED_ENDINGS = (".json", ".txt", ".jinja", ".tiktoken")
 _WANTED_NAMES = ("tokenizer.model",)
 _TIMEOUT_S = 20.0
@@ -350,7 +350,9 @@ class CutOff(Exception):
 
 
 class RemoteFile(Struct, frozen=True):
-    """One file. `sha256` is known of large files, `git_oid` (Git's blob hash, SHA-1) of small ones."""
+    """A file on the hub. `sha256` is known for large files, `git_oid` (Git's blob hash, SHA-1) for small
+    ones.
+    """
 
     name: str
     size_bytes: int
@@ -359,7 +361,7 @@ class RemoteFile(Struct, frozen=True):
 
 
 class _Found(Struct):
-    """What the hub lists; everything else of it is left out."""
+    """The used fields of the hub's file list."""
 
     id: str
     downloads: int = 0
@@ -367,7 +369,7 @@ class _Found(Struct):
 
 
 class RemoteModel(Struct, frozen=True):
-    """The files of `model` that are worth having, as they were at `commit`."""
+    """The required files of `model` at `commit`."""
 
     model: str
     commit: str
@@ -387,7 +389,7 @@ def endpoint() -> str:
 
 
 def look_up(model: str) -> RemoteModel:
-    """Which files `model` has. Raises `ModelError` if there is none, or none that MLX can load."""
+    """The files of `model`. Raises `ModelError` if it does not exist or MLX cannot load it."""
     if not is_hub_name(model):
         raise ModelError(
             f"“{model}” is not a hub name.", "Write owner/name, like mlx-community/Qwen3-4B-4bit."
@@ -395,7 +397,7 @@ def look_up(model: str) -> RemoteModel:
     hush_hub()
     from huggingface_hub import HfApi
 
-    with _in_our_words(model):
+    with _converted_errors(model):
         info = HfApi(endpoint=endpoint()).model_info(model, files_metadata=True, timeout=_TIMEOUT_S)
     names = [sibling.rfilename for sibling in info.siblings or ()]
     files = tuple(
@@ -436,7 +438,7 @@ def search(text: str) -> tuple[HubModel, ...]:
         "sort": "downloads",
         "limit": _MOST_FOUND,
     }
-    with _in_our_words(text):
+    with _converted_errors(text):
         response = get_session().get(
             f"{endpoint()}/api/models", params=wanted, headers=build_hf_headers(), timeout=_TIMEOUT_S
         )
@@ -449,7 +451,7 @@ def search(text: str) -> tuple[HubModel, ...]:
 
 @contextmanager
 def file_stream(remote: RemoteModel, file: RemoteFile, start: int) -> Iterator[tuple[int, Iterator[bytes]]]:
-    """The bytes of `file` from `start` on, with where they really start: 0 if the hub gives only all.
+    """The bytes of `file` from `start` on, with their actual offset: 0 if the hub sends the whole file.
 
     Raises `DownloadError` if the hub refuses, `CutOff` if the connection fails, also while reading.
     """
@@ -458,7 +460,7 @@ def file_stream(remote: RemoteModel, file: RemoteFile, start: int) -> Iterator[t
     from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
     url = hf_hub_url(remote.model, file.name, revision=remote.commit, endpoint=endpoint())
-    # A compressed body could not be taken up in its middle.
+    # A compressed body cannot be resumed in the middle.
     headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -471,7 +473,7 @@ def file_stream(remote: RemoteModel, file: RemoteFile, start: int) -> Iterator[t
             raise CutOff(_first_line(error)) from error
         if response.status_code >= 500:
             raise CutOff(f"the hub answered with status {response.status_code}")
-        with _in_our_words(remote.model):
+        with _converted_errors(remote.model):
             hf_raise_for_status(response)
         yield _first_byte(response) if start else 0, _pieces(response)
 
@@ -484,11 +486,11 @@ def _pieces(response: Any) -> Iterator[bytes]:
 
 
 def _first_byte(response: Any) -> int:
-    """Where a partial answer begins, from its Content-Range; 0 for a whole one."""
+    """Offset of a partial response, from its Content-Range; 0 for a whole one."""
     if response.status_code != 206:
         return 0
-    told = str(response.headers.get("Content-Range", "")).removeprefix("bytes ").partition("-")[0]
-    return int(told) if told.isdigit() else 0
+    start = str(response.headers.get("Content-Range", "")).removeprefix("bytes ").partition("-")[0]
+    return int(start) if start.isdigit() else 0
 
 
 def _is_wanted(name: str) -> bool:
@@ -502,8 +504,8 @@ def _is_weights(name: str) -> bool:
 
 
 @contextmanager
-def _in_our_words(what: str) -> Iterator[None]:
-    """The client's errors as ours; each says what can be done."""
+def _converted_errors(what: str) -> Iterator[None]:
+    """Converts the client's errors to Draftlight's, with advice."""
     from huggingface_hub.errors import (
         GatedRepoError,
         HfHubHTTPError,

@@ -122,7 +122,7 @@ def _convert_into(folder: Path, progress: Progress) -> None:
 
 
 def packed_file() -> Path:
-    """The GGUF in the starter's package. Raises `ModelError` if it is not there or not the known one."""
+    """The GGUF in the starter's package. Raises `ModelError` if it is missing or not the expected file."""
     try:
         files = importlib.metadata.distribution(_PACKAGE).files or []
     except importlib.metadata.PackageNotFoundError:
@@ -150,7 +150,7 @@ def _convert(source: Path, target: Path) -> None:
     own = target / source.name
     shutil.copyfile(source, own)
     loaded: Any = mx.load(str(own), return_metadata=True)
-    own.unlink()  # MLX has mapped it
+    own.unlink()  # MLX keeps it mapped
     weights: dict[str, mx.array] = loaded[0]
     meta: dict[str, Any] = loaded[1]
     tensors = {_tensor_name(name): value for name, value in weights.items()}

@@ -39,7 +39,7 @@ from msgspec import Struct
 from core.errors import InternalError, MissingLibraryError
 
 _SONAME = b"libgfortran.so.5"
-# What OpenBLAS itself reads when it is loaded.
+# Variables that OpenBLAS reads when it is loaded.
 _THREADS_OF_THE_USER = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
 _PTHREADS = 1  # `openblas_get_parallel`: 0 is none, 2 is OpenMP, which counts threads for each thread
 # By OpenBLAS's name of the processor it was built for; anything else of today has AVX2 at most.
@@ -47,7 +47,7 @@ _NEEDS = {"SKYLAKEX": "avx512f", "COOPERLAKE": "avx512f", "SAPPHIRERAPIDS": "avx
 
 
 def load_openblas() -> str:
-    """Load OpenBLAS for the whole process; returns the name of the BLAS that MLX will use.
+    """Loads OpenBLAS for the whole process; returns the name of the BLAS that MLX will use.
 
     Idempotent. Raises `MissingLibraryError` on Linux if no OpenBLAS can be loaded; macOS has Accelerate.
     """
@@ -61,34 +61,34 @@ def load_openblas() -> str:
 
 
 def uses_slow_blas() -> bool:
-    """Whether MLX was loaded and OpenBLAS, which it should use here, was not."""
+    """Whether MLX was loaded without OpenBLAS on a system where it needs it."""
     return sys.platform == "linux" and "mlx.core" in sys.modules and not _loaded
 
 
 def threads() -> int:
-    """How many threads OpenBLAS uses now; 0 where MLX uses another library."""
+    """Number of threads that OpenBLAS uses now; 0 if MLX uses another library."""
     return _loaded[0].library.openblas_get_num_threads() if _loaded else 0
 
 
 def threads_at_start() -> int:
-    """How many it used when it was loaded: as many as cores, unless the environment says otherwise."""
+    """Number of threads at load: the number of cores, unless an environment variable sets it."""
     return _loaded[0].threads if _loaded else 0
 
 
 def set_threads(count: int) -> None:
-    """Use `count` threads from the next product on; at most those of the start."""
+    """Uses `count` threads from the next product on, at most those at load."""
     if not 1 <= count <= threads_at_start():
         raise InternalError(f"OpenBLAS cannot use {count} threads; 1 to {threads_at_start()} are possible.")
     _loaded[0].library.openblas_set_num_threads(count)
 
 
 def threads_variable() -> str:
-    """The variable by which the user set the number of threads; empty if that was not done."""
+    """The environment variable that sets the number of threads; empty if none is set."""
     return next((name for name in _THREADS_OF_THE_USER if os.environ.get(name)), "")
 
 
 def why_threads_are_fixed() -> str:
-    """Why the number of threads is not to be changed, in words; empty if it can be."""
+    """Why the number of threads must not change; empty if it may."""
     if not _loaded:
         return "MLX does not use OpenBLAS here"
     if variable := threads_variable():
@@ -108,7 +108,7 @@ def _address(function: Any) -> int | None:
 
 
 class _Loaded(Struct, frozen=True):
-    """`threads`: as many as it used at first."""
+    """The loaded library. `threads`: number of threads at load."""
 
     name: str
     library: ctypes.CDLL
@@ -144,7 +144,7 @@ def _load() -> _Loaded:
 
 
 def _use(path: Path, version: str) -> _Loaded:
-    """Load OpenBLAS for everyone. Raises OSError if it cannot be, or would not run on this processor."""
+    """Loads OpenBLAS with global symbols. Raises OSError if that fails or if the CPU does not support it."""
     library = ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
     library.openblas_get_config.restype = library.openblas_get_corename.restype = ctypes.c_char_p
     if b"DYNAMIC_ARCH" not in library.openblas_get_config():
@@ -157,7 +157,9 @@ def _use(path: Path, version: str) -> _Loaded:
 
 
 def missing_instructions(core: str, flags: frozenset[str]) -> str:
-    """What an OpenBLAS built for `core` needs and a processor with these flags lacks, or nothing."""
+    """Instruction sets that an OpenBLAS built for `core` needs and a CPU with these flags lacks; empty if
+    none.
+    """
     needs = _NEEDS.get(core.upper(), "avx2")
     return "" if needs in flags else needs
 
@@ -186,7 +188,7 @@ def _bundled(distribution: str, stem: str) -> Path | None:
 
 
 def _load_gfortran(source: Path) -> None:
-    """Load a copy of `source` under the library's plain name. Raises OSError."""
+    """Loads a copy of `source` under the library's plain name. Raises OSError."""
     if sys.platform == "linux":
         for quadmath in source.parent.glob("libquadmath*"):
             _global(quadmath)
@@ -213,10 +215,10 @@ _STAT = Path("/proc/stat")
 # Columns of a `cpu` line: user, nice, system, idle, iowait, irq, softirq, steal. Stolen time counts as busy.
 _BUSY = (0, 2, 5, 6, 7)
 _NICE = 1
-# The kernel counts in hundredths of a second. An interval longer than the second figure describes the past.
+# The kernel counts in hundredths of a second. Longer intervals than the second value are out of date.
 _SAMPLE_EVERY_S = 0.3
 _STALE_S = 5.0
-# A core counts as taken when others use half of it, and as free again below a third.
+# A core counts as used by others from a half on, and as free below a third.
 _TAKEN = 0.5
 _FREE = 0.3
 # Steps measured with a new number of threads; the first may have begun with the old number.
@@ -360,7 +362,7 @@ class ThreadChoice:
         self._tried_from = 0
 
     def _fitting(self) -> int:
-        """Number of threads that each get a core of their own; the current number if that is near enough."""
+        """Number of threads that have a core each; the current number if that is close."""
         others, now = self._others, self.threads
         if now + others > self._cores > others:
             # The cores are shared, so others would use more than they get now.
@@ -389,7 +391,7 @@ class BlasThreads:
 
     @property
     def why_steady(self) -> str:
-        """Why the number does not change; empty if it may."""
+        """Why the number of threads does not change; empty if it may."""
         return self._fixed or self.held or self._steady
 
     @property

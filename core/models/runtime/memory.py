@@ -1,4 +1,4 @@
-"""Memory used by the process, and its limit. A separate module, because it imports mlx at once."""
+"""Memory used by the process, and its limit. A separate module, because it imports MLX at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.models.library.config import Machine
 
 
 def used_bytes() -> int:
-    """Metal: what MLX holds. CPU: the process's resident memory."""
+    """On Metal, MLX's memory; on a CPU, the process's resident memory."""
     if mx.default_device() == mx.gpu:
         return int(mx.get_active_memory() + mx.get_cache_memory())
     statm = Path("/proc/self/statm")
@@ -21,7 +21,7 @@ def used_bytes() -> int:
 
 
 def limit_bytes() -> int:
-    """Metal: the recommended working set. CPU: the machine's memory."""
+    """On Metal, the recommended working set; on a CPU, the machine's memory."""
     if mx.default_device() == mx.gpu:
         size = mx.device_info().get("max_recommended_working_set_size", 0)
         if size:

@@ -19,10 +19,8 @@ from core.system.files import load_json, save_json
 from core.system.paths import cache_dir
 
 
-class NotPreparedError(RequestError):
+class NotPreparedError(RequestError, code="not-prepared"):
     """MLX was imported before `prepare()` was called."""
-
-    code = "not-prepared"
 
 
 def hush_hub() -> None:
@@ -65,7 +63,7 @@ def check_prepared() -> None:
 
 _MODULE = "transformers.utils.import_utils"
 _FUNCTION = "define_import_structure"
-# Names by module, by the libraries that they need.
+# Names by module, grouped by the libraries that they need.
 Structure = dict[frozenset[str], dict[str, set[str]]]
 
 
@@ -84,7 +82,7 @@ class Index(Struct, frozen=True):
 
 
 def index_file() -> Path:
-    """Path of the index."""
+    """Path of the index of transformers' lazily imported files."""
     return cache_dir() / "transformers.json"
 
 
@@ -95,7 +93,7 @@ def use_index() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Intercepts the import of the module that reads the files, once."""
+    """Import hook that runs once, before the module that reads the index files is imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.chat.banner import WIDTH_PX, Banner
-from app.session.worker.trouble import Trouble
+from app.session.worker.trouble import Remedy, Trouble
 from app.theme.theme import Theme
 
 DIED = Trouble("The worker stopped.", "It was ended by signal SIGKILL.", "restart", ("one", "two", "three"))
@@ -28,21 +28,14 @@ def test_hidden_until_there_is_trouble(banner: Banner) -> None:
     assert banner.accessibleName() == "The worker stopped. It was ended by signal SIGKILL."
 
 
-def test_restart_is_asked_for(qtbot: QtBot, banner: Banner) -> None:
-    banner.show_trouble(DIED)
-    with qtbot.waitSignal(banner.remedy_requested, timeout=500) as asked:
-        qtbot.mouseClick(banner.remedy_button, Qt.MouseButton.LeftButton)
-    assert asked.args == ["restart"]
-    assert banner.isVisible()
-
-
-def test_the_remedy_of_a_failed_load_is_another_try(qtbot: QtBot, banner: Banner) -> None:
-    banner.show_trouble(Trouble("No model.", "", "load"))
-    assert banner.remedy_button.text() == "Try Again"
-    assert banner.remedy_button.accessibleName() == "Try Again"
-    with qtbot.waitSignal(banner.remedy_requested, timeout=500) as asked:
+@pytest.mark.parametrize(("remedy", "label"), [("restart", "Restart Worker"), ("load", "Try Again")])
+def test_the_button_requests_the_remedy(qtbot: QtBot, banner: Banner, remedy: Remedy, label: str) -> None:
+    banner.show_trouble(Trouble("No model.", "", remedy))
+    assert banner.remedy_button.text() == banner.remedy_button.accessibleName() == label
+    with qtbot.waitSignal(banner.remedy_requested, timeout=500) as requested:
         qtbot.keyClick(banner.remedy_button, Qt.Key.Key_Space)
-    assert asked.args == ["load"]
+    assert requested.args == [remedy]
+    assert banner.isVisible()
 
 
 def test_without_remedy_and_log_there_are_no_buttons_for_them(banner: Banner) -> None:
@@ -75,16 +68,6 @@ def test_a_long_log_shows_its_end(qtbot: QtBot, banner: Banner) -> None:
     assert banner.log_view.height() < 200
 
 
-def test_dismissing_is_asked_for(qtbot: QtBot, banner: Banner) -> None:
-    banner.show_trouble(DIED)
-    with qtbot.waitSignal(banner.dismissed, timeout=500):
-        qtbot.mouseClick(banner.close_button, Qt.MouseButton.LeftButton)
-    assert banner.trouble == DIED
-    banner.clear()
-    assert banner.isHidden()
-    assert banner.trouble is None
-
-
 def test_a_new_trouble_replaces_the_old_and_closes_its_log(qtbot: QtBot, banner: Banner) -> None:
     banner.show_trouble(DIED)
     qtbot.mouseClick(banner.details_button, Qt.MouseButton.LeftButton)
@@ -93,17 +76,18 @@ def test_a_new_trouble_replaces_the_old_and_closes_its_log(qtbot: QtBot, banner:
     assert banner.accessibleName().startswith("Something else.")
 
 
-def test_one_of_several_is_counted(qtbot: QtBot, banner: Banner) -> None:
+def test_one_of_several_is_counted(banner: Banner) -> None:
     banner.show_trouble(DIED)
     assert banner.count_label.isHidden()
     assert banner.next_button.isHidden()
     banner.show_trouble(DIED, 2, 3)
     assert banner.count_label.text() == "2 of 3"
     assert banner.accessibleName().startswith("2 of 3 The worker stopped.")
-    with qtbot.waitSignal(banner.next_requested, timeout=500):
-        qtbot.keyClick(banner.next_button, Qt.Key.Key_Space)
     banner.show_trouble(DIED)
     assert banner.next_button.isHidden()
+    banner.clear()
+    assert banner.isHidden()
+    assert banner.trouble is None
 
 
 def test_painted_in_the_colours_of_failure(banner: Banner) -> None:

@@ -7,9 +7,9 @@ from PySide6.QtGui import QColor, QImage, QMouseEvent
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer import AnswerView
-from app.chat.answer.answer_body import AnswerBody
-from app.chat.transcript.transcript import Transcript
+from app.chat.answer import AnswerView
+from app.chat.answer_body import AnswerBody
+from app.chat.transcript import Transcript
 from app.theme.palette import LIGHT
 from tests.app.chat.written import tokens_of
 

@@ -7,17 +7,17 @@ from typing import Any, TypeVar
 
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.chat.titles import TitleController
-from app.controllers.documents.embedding import EmbeddingController
-from app.controllers.handlers import Handlers
-from app.controllers.models import ModelsController
-from app.controllers.running_answer import RunningAnswer
-from app.controllers.server.sharing import WorkerSharing
-from app.controllers.tables import TablesController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
+from app.features.library.embedding import EmbeddingController
+from app.features.models.controller import ModelsController
+from app.features.server.sharing import WorkerSharing
+from app.features.settings.saved_chats import SavedChatsController
+from app.features.tables.controller import TablesController
 from app.session.turn.intents import INTENTS
 from app.session.turn.link_state import Phase
 from app.session.turn.turn import RULES
+from app.shell.handlers import Handlers, RunningAnswer
 
 DOC = Path(__file__).parents[3] / "docs" / "messages.md"
 _HEAD = """# Messages
@@ -26,7 +26,7 @@ Made by `make messages-doc` from the tables that the window runs on; a test hold
 
 What the window hears from the worker, and what a person wants of it, is handled by one rule of the
 state machine (`app/session/turn/turn.py`), and only in the phases named. A rule answers with the next state
-and with effects. Each effect has one handler (`app/controllers/handlers.py`)."""
+and with effects. Each effect has one handler (`app/shell/handlers.py`)."""
 _Made = TypeVar("_Made")
 
 
@@ -48,6 +48,7 @@ def handlers() -> Handlers:
         bare(WorkerSharing),
         bare(TitleController),
         bare(EmbeddingController),
+        bare(SavedChatsController),
     )
 
 

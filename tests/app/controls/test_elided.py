@@ -14,16 +14,16 @@ from pytestqt.qtbot import QtBot
 
 from app.controls.record_table import Column, RecordTable
 from app.controls.search_field import SearchField
+from app.features.library import window as library
+from app.features.machines import rows as machines
+from app.features.models.facts import RowFacts
+from app.features.models.row import ModelRow
+from app.features.server import rows as server
+from app.features.tables import rows as tables
 from app.panels.chats.chat_list import ChatList
 from app.panels.chats.chat_row import ChatRow
 from app.theme.theme import Theme
 from app.theme.zoom import px
-from app.windows.library import rows as library
-from app.windows.machines import rows as machines
-from app.windows.models.facts import RowFacts
-from app.windows.models.row import ModelRow
-from app.windows.server import rows as server
-from app.windows.tables import rows as tables
 from tests.app.painted import noted_words
 
 LONG = "of the quick brown harbour pilot, who reads every tide table before the ferry leaves " * 3

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QApplication, QScrollArea, QTextEdit, QVBoxLayout,
 from pytestqt.qtbot import QtBot
 
 from app.controls import Button, OverlayScrollBar, TextArea, TextLabel
+from app.features.side_window import WindowTitles
 from app.theme.theme import Theme
-from app.windows.side_window import WindowTitles
 from tests.app.controls.painting import colors
 from tests.app.controls.windows import activate
 

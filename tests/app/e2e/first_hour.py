@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from app.chat.answer.strings import UNMATCHED
-from app.chat.first_page import strings
-from app.chat.first_page.example_card import ExampleCard
+from app.chat import strings
+from app.chat.first_page import ExampleCard
+from app.chat.strings import UNMATCHED
 from app.launch.opening import open_window
 from app.shell.window import MainWindow
-from tests.app.chat.first_page.test_answers import check_code, check_list
+from tests.app.chat.test_answers import check_code, check_list
 from tests.app.e2e.hands import Hands
 from tests.app.e2e.new_user import answered, ask, document_card, last, ready, set_number
 

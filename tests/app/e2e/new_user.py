@@ -11,9 +11,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QPoint
 
-from app.chat.answer.message_chip import MessageChip
-from app.chat.first_page.example_card import ExampleCard
-from app.chat.first_page.strings import EXAMPLE_DOCUMENT
+from app.chat.first_page import ExampleCard
+from app.chat.strings import EXAMPLE_DOCUMENT
+from app.chat.user_message import MessageChip
 from app.controls.popup import Popup
 from app.controls.slider import Slider
 from app.controls.spin import Spin
@@ -137,7 +137,7 @@ async def first(window: MainWindow) -> int:
     await open_section(hands, "basics")
     await choose(hands, "prefill.mode", "off")
     await hands.until(lambda: notice.isVisible() and len(notice.buttons) == 2, "it says that it is too long")
-    assert "more than fit" in notice.text
+    assert "over this model’s limit" in notice.text
     assert not composer.send_button.isEnabled()
     hands.step("with sparse prefill off it does not fit")
     await hands.click(notice.buttons[0])

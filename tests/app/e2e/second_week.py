@@ -16,10 +16,10 @@ from pathlib import Path
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QMenu
 
+from app.features.compare import CompareWindow
 from app.launch.opening import open_window
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.compare.window import CompareWindow
 from core.models.library.places import download_folder
 from core.models.library.starter import ensure_starter
 from tests.app.e2e.hands import Hands
@@ -81,8 +81,8 @@ async def continued(hands: Hands, before: int) -> None:
     """“Continue writing” under the last answer."""
     shown = hands.window.views.transcript.answer(hands.window.controller.chats.open.turns[-1].id)
     assert shown
-    await hands.until(lambda: shown.footer.more_button.isVisible(), "it can be continued")
-    await hands.click(shown.footer.more_button)
+    await hands.until(lambda: shown.footer.continue_button.isVisible(), "it can be continued")
+    await hands.click(shown.footer.continue_button)
     # It may have been about to end.
     await hands.until(
         lambda: len(last(hands.window).tokens) > before, f"more is written than {before} tokens"

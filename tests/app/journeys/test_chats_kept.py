@@ -18,23 +18,25 @@ from msgspec.structs import replace
 from PySide6.QtCore import QObject, QPoint, Qt, QUrl, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
+from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QMessageBox
 
-from app.chat.answer.user_message import UserMessage
+from app.chat.intents import Branch
+from app.chat.user_message import UserMessage
 from app.controllers.chat import transfer as transfer_module
+from app.controls import sheets
+from app.controls.folders import first_folder
+from app.features.chats import ArchivedWindow, DeletedWindow
 from app.launch.scenario import ask
-from app.panels.chats.chat_delegate import dots_rect
-from app.panels.chats.chat_rows import TIME
+from app.panels.chats.chat_delegate import TIME, dots_rect
 from app.session.chats.conversation import Conversation
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from app.store.chat_files import from_json, pieces
 from app.store.library import Library
 from app.store.recovery import Backups
-from app.windows.chats.window import ArchivedWindow, DeletedWindow
 from core.events import Attachment, Message
 from core.settings import read
-from tests.app.stage import click, last, play, press, ready, shown, until
+from tests.app.stage import choose_in_sheet, click, last, play, press, ready, sheet, shown, until
 from tests.app.store.chats import chat_of
 
 CTRL = Qt.KeyboardModifier.ControlModifier
@@ -501,7 +503,7 @@ def test_branching_from_an_answer(qapp: QApplication, tmp_path: Path) -> None:
         await asked(window, "write 4")
         first = window.controller.chats.open
         window.views.inspector.field("sampling.temperature").edited.emit("sampling.temperature", 1.5)
-        window.views.transcript.branch_requested.emit(first.turns[0].id)
+        window.views.transcript.intent.emit(Branch(first.turns[0].id))
         branch = window.controller.chats.open
         assert branch.id != first.id
         assert branch.turns == first.turns[:1]
@@ -605,7 +607,7 @@ def test_missing_chats_are_brought_back_from_a_backup(qapp: QApplication, tmp_pa
         banner = window.views.banner
         assert banner.trouble
         assert banner.trouble.title == "Some of your chats are missing."
-        assert "There were 3, and now there are 0. The last backup has 3 of them." in banner.trouble.text
+        assert "3 of 3 chats are missing. The last backup contains 3 of them." in banner.trouble.text
         assert window.controller.chats.listed() == ()
         await click(banner.remedy_button)
         assert banner.isHidden()
@@ -620,7 +622,7 @@ def test_who_does_not_miss_them_closes_the_note(qapp: QApplication, tmp_path: Pa
     async def scene(window: MainWindow) -> None:
         banner = window.views.banner
         assert banner.trouble
-        assert "No backup has the others." in banner.trouble.text
+        assert "No backup contains the missing chats." in banner.trouble.text
         assert banner.remedy_button.isHidden()
         await click(banner.close_button)
 
@@ -712,27 +714,25 @@ def test_a_death_does_not_hide_that_nothing_is_saved(qapp: QApplication, tmp_pat
     other.close()
 
 
-def test_out_into_files_and_in_again(
-    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_out_into_files_and_in_again(qapp: QApplication, tmp_path: Path) -> None:
     home, files = tmp_path / "home", tmp_path / "files"
     files.mkdir()
     chats = [chat_of(number, 2, 12) for number in range(3)]
     filled(home, *chats)
 
-    def save(parent: object, title: str, name: str, kinds: str) -> tuple[str, str]:
-        assert Path(name).is_absolute()  # else the dialog begins where the app happens to run
-        return str(files / Path(name).name), ""
-
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", save)
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: str(files))
+    async def save_proposed(window: MainWindow) -> None:
+        dialog = await sheet(window)
+        assert isinstance(dialog, QFileDialog)
+        assert dialog.directory().path() == first_folder()  # not where the app happens to run
+        await choose_in_sheet(window, files / Path(dialog.selectedFiles()[0]).name)
 
     async def out(window: MainWindow) -> None:
         transfer = window.controller.chat.transfer
-        transfer.export("c1", "json")
-        transfer.export("c1", "markdown")
-        transfer.export("", "json")
+        for chat_id, kind in (("c1", "json"), ("c1", "markdown"), ("", "json")):
+            transfer.export(chat_id, kind)
+            await save_proposed(window)
         transfer.export("", "markdown")  # none of those under way is dropped for it
+        await choose_in_sheet(window, files)
         await until(lambda: not transfer.is_busy)
         names = sorted(path.name for path in files.iterdir())
         assert names == [
@@ -747,10 +747,8 @@ def test_out_into_files_and_in_again(
     async def back(window: MainWindow) -> None:
         (files / "holiday.json").write_text('{"photos": []}')
         chosen = [files / "holiday.json", files / "Draftlight chats.json", files / "Question 0 of chat 1.md"]
-        monkeypatch.setattr(
-            QFileDialog, "getOpenFileNames", lambda *given: ([str(path) for path in chosen], "")
-        )
         window.controller.chat.transfer.import_files()
+        await choose_in_sheet(window, *chosen)
         assert {each.id for each in window.controller.chats.listed()} >= {"c0", "c1", "c2"}
         assert [window.controller.chats.get(chat.id) for chat in chats] == chats
         assert len(window.controller.chats.listed()) == 4
@@ -773,7 +771,7 @@ def test_the_context_of_an_imported_chat_is_counted(qapp: QApplication, tmp_path
     async def scene(window: MainWindow) -> None:
         await ready(window)
         pill = window.views.composer.pill
-        window.controller.chat.transfer.take_in([file])
+        window.controller.chat.transfer.import_from([file])
         await until(lambda: pill.used_tokens == 500, what=f"{pill.used_tokens} of 500")
         window.views.composer.set_text("and now?")
         await until(lambda: pill.used_tokens == 502)
@@ -792,7 +790,6 @@ def test_an_export_that_fails_leaves_the_old_file(
     old.parent.mkdir()
     old.write_text("the export of last week")
     filled(home, *(chat_of(number, 1, 5) for number in range(3)))
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (str(old), ""))
     threads: list[bool] = []
 
     def cut_off(chats: Iterable[Conversation]) -> Iterator[bytes]:
@@ -806,6 +803,13 @@ def test_an_export_that_fails_leaves_the_old_file(
     async def scene(window: MainWindow) -> None:
         transfer, banner = window.controller.chat.transfer, window.views.banner
         transfer.export("", "json")
+        await choose_in_sheet(window, old)
+        question = await sheet(window, QMessageBox)
+        assert isinstance(question, QMessageBox)
+        assert question.text() == "“All.json” already exists. Do you want to replace it?"
+        await click(question.button(QMessageBox.StandardButton.Cancel))
+        await choose_in_sheet(window, old)
+        await confirm_replacing(window)
         await until(lambda: not transfer.is_busy)
         assert banner.trouble
         assert f"{old} could not be written: No space left" in banner.trouble.title
@@ -815,26 +819,34 @@ def test_an_export_that_fails_leaves_the_old_file(
         # Closing gives up what is not written; the old file stays.
         monkeypatch.setattr(transfer_module, "pieces", pieces)
         transfer.export("", "json")
+        await choose_in_sheet(window, old)
+        await confirm_replacing(window)
 
     play(qapp, scene, folder=home)
     assert old.read_text() == "the export of last week"
     assert list(old.parent.iterdir()) == [old]
 
 
-def test_an_export_of_many_chats_holds_few(
-    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_of_many_chats_holds_few(qapp: QApplication, tmp_path: Path) -> None:
     home, new = tmp_path / "home", tmp_path / "All.json"
     filled(home, *(chat_of(number, 1, 5) for number in range(20)))
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (str(new), ""))
 
     async def scene(window: MainWindow) -> None:
         window.controller.chat.transfer.export("", "json")
+        await choose_in_sheet(window, new)
         await until(lambda: not window.controller.chat.transfer.is_busy)
         assert len(window.controller.chats._held) <= 5
 
     play(qapp, scene, folder=home)
     assert len(from_json(new.read_bytes())) == 20
+
+
+async def confirm_replacing(window: MainWindow) -> None:
+    """Confirm that the file may be replaced."""
+    question = await sheet(window, QMessageBox)
+    assert isinstance(question, QMessageBox)
+    button = next(each for each in question.buttons() if each.text() == sheets.REPLACE)
+    await click(button)
 
 
 class _Opened(QObject):
@@ -849,15 +861,10 @@ class _Opened(QObject):
         self.paths.append(url.toLocalFile())
 
 
-def test_an_export_says_what_it_wrote_and_where(
-    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_says_what_it_wrote_and_where(qapp: QApplication, tmp_path: Path) -> None:
     home, files = tmp_path / "home", tmp_path / "files"
     files.mkdir()
     filled(home, *(chat_of(number, 1, 5) for number in range(2)))
-    chosen = [files / "Tides.md"]
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (str(chosen[0]), ""))
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: str(files))
     opened = _Opened()
     QDesktopServices.setUrlHandler("file", opened, "take")
 
@@ -868,6 +875,7 @@ def test_an_export_says_what_it_wrote_and_where(
             window.controller.chat.transfer,
         )
         transfer.export("c1", "markdown")
+        await choose_in_sheet(window, files / "Tides.md")
         await until(lambda: not transfer.is_busy)
         assert notice.isVisible()
         assert notice.text == "Exported 1 chat as “Tides.md”"
@@ -876,25 +884,27 @@ def test_an_export_says_what_it_wrote_and_where(
         await click(notice.close_button)
         assert notice.isHidden()
         transfer.export("", "markdown")
+        await choose_in_sheet(window, files)
         await until(lambda: not transfer.is_busy)
         assert notice.text == "Exported 2 chats into the folder “files”"
         notice.set_time_ms(400)
-        chosen[0] = files / "All.json"
         transfer.export("", "json")
+        await choose_in_sheet(window, files / "All.json")
         await until(lambda: notice.text == "Exported 2 chats as “All.json”")
         await until(lambda: notice.isHidden())
         # What could not be written is told, and nothing else.
-        chosen[0] = files / "gone" / "Tides.md"
         transfer.export("c1", "json")
+        await choose_in_sheet(window, files / "gone" / "Tides.md")
         await until(lambda: not transfer.is_busy)
         assert notice.isHidden()
         assert banner.trouble
         assert "Tides.md could not be written: No such file" in banner.trouble.title
         banner.dismissed.emit()
         # Nor can a folder be shown that is not there any more.
-        chosen[0] = files / "Tides.md"
         notice.set_time_ms(20_000)
         transfer.export("c1", "markdown")
+        await choose_in_sheet(window, files / "Tides.md")
+        await confirm_replacing(window)
         await until(lambda: not transfer.is_busy)
         shutil.rmtree(files)
         await click(notice.action_button)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -63,7 +64,7 @@ def scenes(qapp: QApplication, *plays: Callable[[MainWindow], Awaitable[list[str
 
     before = QApplication.palette()
     try:
-        play(qapp, scene)
+        play(qapp, scene, block_ms=math.inf)  # the scene itself computes for long
     finally:
         QApplication.setPalette(before)
     assert faults == [], "\n".join(faults)

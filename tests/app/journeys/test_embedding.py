@@ -10,9 +10,9 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from app.chat.attachments.attachment_chip import AttachmentChip
+from app.chat.attachment_chip import AttachmentChip
+from app.features.library.window import LibraryWindow
 from app.shell.window import MainWindow
-from app.windows.library.window import LibraryWindow
 from core.events import Attachment, Command, EmbedDocument, EraseVectors, Message, StopEmbedding
 from core.settings import assign
 from tests.app.stage import FAKE, click, last, play, press, ready, until

@@ -25,10 +25,10 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
+from app.features.tables.window import TablesWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.tables.window import TablesWindow
 from core.settings import Settings, assign_all
 from core.tables.folder import PREVIOUS
 from core.tables.table_file import decode_table

@@ -92,7 +92,7 @@ def test_an_answer_whose_worker_was_killed_and_that_was_continued(
         window.controller.restart()
         await ready(window, 60.0)
         before = len(last(window).tokens)
-        window.controller.asking.go_on(window.controller.chats.open.turns[-1].id)
+        window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
         await until(lambda: len(last(window).tokens) > before + 5 or last(window).over, 60.0)
         window.controller.asking.stop()
         await ready(window, 60.0)
@@ -109,7 +109,7 @@ def test_what_is_written_on_keeps_the_time_to_its_first_token(qapp: QApplication
         window.controller.asking.stop()
         await ready(window)
         before = len(last(window).tokens)
-        window.controller.asking.go_on(window.controller.chats.open.turns[-1].id)
+        window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
         await until(lambda: len(last(window).tokens) > before + 6)
         assert "TTFT 0.10 s" in line(window)
         assert said(window.views.strip.first_token) == "0.10 s"

@@ -7,11 +7,11 @@ import re
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.chat.answer.answer import AnswerView
-from app.chat.answer.stats_line import plain_text
-from app.session.race import Recording, Sight
+from app.chat.answer import AnswerView
+from app.chat.stats_line import plain_text
+from app.features.race.side import RaceSide
+from app.features.race.state import Recording, Sight
 from app.shell.window import MainWindow
-from app.windows.race.side import RaceSide
 from core.events import Attachment, Message
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command

@@ -14,15 +14,15 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.controls.spin import Spin
+from app.features.library.window import LibraryWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.library.window import LibraryWindow
 from core.events import Attachment, Message
-from tests.app.stage import click, last, play, press, ready, until
+from tests.app.stage import choose_in_sheet, click, last, play, press, ready, sheet, until
 
 CTRL, SHIFT, ALT, META = (
     Qt.KeyboardModifier.ControlModifier,
@@ -111,15 +111,25 @@ def test_a_raw_paste_from_anywhere(qapp: QApplication) -> None:
     play(qapp, scene)
 
 
-def test_attaching_a_file(qapp: QApplication, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The dialog is the system's own and would stand in the way of every later key."""
+def test_attaching_a_file(qapp: QApplication, tmp_path: Path) -> None:
+    """The sheet belongs to its window and runs no event loop of its own: the answer is written meanwhile."""
     notes = tmp_path / "notes.txt"
     notes.write_text("High water at noon.")
-    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(notes)], ""))
 
     async def scene(window: MainWindow) -> None:
         await ready(window)
+        ask(window, "write 40 slowly")
+        await until(lambda: bool(last(window).tokens))
         await press(window, KEY.Key_O, CTRL)
+        dialog = await sheet(window)
+        written = len(last(window).tokens)
+        await until(lambda: len(last(window).tokens) > written + 2)
+        window.menu_actions["attach_folder"].trigger()
+        assert await sheet(window) is dialog  # a window has one sheet at a time
+        await choose_in_sheet(window)
+        assert window.views.composer.attachments == ()
+        await press(window, KEY.Key_O, CTRL)
+        await choose_in_sheet(window, notes)
         await until(lambda: [each.name for each in window.views.composer.attachments] == ["notes.txt"])
 
     play(qapp, scene)
@@ -171,12 +181,8 @@ def test_stopping_from_anywhere(
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_the_windows_keys_work_from_anywhere(
-    qapp: QApplication, where: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_windows_keys_work_from_anywhere(qapp: QApplication, where: str) -> None:
     """No part of the window keeps a key of the table for itself."""
-    asked: list[object] = []
-    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: (asked.append(_) or [], ""))
 
     async def scene(window: MainWindow) -> None:
         views, actions = window.views, window.menu_actions
@@ -219,13 +225,14 @@ def test_the_windows_keys_work_from_anywhere(
             widget.setFocus()
             before = views.composer.text
             await press(window, key, held)
+            if name == "attach":
+                await choose_in_sheet(window)
             if name == "paste_raw" and where == "composer":
                 # Its own field knows what that means.
                 assert views.composer.text == before + "raw"
             else:
                 assert heard[-1:] == [name], (name, heard)
         await ready(window)
-        assert asked
         assert "typed" in views.composer.text
 
     play(qapp, scene)
@@ -458,8 +465,6 @@ def test_a_side_window_comes_goes_and_comes_back(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
         kind = "lab"
-        if not window.menu_actions[kind].isVisible():
-            window.windows.add(kind, QWidget)
         assert window.windows.find(kind) is None
         await press(window, KEY.Key_L, CTRL | SHIFT)
         beside = window.windows.find(kind)
@@ -486,8 +491,6 @@ def test_a_side_window_comes_goes_and_comes_back(qapp: QApplication) -> None:
 def test_quitting_from_a_side_window(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
-        if not window.menu_actions["tables"].isVisible():
-            window.windows.add("tables", QWidget)
         await press(window, KEY.Key_T, CTRL | SHIFT)
         beside = window.windows.find("tables")
         assert beside is not None
@@ -503,6 +506,6 @@ def test_every_menu_can_be_reached(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
         titles = [menu.text() for menu in window.menuBar().actions() if menu.isVisible()]
-        assert titles[:4] == ["&Chat", "&Edit", "&View", "&Answer"]
+        assert titles == ["&File", "&Edit", "&View", "&Chat", "&Window", "&Help"]
 
     play(qapp, scene)

@@ -14,12 +14,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.controllers.link import WorkerLink
+from app.features.lab import strings
+from app.features.lab.board import DifferenceWindow
+from app.features.lab.window import LabWindow
 from app.launch.scenario import ask
 from app.session.lab import LabStage
 from app.shell.window import MainWindow
-from app.windows.lab import strings
-from app.windows.lab.board import DifferenceWindow
-from app.windows.lab.window import LabWindow
 from core.events import Command, PositionStat, StandStill
 from core.events.sweep import SweepCell, SweepPair, SweepReading, SweepResults, SweepTurn
 from tests.app.stage import click, gone, play, press, ready, until

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
+from PySide6.QtWidgets import QApplication, QLineEdit
 
+from app.features.library.window import LibraryWindow
 from app.shell.window import MainWindow
 from app.store.library import Library
-from app.windows.library.window import LibraryWindow
 from core.events import Attachment, CountTokens, Message
 from core.settings import Settings, assign
 from core.worker.client import worker_command
-from tests.app.stage import click, last, play, press, ready, until
+from tests.app.stage import choose_in_sheet, click, last, play, press, ready, until
 from tests.core.documents.made import paragraph, pdf_of, write_docx
 
 CTRL, SHIFT, NONE = (
@@ -109,7 +109,7 @@ def test_a_kept_document_is_there_in_the_next_run_and_is_not_counted_again(
         assert TIDES not in asked
         assert "When is high water?" in asked
         # Twice is once.
-        library.attach_requested.emit(library.list.selected)
+        library.list.opened.emit(library.list.selected)
         assert len(composer.attachments) == 1
         assert window.views.notice_bar.text == "“Tides.md” is attached already"
         window.controller.asking.submit(composer.message())
@@ -178,9 +178,7 @@ def test_a_document_of_an_old_chat_is_kept_from_its_tab(qapp: QApplication) -> N
     play(qapp, scene)
 
 
-def test_a_folder_is_attached_and_what_was_skipped_is_told(
-    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_attached_and_what_was_skipped_is_told(qapp: QApplication, tmp_path: Path) -> None:
     folder = tmp_path / "harbour"
     (folder / "rules").mkdir(parents=True)
     (folder / "2 tides.md").write_text(TIDES)
@@ -189,7 +187,6 @@ def test_a_folder_is_attached_and_what_was_skipped_is_told(
     (folder / ".secret").write_text("x")
     (folder / "rules" / "berths.pdf").write_bytes(pdf_of(["North quay"]))
     write_docx(folder / "rules" / "calls.docx", paragraph("Channel 16"))
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: str(folder))
 
     async def scene(window: MainWindow) -> None:
         composer, notice = window.views.composer, window.views.notice_bar
@@ -198,6 +195,7 @@ def test_a_folder_is_attached_and_what_was_skipped_is_told(
         assert [action.text() for action in menu.actions()] == ["File…", "Folder…", "From Library…"]
         menu.actions()[1].trigger()
         menu.deleteLater()
+        await choose_in_sheet(window, folder)
         composer.set_text("What holds?")
         assert not composer.send_button.isEnabled()  # not before it is all there
         await until(lambda: len(composer.attachments) == 4)
@@ -225,20 +223,18 @@ def test_a_folder_is_attached_and_what_was_skipped_is_told(
     play(qapp, scene)
 
 
-def test_a_folder_can_be_given_up_and_an_empty_one_is_refused(
-    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_can_be_given_up_and_an_empty_one_is_refused(qapp: QApplication, tmp_path: Path) -> None:
     folder, empty = tmp_path / "many", tmp_path / "empty"
     folder.mkdir()
     empty.mkdir()
     for number in range(60):
         (folder / f"{number}.pdf").write_bytes(pdf_of([f"Page {number}"]))
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: str(folder))
 
     async def scene(window: MainWindow) -> None:
         composer = window.views.composer
         await ready(window)
         await press(window, KEY.Key_O, CTRL | SHIFT)
+        await choose_in_sheet(window, folder)
         (chip,) = composer._chips.files
         await until(lambda: chip.size_text.startswith("File 2 of 60"))
         await click(chip.remove_button)
@@ -248,8 +244,8 @@ def test_a_folder_can_be_given_up_and_an_empty_one_is_refused(
         composer.attach_files([empty])
         await until(lambda: window.views.banner.trouble is not None)
         assert window.views.banner.trouble
-        assert window.views.banner.trouble.title == "There is nothing to read in the folder “empty”."
-        assert window.views.banner.trouble.text == "It is empty; choose another one, or files."
+        assert window.views.banner.trouble.title == "The folder “empty” contains no readable files."
+        assert window.views.banner.trouble.text == "The folder is empty. Choose another folder, or files."
 
     play(qapp, scene)
 

@@ -18,11 +18,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QMenu
 
+from app.features.models import strings
+from app.features.models.window import ModelsWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.models import strings
-from app.windows.models.window import ModelsWindow
 from core.settings import Settings, assign, read
 from core.worker.client import worker_command
 from tests.app.stage import click, last, play, press, ready, until
@@ -192,7 +192,7 @@ def test_the_header_s_menu_says_what_fits_switches_and_keeps_the_chat(qapp: QApp
         chat = window.controller.chats.open
         assert chat.turns == turns
         assert window.views.composer.text == "and then"
-        window.views.composer._submit()
+        window.views.composer.submit()
         await until(lambda: len(window.controller.chats.open.turns) == 2)
         await ready(window, 30)
         finished = last(window).finished

@@ -10,12 +10,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from app.features.race import strings
+from app.features.race.chart import beside
+from app.features.race.state import Stage
 from app.launch.scenario import ask
-from app.session.race import Stage
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.race import strings
-from app.windows.race.chart import beside
 from core.events import Attachment, Message
 from core.settings import assign_all
 from core.worker.client import worker_command

@@ -7,7 +7,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
-from app.chat.answer.message_chip import MessageChip
+from app.chat.intents import OpenPassage
+from app.chat.user_message import MessageChip
 from app.panels.document.view import DocumentView
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
@@ -50,7 +51,7 @@ def test_a_sparse_reading_is_seen_from_beginning_to_end(qapp: QApplication) -> N
         assert views.composer.pill.used_tokens == reading.prompt_tokens
         assert chip_of(window).note == "900 tokens"
         # The map leads to its place in the document while it is read.
-        shown.place_chosen.emit(reading.passages[20])
+        views.transcript.intent.emit(OpenPassage(reading.passages[20]))
         assert views.side.tab == "document"
         assert window.columns.arrangement.inspector_px == 400
         first, end = views.document.view.visible_characters()
@@ -123,6 +124,14 @@ def test_an_answer_to_a_question_that_matches_nothing_says_so(qapp: QApplication
             assert bool(answer.footer.sources.buttons) is not unmatched
             assert answer.footer.everything_button.isVisible()
             assert answer.footer.everything_button.text() == "Read Everything"
+        # The question is cached now, so the worker does not compare it again.
+        window.controller.asking.regenerate()
+        await ready(window)
+        again = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
+        assert again
+        assert again is not answer
+        assert "Nothing in the text matches this question." in again.footer.notes
+        assert not again.footer.sources.buttons
 
     play(qapp, scene)
 

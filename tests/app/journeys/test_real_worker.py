@@ -77,7 +77,7 @@ def test_stop_and_a_prompt_that_is_too_long(qapp: QApplication) -> None:
         await ready(window, 120)
         assert window.controller.chats.open.turns == ()
         assert window.views.composer.text == long.strip()
-        assert "more than fit" in window.views.composer.notice.text
+        assert "over this model’s limit" in window.views.composer.notice.text
         assert window.views.banner.isHidden()
 
     play(qapp, scene, command=worker_command())

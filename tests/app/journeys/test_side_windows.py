@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from app.features.side_window import SideWindow
 from app.shell.window import MainWindow
-from app.windows.side_window import SideWindow
 from tests.app.stage import play, ready
 
 _NAMES = (

@@ -12,21 +12,21 @@ from msgspec.structs import asdict
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication
 
 from app.controls.question import Question
+from app.features.tables import strings
+from app.features.tables.window import TablesWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.tables import strings
-from app.windows.tables.window import TablesWindow
 from core.events import LearnedTable, TableInfo
 from core.settings import assign_all
 from core.system.paths import tables_dir
 from core.tables.folder import PREVIOUS, TableFolder
 from core.tables.table_file import decode_table
 from core.worker.client import worker_command
-from tests.app.stage import Scene, click, play, press, ready, until
+from tests.app.stage import Scene, choose_in_sheet, click, play, press, ready, until
 
 Play = Callable[[Scene], None]
 KEYS = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
@@ -91,12 +91,8 @@ async def told(tables: TablesWindow, words: str) -> None:
     await until(lambda: words in tables.told.text, what=f"not told: {tables.told.text}")
 
 
-def test_what_is_taught_is_listed_saved_taken_along_and_reset(
-    on: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_taught_is_listed_saved_taken_along_and_reset(on: Play, tmp_path: Path) -> None:
     out = tmp_path / "copy.safetensors"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (str(out), ""))
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *given: (str(out), ""))
 
     async def scene(window: MainWindow) -> None:
         tables = await open_tables(window)
@@ -127,6 +123,7 @@ def test_what_is_taught_is_listed_saved_taken_along_and_reset(
         await until(lambda: "since" in tables.detail.state.text(), what="what is not saved is not said")
 
         await click(tables.export)
+        await choose_in_sheet(tables, out)
         await told(tables, f"to {out}")
         exported = decode_table(out.read_bytes()).header.figures.used
         assert exported == taught(tables).figures.used > saved.header.figures.used
@@ -145,6 +142,7 @@ def test_what_is_taught_is_listed_saved_taken_along_and_reset(
         assert files() == files(PREVIOUS) == []
 
         await click(tables.import_)
+        await choose_in_sheet(tables, out)
         await told(tables, f"Imported {exported:,} entries of toy.")
         await until(lambda: tables.list.rows[0].entries == f"{exported:,}")
         assert len(files()) == 1
@@ -213,14 +211,14 @@ def test_another_draftlight_and_files_that_cannot_be_used(on: Play, home: Path) 
     on(scene)
 
 
-def test_a_bad_file_is_refused_in_words(on: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_file_is_refused_in_words(on: Play, tmp_path: Path) -> None:
     bad = tmp_path / "bad.safetensors"
     bad.write_bytes(b"\0" * 100)
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *given: (str(bad), ""))
 
     async def scene(window: MainWindow) -> None:
         tables = await open_tables(window)
         await click(tables.import_)
+        await choose_in_sheet(tables, bad)
         await told(tables, "bad.safetensors")
         assert tables.told.is_bad
         assert bad.exists()

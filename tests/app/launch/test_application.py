@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QCoreApplication, QObject, QRect, QTimer, QUrl
+from PySide6.QtGui import QFileOpenEvent, QImage, QPainter
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionFrame
+from pytestqt.qtbot import QtBot
 
+from app.launch.application import Application, DesktopStyle, OpenedFiles
 from app.launch.display import use_utf8_locale
+from app.shell.window import MainWindow
+from app.store.library import Library
+from app.theme.theme import Scheme, Theme
+from tests.app.stage import play
+from tests.app.store.chats import chat_of
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
@@ -38,3 +53,137 @@ def test_the_bundle_keeps_its_own_icon() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+
+
+class Cyclic:
+    """Says which thread it ended on."""
+
+    ended_on: list[threading.Thread]
+
+    def __init__(self, ended_on: list[threading.Thread]) -> None:
+        self.ended_on = ended_on
+        self.me = self
+
+    def __del__(self) -> None:
+        self.ended_on.append(threading.current_thread())
+
+
+def work() -> None:
+    """As the store's threads do: makes enough objects for a collection."""
+    held = [[number] for number in range(200_000)]
+    assert held
+
+
+def test_a_thread_that_makes_many_objects_collects_nothing(qapp: QApplication) -> None:
+    ended_on: list[threading.Thread] = []
+    Cyclic(ended_on)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert ended_on == []
+    held = []
+    for _ in range(100):  # the timer: younger generations first, in the end the oldest
+        held.append([[number] for number in range(20_000)])
+        QTest.qWait(210)
+        if ended_on:
+            break
+    assert ended_on == [threading.main_thread()]
+
+
+def test_timers_of_garbage_end_with_it(qapp: QApplication) -> None:
+    """Before, this ended the process now and then: the timer fired for an object that was gone."""
+    for _ in range(50):
+        owner = QObject()
+        timer = QTimer(owner, interval=1)
+        timer.start()
+        owner.me = timer, owner  # type: ignore[attr-defined]
+        del owner, timer
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        qapp.processEvents()
+    gc.collect()
+
+
+@pytest.mark.sweep
+def test_the_store_collects_nothing_before_and_after_a_window(qapp: QApplication, tmp_path: Path) -> None:
+    """The store is opened before its window is made, and closed after it: its threads run then, too."""
+    ended_on: list[threading.Thread] = []
+
+    def store(folder: Path) -> None:
+        library = Library(folder)
+        library.save(chat_of(1))
+        Cyclic(ended_on)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        library.close()
+
+    async def scene(window: MainWindow) -> None:
+        pass
+
+    store(tmp_path / "before")
+    play(qapp, scene, folder=tmp_path / "chats")
+    store(tmp_path / "after")
+    gc.collect()
+    assert set(ended_on) == {threading.main_thread()}
+
+
+@pytest.fixture
+def files(qapp: Application) -> Iterator[OpenedFiles]:
+    yield qapp.opened
+    qapp.opened.hand_to(None)
+
+
+def opened(path: str) -> None:
+    """As macOS has it delivered."""
+    QCoreApplication.sendEvent(QCoreApplication.instance(), QFileOpenEvent(path))
+
+
+def test_what_comes_early_waits_and_what_comes_together_is_handed_over_together(
+    files: OpenedFiles, qtbot: QtBot
+) -> None:
+    opened("/a/early.md")
+    taken: list[list[Path]] = []
+    files.hand_to(taken.append)
+    assert taken == []
+    qtbot.waitUntil(lambda: taken == [[Path("/a/early.md")]])
+    opened("/a/one.txt")
+    opened("/a/two.txt")
+    qtbot.waitUntil(lambda: len(taken) == 2)
+    assert taken[1] == [Path("/a/one.txt"), Path("/a/two.txt")]
+
+
+def test_a_link_is_no_file(files: OpenedFiles, qtbot: QtBot) -> None:
+    taken: list[list[Path]] = []
+    files.hand_to(taken.append)
+    QCoreApplication.sendEvent(QCoreApplication.instance(), QFileOpenEvent(QUrl("https://example.invalid/")))
+    opened("/a/one.txt")
+    qtbot.waitUntil(lambda: bool(taken))
+    assert taken == [[Path("/a/one.txt")]]
+
+
+def test_after_the_end_nothing_is_handed_over(files: OpenedFiles, qtbot: QtBot) -> None:
+    taken: list[list[Path]] = []
+    files.hand_to(taken.append)
+    opened("/a/one.txt")
+    files.hand_to(None)
+    qtbot.wait(20)
+    assert taken == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_tooltips_frame_is_a_hairline(qapp: QApplication, scheme: Scheme) -> None:
+    theme = Theme(scheme)
+    style = DesktopStyle(theme)
+    option = QStyleOptionFrame()
+    option.rect = QRect(0, 0, 40, 20)
+    option.palette = theme.qpalette()
+    image = QImage(40, 20, QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    style.drawPrimitive(QStyle.PrimitiveElement.PE_PanelTipLabel, option, painter)
+    painter.end()
+
+    frame = {image.pixelColor(x, y).name() for x, y in ((0, 0), (39, 19), (20, 0))}
+    assert frame == {theme.color("hair2").name()}
+    assert image.pixelColor(20, 10).name() == theme.color("tip").name()

@@ -8,13 +8,13 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
+from app.features.about.window import AboutWindow
 from app.launch.application import Application
 from app.launch.host import Host
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
-from app.windows.about.window import AboutWindow
-from tests.app.launch.macos.test_awake import Recorder
+from tests.app.launch.test_macos import Recorder
 from tests.app.stage import gone, last, play, ready, until
 
 
@@ -101,7 +101,10 @@ def test_the_menu_opens_about(qapp: Application) -> None:
         about = window.findChild(AboutWindow)
         assert about is not None
         assert about.isVisible()
+        assert about.licences.toPlainText() == ""  # a thread reads them
+        await until(lambda: "Permission is hereby granted" in about.licences.toPlainText())
         about.close()
+        host.show_about().close()  # before they are read
         host.stop()
 
     play(qapp, scene)

@@ -9,8 +9,8 @@ from PySide6.QtCore import QCoreApplication, QEvent, QRect
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.message_chip import MessageChip
-from app.chat.reading.reading_map_strip import ReadingMapStrip
+from app.chat.reading_card import ReadingMapStrip
+from app.chat.user_message import MessageChip
 from app.launch.application import Application
 from app.panels.document.tab import DocumentTab
 from app.session.chats.reading import Document
@@ -95,7 +95,7 @@ def test_a_first_start_shows_the_chat_and_no_settings(qapp: QApplication, tmp_pa
         assert window.columns.wants == Wants(sidebar=True, inspector=False)
         assert window.app_settings.now.look.tint == "hover"
         titles = [action.text() for action in window.menuBar().actions()]
-        assert "&Performance" in titles
+        assert titles == ["&File", "&Edit", "&View", "&Chat", "&Window", "&Help"]
     finally:
         home.close()
         window.deleteLater()
@@ -111,7 +111,7 @@ def ratio(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_what_is_cached_follows_the_screens_density(qtbot: QtBot, ratio: list[float]) -> None:
     theme = Theme("light")
-    strip, chip, tab = ReadingMapStrip(theme), MessageChip(theme, ATTACHMENT), DocumentTab(theme)
+    strip, chip, tab = ReadingMapStrip(theme, [].append), MessageChip(theme, ATTACHMENT), DocumentTab(theme)
     for widget in (strip, chip, tab):
         qtbot.addWidget(widget)
         widget.resize(400, 600)

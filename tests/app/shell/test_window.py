@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication
 
+from app.chat.intents import Regenerate
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MINIMUM_SIZE, MainWindow
@@ -169,7 +170,7 @@ def test_a_refused_request_gives_the_text_back(qapp: QApplication) -> None:
         assert views.pages.currentWidget() is views.first_page
         # One warning, where it can be mended, and nothing is sent until it is.
         assert views.banner.isHidden()
-        assert views.composer.notice.text == "This is 808 tokens more than fit: the model takes 8,192."
+        assert views.composer.notice.text == "808 tokens over this model’s limit of 8,192."
         assert not views.composer.send_button.isEnabled()
         views.composer.set_text("refuse less")
         assert views.composer.notice.isHidden()
@@ -393,7 +394,7 @@ def test_answering_an_earlier_question_again_branches_off(qapp: QApplication) ->
         ask(window, "write 9")
         await ready(window)
         whole = window.controller.chats.open
-        window.views.transcript.regenerate_requested.emit(whole.turns[0].id)
+        window.views.transcript.intent.emit(Regenerate(whole.turns[0].id))
         await ready(window)
         branch = window.controller.chats.open
         assert branch.id != whole.id

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from app.session.chats.conversation import Answer, AnswerStatus, Conversation, Turn, Version
-from app.session.chats.overrides import Override
+from app.session.chats.presets import Override
 from core.events import Attachment, Change, Effective, Finished, Message, Origin, Stats, Token
 from core.settings import Settings
 

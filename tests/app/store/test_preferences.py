@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from app.session.chats.overrides import Override, apply, differences
+from app.session.chats.presets import Override, apply, differences
 from app.store.preferences import Preferences, PreferencesFile, WindowPlace
 from core.settings import Settings, assign
 

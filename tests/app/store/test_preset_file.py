@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.session.chats.overrides import Override
-from app.session.chats.presets import BUILT_IN, Preset, with_imported
+from app.session.chats.presets import BUILT_IN, Override, Preset, with_imported
 from app.store.faults import TransferError
 from app.store.preset_file import from_json, to_json
 

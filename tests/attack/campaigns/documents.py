@@ -128,7 +128,7 @@ class _Bench:
     def __init__(self, raised: _Raised) -> None:
         from PySide6.QtWidgets import QApplication
 
-        from app.chat.composer.composer import Composer
+        from app.chat.composer import Composer
         from app.theme.theme import Theme
         from core.documents.limits import Limits
 

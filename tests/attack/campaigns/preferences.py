@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from app.controllers.chat.transfer import _read
 from app.session.chats.chats import Chats
-from app.session.chats.overrides import Override
+from app.session.chats.presets import Override
 from app.store.chat_files import to_json, to_markdown
 from app.store.chat_store import ChatStore
 from app.store.faults import TransferError

@@ -29,9 +29,9 @@ from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QtMsgType, qIns
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
-from app.chat.answer.answer import AnswerView
-from app.chat.answer.entry import Reply
-from app.chat.transcript.transcript import Transcript
+from app.chat.answer import AnswerView
+from app.chat.entry import AnswerEntry
+from app.chat.transcript import Transcript
 from app.launch.application import Application
 from app.richtext.canvas import strings
 from app.richtext.layout.piece_box import PieceBox
@@ -306,7 +306,7 @@ def _treat(rng: random.Random, stage: _Stage, text: str, *, deep: bool = False) 
     answer.body.select_all()
     copied = answer.body.selected_text
     answer.body.copy()
-    answer.footer.copy_requested.emit()
+    answer.footer.copy_button.click()
     # Qt's clipboard takes a byte-order mark at the beginning for what it says, and drops it.
     expected = source.removeprefix("\ufeff")
     if "<" not in source and "[" not in source and QGuiApplication.clipboard().text() != expected:
@@ -420,7 +420,7 @@ def _fail(rng: random.Random, stage: _Stage, heard: _Listener) -> str:
 def _said_by(one: object) -> str:
     if isinstance(one, Piece):
         return one.text
-    return one.source if isinstance(one, Reply) else one if isinstance(one, str) else ""
+    return one.source if isinstance(one, AnswerEntry) else one if isinstance(one, str) else ""
 
 
 # What may fail, and whether all of the answer is lost to the eye with it, or one block's marks.

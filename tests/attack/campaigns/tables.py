@@ -21,12 +21,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from core.drafting.follower_tables import FrozenTable
+from core.drafting.cacheback import FrozenTable
 from core.errors import TableError
-from core.tables.container import InvalidFileError, decode, encode
 from core.tables.gram_count import GramCounter, Pruning
-from core.tables.prebuilt_files import FROZEN, GRAMS, LearnedHeader, save_frozen, save_grams
-from core.tables.table_file import TableHeader
+from core.tables.prebuilt import FROZEN, GRAMS, LearnedHeader, save_frozen, save_grams
+from core.tables.table_file import InvalidFileError, TableHeader, decode, encode
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.core.tables.support import FAMILY, FILE, OTHER, VOCABULARY, Home, content
 

@@ -22,9 +22,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from app.session.chats.chats import KEPT_DELETED
+from app.session.chats.chats import KEPT_DELETED, UNFINISHED_NOTE
 from app.session.chats.conversation import Conversation
-from app.session.chats.strings import UNFINISHED_NOTE
 from app.store.library import Library
 from tests.app.store.chats import chat_of
 from tests.attack.campaign import Campaign, Outcome, case_random

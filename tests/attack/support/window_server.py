@@ -22,11 +22,12 @@ import msgspec
 from msgspec import Struct
 
 # All that a window needs: what is imported here is not imported by every child.
+from app.chat.intents import Branch
+from app.features.chats import DeletedWindow
 from app.launch.opening import open_window
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from app.windows.chats.window import DeletedWindow
 from core.settings import assign
 
 _LOOK_EVERY_S = 0.015
@@ -148,7 +149,7 @@ class _Driver:
                 self._erase(task.chat)
             case "branch":
                 sidebar.chat_selected.emit(task.chat)
-                transcript.branch_requested.emit(controller.chats.open.turns[-1].id)
+                transcript.intent.emit(Branch(controller.chats.open.turns[-1].id))
             case _:
                 raise ValueError(task.act)
         if task.act not in ("look", "ask"):

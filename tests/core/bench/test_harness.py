@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from core.bench.harness import Journal
-from core.bench.quality.trial import Trial
+from core.bench.harness import BenchPiece, Journal, PieceProgress, measure, table
+from core.bench.quality.results import Trial
 from core.errors import RequestError
 
 ONE = Trial("task", "needle-10", 1, "dense", 100, 100, 0.5, 0.0, 1.0, True, 1, "x")
@@ -44,3 +45,36 @@ def test_other_files_are_refused(tmp_path: Path, content: str) -> None:
     with pytest.raises(RequestError, match=r"trials\.jsonl holds (no results|results of other conditions)"):
         Journal(path, "a", Trial)
     assert path.read_text() == content
+
+
+def test_a_run_measures_what_is_missing_and_returns_its_own_entries(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "trials.jsonl", "a", Trial)
+    journal.add(ONE)
+    journal.add(TWO)  # of another run
+    three = Trial("task", "needle-10", 3, "dense", 100, 100, 0.5, 0.0, 1.0, True, 1, "x")
+    measured: list[Trial] = []
+
+    def make(trial: Trial) -> Trial:
+        measured.append(trial)
+        return trial
+
+    pieces = [BenchPiece(each.key, partial(make, each)) for each in (three, ONE)]
+    assert measure(journal, pieces, lambda trial: [], quiet=True) == ((three, ONE), PieceProgress(2, 2))
+    assert measured == [three]
+
+
+def test_an_interrupted_run_returns_what_it_has(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "trials.jsonl", "a", Trial)
+
+    def stopped() -> Trial:
+        raise KeyboardInterrupt
+
+    pieces = [BenchPiece(ONE.key, lambda: ONE), BenchPiece(TWO.key, stopped)]
+    entries, progress = measure(journal, pieces, lambda trial: [], quiet=True)
+    assert (entries, progress) == ((ONE,), PieceProgress(1, 2))
+    assert progress.status(True) == 130
+
+
+def test_tables_are_aligned() -> None:
+    assert table("a | b", ["1 | 2"], right_from=1) == ["| a | b |", "|---|---:|", "| 1 | 2 |"]
+    assert table("a | b | c", []) == ["| a | b | c |", "|---|---|---|"]

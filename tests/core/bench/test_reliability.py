@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
-from core.bench.replay import Fate, deciles, fates, worst_error
+from core.bench.replay import Decile, Fate, deciles, fates
 from core.drafting.draft import Draft
+
+
+def worst_error(table: Sequence[Decile], least_nodes: int) -> float:
+    """The largest absolute error of a decile with at least `least_nodes` nodes; 0 if there is none."""
+    return max((abs(decile.error) for decile in table if decile.nodes >= least_nodes), default=0.0)
 
 
 def test_only_nodes_below_accepted_ones_have_a_fate() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.bench import replay as bench
-from core.bench.replay import COST_TABLES, cost_table, replay, replay_stream, worst_error
+from core.bench.replay import COST_TABLES, cost_table, replay, replay_stream
 from core.cli import main
 from core.decoding.planner import Planner
 from core.drafting.draft import Draft, OffDrafter
@@ -20,6 +20,7 @@ from core.drafting.registry import DRAFTERS
 from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams, write_streams
 from core.settings.drafting import Gate
+from tests.core.bench.test_reliability import worst_error
 
 ALWAYS = Gate(mode="always")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.bench.statistic import compare, known, median, quartiles, sign_test, speed_ratio
+from core.bench.harness import compare, known, median, quartiles, sign_test, speed_ratio
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_what_is_missing_is_said_and_the_status_tells_it(tmp_path: Path, folder:
         checked = draftlight("cluster", "check", "--model", str(folder), str(file), home=tmp_path)
         assert checked.returncode == 1
         assert "stranger (127.0.0.1" in checked.stdout
-        assert "its secret is another one" in checked.stdout
+        assert "wrong secret" in checked.stdout
         assert "gone (127.0.0.1" in checked.stdout
         assert "cannot be reached" in checked.stdout
         assert "4 attention heads, which do not divide by 3 machines (2 would do)" in checked.stdout
@@ -100,7 +100,7 @@ def test_what_is_missing_is_said_and_the_status_tells_it(tmp_path: Path, folder:
             "generate", "--prompt", "x", "--model", str(folder), "--cluster", str(file), home=tmp_path
         )
         assert asked.returncode == 1
-        assert "its secret is another one" in asked.stderr
+        assert "wrong secret" in asked.stderr
 
 
 def test_a_list_that_is_none_is_wrong_usage(tmp_path: Path) -> None:

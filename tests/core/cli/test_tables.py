@@ -11,8 +11,7 @@ import pytest
 from core.cli import main
 from core.events import TableInfo, TableList
 from core.tables.gram_count import GramCounter, Pruning
-from core.tables.prebuilt import SUFFIX, TEXTS_SUFFIX
-from core.tables.prebuilt_files import save_grams
+from core.tables.prebuilt import SUFFIX, TEXTS_SUFFIX, save_grams
 from tests.core.tables.support import FAMILY, FILE, OTHER, Home, content, files, fill
 
 

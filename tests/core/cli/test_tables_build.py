@@ -14,15 +14,13 @@ from core.cli import main
 from core.drafting.gram_table import GramTable
 from core.engine.engine import Engine
 from core.models.loader import load, load_family
-from core.rehearsal import answer_ids
+from core.rehearsal import streams as module
 from core.rehearsal.rehearsal import GreedyAnswers
 from core.rehearsal.streams import read_records
 from core.settings import Settings, assign_all
-from core.tables.corpus import Corpus
-from core.tables.gram_count import GramCounter
+from core.tables.gram_count import Corpus, GramCounter
 from core.tables.leader_count import LeaderCount
-from core.tables.prebuilt import TEXTS_SUFFIX, load_built, texts_path
-from core.tables.prebuilt_files import FROZEN
+from core.tables.prebuilt import FROZEN, TEXTS_SUFFIX, load_built, texts_path
 from tests.core.toy import write_toy_model
 
 
@@ -51,7 +49,7 @@ def test_from_a_model_with_its_ids_to_go_on_from(
 ) -> None:
     write_toy_model(tmp_path / "toy")
     shipped = tmp_path / "shipped"
-    monkeypatch.setattr(answer_ids, "shipped_dir", lambda: shipped)
+    monkeypatch.setattr(module, "shipped_dir", lambda: shipped)
     command = ["tables", "build", "--from-model", str(tmp_path / "toy"), "--prompts", str(prompts)]
     command += ["--max-tokens", "8", "--batch", "3"]
     ids = shipped / "toy.answers.xz"
@@ -133,7 +131,7 @@ def test_texts_go_on_where_they_were_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("core.tables.leader_count.LeaderCount", partial(LeaderCount, rows=1))
-    monkeypatch.setattr("core.tables.corpus._PIECE_BYTES", 60)
+    monkeypatch.setattr("core.tables.gram_count._PIECE_BYTES", 60)
     write_toy_model(tmp_path / "toy")
     text = tmp_path / "a.txt"
     text.write_text("the cat and the dog and the bird\n" * 20)
@@ -150,7 +148,7 @@ def test_texts_go_on_where_they_were_stopped(
 
     monkeypatch.setattr(LeaderCount, "add", stopped)
     assert main([*command, str(tmp_path / "part")]) == 130
-    assert "goes on from here" in capsys.readouterr().out
+    assert "continues from here" in capsys.readouterr().out
     counted = tmp_path / ".part.counted"
     assert counted.is_dir()
     assert main([*command, str(tmp_path / "part")]) == 0

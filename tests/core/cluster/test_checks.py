@@ -20,12 +20,12 @@ MODEL = ModelFacts("Qwen3-32B", dict(ARCHITECTURES["qwen3"].config), "d" * 64, N
 
 
 def found(there: Seen, cluster: Cluster = CLUSTER, model: ModelFacts | None = MODEL) -> str:
-    return plan(cluster, "desk", {"desk": HERE, "studio": there}, model).said
+    return plan(cluster, "desk", {"desk": HERE, "studio": there}, model).text
 
 
 def test_machines_that_are_alike_run_it() -> None:
     planned = plan(CLUSTER, "desk", {"desk": HERE, "studio": HERE}, MODEL)
-    assert (planned.said, planned.backend, planned.split) == ("", "ring", "tensor")
+    assert (planned.text, planned.backend, planned.split) == ("", "ring", "tensor")
     assert planned.need_bytes == -(-NEED.total_at(2048) // 2)
 
 
@@ -54,7 +54,7 @@ def test_jaccl_is_taken_where_devices_are_named_and_mlx_has_it() -> None:
     assert plan(CLUSTER, "desk", {"desk": both, "studio": both}, MODEL).backend == "ring"
     assert plan(named, "desk", {"desk": HERE, "studio": both}, MODEL).backend == "ring"
     asked = replace(CLUSTER, backend="jaccl")
-    assert "2 devices named" in plan(asked, "desk", {"desk": both, "studio": both}, MODEL).said
+    assert "2 devices named" in plan(asked, "desk", {"desk": both, "studio": both}, MODEL).text
 
 
 def test_what_does_not_divide_is_counted() -> None:

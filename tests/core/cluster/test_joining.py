@@ -48,7 +48,7 @@ def _join(rank: int) -> tuple[subprocess.CompletedProcess[str], float]:
 def test_waiting_for_a_connection_is_broken_off_with_words() -> None:
     done, seconds = _join(0)
     assert done.returncode == 0, done.stderr
-    assert "could not be joined by ring" in done.stdout
+    assert "could not be connected with ring" in done.stdout
     assert "Restart the worker" in done.stdout  # MLX joins once
     assert seconds < 30
 

@@ -96,7 +96,7 @@ def led(monkeypatch: pytest.MonkeyPatch) -> Iterator[Led]:
 
 def test_what_was_done_as_it_was_told_is_nothing_to_speak_of(led: Led) -> None:
     assert led.forward().number == 1
-    led.leader.stands(1, (3, -1))
+    led.leader.record_positions(1, (3, -1))
     led.say(Done(1, led.leader._check, 3, -1, 0.25))
     assert led.settled
     assert led.leader.use[0].step_s == 0.25
@@ -106,7 +106,7 @@ def test_a_follower_may_be_done_before_the_leader_knows_where_it_stands_itself(l
     led.forward()
     led.say(Done(1, led.leader._check, 3, -1, 0.25))
     time.sleep(0.2)
-    led.leader.stands(1, (3, -1))
+    led.leader.record_positions(1, (3, -1))
     assert led.settled
 
 
@@ -121,7 +121,7 @@ def test_a_follower_may_be_done_before_the_leader_knows_where_it_stands_itself(l
 )
 def test_another_answer_than_the_right_one_ends_all(led: Led, done: Done, said: str) -> None:
     led.forward()
-    led.leader.stands(1, (3, -1))
+    led.leader.record_positions(1, (3, -1))
     check = led.leader._check if done.check == 0 else done.check
     led.say(Done(done.number, check, done.appending, done.window, done.took_s))
     ended = led.end()
@@ -132,7 +132,7 @@ def test_another_answer_than_the_right_one_ends_all(led: Led, done: Done, said: 
 def test_an_operation_past_its_deadline_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
     led = Led(monkeypatch, deadline_s=0.5)
     led.forward()
-    led.leader.stands(1, (3, -1))
+    led.leader.record_positions(1, (3, -1))
     ended = led.end()
     assert (ended.machine, ended.end) == ("studio", "deadline")
     assert "operation 1 within its deadline" in ended.message

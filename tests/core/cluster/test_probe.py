@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.cluster import this_machine as probe
-from core.cluster.loading import Gathering
+from core.cluster.loading import ClusterSetup
 from core.cluster.this_machine import Probe, peers
 from core.cluster.wire import Connected
 from core.events import MachinesChecked
@@ -99,6 +99,6 @@ def test_a_check_names_the_address_that_is_wrong(
 
 
 def _checked(cluster: Cluster, folder: Path) -> MachinesChecked:
-    gathering = Gathering(cluster, str(folder))
-    gathering.close()
-    return gathering.checked()
+    setup = ClusterSetup(cluster, str(folder))
+    setup.close()
+    return setup.checked()

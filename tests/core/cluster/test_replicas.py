@@ -19,7 +19,7 @@ from mlx.utils import tree_flatten
 from mlx_lm.utils import load_tokenizer
 
 from core.cluster.replicas import Replicas
-from core.cluster.shard import RAISED, Shard, standing
+from core.cluster.shard import RAISED, Shard, cache_positions
 from core.cluster.wire import Action, Begin, Changed, Do, Drop, Forward, decode_leader_message, encode
 from core.engine.engine import Engine
 from core.events import ModelInfo
@@ -69,14 +69,14 @@ class _Told(nn.Module):  # type: ignore[misc]
     def __call__(self, ids: mx.array, cache: MirroredCache) -> mx.array:
         tokens: Any = ids[0].tolist()
         self._actions.append(Forward(cache.number, tuple(tokens)))
-        stands = RAISED
+        positions = RAISED
         try:
             logits, asked = self._shard.forward(ids, cache)
             mx.eval(asked)
-            stands = standing(cache)
+            positions = cache_positions(cache)
         finally:
             self.forwards += 1
-            assert self._do() == stands
+            assert self._do() == positions
         return logits
 
     def _do(self) -> tuple[int, int]:
@@ -172,5 +172,5 @@ def test_gaps_are_the_same_there(architecture: str, toy_folder: Path) -> None:
 
 def test_a_follower_of_which_something_impossible_is_asked_says_so(toy_folder: Path) -> None:
     _, model = told_engine("llama", toy_folder)
-    with pytest.raises(Exception, match="never began"):
+    with pytest.raises(Exception, match="does not exist"):
         model._replicas.do((Forward(99, (1, 2)),))

@@ -58,7 +58,7 @@ def test_another_secret_is_refused_by_both_sides(pair: Pair) -> None:
 
     thread = threading.Thread(target=follow)
     thread.start()
-    with pytest.raises(ClusterError, match="its secret is another one"):
+    with pytest.raises(ClusterError, match="wrong secret"):
         greet_as_leader(pair[0], SECRET)
     thread.join()
     assert found == [None]
@@ -66,7 +66,7 @@ def test_another_secret_is_refused_by_both_sides(pair: Pair) -> None:
 
 def test_a_follower_that_only_says_yes_is_found_out(pair: Pair) -> None:
     pair[1].sendall(b"draftlight-cluster-1" + bytes(32) + bytes(32))
-    with pytest.raises(ClusterError, match="does not know the secret"):
+    with pytest.raises(ClusterError, match="has another secret"):
         greet_as_leader(pair[0], SECRET)
 
 
@@ -104,18 +104,18 @@ def test_a_message_that_was_tampered_with_is_noticed(pair: Pair, change: str) ->
             leader.send(b"second")
         case "sent back":
             pair[1].sendall(raw)
-            with pytest.raises(ProtocolError, match="not written"):
+            with pytest.raises(ProtocolError, match="invalid authentication code"):
                 leader.receive()
             return
-    with pytest.raises(ProtocolError, match="not written"):
+    with pytest.raises(ProtocolError, match="invalid authentication code"):
         follower.receive()
 
 
 def test_a_message_may_not_be_too_long(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     leader, follower = lines(pair)
     monkeypatch.setattr(line_module, "MOST_BYTES", 10)
-    with pytest.raises(ProtocolError, match="10 are allowed"):
+    with pytest.raises(ProtocolError, match="limit of 10"):
         leader.send(b"x" * 11)
     pair[0].sendall((1 << 31).to_bytes(4, "big") + bytes(16))
-    with pytest.raises(ProtocolError, match="10 are allowed"):
+    with pytest.raises(ProtocolError, match="limit of 10"):
         follower.receive()

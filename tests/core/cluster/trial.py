@@ -21,7 +21,7 @@ prepare()
 import mlx.core as mx  # noqa: E402
 import msgspec  # noqa: E402
 
-from core.cluster.loading import Gathering  # noqa: E402
+from core.cluster.loading import ClusterSetup  # noqa: E402
 from core.engine.engine import Engine  # noqa: E402
 from core.events import ClusterEnded, Event, Finished, ReadingMap, Token  # noqa: E402
 from core.settings import Settings, assign_all  # noqa: E402
@@ -48,7 +48,7 @@ def main() -> int:
     spec = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Spec)
     cluster, alone = Engine(), Engine()
     alone.load(spec.model)
-    cluster.use(Gathering(spec.cluster, spec.model, _ended).load())
+    cluster.use(ClusterSetup(spec.cluster, spec.model, _ended).load())
     for engine in (cluster, alone):
         engine.loaded.eos = frozenset()
     trial = _Trial(spec, cluster, alone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.decoding.accept import Walk, walk
+from core.decoding.planner import Walk, walk
 from core.drafting.draft import EMPTY, Draft
 
 

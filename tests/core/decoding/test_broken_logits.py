@@ -12,11 +12,11 @@ import pytest
 
 from core.decoding.loop import DecodeLoop
 from core.decoding.options import FAST, Exactness
-from core.decoding.proposer import ModelProposer
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.drafting.draft import Draft, Drafter, OffDrafter
 from core.drafting.draft_model import DraftModelDrafter
 from core.engine.engine import Engine
+from core.engine.model_session import ModelProposer
 from core.errors import BrokenLogitsError
 from core.events import Token
 from core.models.loader import LoadedModel

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.drafting.cacheback import CachebackDrafter
+from core.drafting.cacheback import CachebackDrafter, FrozenTable, Gram, pairs
 from core.drafting.draft import Draft
-from core.drafting.follower_tables import FrozenTable, Gram, pairs
 from core.errors import SettingError
 from core.events import Occupancy
 from core.settings.drafting import Cacheback

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.drafting.follower_tables import FrozenTable, Gram, LruTable, pairs
+from core.drafting.cacheback import FrozenTable, Gram, LruTable, pairs
 from tests.core.drafting.support import few_ids
 
 grams = st.tuples(st.integers(0, 3))

@@ -6,8 +6,7 @@ from array import array
 
 import pytest
 
-from core.drafting.gram_table import GramTable, JoinedTables, Level, extend_hash, total_code
-from core.drafting.table_evidence import Learned
+from core.drafting.gram_table import GramTable, JoinedTables, Learned, Level, extend_hash, total_code
 from core.tables.gram_count import GramCounter, Pruning
 
 

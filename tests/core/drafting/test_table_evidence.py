@@ -9,9 +9,8 @@ import pytest
 from core.drafting.auto import AutoDrafter
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.evidence import TAIL_TOKENS, Evidence
-from core.drafting.gram_table import GramTable
+from core.drafting.gram_table import GramTable, Learned, Remembered
 from core.drafting.ngram_table import NgramTable
-from core.drafting.table_evidence import Learned, Remembered
 from core.settings.drafting import Auto
 from core.tables.gram_count import GramCounter, Pruning
 

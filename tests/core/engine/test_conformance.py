@@ -95,12 +95,12 @@ def engine(architecture: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
     engine.unload()
 
 
-def engine_of(architecture: str, tokenizer: TokenizerWrapper) -> Engine:
+def engine_of(architecture: str, tokenizer: TokenizerWrapper, folder: str = "") -> Engine:
     """An engine on a tiny random model that never stops by itself, tried out."""
     model: Any = tiny_once(architecture)
     why_not = why_no_rollback(make_prompt_cache(model))
     info = ModelInfo(
-        *(architecture, "", fingerprint(tokenizer.get_vocab()), "toy", architecture, "float32", ""),
+        *(architecture, folder, fingerprint(tokenizer.get_vocab()), "toy", architecture, "float32", ""),
         *(0, 0, CONTEXT_TOKENS, VOCABULARY, len(model.layers), not why_not, why_not),
     )
     loaded = LoadedModel(model, tokenizer, info)

@@ -93,7 +93,7 @@ def test_a_stranger_is_refused_with_both_names(toy_engine: Engine, tmp_path: Pat
 
 def test_a_windowed_draft_model_is_refused(toy_engine: Engine, tmp_path: Path) -> None:
     write_toy_model(tmp_path, layer_types=["full_attention", "sliding_attention"], sliding_window=16)
-    with pytest.raises(DraftModelError, match="cannot take back"):
+    with pytest.raises(DraftModelError, match="cannot roll back"):
         run(toy_engine, [5, 6, 7], settings(**drafting(tmp_path)))
 
 

@@ -82,7 +82,7 @@ def test_what_is_asked_for_in_other_words_is_read(engine: Engine, scorer: str, u
     chosen = assign_all(
         Settings(),
         [
-            *(("prefill.mode", "on"), ("prefill.scorer", scorer), ("prefill.keep_pct", 20)),
+            *(("prefill.mode", "on"), ("prefill.scorer", scorer), ("prefill.keep_pct", 30)),
             ("sampling.max_tokens", 1),
         ],
     )

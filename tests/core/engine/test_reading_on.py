@@ -143,6 +143,9 @@ def test_off_leaves_it_skipped(engine: Engine) -> None:
     _, finished, events = chat.ask(SECOND)
     assert (finished.stats.read_on_tokens, maps(events)) == (0, [])
     assert finished.stats.skipped_tokens == first.stats.skipped_tokens
+    assert not finished.effective.unmatched
+    _, finished, _ = chat.ask("Hm?")
+    assert finished.effective.unmatched
 
 
 def test_a_question_about_nothing_in_it_reads_nothing_on_and_says_so(engine: Engine) -> None:
@@ -153,6 +156,9 @@ def test_a_question_about_nothing_in_it_reads_nothing_on_and_says_so(engine: Eng
     assert (finished.stats.read_on_tokens, maps(events)) == (0, [])
     assert finished.effective.unmatched
     assert "nothing in them matches this question" in finished.effective.reading_reason
+    chat.messages = chat.messages[:-2]
+    _, finished, _ = chat.ask("Hm?")  # regenerated, so the question is cached
+    assert finished.effective.unmatched
     _, finished, _ = chat.ask(SECOND)
     assert not finished.effective.unmatched
 

@@ -17,8 +17,8 @@ from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
 
-from core.engine.branches import branches
 from core.engine.engine import Engine
+from core.engine.planning import branches
 from core.errors import DraftlightError
 from core.events import Attachment, Finished, Generate, Message, ModelInfo, Token, Tool, ToolCall
 from core.kv import cached_sequence

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 import core.prefill.reading as reading_module
 from core.drafting.registry import DRAFTERS
-from core.engine.draft_models import DraftModels
 from core.engine.engine import Engine, never
+from core.engine.model_session import DraftModels
 from core.errors import DraftModelError, PromptTooLongError, SettingError
 from core.events import Attachment, Event, Finished, Generate, Message, PrefillProgress, ReadingMap, Token
 from core.kv.cached_sequence import CachedSequence
@@ -307,7 +307,7 @@ def test_chats_keep_their_prefixes_within_the_budget(engine: Engine) -> None:
 def read_slowly(engine: Engine) -> None:
     """As if this machine read 50 tokens a second."""
     for _ in range(100):
-        engine._here.profile.timed(512, 0, 10.24)
+        engine._session.profile.timed(512, 0, 10.24)
 
 
 def test_auto_counts_the_new_tokens_only(engine: Engine) -> None:
@@ -348,7 +348,7 @@ def test_auto_reads_whole_what_is_soon_read(engine: Engine) -> None:
     for token_s, expected in ((0.0001, "dense"), (0.1, "sparse")):
         engine.forget()
         for _ in range(200):
-            engine._here.profile.timed(512, 0, 512 * token_s)
+            engine._session.profile.timed(512, 0, 512 * token_s)
         events = list(engine.generate(request))
         finished = events[-1]
         assert isinstance(finished, Finished)
@@ -536,7 +536,7 @@ def test_a_forward_that_fails_at_any_time_leaves_nothing_behind(
     """The next dense answer is that of a fresh engine, and the model is as it was."""
     prompt, chosen = prompt_of(15), settings(folder, **{"prefill.scorer": scorer, "prefill.mode": "on"})
     if scorer == "draft-model":  # loaded before, as loading runs a forward too
-        engine._here.drafts.scoring(str(folder), drafts=False)
+        engine._session.drafts.scoring(str(folder), drafts=False)
     model = engine.loaded.model
     before = [(id(r.owner), id(r.rope)) for r in rotations(model)]
     layer = model.layers[1]

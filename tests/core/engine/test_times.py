@@ -62,9 +62,9 @@ def test_the_template_is_waited_for(engine: Engine) -> None:
 
 
 def test_who_asked_before_waits_longer(engine: Engine, clock: _Clock) -> None:
-    asked_s = clock.now_s
+    requested_s = clock.now_s
     clock.now_s += 10
-    *_, last = engine.generate(asked(), asked_s=asked_s)
+    *_, last = engine.generate(asked(), requested_s=requested_s)
     assert isinstance(last, Finished)
     assert last.stats.ttft_s == pytest.approx(10 + _RENDERED_S)
 
@@ -80,7 +80,7 @@ def _pace() -> Pace:
 def test_the_time_left_grows_with_what_is_looked_back_on(
     toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pace, profile = _pace(), toy_engine._here.profile
+    pace, profile = _pace(), toy_engine._session.profile
     monkeypatch.setattr(profile, "_held_pace", lambda: pace)
     monkeypatch.setattr(profile, "timed", lambda *chunk: None)
     rng = random.Random(0)

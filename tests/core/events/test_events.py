@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core import events
 from core.errors import DraftlightError, PromptTooLongError, ProtocolError, SettingError
 from core.events import Attachment, Generate, Message, decode_command, decode_event, encode, failure
-from core.settings import Settings
+from core.settings import Prefill, Settings
 from core.settings.cluster import Cluster, Machine
 
 COMMANDS = typing.get_args(events.Command)
@@ -25,6 +25,7 @@ SAMPLES: dict[type, object] = {
     bool: True,
     bytes: b"\x00\xff",
     Settings: Settings(),
+    Prefill: Prefill(save=False),
     Cluster: Cluster((Machine("studio", "10.0.0.2"),), backend="ring"),
 }
 

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 from mlx_lm.models.cache import ArraysCache, make_prompt_cache
 
 from core.kv import cached_sequence
-from core.kv.cached_sequence import SNAPSHOTS, CachedSequence, restore, shared_prefix, take_snapshot
-from core.kv.prefix_cache import PrefixCache
+from core.kv.cached_sequence import (
+    SNAPSHOTS,
+    CachedSequence,
+    PrefixCache,
+    restore,
+    shared_prefix,
+    take_snapshot,
+)
 from core.prefill.read import read_prompt, read_rest
 from tests.core.architectures import ARCHITECTURES, tiny
 from tests.core.prefill.gaps import (

@@ -15,8 +15,8 @@ import pytest
 from mlx.utils import tree_flatten
 from tokenizers import Tokenizer
 
-from core.decoding.proposer import ModelProposer
 from core.engine.engine import Engine
+from core.engine.model_session import ModelProposer
 from core.errors import ModelError, RequestError
 from core.events import Generate, Grammar, Token
 from core.models.folder import fingerprint

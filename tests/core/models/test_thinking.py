@@ -8,7 +8,7 @@ import pytest
 
 from core.engine.engine import Engine
 from core.events import Change, Finished, Generate, Grammar, Message, Token
-from core.models.chat_template import knows_thinking, thinking_change, thinking_variables
+from core.models.chat_template import has_thinking_switch, thinking_change, thinking_variables
 from core.models.loader import LoadedModel, load
 from core.models.prompt import render
 from core.settings import Settings, assign_all
@@ -129,16 +129,16 @@ def test_templates_have_switches_of_several_names(
 ) -> None:
     assert thinking_variables(template, True) == on
     assert thinking_variables(template, False) == off
-    assert knows_thinking(template) == bool(off)
+    assert has_thinking_switch(template) == bool(off)
 
 
 def test_a_template_that_only_reduces_thinking_says_so() -> None:
     template = "{% set reasoning_effort = reasoning_effort or 'medium' %}<|channel|>"
-    assert not knows_thinking(template)
+    assert not has_thinking_switch(template)
     assert thinking_variables(template, False) == {"reasoning_effort": "low"}
     assert "reduce" in thinking_change(template).reason
     refusing = "{% if enable_thinking is false %}{{ raise_exception('No.') }}{% endif %}"
-    assert not knows_thinking(refusing)
+    assert not has_thinking_switch(refusing)
     assert thinking_variables(refusing, False) == {}
 
 

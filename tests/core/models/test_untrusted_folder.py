@@ -121,8 +121,8 @@ LISTED = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (RANGES, "was not done after 1 s"),
-        ("{{ 10 ** (10 ** 9) }}", "was not done after 1 s|MB of memory"),
+        (RANGES, "took more than 1 s"),
+        ("{{ 10 ** (10 ** 9) }}", "took more than 1 s|MB of memory"),
         ("{{ 'a' * 10 ** 9 }}", "takes more than 128 MB of memory"),
         ("{{ 'a' | center(10 ** 9) }}", "takes more than 128 MB of memory"),
         (DOUBLED, "takes more than 128 MB of memory"),
@@ -132,7 +132,7 @@ LISTED = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x
         ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recursion"),
         ("{{ raise_exception('No system prompt') }}", "No system prompt"),
         ("{{ messages.append(1) }}", "unsafe"),
-        ("{% set n = namespace(__class__=1) %}", "a namespace takes no name"),
+        ("{% set n = namespace(__class__=1) %}", "a namespace does not accept the name"),
         ("{{ ().__class__.__base__.__subclasses__() }}", "unsafe"),
         ("{% if %}", "."),
     ],

@@ -13,7 +13,7 @@ from core.events import Attachment, Message
 from core.models.prompt import offsets, render
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.passages import cut
-from core.settings.prefill import Prefill
+from core.settings.prefill import DOCUMENT_TAIL_TOKENS, TAIL_TOKENS, Prefill
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,25 @@ def test_a_long_question_is_its_ends(tokenizer: TokenizerWrapper) -> None:
     assert asked.startswith("Why?")
     assert asked.endswith("Because?")
     assert render(tokenizer, [Message("user", words)]).asked.endswith("Because?")
+
+
+def test_the_end_that_is_always_read_is_shorter_behind_documents(tokenizer: TokenizerWrapper) -> None:
+    attached = (Attachment("a.txt", "The tide rises. " * 200),)
+    for words, begins in (
+        ("Why does it rise?", lambda ids, question: question - DOCUMENT_TAIL_TOKENS),
+        ("Continue the text.", lambda ids, question: len(ids) - TAIL_TOKENS),
+        ("Why? " + "filler " * 900 + "Because?", lambda ids, question: len(ids) - TAIL_TOKENS),
+    ):
+        ids, found = laid_out(tokenizer, [Message("user", words, attached)])
+        always = found.always_read
+        begin = begins(ids, int(np.argmax(found.question)))
+        assert always[begin:].all()
+        assert not always[begin - 1]
+        assert always[found.question].all()
+        assert always[found.protected].all()
+    ids, found = laid_out(tokenizer, [Message("user", "The tide rises. " * 200 + "Why?")])
+    assert found.always_read[-TAIL_TOKENS:].all()
+    assert not found.always_read[-TAIL_TOKENS - 1]
 
 
 def test_ids_alone_have_their_end_for_a_question() -> None:

@@ -65,11 +65,11 @@ def test_auto_reads_short_prompts_whole() -> None:
         (100_000, 7.9, False),  # a fast machine reads it all
         (2047, 60.0, False),  # too short to gain much
         (2048, 60.0, True),
-        (8191, None, False),  # nobody knows yet
-        (8192, None, True),
+        (2047, None, False),  # not measured yet: the threshold decides
+        (2048, None, True),
     ],
 )
-def test_auto_goes_by_how_long_reading_takes(tokens: int, dense_s: float | None, sparse: bool) -> None:
+def test_auto_depends_on_the_predicted_time(tokens: int, dense_s: float | None, sparse: bool) -> None:
     assert decide(Prefill(), "", tokens, dense_s).sparse is sparse
     assert decide(Prefill(mode="on"), "", tokens, dense_s).sparse
 

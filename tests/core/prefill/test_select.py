@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.prefill.layout import Passages
-from core.prefill.select import TAIL_TOKENS, select
+from core.prefill.select import select
+from core.settings.prefill import TAIL_TOKENS
+
+
+def ending(tokens: int) -> np.ndarray[Any, Any]:
+    """What is always read of a prompt without messages: its end."""
+    return np.arange(tokens) >= tokens - TAIL_TOKENS
 
 
 def fixed(tokens: int, passage: int = 32, start: int = 0) -> Passages:
@@ -30,8 +37,9 @@ def test_the_rules_hold(lengths: list[int], keep: float, start: int, seed: int) 
     tokens, firsts = sum(lengths), np.cumsum([0, *lengths[:-1]]).astype(np.int32)
     passages = Passages(start + firsts, start + tokens, np.empty(0, np.int32))
     scores = rng.random(len(lengths)).astype(np.float32)
-    protected = np.append(np.ones(start, np.bool_), rng.random(tokens) < 0.002)
-    chosen = select(scores, protected, passages, keep_pct=keep)
+    always = np.append(np.ones(start, np.bool_), rng.random(tokens) < 0.002)
+    always[-1] = True
+    chosen = select(scores, always, passages, keep_pct=keep)
     assert chosen.starts.tolist() == (start + firsts).tolist()
     assert (chosen.starts[1:] == chosen.ends[:-1]).all()
     assert ((chosen.scores >= 0) & (chosen.scores <= 1)).all()
@@ -39,12 +47,10 @@ def test_the_rules_hold(lengths: list[int], keep: float, start: int, seed: int) 
     assert positions.dtype == np.int32
     assert (np.diff(positions) > 0).all()
     held = {*(positions - start).tolist(), tokens - 1}
-    assert set(range(max(0, tokens - TAIL_TOKENS), tokens)) <= held
-    assert set(np.flatnonzero(protected[start:]).tolist()) <= held
+    assert set(np.flatnonzero(always[start:]).tolist()) <= held
     assert 0 in held
-    must = np.array([part.any() for part in np.split(protected[start:], firsts[1:])])
+    must = np.array([part.any() for part in np.split(always[start:], firsts[1:])])
     must[0] = True
-    must |= chosen.ends - start > tokens - TAIL_TOKENS
     earned, lost = scores[chosen.kept & ~must], scores[~chosen.kept]
     if len(earned) and len(lost):
         assert earned.min() >= lost.max()
@@ -58,8 +64,7 @@ def test_the_rules_hold(lengths: list[int], keep: float, start: int, seed: int) 
 def test_the_share_is_what_is_chosen(keep: int) -> None:
     """What must be kept is read besides."""
     rng = np.random.default_rng(0)
-    none = np.zeros(8000, dtype=np.bool_)
-    chosen = select(rng.random(250), none, fixed(8000), keep_pct=keep)
+    chosen = select(rng.random(250), ending(8000), fixed(8000), keep_pct=keep)
     must = 32 + TAIL_TOKENS
     assert len(chosen.positions) + 1 == min(8000, math.ceil(80 * keep / 32) * 32 + must)
 
@@ -68,10 +73,10 @@ def test_the_share_is_what_is_chosen(keep: int) -> None:
 def test_a_part_of_the_share_goes_to_what_was_said_last(latest: float) -> None:
     """As many tokens as without, but for a part of a passage; the rest still goes to the best."""
     rng = np.random.default_rng(1)
-    none, scores = np.zeros(8000, dtype=np.bool_), rng.random(250).astype(np.float32)
+    scores = rng.random(250).astype(np.float32)
     scores[100] = 2.0
-    plain = select(scores, none, fixed(8000), keep_pct=20)
-    chosen = select(scores, none, fixed(8000), keep_pct=20, latest=latest)
+    plain = select(scores, ending(8000), fixed(8000), keep_pct=20)
+    chosen = select(scores, ending(8000), fixed(8000), keep_pct=20, latest=latest)
     assert len(chosen.positions) == len(plain.positions)
     end = TAIL_TOKENS + math.ceil(latest * 50) * 32
     assert set(range(8000 - end, 7999)) <= set(chosen.positions.tolist())

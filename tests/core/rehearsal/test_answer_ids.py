@@ -15,10 +15,9 @@ from msgspec.structs import replace
 
 from core.errors import TableError
 from core.models.loader import LoadedModel
-from core.rehearsal import answer_ids
-from core.rehearsal.answer_ids import SUFFIX, load_ids, prompt_key, save_ids, shipped_ids
-from core.rehearsal.streams import Stream, read_records
-from core.tables import container
+from core.rehearsal import streams as module
+from core.rehearsal.streams import SUFFIX, Stream, load_ids, prompt_key, read_records, save_ids, shipped_ids
+from core.tables import table_file
 
 STREAMS = [Stream([1, 2, 3], [4, 5, 2]), Stream([1, 2], []), Stream([3], [259] * 200)]
 
@@ -90,29 +89,27 @@ def test_every_damaged_byte_is_noticed(path: Path, toy: LoadedModel) -> None:
 
 
 def test_a_newer_version_and_lengths_that_lie_are_refused(path: Path, toy: LoadedModel) -> None:
-    header, arrays = container.decode(
-        lzma.decompress(path.read_bytes()), answer_ids._Header, answer_ids._FORMAT, 1
-    )
-    path.write_bytes(lzma.compress(container.encode(replace(header, version=2), arrays)))
+    header, arrays = table_file.decode(lzma.decompress(path.read_bytes()), module._Header, module._FORMAT, 1)
+    path.write_bytes(lzma.compress(table_file.encode(replace(header, version=2), arrays)))
     with pytest.raises(TableError, match="has format version 2"):
         load_ids(path, toy.info)
-    path.write_bytes(lzma.compress(container.encode(header, arrays | {"lengths": arrays["lengths"] + 1})))
+    path.write_bytes(lzma.compress(table_file.encode(header, arrays | {"lengths": arrays["lengths"] + 1})))
     with pytest.raises(TableError, match="contains invalid answers"):
         load_ids(path, toy.info)
-    path.write_bytes(lzma.compress(container.encode(replace(header, vocabulary=100), arrays)))
+    path.write_bytes(lzma.compress(table_file.encode(replace(header, vocabulary=100), arrays)))
     with pytest.raises(TableError, match="contains invalid answers"):
         load_ids(path, toy.info)
 
 
 def test_a_bomb_is_not_opened(path: Path, toy: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_ids, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(module, "_MOST_BYTES", 1 << 20)
     path.write_bytes(lzma.compress(b"\0" * (4 << 20)))
     with pytest.raises(TableError, match="does not end"):
         load_ids(path, toy.info)
 
 
 def test_the_shipped_ones_of_a_model(path: Path, toy: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_ids, "shipped_dir", lambda: path.parent)
+    monkeypatch.setattr(module, "shipped_dir", lambda: path.parent)
     found = shipped_ids(toy.info)
     assert found
     assert len(found.answers) == 3

@@ -20,7 +20,7 @@ PROMPTS = [[5, 6, 7], [9] * 40, [30, 31], [200, 4, 77, 8, 120], [12], list(range
 def answered(loaded: LoadedModel, batch: int, chunk_tokens: int = 512) -> dict[int, Answered]:
     answers = GreedyAnswers(loaded, batch=batch, max_tokens=12, chunk_tokens=chunk_tokens)
     for key, prompt in enumerate(PROMPTS):
-        answers.ask(key, prompt)
+        answers.queue(key, prompt)
     found = {}
     while answers.busy:
         for one in answers.step():

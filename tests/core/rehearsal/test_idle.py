@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from core.drafting.draft import Drafter
+from core.drafting.gram_table import Continuations
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
-from core.drafting.table_evidence import Continuations
 from core.engine.engine import Engine
 from core.errors import NoModelError, TableError
 from core.events import Finished, Generate, Message, Rehearsing

@@ -11,7 +11,6 @@ from core.errors import RequestError, TableError
 from core.events import Message
 from core.models.loader import LoadedModel
 from core.models.prompt import render
-from core.rehearsal.answer_ids import save_ids
 from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
 from core.rehearsal.streams import (
     Records,
@@ -20,8 +19,9 @@ from core.rehearsal.streams import (
     default_conversations,
     read_conversations,
     read_records,
+    save_ids,
 )
-from core.tables.prebuilt_files import GRAMS
+from core.tables.prebuilt import GRAMS
 
 CONVERSATIONS = [
     RehearsedConversation("one", "a"),
@@ -175,8 +175,8 @@ def test_our_own_prompts_read() -> None:
     [
         ("", "no prompts"),
         ('{"prompt": "a"}\n{"text": "b"}', "line 2"),
-        ('{"prompt": " "}', "asks nothing"),
-        ('{"prompt": "a", "then": [""]}', "asks nothing"),
+        ('{"prompt": " "}', "a turn is empty"),
+        ('{"prompt": "a", "then": [""]}', "a turn is empty"),
     ],
 )
 def test_prompts_that_are_none(tmp_path: Path, content: str, words: str) -> None:

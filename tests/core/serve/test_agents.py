@@ -11,7 +11,7 @@ import pytest
 from core.answer_format import CallArguments, CallBegun, Delta
 from core.events import Change, Generate
 from core.serve import answering
-from core.serve.left_out import completed
+from core.serve.adapt import completed
 from core.serve.response_request import response_request
 from core.serve.responses import Output, ResponseMemory
 from tests.core.serve.served import CHAT, Reply, Served, settings
@@ -418,7 +418,7 @@ def test_custom_tools_are_functions_of_a_text(served: Served) -> None:
             tool_choice={"type": "custom", "name": "patch"},
         )
     )
-    generate = asked.generate("r", settings(), model)
+    generate = asked.generate("r", settings(), model, model.context_tokens)
     assert [one.setting for one in asked.changes] == ["tools[0]", "tools[0].format"]
     assert "start: /x/" in generate.tools[0].description
     assert json.loads(generate.messages[1].tool_calls[0].arguments) == {"input": 'a "b"'}

@@ -7,7 +7,7 @@ from typing import Any
 
 from core.events import Effective, Finished, Generate, Stats, Token
 from core.serve.chat import ChatWriter, chat_request
-from core.serve.tools import choose
+from core.serve.tools import CallRules
 from core.settings import Settings
 from tests.core.serve.served import question
 
@@ -15,9 +15,7 @@ TEXT = "<think>\nOne and one.\n</think>\n\nTwo."
 
 
 def writer(**fields: Any) -> ChatWriter:
-    return ChatWriter(
-        chat_request(question(**fields)), Generate("chatcmpl-1", ()), "toy", choose((), "auto").rules(None)
-    )
+    return ChatWriter(chat_request(question(**fields)), Generate("chatcmpl-1", ()), "toy", CallRules())
 
 
 def tokens() -> list[Token]:

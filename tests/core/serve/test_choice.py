@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, CallArguments, CallBegun, Delta, Text
 from core.events import Token, Tool
-from core.serve.tools import CallRules, ForcedCall, Written, choose
+from core.serve.tools import CallRules, Choice, ForcedCall, GivenTool, Written, choose
 from tests.app.session.words import INFO
 
 HERMES = AnswerFormat(calls=("hermes",))
@@ -73,35 +74,35 @@ def test_references_of_a_forced_calls_schema_point_where_it_stands() -> None:
         "properties": {"a": {"$ref": "#/$defs/A"}},
         "$defs": {"A": {"items": {"$ref": "#/$defs/A"}}},
     }
-    tools = [Tool("f", "", json.dumps(parameters)), Tool("g", "", json.dumps(parameters))]
-    text = choose(tools, "required").grammar(INFO).text  # type: ignore[union-attr]
+    tools = [GivenTool("f", parameters=parameters), GivenTool("g", parameters=parameters)]
+    text = choose(tools, Choice("required")).grammar(INFO).text  # type: ignore[union-attr]
     assert text.count('"#/anyOf/0/properties/arguments/$defs/A"') == 2
     assert text.count('"#/anyOf/1/properties/arguments/$defs/A"') == 2
-    one = choose(tools, "auto", name="g").grammar(INFO).text  # type: ignore[union-attr]
+    one = choose(tools, Choice("required", ["g"])).grammar(INFO).text  # type: ignore[union-attr]
     assert one.count('"#/properties/arguments/$defs/A"') == 2
     assert '"f"' not in one
 
 
-STRICT = '{"type":"object","properties":{"k":{"enum":["a"]}},"required":["k"]}'
+STRICT: dict[str, Any] = {"type": "object", "properties": {"k": {"enum": ["a"]}}, "required": ["k"]}
 
 
 def test_calls_that_need_not_be_made_keep_the_schemas_of_strict_tools() -> None:
     info = replace(INFO, format=HERMES)
-    tools = [Tool("f", "", STRICT), Tool("g", "", STRICT)]
-    assert choose(tools, "auto").grammar(info) is None
-    kept = choose(tools, "auto", strict=["g"])
+    free_tool, strict_tool = GivenTool("f", parameters=STRICT), GivenTool("g", parameters=STRICT, strict=True)
+    assert choose([free_tool], Choice()).grammar(info) is None
+    kept = choose([free_tool, strict_tool], Choice())
     grammar = kept.grammar(info)
     assert grammar is not None
     assert (grammar.kind, grammar.begin, grammar.end) == ("tool_calls", "<tool_call>", "</tool_call>")
     free, strict = json.loads(grammar.text)["anyOf"]
     assert free["properties"]["arguments"] == {"type": "object"}
-    assert strict["properties"]["arguments"] == json.loads(STRICT)
+    assert strict["properties"]["arguments"] == STRICT
     assert not kept.rules(info).loose
 
 
 def test_where_a_models_calls_are_of_another_form_nothing_keeps_them() -> None:
     info = replace(INFO, format=AnswerFormat(calls=("mistral",)))
-    loose = choose([Tool("f", "", STRICT)], "auto", strict=["f"])
+    loose = choose([GivenTool("f", parameters=STRICT, strict=True)], Choice())
     assert loose.grammar(info) is None
     assert loose.rules(info).loose
-    assert not choose([Tool("f", "", STRICT)], "auto").rules(info).loose
+    assert not choose([GivenTool("f", parameters=STRICT)], Choice()).rules(info).loose

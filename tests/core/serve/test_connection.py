@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.serve.security import AccessPolicy
-from tests.core.serve.served import CHAT, Reply, Served, question, serving
+from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
 
 HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
@@ -164,6 +164,20 @@ def test_what_is_not_there_is_named(served: Served) -> None:
     reply = served.ask("POST", "/v1/nothing", {})
     assert (reply.status, reply.error["code"]) == (404, "not_found")
     assert "/v1/nothing" in reply.error["message"]
+
+
+def test_one_line_carries_many_requests(served: Served) -> None:
+    line = served.line()
+    try:
+        for stream in (False, True, False):
+            send_request(line, "POST", CHAT, question(stream=stream))
+            assert read_reply(line).status == 200
+        kept = line.sock
+        send_request(line, "GET", "/v1/models")
+        assert read_reply(line).status == 200
+        assert line.sock is kept is not None
+    finally:
+        line.close()
 
 
 def test_head_and_options_are_answered(served: Served) -> None:

@@ -35,7 +35,7 @@ def test_so_many_wait_and_no_more_but_a_person_always_may() -> None:
     queue = AnswerQueue(1)
     queue.enter("answered", lambda: None)
     queue.enter("waits", lambda: None)
-    with pytest.raises(QueueFullError, match="1 requests wait"):
+    with pytest.raises(QueueFullError, match="limit: 1 waiting"):
         queue.enter("too many", lambda: None)
     assert queue.enter("a person", lambda: None, always=True).position == 2
 

@@ -43,7 +43,7 @@ def asked_of(served: Served, **fields: Any) -> Generate:
     """What the worker would be asked for a response with `fields`."""
     model = served.answers.gate.model
     assert model is not None
-    return response_request(body(**fields)).generate("r", settings(), model)
+    return response_request(body(**fields)).generate("r", settings(), model, model.context_tokens)
 
 
 def events(reply: Reply) -> list[dict[str, Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.core.serve.served import CHAT, Served
+from tests.core.serve.served import CHAT, Served, serving
 
 MESSAGES = "/v1/messages"
 RESPONSES = "/v1/responses"
@@ -52,6 +53,52 @@ def test_an_unknown_field_is_ignored_and_named(served: Served, path: str) -> Non
     assert named["x_options"]["asked"] == '{"a":[1,{}]}'
 
 
+@pytest.mark.parametrize(
+    ("path", "misspelt", "nearest"),
+    [
+        (CHAT, "mGx_tokens", "max_tokens"),
+        (CHAT, "max_completions_tokens", "max_completion_tokens"),
+        (CHAT, "temprature", "temperature"),
+        (CHAT, "repeat_penalty", "repetition_penalty"),
+        (CHAT, "messages[0].tool_cal_id", "tool_call_id"),
+        (CHAT, "stream_options.include_usages", "include_usage"),
+        (MESSAGES, "stop_sequence", "stop_sequences"),
+        (RESPONSES, "max_tokens", "max_output_tokens"),
+        (COMPLETIONS, "frequency_penality", "frequency_penalty"),
+        (CHAT, "top_a", ""),
+        (CHAT, "guided_regex", ""),
+    ],
+)
+def test_an_unknown_fields_change_names_the_nearest_known_one(
+    served: Served, path: str, misspelt: str, nearest: str
+) -> None:
+    parent, _, name = misspelt.rpartition(".")
+    asked = dict(ASKED[path])
+    if parent.startswith("messages"):
+        asked["messages"] = [{**asked["messages"][0], name: 1}]
+    else:
+        asked |= {parent: {name: 1}} if parent else {name: 1}
+    [named] = changes(served, path, asked).values()
+    assert named["setting"] == misspelt
+    assert (f"the nearest supported field is “{nearest}”" in named["reason"]) is bool(nearest)
+    assert ("nearest" in named["reason"]) is bool(nearest)
+
+
+def test_an_answer_without_a_limit_ends_at_the_servers(toy_folder: Path) -> None:
+    with serving(toy_folder, longest_answer=9) as served:
+        for path, limit in ((CHAT, "max_tokens"), (RESPONSES, "max_output_tokens")):
+            asked = {name: value for name, value in ASKED[path].items() if name != limit}
+            reply = served.ask("POST", path, asked)
+            usage = reply.json["usage"]
+            assert usage.get("completion_tokens", usage.get("output_tokens")) == 9
+            named = {one["setting"]: one for one in reply.json["draftlight"]["changes"]}
+            assert named["max_tokens"]["used"] == "9"
+        # The request's own limit may be higher.
+        reply = served.chat(max_tokens=12)
+        assert reply.json["usage"]["completion_tokens"] == 12
+        assert "max_tokens" not in str(reply.json["draftlight"]["changes"])
+
+
 @pytest.mark.parametrize("path", TURNS)
 def test_unknown_fields_in_messages_blocks_and_tools_are_named_once(served: Served, path: str) -> None:
     asked, turns = ASKED[path], TURNS[path]
@@ -84,7 +131,7 @@ def test_a_streams_last_event_names_them_too(served: Served) -> None:
 @pytest.mark.parametrize(
     ("path", "fields", "named"),
     [
-        (CHAT, {"functions": [{"name": "f"}]}, "functions"),
+        (CHAT, {"audio": {"voice": "x"}}, "audio"),
         (CHAT, {"draftlight": {"tints": True}}, "draftlight.tints"),
         (MESSAGES, {"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
         (RESPONSES, {"conversation": "c"}, "conversation"),

@@ -16,7 +16,7 @@ from core.serve.messages import MessageWriter, message_request
 from core.serve.queue import AnswerUpdate
 from core.serve.response_request import response_request
 from core.serve.responses import ResponseWriter
-from core.serve.tools import choose
+from core.serve.tools import CallRules
 from core.settings import Settings
 
 TEXT = "<think>\nOne and one.\n</think>\n\nTwo."
@@ -38,13 +38,13 @@ def finished() -> Finished:
 
 def message_writer(**fields: Any) -> MessageWriter:
     body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 90, **fields}
-    return MessageWriter(message_request(body), Generate("msg_1", ()), "toy", choose((), "auto").rules(None))
+    return MessageWriter(message_request(body), Generate("msg_1", ()), "toy", CallRules())
 
 
 def response_writer(**fields: Any) -> ResponseWriter:
     asked = response_request({"input": "hello", **fields})
     generate = Generate("resp_1", (Message("user", "hello"),))
-    return ResponseWriter(asked, generate, "toy", choose((), "auto").rules(None))
+    return ResponseWriter(asked, generate, "toy", CallRules())
 
 
 def streamed(writer: MessageWriter | ResponseWriter, some: list[Token]) -> list[dict[str, Any]]:
@@ -128,6 +128,29 @@ def test_a_thought_is_streamed_as_an_item_of_its_own() -> None:
     assert [one["content"] for one in told[-1]["response"]["output"]] == [
         one["content"] for one in whole["output"]
     ]
+
+
+def test_a_thought_is_a_summary_where_one_is_requested() -> None:
+    asked = {"reasoning": {"effort": "high", "summary": "auto"}}
+    [thought, message] = response_writer(**asked).whole(tokens(), finished())["output"]
+    assert thought["summary"] == [{"type": "summary_text", "text": THOUGHT}]
+    assert "content" not in thought
+    assert message["content"][0]["text"] == SAID
+    told = streamed(response_writer(**asked, stream=True), tokens())
+    kinds = [one["type"].removeprefix("response.") for one in told if not one["type"].endswith(".delta")]
+    assert kinds[2:7] == [
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+        "output_item.done",
+    ]
+    assert told[2]["item"]["summary"] == []
+    deltas = [one for one in told if one["type"] == "response.reasoning_summary_text.delta"]
+    assert "".join(one["delta"] for one in deltas) == THOUGHT
+    # It comes back with the conversation.
+    sent = response_request({"input": [{"role": "user", "content": "hello"}, thought, message]})
+    assert sent.conversation()[1].thought == THOUGHT
 
 
 @pytest.mark.parametrize("stream", [False, True])

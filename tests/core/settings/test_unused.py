@@ -11,6 +11,9 @@ SPARSE = {setting.key for setting in declared() if setting.key.startswith("prefi
     "prefill.chunk_tokens",
     "prefill.context_tokens",
     "prefill.memory_mib",
+    "prefill.save",
+    "prefill.disk_mib",
+    "prefill.disk_daily_mib",
 }
 DRAWS = {"sampling.top_p", "sampling.min_p", "sampling.top_k", "sampling.seed", "sampling.new_seed"}
 PLANNED = {"cacheback.reserved_tokens"}
@@ -38,6 +41,10 @@ def test_sparse_prefill_that_is_off_uses_none_of_its_own() -> None:
 def test_patience_and_threshold_are_for_automatic() -> None:
     assert {"prefill.threshold_tokens", "prefill.patience_s"} <= of(prefill__mode="on")
     assert not {"prefill.threshold_tokens", "prefill.patience_s"} & of()
+
+
+def test_limits_of_the_disk_are_for_chats_that_are_saved() -> None:
+    assert of(prefill__save=False) - of() == {"prefill.disk_mib", "prefill.disk_daily_mib"}
 
 
 def test_greedy_sampling_filters_nothing_and_draws_nothing() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.controllers.lab import sweep_command
+from app.features.lab.controller import sweep_command
 from app.session.lab import SweepPlan
 from core.events import Finished, Hello, LoadModel, ModelList, ModelLoaded
 from core.events import ListModels as List

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import RequestError
-from core.tables.corpus import Corpus, TextGrams
-from core.tables.gram_count import GramCounter, Pruning
+from core.tables.gram_count import Corpus, GramCounter, Pruning, TextGrams
 
 
 def spell(text: str) -> list[int]:
@@ -45,7 +44,7 @@ def test_files_and_folders(tmp_path: Path) -> None:
 def test_pieces_are_the_text(
     tmp_path: Path, text: str, piece_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.tables.corpus._PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr("core.tables.gram_count._PIECE_BYTES", piece_bytes)
     path = tmp_path / "t"
     path.write_bytes(text.encode())
     corpus = Corpus([path])
@@ -56,7 +55,7 @@ def test_pieces_are_the_text(
 
 
 def test_going_on_after_some_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.tables.corpus._PIECE_BYTES", 4)
+    monkeypatch.setattr("core.tables.gram_count._PIECE_BYTES", 4)
     for name in "abc":
         (tmp_path / name).write_text(f"{name}1\n{name}2\n{name}3\n")
     (tmp_path / "b2").write_bytes(b"\0")
@@ -88,7 +87,7 @@ def encode(text: str) -> list[int]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("core.tables.corpus._PIECE_BYTES", 16)
+    monkeypatch.setattr("core.tables.gram_count._PIECE_BYTES", 16)
     (tmp_path / "a").write_text("one two three four\n" * 3)
     (tmp_path / "b").write_text("five six\n")
     return tmp_path

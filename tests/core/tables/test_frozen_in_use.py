@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from core.drafting.follower_tables import FrozenTable
+from core.drafting.cacheback import FrozenTable
 from core.engine.engine import Engine
 from core.errors import TableError
 from core.machine.width_cost import LiveCost
-from core.tables.prebuilt import built_dir
-from core.tables.prebuilt_files import save_frozen
+from core.tables.prebuilt import built_dir, save_frozen
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.engine.test_engine import ids, run, settings
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.drafting.follower_tables import pairs
+from core.drafting.cacheback import pairs
 from core.errors import TableError
 from core.tables.leader_count import LeaderCount, Shape
 

@@ -8,8 +8,7 @@ import pytest
 
 from core.models.loader import load_family
 from core.system.paths import resources_dir
-from core.tables.prebuilt import SUFFIX, built_dir, prebuilt_listing
-from core.tables.prebuilt_files import FROZEN, GRAMS
+from core.tables.prebuilt import FROZEN, GRAMS, SUFFIX, built_dir, prebuilt_listing
 
 MOST_BYTES = 3_000_000
 

@@ -15,18 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
+from core.drafting.cacheback import FrozenTable
 from core.drafting.calibration import Calibration
-from core.drafting.follower_tables import FrozenTable
 from core.drafting.ngram_table import ID_END, Entries, NgramTable
 from core.events import TableDay, TableFigures, TableTeacher
-from core.tables import container, table_file
-from core.tables.container import InvalidFileError, encode
+from core.tables import table_file
 from core.tables.gram_count import GramCounter, Pruning
-from core.tables.prebuilt_files import FROZEN, GRAMS, save_frozen, save_grams
+from core.tables.prebuilt import FROZEN, GRAMS, save_frozen, save_grams
 from core.tables.table_file import (
+    InvalidFileError,
     SavedTable,
     decode_calibration,
     decode_table,
+    encode,
     encode_calibration,
     encode_table,
     make_header,
@@ -283,4 +284,4 @@ def test_a_table_is_no_calibration() -> None:
     with pytest.raises(InvalidFileError, match="not a Draftlight file of this kind"):
         decode_calibration(small())
     with pytest.raises(InvalidFileError, match="not a Draftlight file of this kind"):
-        container.decode(state_file(), table_file.CalibrationHeader, "draftlight-table", 1)
+        table_file.decode(state_file(), table_file.CalibrationHeader, "draftlight-table", 1)

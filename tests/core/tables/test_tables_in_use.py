@@ -37,8 +37,7 @@ from core.tables import folder as folder_module
 from core.tables.folder import TableFolder
 from core.tables.gram_count import GramCounter, Pruning
 from core.tables.memory import TableMemory
-from core.tables.prebuilt import texts_path
-from core.tables.prebuilt_files import save_grams
+from core.tables.prebuilt import save_grams, texts_path
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.tables.support import files
 from tests.core.toy import write_toy_model
@@ -166,7 +165,7 @@ def test_a_bad_streak_in_one_chat_wipes_nothing(tmp_path: Path, toy_folder: Path
     table = engine.memory.tables.for_family(engine.loaded.info.family)[0]
     before = set(zip(*[part.tolist() for part in (table.entries().slots, table.entries().tokens)]))
     spec = DRAFTERS["ngram-mod"]
-    drafter = spec.build(MOD, Planning(engine._here, engine.memory)._resources(MOD, spec, [], False))
+    drafter = spec.build(MOD, Planning(engine._session, engine.memory)._resources(MOD, spec, [], False))
     drafter.begin([5] * 40)
     for _ in range(50):
         draft = drafter.draft(8)
@@ -328,7 +327,7 @@ def test_a_running_engine_uses_nothing_of_what_was_erased(
         counter.table(Pruning()), path, family=info.family, family_name=info.family_name, learned_from="x"
     )
     auto = assign_all(Settings(), [("drafting.drafter", "auto"), ("sampling.max_tokens", 2)]).auto
-    beforehand = engine._here.beforehand
+    beforehand = engine._session.beforehand
     assert beforehand.continuations(auto, []) is not None
     engine.erase_learned(info.family)
     assert not path.exists()

@@ -60,11 +60,11 @@ def test_what_cannot_fit_is_cut_or_taken_along(qapp: QApplication) -> None:
         over = used + 9_003 - 8_191
         assert not composer.send_button.isEnabled()
         assert window.views.banner.isHidden()
-        assert notice.text == f"This is {over:,} tokens more than fit: the model takes 8,192."
+        assert notice.text == f"{over:,} tokens over this model’s limit of 8,192."
         await click(notice.buttons[0])
         assert window.controller.chats.open.turns == ()
         assert composer.text == "What is it?"
-        await until(lambda: notice.text.startswith("This is 812 tokens"))
+        await until(lambda: notice.text.startswith("812 tokens over"))
         await click(notice.buttons[0])
         await until(notice.isHidden)
         # The button that was pressed is gone, and with it the keyboard would be.
@@ -86,7 +86,7 @@ def test_a_refusal_says_by_how_much_and_offers_ways(qapp: QApplication) -> None:
         ask(window, "refuse this")
         await ready(window)
         assert composer.text == "refuse this"
-        assert composer._notice.text.startswith("This is 808 tokens more than fit")
+        assert composer._notice.text.startswith("808 tokens over this model’s limit")
         await until(lambda: "Remove a.txt (3,000 tokens)" in [b.text() for b in composer._notice.buttons])
         composer.set_text("shorter")
         assert composer._notice.isHidden()

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from app.chat.answer.answer_footer import AnswerFooter
+from app.chat.answer_footer import AnswerFooter
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
@@ -31,7 +31,7 @@ async def stopped(window: MainWindow) -> None:
     await ready(window)
     ask(window, "write 100000 slowly")
     await until(lambda: len(last(window).tokens) > 4)
-    assert footer(window).more_button.isHidden()
+    assert footer(window).continue_button.isHidden()
     await press(window, Qt.Key.Key_Escape)
     await ready(window)
     assert last(window).status == "stopped"
@@ -40,7 +40,7 @@ async def stopped(window: MainWindow) -> None:
 async def keep_writing(window: MainWindow, tokens: int) -> None:
     """Click, and wait for so many tokens more."""
     before = len(last(window).tokens)
-    await click(footer(window).more_button)
+    await click(footer(window).continue_button)
     await until(lambda: len(last(window).tokens) >= before + tokens)
 
 
@@ -49,13 +49,13 @@ def test_a_stopped_answer_goes_on(qapp: QApplication, tmp_path: Path) -> None:
         await stopped(window)
         first = last(window)
         assert first.finished
-        button = footer(window).more_button
+        button = footer(window).continue_button
         assert button.isVisible()
         assert button.text() == "Continue"
         await keep_writing(window, 8)
         turn = window.controller.chats.open.turns[-1]
         assert turn.answer.tokens[: len(first.tokens)] == first.tokens
-        assert footer(window).more_button.isHidden()
+        assert footer(window).continue_button.isHidden()
         window.controller.asking.stop()
         await ready(window)
         (turn,) = window.controller.chats.open.turns
@@ -80,7 +80,7 @@ def test_a_stopped_answer_goes_on(qapp: QApplication, tmp_path: Path) -> None:
         assert body
         inked = {ink.token for box in body.body.boxes for ink in box.inks.inks if ink.origin != "normal"}
         assert max(inked) > len(first.tokens)
-        assert footer(window).more_button.isVisible()
+        assert footer(window).continue_button.isVisible()
 
     async def again(window: MainWindow) -> None:
         await ready(window)
@@ -106,14 +106,14 @@ def test_it_is_offered_where_it_can_be_done(qapp: QApplication) -> None:
         # The one before has been answered to; only the last one can be gone on with.
         older = window.views.transcript.answer(first)
         assert older
-        assert older.footer.more_button.isHidden()
-        assert footer(window).more_button.isVisible()
-        window.controller.asking.go_on(first)
+        assert older.footer.continue_button.isHidden()
+        assert footer(window).continue_button.isVisible()
+        window.controller.asking.continue_answer(first)
         assert window.controller.link.phase is Phase.READY
         ask(window, "break 3")
         await ready(window)
         assert last(window).status == "failed"
-        assert footer(window).more_button.isVisible()
+        assert footer(window).continue_button.isVisible()
 
     play(qapp, scene)
 
@@ -124,7 +124,7 @@ def test_from_another_chat_and_by_key(qapp: QApplication) -> None:
         chat = window.controller.chats.open.id
         window.controller.chat.start()
         window.controller.chat.select(chat)
-        button = footer(window).more_button
+        button = footer(window).continue_button
         assert button.isVisible()
         button.setFocus()
         before = len(last(window).tokens)
@@ -143,12 +143,12 @@ def test_stopped_or_dead_before_its_first_word_it_is_as_before(qapp: QApplicatio
         await ready(window)
         before = last(window)
         assert before.finished
-        window.controller.asking.go_on(window.controller.chats.open.turns[-1].id)
+        window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
         window.controller.asking.stop()
         await ready(window)
         assert last(window) == before
-        assert footer(window).more_button.isVisible()
-        window.controller.asking.go_on(window.controller.chats.open.turns[-1].id)
+        assert footer(window).continue_button.isVisible()
+        window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
         window.controller.restart()
         await ready(window)
         assert last(window) == before
@@ -171,7 +171,7 @@ def test_the_starter_model_says_what_it_would_have_said(qapp: QApplication) -> N
             assert last(window).finished
             words.append(last(window).text)
         assert words[0].startswith(words[1])
-        await click(footer(window).more_button)
+        await click(footer(window).continue_button)
         await ready(window, 120)
         assert len(last(window).tokens) == 24
         assert last(window).text == shown(window)

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.launch.scenario import ask
-from app.session.chats.overrides import Override
+from app.session.chats.presets import Override
 from app.session.turn.intents import Load
 from app.shell.window import MainWindow
 from core.settings import Settings, assign, read
@@ -141,7 +141,7 @@ def test_a_file_that_is_no_use_is_said(qapp: QApplication, models: Path) -> None
 
 
 def _text(section: object) -> str:
-    from app.panels.inspector.model_card import ModelCard
+    from app.panels.inspector.inspector import ModelCard
 
     cards = section.findChildren(ModelCard)  # type: ignore[attr-defined]
     return "\n".join(card.text for card in cards)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog
+from PySide6.QtWidgets import QApplication
 
 from app.controls import Button, Slider
 from app.launch.scenario import ask
@@ -15,7 +15,7 @@ from app.session.chats.presets import BUILT_IN, chosen, name_of
 from app.shell.window import MainWindow
 from core.events import Attachment
 from core.settings import Settings, assign, read
-from tests.app.stage import click, last, play, ready, until
+from tests.app.stage import choose_in_sheet, click, last, play, ready, type_name, until
 
 
 def choose(window: MainWindow, name: str) -> None:
@@ -35,11 +35,6 @@ def act(window: MainWindow, words: str) -> None:
     assert action.isEnabled(), words
     action.trigger()
     menu.deleteLater()
-
-
-def answer_dialog(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """What is typed where a name is asked for."""
-    monkeypatch.setattr(QInputDialog, "getText", lambda *given, **more: (name, True))
 
 
 @pytest.mark.parametrize("preset", BUILT_IN, ids=lambda preset: preset.name)
@@ -71,17 +66,14 @@ def test_taking_one_changes_the_chat_and_no_other(qapp: QApplication) -> None:
     play(qapp, scene)
 
 
-def test_ones_own_is_saved_kept_and_deleted(
-    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer_dialog(monkeypatch, "  My  tone ")
-
+def test_ones_own_is_saved_kept_and_deleted(qapp: QApplication, tmp_path: Path) -> None:
     async def first(window: MainWindow) -> None:
         await ready(window)
         inspector = window.views.inspector
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
         assert inspector.presets.popup.currentText() == "Custom"
         await click(inspector.presets.save_button)
+        await type_name(window, "  My  tone ")
         assert inspector.presets.popup.value == "My tone"
 
     async def second(window: MainWindow) -> None:
@@ -171,13 +163,13 @@ def test_new_chats_start_with_the_chosen_preset(qapp: QApplication, tmp_path: Pa
     play(qapp, second, folder=tmp_path)
 
 
-def test_ones_own_is_changed_and_renamed(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ones_own_is_changed_and_renamed(qapp: QApplication) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window)
         inspector, popup = window.views.inspector, window.views.inspector.presets.popup
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
-        answer_dialog(monkeypatch, "My tone")
         act(window, "Save as Preset…")
+        await type_name(window, "My tone")
         act(window, "Start new chats with “My tone”")
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be kind."))
         assert popup.currentText() == "My tone (modified)"
@@ -186,13 +178,14 @@ def test_ones_own_is_changed_and_renamed(qapp: QApplication, monkeypatch: pytest
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be long."))
         # A name that is taken is said, and what has it stays.
         act(window, "Save as Preset…")
+        await type_name(window, "My tone")
         assert window.views.banner.trouble
         assert "“My tone” already" in window.views.banner.trouble.title
         choose(window, "My tone (modified)")
         popup.activated.emit(popup.currentIndex())
         assert inspector.settings.chat.system_prompt == "Be kind."
-        answer_dialog(monkeypatch, "My other tone")
         act(window, "Rename…")
+        await type_name(window, "My other tone")
         assert popup.currentText() == "My other tone"
         assert popup.findData("My tone") < 0
         window.controller.chat.start()
@@ -202,25 +195,23 @@ def test_ones_own_is_changed_and_renamed(qapp: QApplication, monkeypatch: pytest
     play(qapp, scene)
 
 
-def test_presets_go_into_a_file_and_come_in_again(
-    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_presets_go_into_a_file_and_come_in_again(qapp: QApplication, tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (str(path), ""))
-    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *given: ([str(path)], ""))
 
     async def out(window: MainWindow) -> None:
         await ready(window)
         inspector = window.views.inspector
         inspector.change_settings(assign(inspector.settings, "chat.system_prompt", "Be brief."))
-        answer_dialog(monkeypatch, "My tone")
         act(window, "Save as Preset…")
+        await type_name(window, "My tone")
         act(window, "Export “My tone”…")
+        await choose_in_sheet(window, path)
         assert window.views.notice_bar.text == "Exported 1 preset as “mine.json”"
 
     async def back(window: MainWindow) -> None:
         await ready(window)
         act(window, "Import Presets…")
+        await choose_in_sheet(window, path)
         assert window.views.notice_bar.text == "Imported the preset “My tone”"
         choose(window, "My tone")
         assert window.views.inspector.settings.chat.system_prompt == "Be brief."
@@ -228,6 +219,7 @@ def test_presets_go_into_a_file_and_come_in_again(
             '{"draftlight_presets": 1, "presets": [{"name": "Hot", "settings": {"sampling.temperature": 9}}]}'
         )
         act(window, "Import Presets…")
+        await choose_in_sheet(window, path)
         trouble = window.views.banner.trouble
         assert trouble
         assert "mine.json: Preset “Hot”" in trouble.title

@@ -8,12 +8,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
+from app.features.shortcuts import ShortcutsWindow
 from app.launch.scenario import ask
 from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from app.store.chat_store import ChatStore
-from app.windows.shortcuts.window import ShortcutsWindow
 from tests.app.stage import click, last, play, press, ready, until
 
 
@@ -74,7 +74,7 @@ def test_after_a_failure_it_waits_and_says_why(qapp: QApplication) -> None:
         assert bar.send_button.isHidden()
         await until(lambda: window.controller.link.phase is Phase.READY)
         assert last(window).status == "failed"
-        assert bar.text == "Not sent, the last answer broke off: write 3"
+        assert bar.text == "Not sent because the last answer failed: write 3"
         await click(bar.send_button)
         await until(lambda: last(window).status == "finished")
         assert [turn.user.content for turn in window.controller.chats.open.turns][1:] == ["write 3"]
@@ -91,7 +91,7 @@ def test_what_waits_at_the_end_waits_at_the_next_start(qapp: QApplication, tmp_p
 
     async def again(window: MainWindow) -> None:
         bar = window.views.queue_bar
-        assert bar.text == "Not sent, the last answer broke off: write 3"
+        assert bar.text == "Not sent because the last answer failed: write 3"
         assert window.views.composer.text == "and this"
         await ready(window)
         assert len(window.controller.chats.open.turns) == 1  # what broke off is to be seen first
@@ -175,12 +175,12 @@ def test_an_answer_that_loops_is_stopped_with_a_note(qapp: QApplication) -> None
         await ready(window)
         answer = last(window)
         assert answer.status == "stopped"
-        assert answer.note == "Stopped: the answer had begun to repeat itself."
+        assert answer.note == "Stopped because the answer repeated itself."
         assert 240 <= len(answer.tokens) < 2_000
         shown = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
         assert shown
         assert "stopped by you" not in shown.footer.stats.text
-        assert shown.footer.more_button.isVisible()
+        assert shown.footer.continue_button.isVisible()
         window.app_settings.set("writing.stop_repeating", False)
         ask(window, "write 900 over 7")
         await ready(window)

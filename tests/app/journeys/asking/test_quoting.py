@@ -9,7 +9,6 @@ from app.launch.scenario import ask
 from app.richtext.canvas import strings
 from app.richtext.canvas.canvas_menu import canvas_menu
 from app.richtext.canvas.text_canvas import TextCanvas
-from app.shell.menus.key_sheet import sheet
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from tests.app.stage import last, play, press, ready, shown
@@ -91,7 +90,7 @@ def test_the_marked_passage_of_a_document_is_quoted_and_the_key_is_on_the_sheet(
         first = text[stretch.first : stretch.last].strip().split("\n")[0]
         assert views.composer.text.startswith(f"> {first}\n")
         assert views.composer.edit.hasFocus()
-        keys = dict(row for _, rows in sheet(window.menu_actions) for row in rows)
+        keys = dict(row for _, rows in window.menu_actions.sheet() for row in rows)
         assert keys["Quote Selection"] in ("Ctrl+Shift+B", "⇧⌘B")
 
     play(qapp, scene)

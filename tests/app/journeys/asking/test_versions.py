@@ -8,10 +8,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.chat.answer.answer_footer import AnswerFooter
+from app.chat.answer_footer import AnswerFooter
+from app.chat.user_message import UserMessage
+from app.features.compare import CompareWindow
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
-from app.windows.compare.window import CompareWindow
 from core.settings import Settings, assign
 from tests.app.stage import click, last, play, press, ready, shown, until
 
@@ -73,6 +74,37 @@ def test_regenerating_and_editing_keep_what_was_said(qapp: QApplication, tmp_pat
 
     play(qapp, scene, folder=tmp_path)
     play(qapp, again, folder=tmp_path)
+
+
+def test_regenerating_replaces_one_answer_and_keeps_the_other_widgets(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        for words in ("write 3", "write 4"):
+            ask(window, words)
+            await ready(window)
+        transcript = window.views.transcript
+        turns = window.controller.chats.open.turns
+        first, old = (transcript.answer(turn.id) for turn in turns)
+        questions = transcript.findChildren(UserMessage)
+        window.controller.asking.regenerate()
+        await ready(window)
+        again = window.controller.chats.open.turns[-1]
+        assert transcript.answer(turns[0].id) is first
+        assert transcript.answer(again.id) not in (None, old)
+        assert transcript.findChildren(UserMessage) == questions
+        assert transcript.is_following
+        # The question that stays belongs to the new version.
+        questions[-1].edit_button.click()
+        assert window.views.composer.text == "write 4"
+        ask(window, "write 6")
+        await ready(window)
+        await until(lambda: len(transcript.findChildren(UserMessage)) == 2, what="the edited question stays")
+        assert transcript.findChildren(UserMessage)[0] is questions[0]
+        assert transcript.answer(turns[0].id) is first
+        versions = window.controller.chats.open.turns[-1].versions
+        assert [each.user.content for each in versions] == ["write 4", "write 4", "write 6"]
+
+    play(qapp, scene)
 
 
 def test_a_stopped_regeneration_loses_neither_answer(qapp: QApplication) -> None:
@@ -149,7 +181,7 @@ def test_each_answer_has_a_seed_of_its_own_if_that_is_wanted(qapp: QApplication)
         assert len({first, second, inspector.settings.sampling.seed}) == 3
         shown = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
         assert shown
-        assert f"Drawn with seed {second}." in shown.footer.stats.accessibleDescription()
+        assert f"Sampled with seed {second}." in shown.footer.stats.accessibleDescription()
 
     play(qapp, scene)
 
@@ -164,7 +196,7 @@ def test_what_is_written_on_keeps_its_seed(qapp: QApplication) -> None:
         window.controller.asking.stop()
         await ready(window)
         (drawn,) = seeds(window)
-        window.controller.asking.go_on(window.controller.chats.open.turns[-1].id)
+        window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
         await until(lambda: not last(window).over)
         window.controller.asking.stop()
         await ready(window)

@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QScrollArea
 
+from app.features.machines.rows import MACHINE_COLUMNS
+from app.features.machines.window import MachinesWindow
 from app.shell.window import MainWindow
-from app.windows.machines.rows import MACHINE_COLUMNS
-from app.windows.machines.window import MachinesWindow
 from core.events import CheckMachines, MachineFigures, MachinesChecked, MachineSeen, MachineUse, ModelInfo
 from core.settings.cluster import Cluster, Machine
 from tests.app.journeys.sizes.test_narrow_windows import LOADED, MODELS, SIZES, narrow, within
@@ -30,7 +30,7 @@ _SEEN = MachineSeen(
     need_bytes=11 * GB, version="0.1.0", mlx="0.32.4", mlx_lm="0.32.2", backends=("ring", "jaccl"),
 )  # fmt: skip
 _AWAY = "attic (10.0.0.4:8318) cannot be reached: Connection refused."
-_HINT = "See whether it is on, on this network, and runs draftlight follow."
+_HINT = "Check that it is on this network and runs draftlight follow."
 _OTHER = "mini has mlx 0.32.2, and desk has mlx 0.32.4: they must be the same."
 MISSING = MachinesChecked(
     "k",

@@ -10,14 +10,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTextEdit
 
+from app.features.machines import strings
+from app.features.machines.window import MachinesWindow
+from app.features.models.window import ModelsWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.session.worker.strings import MACHINE
 from app.shell.window import MainWindow
 from app.store.preferences import PreferencesFile
-from app.windows.machines import strings
-from app.windows.machines.window import MachinesWindow
-from app.windows.models.window import ModelsWindow
 from core.events import MemoryNeed, ModelEntry, ModelInfo, ModelList
 from core.settings.cluster import Cluster, Machine
 from tests.app.stage import click, last, play, ready, shown, until

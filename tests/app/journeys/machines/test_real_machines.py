@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication
 
+from app.features.machines import strings
+from app.features.machines.window import MachinesWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.session.worker.strings import MACHINE
 from app.shell.window import MainWindow
-from app.windows.machines import strings
-from app.windows.machines.window import MachinesWindow
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command
 from tests.app.stage import click, last, play, ready, shown, until
@@ -62,7 +62,7 @@ def test_a_follower_killed_in_mid_answer(
         trouble = window.views.banner.trouble
         assert trouble
         assert trouble.title == "machine 1 was lost."
-        assert "machine 1 is gone" in trouble.text
+        assert "machine 1 was lost" in trouble.text
         partial = last(window)
         assert partial.status == "cut_off"
         assert shown(window) == partial.text

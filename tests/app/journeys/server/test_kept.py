@@ -9,9 +9,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.controls.question import Question
+from app.features.server import strings
+from app.features.server.window import ServerWindow
 from app.shell.window import MainWindow
-from app.windows.server import strings
-from app.windows.server.window import ServerWindow
 from tests.app.journeys.server.client import Asked, switch_on
 from tests.app.journeys.server.test_page import page_of
 from tests.app.stage import click, play, ready, until

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import stat
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +19,14 @@ from PySide6.QtWidgets import QApplication
 
 from app.bench.served import free_port
 from app.controls.record_table import Level
+from app.features.server import strings
+from app.features.server.rows import RequestRow
+from app.features.server.window import ConnectSheet, ServerBox, ServerWindow
+from app.features.settings.window import SettingsWindow
+from app.gauges.figures import DASH
 from app.shell.window import MainWindow
-from app.windows.server import strings
-from app.windows.server.connect import ConnectSheet
-from app.windows.server.rows import RequestRow
-from app.windows.server.settings_page import ServerBox
-from app.windows.server.window import ServerWindow
-from app.windows.settings.window import SettingsWindow
 from core.serve.apps import APPS
+from core.serve.requests import ServedRequest
 from tests.app.journeys.server.client import Asked, switch_on
 from tests.app.journeys.test_contrast import failing, scenes
 from tests.app.stage import click, play, press, ready, until
@@ -67,6 +68,27 @@ def test_a_request_that_was_refused_is_seen_with_the_reason(qapp: QApplication) 
         await Asked(base, "write 4").whole()
         await Asked(base, "refuse").whole()
         await until(lambda: [each.over for each in page.list.rows] == [True] * 3)
+
+    play(qapp, scene)
+
+
+def test_a_request_for_vectors_is_seen(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        page = await page_of(window)
+        record = ServedRequest(
+            "embd-1", "/v1/embeddings", "rag/1.0", "all-MiniLM-L6-v2", time.time(), False, "reading"
+        )
+        requests = window.controller.sharing.requests
+        requests.add(record)
+        await until(lambda: [each.state for each in page.list.rows] == ["Reading"])
+        requests.change("embd-1", state="finished", prompt_tokens=130, read_tokens=130, total_s=0.5)
+        await until(lambda: [each.state for each in page.list.rows] == ["Finished"])
+        (row,) = page.list.rows
+        assert (row.subtitle, row.cached, row.over) == ("all-MiniLM-L6-v2 · embeddings", DASH, True)
+        await until(lambda: page.gone_text == strings.EMBEDDED)
+        facts = dict(page.facts.facts.sections[0][1])
+        assert facts[strings.PROMPT] == "130 tokens"
 
     play(qapp, scene)
 
@@ -131,7 +153,7 @@ def test_a_click_opens_another_request(qapp: QApplication) -> None:
         assert answer is not None
         # Nothing can be asked again from here.
         assert len(answer.footer.buttons) == 1
-        assert answer.footer.more_button.isHidden()
+        assert answer.footer.continue_button.isHidden()
         page.delete_all.click()
         assert page.list.rows == ()
         assert page.empty_text == strings.NOTHING_ON

@@ -10,20 +10,20 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
 from app.controls.text_label import TextLabel
+from app.features.compare import CompareWindow
+from app.features.lab.window import LabWindow
+from app.features.models.row import ModelRow
+from app.features.models.window import ModelsWindow
+from app.features.tables.rows import COLUMNS
+from app.features.tables.window import TablesWindow
 from app.session.chats.conversation import Version
 from app.shell.window import MainWindow
-from app.windows.compare.window import CompareWindow
-from app.windows.lab.window import LabWindow
-from app.windows.models.row import ModelRow
-from app.windows.models.window import ModelsWindow
-from app.windows.tables.rows import COLUMNS
-from app.windows.tables.window import TablesWindow
 from core.events import DownloadProgress, MemoryNeed, Message, ModelEntry, ModelInfo, ModelList
+from tests.app.features.tables.test_window import KNOWN
 from tests.app.journeys.sizes.swept import swept
 from tests.app.legible import illegible
 from tests.app.painted import noted_words
 from tests.app.stage import play, ready, until
-from tests.app.windows.tables.test_window import KNOWN
 
 GB = 2**30
 ALL_SIZES = [((1024, 700), 100), ((1024, 700), 150), ((1440, 900), 100), ((1440, 900), 150)]

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 
-from app.chat.composer.composer_edit import ComposerEdit
+from app.chat.composer_edit import ComposerEdit
 from app.controls.text_area import TextArea
 from app.shell.window import MainWindow
 from core.events import Attachment, Message

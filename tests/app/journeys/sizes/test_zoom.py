@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 from app.bench.sample_chat import sample_turns
 from app.bench.scenes import settle, timed
 from app.bench.window import _outside_of_tasks as outside_of_tasks
-from app.chat.answer.answer import AnswerView
+from app.chat.answer import AnswerView
 from app.controls import Popup, TextLabel
 from app.controls.search_field import SearchField
 from app.panels.inspector.section import Section

@@ -13,8 +13,7 @@ from app.controls import TextLabel
 from app.panels.chats import strings
 from app.panels.chats.chat_list import ChatList
 from app.panels.chats.chat_row import ChatRow
-from app.panels.chats.sidebar import Sidebar
-from app.panels.chats.worker_status import WorkerStatus
+from app.panels.chats.sidebar import Sidebar, WorkerStatus
 from app.theme.theme import Theme
 from tests.app.controls.painting import PaintCounter, colors, pixel
 from tests.app.controls.windows import activate
@@ -114,7 +113,7 @@ def test_the_keyboard_shows_where_it_is(sidebar: Sidebar, theme: Theme, qtbot: Q
 def test_the_header_asks(sidebar: Sidebar, qtbot: QtBot) -> None:
     with qtbot.waitSignal(sidebar.new_chat_requested):
         qtbot.mouseClick(_button(sidebar, strings.NEW_CHAT), Qt.MouseButton.LeftButton)
-    with qtbot.waitSignal(sidebar.hide_requested):
+    with qtbot.waitSignal(sidebar.hide_button.clicked):
         qtbot.keyClick(_button(sidebar, strings.HIDE_SIDEBAR), Qt.Key.Key_Space)
 
 

@@ -7,8 +7,12 @@ import time
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.panels.document.paint import LEFT_PX, TEXT_LEFT_PX, units
 from app.panels.document.tab import WIDTH_PX, DocumentTab
 from app.session.chats.reading import Document
 from app.theme.theme import Theme
@@ -224,3 +228,59 @@ def test_a_book_opens_at_once(qtbot: QtBot, tab: DocumentTab) -> None:
     # Measuring the rest did not move what is read.
     assert abs(tab.view.visible_characters()[0] - top) < 150
     assert tab.view.laid_out < 450
+
+
+def at(tab: DocumentTab, character: int) -> QPoint:
+    """A point of the viewport over the left half of a visible character."""
+    view = tab.view
+    block = next(each for each in view._blocks if each.start <= character < each.end)
+    place = view._shown.index(view._blocks.index(block))
+    layout = view._layout(place)
+    position = units(layout.text()[: character - block.start])
+    line = layout.lineForTextPosition(position)
+    top = view._tops[place] - view.verticalScrollBar().value() + view._measures.pads(block)[0]
+    x = LEFT_PX + TEXT_LEFT_PX + line.cursorToX(position)[0] + 1
+    return QPoint(round(x), round(top + line.y() + line.height() / 2))
+
+
+def test_text_is_selected_with_the_mouse_and_copied_as_it_is_in_the_file(
+    qtbot: QtBot, tab: DocumentTab
+) -> None:
+    text = "First \U0001f600 line of a paragraph that was wrapped at\na fixed width by its author.\n\nSecond."
+    tab.show_documents([document(text, every=100)])
+    settle(qtbot, tab)
+    view, port = tab.view, tab.view.viewport()
+    begin, end = text.index("line of"), text.index("Second") + 3
+    QTest.mousePress(port, Qt.MouseButton.LeftButton, pos=at(tab, begin))
+    QTest.mouseMove(port, at(tab, end))
+    QTest.mouseRelease(port, Qt.MouseButton.LeftButton, pos=at(tab, end))
+    assert view.selected_text == text[begin:end]
+    plain = colors(tab)
+    QApplication.clipboard().clear()
+    QTest.keySequence(view, QKeySequence.StandardKey.Copy)
+    assert QApplication.clipboard().text() == text[begin:end]
+    QTest.mousePress(
+        port, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier, at(tab, text.index("a fixed"))
+    )
+    assert view.selected_text == text[begin : text.index("a fixed")]
+    QTest.mouseClick(port, Qt.MouseButton.LeftButton, pos=at(tab, 0))
+    assert view.selected_text == ""
+    assert colors(tab) != plain
+    QTest.mouseDClick(port, Qt.MouseButton.LeftButton, pos=at(tab, text.index("paragraph") + 2))
+    assert view.selected_text == "paragraph"
+    QTest.keySequence(view, QKeySequence.StandardKey.SelectAll)
+    assert view.selected_text == text
+    tab.show_documents([document("Another text.")])
+    assert view.selected_text == ""
+
+
+def test_dragging_below_the_view_scrolls_and_selects(qtbot: QtBot, tab: DocumentTab) -> None:
+    tab.show_documents([document()])
+    settle(qtbot, tab)
+    port = tab.view.viewport()
+    QTest.mousePress(port, Qt.MouseButton.LeftButton, pos=at(tab, 10))
+    QTest.mouseMove(port, QPoint(100, port.height() + 30))
+    qtbot.waitUntil(lambda: tab.view.verticalScrollBar().value() > 400, timeout=5_000)
+    QTest.mouseRelease(port, Qt.MouseButton.LeftButton, pos=QPoint(100, port.height() + 30))
+    assert tab.view.selected_text.startswith(TEXT[10:40])
+    assert len(tab.view.selected_text) > 1_000

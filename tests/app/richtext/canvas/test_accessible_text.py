@@ -9,8 +9,8 @@ import pytest
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat.answer.user_message import UserMessage
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
+from app.chat.user_message import UserMessage
 from core.events import Message
 from tests.app.chat.watching import body_of, stream
 from tests.app.chat.written import finished

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
 from core.events import Message
 from tests.app.chat.watching import body_of, stream
 from tests.app.chat.written import FERRY, finished

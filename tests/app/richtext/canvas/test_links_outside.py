@@ -7,8 +7,8 @@ from PySide6.QtCore import QObject, QPoint, Qt, QUrl, Slot
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.user_message import UserMessage
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
+from app.chat.user_message import UserMessage
 from app.richtext.canvas.canvas_menu import canvas_menu, open_outside
 from app.richtext.canvas.text_canvas import TextCanvas
 from app.richtext.markdown.links import bare_links, may_open
@@ -125,20 +125,20 @@ def test_the_context_menu(transcript: Transcript, qtbot: QtBot, browser: Browser
     body.add_to_menu(menu)
     actions = {action.text(): action for action in menu.actions()}
     assert list(actions) == [
-        *("Copy", "Quote in message", "Open link", "Copy link", "Select all", "Copy Answer as Markdown")
+        *("Copy", "Quote in Message", "Open Link", "Copy Link", "Select All", "Copy Answer as Markdown")
     ]
     assert not actions["Copy"].isEnabled()
-    assert not actions["Quote in message"].isEnabled()
-    actions["Copy link"].trigger()
+    assert not actions["Quote in Message"].isEnabled()
+    actions["Copy Link"].trigger()
     assert QGuiApplication.clipboard().text() == "https://example.org/"
     actions["Copy Answer as Markdown"].trigger()
     assert QGuiApplication.clipboard().text().startswith("Read [this](https://example.org/) **first**.")
-    actions["Select all"].trigger()
+    actions["Select All"].trigger()
     assert transcript.selected_text().startswith("Read this first.")
     menu.deleteLater()
     menu = canvas_menu(body, place_of(body, "x = 1").toPointF())
     actions = {action.text(): action for action in menu.actions()}
     assert actions["Copy"].isEnabled()
-    actions["Copy code"].trigger()
+    actions["Copy Code"].trigger()
     assert QGuiApplication.clipboard().text() == "x = 1"
     menu.deleteLater()

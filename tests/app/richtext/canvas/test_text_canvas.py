@@ -7,8 +7,8 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.user_message import UserMessage
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
+from app.chat.user_message import UserMessage
 from app.richtext.canvas.canvas_menu import CodeCopy
 from app.richtext.canvas.selection import everything
 from app.richtext.layout.piece_box import PieceBox

@@ -10,8 +10,8 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.user_message import UserMessage
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
+from app.chat.user_message import UserMessage
 from app.controls.shapes import is_rtl
 from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.layout.piece_box import PieceBox

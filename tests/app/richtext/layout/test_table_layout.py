@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
 from app.richtext.layout.table_layout import TableLayout, share
 from app.richtext.layout.text_style import answer_style
 from app.richtext.markdown.markdown import parse_block

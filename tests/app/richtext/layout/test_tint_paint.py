@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytestqt.qtbot import QtBot
 
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
 from tests.app.chat.watching import body_of, colour, colours, picture, point_at, stream
 from tests.app.chat.written import FERRY
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytestqt.qtbot import QtBot
 
-from app.chat.transcript.transcript import Transcript
+from app.chat.transcript import Transcript
 from app.richtext.markdown.highlight import Highlight
 from app.richtext.markdown.user_text import pieces_of
 from core.events import Message

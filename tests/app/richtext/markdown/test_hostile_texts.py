@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.chat.answer.answer_text import AnswerText
+from app.chat.answer_text import AnswerText
 from app.richtext.markdown.blocks import shown_end
 from app.richtext.markdown.latex import legible
 from app.richtext.markdown.links import bare_links

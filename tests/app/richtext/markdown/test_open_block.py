@@ -11,8 +11,8 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer_body import AnswerBody
-from app.chat.answer.answer_text import AnswerText
+from app.chat.answer_body import AnswerBody
+from app.chat.answer_text import AnswerText
 from app.richtext.canvas import text_canvas
 from app.richtext.markdown.markdown import parse_block, read_open
 from app.richtext.markdown.math_rules import open_formula
@@ -86,7 +86,7 @@ def test_read_on_it_is_what_it_is_when_read_as_a_whole(lines: list[str], size: i
     source = "".join(lines)
     on = [text.pieces for text in streamed(source, size)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.chat.answer.answer_text.read_open", whole)
+        patch.setattr("app.chat.answer_text.read_open", whole)
         anew = [text.pieces for text in streamed(source, size)]
     for step, (one, other) in enumerate(zip(on, anew, strict=True)):
         assert one == other, source[: (step + 1) * size]

@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer_text import AnswerText
-from app.chat.answer.entry import Reply
-from app.chat.answer.thought_head import ThoughtHead
-from app.chat.transcript.transcript import Transcript
+from app.chat.answer_body import ThoughtHead
+from app.chat.answer_text import AnswerText
+from app.chat.entry import AnswerEntry
+from app.chat.transcript import Transcript
 from core.answer_format import AnswerFormat, answer_format
 from core.events import Token
 from tests.app.chat.watching import body_of
@@ -129,8 +129,9 @@ def test_an_answer_from_a_store_has_its_format_from_its_figures() -> None:
     ended = finished()
     known = replace(ended.effective, format=answer_format("<|channel>", "<a>"))
     source = "<|channel>thought\nCheck.\n<channel|>Yes."
-    reply = Reply("t", tokens=letters(source), finished=replace(ended, effective=known), over=True)
-    assert reply.read().answer_source == "Yes."
+    stored = replace(ended, effective=known)
+    entry = AnswerEntry("t", unparsed=tuple(letters(source)), finished=stored, over=True)
+    assert entry.parse().answer_source == "Yes."
 
 
 def test_an_answer_of_unknown_format_may_close_a_thought_in_a_line() -> None:

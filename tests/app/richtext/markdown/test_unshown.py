@@ -8,8 +8,8 @@ import pytest
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer.answer import AnswerView
-from app.chat.transcript.transcript import Transcript
+from app.chat.answer import AnswerView
+from app.chat.transcript import Transcript
 from app.richtext.canvas import strings
 from app.richtext.layout.piece_box import PieceBox
 from app.richtext.markdown import markdown
@@ -63,7 +63,7 @@ def test_a_chat_opens_whatever_is_in_it(transcript: Transcript, unshown: list[st
     assert transcript.answer_text("1") == BAD
     answer = transcript.answer("1")
     assert isinstance(answer, AnswerView)
-    answer.footer.copy_requested.emit()
+    answer.footer.copy_button.click()
     assert QGuiApplication.clipboard().text() == BAD
     assert len(unshown) == 2
     assert all("RecursionError" in line for line in unshown)

@@ -8,7 +8,7 @@ import pytest
 
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
-from app.session.chats.overrides import Override
+from app.session.chats.presets import Override
 from app.store.chat_store import MemoryStore
 from core.events import Message
 from tests.app.session.words import finished

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 import pytest
+from msgspec.structs import replace
 
 from app.session.chats.conversation import TITLE_CHARACTERS, Conversation
 from core.events import Attachment, Message
@@ -93,6 +95,31 @@ def test_asking_again_replaces_the_last_answer_only() -> None:
     assert chat.turn("t3").user == user("Two")
     assert chat.turn("t3").answer.tokens == ()
     assert chat.turn("t1").answer.status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("score_s", "reading", "question", "unmatched"),
+    [
+        (0.0, "sparse", "Why?", True),
+        (0.4, "sparse", "Why?", False),  # compared again, with other settings
+        (0.0, "dense", "Why?", False),  # everything was read
+        (0.0, "sparse", "When?", False),  # another question
+    ],
+)
+def test_a_cached_question_still_matches_nothing(
+    score_s: float, reading: Literal["sparse", "dense"], question: str, unmatched: bool
+) -> None:
+    end = finished("t1", 1)
+    first = replace(end, effective=replace(end.effective, reading="sparse", unmatched=True))
+    chat = NEW.ask("t1", user("Why?")).write("t1", (token(0),)).finish("t1", first)
+    chat = chat.ask_again("t2", user(question)).write("t2", (token(0),))
+    end = finished("t2", 1)
+    again = replace(
+        end, stats=replace(end.stats, score_s=score_s), effective=replace(end.effective, reading=reading)
+    )
+    ended = chat.finish("t2", again).turn("t2").answer.finished
+    assert ended
+    assert ended.effective.unmatched is unmatched
 
 
 def test_without_and_upto() -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from app.session.turn.effects import WorkerDied, WorkerStuck
-from app.session.worker.trouble import Until, of_death, of_failed_load, of_failure, of_silence, of_tables
+from app.session.worker.trouble import (
+    Trouble,
+    Troubles,
+    Until,
+    of_death,
+    of_failed_load,
+    of_failure,
+    of_silence,
+    of_tables,
+)
 from core.events import Failed, TableStatus
 from tests.app.session.words import KILLED, failed
 
@@ -90,3 +99,52 @@ def test_tables_that_cannot_be_used_outlast_the_loading_in_which_they_were_found
 def test_tables_that_are_not_saved_say_why_first() -> None:
     trouble = of_tables(TableStatus("failed", "f" * 64, "Qwen3-4B", notes=("No room.",)))
     assert (trouble.title, trouble.text, trouble.remedy) == ("No room.", "", "tables")
+
+
+STUCK = Trouble("stuck", "", until=Until.MOVES)
+DEAD = Trouble("dead", "", until=Until.READY)
+TABLES = Trouble("tables", "", until=Until.ASKED)
+UNSAVED = Trouble("unsaved", "", until=Until.OVER)
+
+
+def of(*troubles: Trouble) -> Troubles:
+    """These, said in this order."""
+    held = Troubles()
+    for trouble in troubles:
+        held = held.with_new(trouble)
+    return held
+
+
+def test_the_newest_is_in_front_and_covers_nothing_for_good() -> None:
+    held = of(UNSAVED, DEAD)
+    assert (held.shown, len(held.held)) == (DEAD, 2)
+    assert held.next().shown == UNSAVED
+    assert held.next().next().shown == DEAD
+    assert held.without(DEAD).shown == UNSAVED
+    assert held.without(DEAD).without(UNSAVED).shown is None
+
+
+def test_the_same_again_is_one_and_does_not_push_forward() -> None:
+    held = of(UNSAVED, DEAD)
+    assert held.with_new(UNSAVED) is held
+    assert held.next().with_new(DEAD).shown == UNSAVED
+
+
+def test_each_ends_in_its_time() -> None:
+    held = of(UNSAVED, TABLES, DEAD, STUCK)
+    assert held.after(Until.MOVES) == of(UNSAVED, TABLES, DEAD)
+    assert held.after(Until.READY) == of(UNSAVED, TABLES)
+    assert held.after(Until.ASKED) == of(UNSAVED)
+
+
+def test_what_a_person_looks_at_stays_in_front_while_others_end() -> None:
+    looked_at = of(UNSAVED, TABLES, DEAD).next()
+    assert looked_at.shown == TABLES
+    assert looked_at.after(Until.READY).shown == TABLES
+    assert looked_at.without(UNSAVED).shown == TABLES
+    assert looked_at.without(TABLES).shown == UNSAVED
+    assert of(UNSAVED, DEAD).next().without(UNSAVED).shown == DEAD
+
+
+def test_with_nothing_there_is_nothing_to_do() -> None:
+    assert Troubles().next() == Troubles().without(None) == Troubles().after(Until.ASKED) == Troubles()

@@ -8,7 +8,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from core.bench.quality.likelihood import closeness, log_probabilities, mean_nll, perplexity
+from core.bench.quality.readers import closeness, log_probabilities, mean_nll
+from core.bench.quality.results import perplexity
 
 
 def test_likelihood_and_perplexity() -> None:

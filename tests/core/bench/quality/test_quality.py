@@ -10,9 +10,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from core.bench.quality.likelihood import log_probabilities, mean_nll
-from core.bench.quality.reader_names import SCORELESS, hindsight
-from core.bench.quality.readers import Ahead, Reader, readers
+from core.bench.quality.readers import Hindsight, Reader, log_probabilities, mean_nll, readers
+from core.bench.quality.results import SCORELESS, hindsight
 from core.cli import main
 from core.engine.engine import Engine
 from core.errors import RequestError
@@ -70,8 +69,9 @@ def test_dense_predicts_what_one_forward_predicts(loaded: LoadedModel) -> None:
 def test_a_sparse_reader_reads_its_share(loaded: LoadedModel, name: str) -> None:
     prompt = render(loaded.tokenizer, (message(),))
     session = every(loaded)[name].read(prompt)
-    # What was chosen, the first passage, the last 512 tokens with the question among them, the template.
-    assert session.read_tokens == pytest.approx(0.2 * len(prompt.ids) + 32 + 512, abs=64)
+    # The share, the first passage, the end with the question in it, the template.
+    always = every(loaded)[name]._layout(prompt).always_read.sum()
+    assert session.read_tokens == pytest.approx(0.2 * len(prompt.ids) + 32 + always, abs=96)
     assert session.read_tokens < 0.7 * len(prompt.ids)
 
 
@@ -150,7 +150,7 @@ def test_hindsight_reads_what_the_following_tokens_look_for(
         return own(*args, **options)
 
     monkeypatch.setattr(module, "read_kept", spy)
-    told.read(Prompt(ids, "", ()), Ahead(full, follows))
+    told.read(Prompt(ids, "", ()), Hindsight(full, follows))
     free = range(32, 1472, 32)
     chosen = {at for at in free if at in kept}
     assert 3 < len(chosen) < len(free) - 3

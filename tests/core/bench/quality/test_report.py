@@ -8,9 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.bench.harness import describe
-from core.bench.quality.report import duel, nearness, passes, write_report
-from core.bench.quality.results import QualityResults
-from core.bench.quality.trial import Trial
+from core.bench.quality.results import QualityResults, Trial, duel, nearness, passes, write_report
 
 
 def document(reader: str, seed: int, nll: float, kind: str = "code") -> Trial:
@@ -115,21 +113,21 @@ def test_passages_are_judged_by_themselves() -> None:
     assert nearness(trials, "passage", "lexical").ratio == pytest.approx(1.05)
     assert nearness(trials, "document", "lexical").ratio == pytest.approx(1.4)
     text = report(trials)
-    assert text.index("## Documents that go on") < text.index("## Passages asked for")
+    assert text.index("## Documents: perplexity") < text.index("## Passages requested")
     assert "| lexical | 7 | 20% | **1.050** (1.05–1.05) |" in text
     assert "| passages | likelihood | lexical | random | 0.549 | 2.000 | 7 | 0 | 0.016 | yes |" in text
-    assert "Passages asked for" not in report(windows())
+    assert "Passages requested" not in report(windows())
     assert "\n\n\n" not in text
 
 
 def test_hindsight_is_a_bound_not_a_scorer() -> None:
-    assert "shown" not in report(windows())
+    assert "following tokens" not in report(windows())
     told = [document("hindsight-8", seed, 1.0 + math.log(1.05)) for seed in range(1, 8)]
     text = report(windows() + told)
     row = next(line for line in text.splitlines() if line.startswith("| hindsight-8 "))
     assert "**1.050**" in row
     assert "| – |" in row
-    assert "shown that many of the tokens that follow" in text
+    assert "scored with that many of the following tokens" in text
     assert "| documents | hindsight-8 |" not in text
 
 

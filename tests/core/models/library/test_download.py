@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import DownloadError, ModelError
 from core.models.library import download as download_module
-from core.models.library.download import Download, discard, staging_folder, standing, unfinished
+from core.models.library.download import Download, discard, partial_progress, staging_folder, unfinished
 from core.models.library.places import download_folder
 from core.models.loader import load
 from tests.hub import Hub, serving
@@ -106,7 +106,7 @@ def test_after_many_cuts_it_stops_and_keeps_what_arrived(hub: Hub) -> None:
         quick(attempts=3).run()
     assert "kept" in caught.value.hint
     assert len(hub.ranges_of(WEIGHTS)) == 3
-    assert standing(NAME).done_bytes > 0
+    assert partial_progress(NAME).done_bytes > 0
     hub.trouble.cuts = 0
     hub.asked.clear()
     quick().run()
@@ -116,10 +116,10 @@ def test_after_many_cuts_it_stops_and_keeps_what_arrived(hub: Hub) -> None:
 def test_an_interrupted_one_goes_on(hub: Hub) -> None:
     with pytest.raises(Interrupted):
         interrupt_after(WEIGHTS_BEGUN).run()
-    stood = standing(NAME)
-    assert WEIGHTS_BEGUN < stood.done_bytes / stood.total_bytes < 1
+    partial = partial_progress(NAME)
+    assert WEIGHTS_BEGUN < partial.done_bytes / partial.total_bytes < 1
     part = (staging_folder(NAME) / f"{WEIGHTS}.part").stat().st_size
-    assert list(unfinished()) == [stood]
+    assert list(unfinished()) == [partial]
     hub.asked.clear()
     Download(NAME).run()
     assert hub.asked == [(f"/{NAME}/resolve/{'c' * 40}/{WEIGHTS}", f"bytes={part}-")]

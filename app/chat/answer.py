@@ -1,0 +1,292 @@
+"""AnswerView: one answer in the transcript: the reading card during the prefill, then text and footer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QEvent, QRect, Qt
+from PySide6.QtGui import QEnterEvent, QGuiApplication, QMouseEvent, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from app.chat import stats_line, strings, token_strip
+from app.chat.answer_body import AnswerBody
+from app.chat.answer_footer import AnswerFooter
+from app.chat.entry import AnswerEntry
+from app.chat.intents import Intent, SelectAnswer
+from app.chat.reading_card import ReadingCard
+from app.chat.reading_facts import dense_estimate, dense_time_s, is_worth_showing, prompt_fits
+from app.chat.sources import sources_of
+from app.chat.token_facts import TokenFacts, facts_of
+from app.richtext.canvas.accessible_text import announce
+from app.richtext.canvas.text_canvas import MARGIN_PX
+from app.richtext.layout.tint_paint import TintMode
+from app.theme.theme import Theme
+from app.theme.zoom import px, px_rect
+from core.events import Finished, PrefillProgress, Token
+
+_STRIP_GAP_PX = 12
+_FOOTER_OUTDENT_PX = 6
+# Figures that change 30 times a second cannot be read. The gauges use the same rate.
+_STATS_EVERY_S = 0.25
+
+
+class AnswerView(QWidget):
+    """Extends `OUTDENT_PX` beyond the text column on both sides.
+
+    The transcript places it: it calls `height_for(width)`, and again after `resized`.
+    """
+
+    OUTDENT_PX = MARGIN_PX
+
+    def __init__(
+        self,
+        theme: Theme,
+        entry: AnswerEntry,
+        act: Callable[[Intent], object],
+        resized: Callable[[], object],
+        point: Callable[[AnswerView, int, QRect], object],
+        parent: QWidget | None = None,
+    ) -> None:
+        """Shows nothing of `entry` until `prepare_step` has returned True.
+
+        `act` gets the person's intents, `point` the index of the token under the mouse (−1: none) and its
+        rectangle in this widget.
+        """
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
+        self._theme = theme
+        self._entry = entry
+        self._act = act
+        self._resized = resized
+        self._on_pointed = point
+        self._drafter = entry.drafter
+        self._ready = False
+        self._card: ReadingCard | None = None
+        self._is_newest = False
+        self._hovered = False
+        self._finished = False
+        self._stats_shown_s = 0.0
+        self.body = AnswerBody(theme, self, entry.text, entry.unfolded)
+        self.footer = AnswerFooter(theme, entry.turn_id, act, self.copy, self._strip_pointed, self)
+        self.footer.hide()
+        self.body.height_changed.connect(resized)
+        self.body.token_pointed.connect(self._body_pointed)
+
+    # ---- preparation
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the whole entry is shown."""
+        return self._ready
+
+    def prepare_step(self) -> bool:
+        """Parse and lay out for a few milliseconds. Returns True once the whole entry is shown."""
+        column = self.width() - 2 * self.OUTDENT_PX
+        if self._ready or not self._entry.parse_step() or not self.body.lay_out_step(column):
+            return self._ready
+        self._ready = True
+        entry = self._entry
+        if tokens := self.body.table.tokens:
+            self.footer.show()
+            self.footer.append(tokens)
+            self._show_live()
+        elif entry.progress:
+            self.show_progress(entry.progress)
+        if entry.over:
+            self.finish(entry.finished, entry.note)
+        return True
+
+    # ---- content
+
+    @property
+    def text(self) -> str:
+        """The answer's Markdown source."""
+        return self.body.table.text
+
+    @property
+    def card(self) -> ReadingCard | None:
+        """The reading card; None except during the prefill."""
+        return self._card
+
+    def facts(self, token: int) -> TokenFacts:
+        """The tooltip's content for that token."""
+        return facts_of(self.body.table, token, self._drafter, self.body.link_of(token))
+
+    def show_progress(self, progress: PrefillProgress) -> None:
+        """Show prefill progress. Ignored after the first token."""
+        if len(self.body.table) or self._finished:
+            return
+        if self._card is None:
+            if not is_worth_showing(progress):
+                return
+            self._make_card()
+        assert self._card
+        self._change_card(lambda card: card.show_progress(progress))
+
+    def show_map(self) -> None:
+        """Show which passages are read. Ignored after the first token."""
+        reading = self._entry.reading
+        if self._card is not None and reading is not None:
+            self._change_card(lambda card: card.show_map(reading, self._entry.labels))
+
+    def append(self, tokens: Sequence[Token]) -> None:
+        if not tokens:
+            return
+        self._drop_card()
+        self.footer.show()
+        self.body.append(tokens)
+        self.footer.append(tokens)
+        now_s = time.monotonic()
+        if now_s - self._stats_shown_s >= _STATS_EVERY_S:
+            self._stats_shown_s = now_s
+            self._show_live()
+
+    def finish(self, finished: Finished | None, note: str) -> None:
+        """Show the figures of a finished answer, or that it was cut off (None), and `note`."""
+        self._drop_card()
+        self._finished = True
+        self.body.finish()  # completes the thoughts
+        alone = self.body.figures
+        notes = [note] if note else []
+        if finished:
+            self._drafter = finished.effective.drafter
+            parts = stats_line.finished_parts(finished, by_you=not note, alone=alone)
+            notes = [stats_line.change_text(change) for change in finished.effective.changes] + notes
+            if finished.effective.unmatched:
+                notes.insert(0, strings.UNMATCHED)
+        else:
+            parts = (
+                stats_line.imported_parts()
+                if self._entry.imported
+                else stats_line.cut_off_parts(self.body.table, alone)
+            )
+        # An unmatched answer shares words with a passage only by chance.
+        passages = finished.sources if finished and not finished.effective.unmatched else ()
+        self.footer.finish(
+            parts, notes, sources_of(passages, self.text, self._entry.documents, self._entry.reading)
+        )
+        self.footer.show_version(self._entry.version_index, self._entry.versions)
+        if finished and finished.effective.reading == "sparse" and prompt_fits(finished.stats):
+            stats = finished.stats
+            dense_s = dense_time_s(self._entry.reading, stats)
+            self.footer.offer_everything(dense_estimate(stats.prompt_tokens, dense_s))
+        self.footer.show()
+        self.footer.strip.set_thoughts(self.body.thoughts)
+        self._reveal()
+        self._resized()
+        if self._ready and self.isVisible():
+            announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.text}")
+
+    def _show_live(self) -> None:
+        """Show the figures of an unfinished answer."""
+        self.footer.set_stats(stats_line.live_parts(self.body.table, self.body.figures))
+        self.footer.strip.set_thoughts(self.body.thoughts)
+
+    def set_mode(self, mode: TintMode) -> None:
+        """Sets when tokens are tinted."""
+        self.body.set_mode(mode)
+        if self.footer.strip.isHidden() != (mode == "never"):
+            self.footer.strip.setVisible(mode != "never")
+            self._resized()
+
+    def set_newest(self, newest: bool) -> None:
+        """Sets whether this is the newest finished answer, whose buttons are always visible."""
+        self._is_newest = newest
+        self._reveal()
+
+    def _reveal(self) -> None:
+        self.footer.set_revealed(self._is_newest or self._hovered)
+        self.footer.stats.set_revealed(self._hovered)
+
+    def _make_card(self) -> None:
+        card = self._card = ReadingCard(self._theme, self._entry.turn_id, self._act, self)
+        card.show()
+        self.body.hide()
+        if self._entry.reading is not None:
+            card.show_map(self._entry.reading, self._entry.labels)
+        self._resized()
+
+    def _change_card(self, change: Callable[[ReadingCard], None]) -> None:
+        assert self._card
+        before_px = self._card.height_px
+        change(self._card)
+        if self._card.height_px != before_px:
+            self._resized()
+
+    def _drop_card(self) -> None:
+        if self._card:
+            self._card.hide()
+            self._card.deleteLater()
+            self._card = None
+            self.body.show()
+
+    def copy(self) -> None:
+        """Copy the answer's source, without thoughts."""
+        QGuiApplication.clipboard().setText(self._entry.text.answer_source)
+
+    # ---- layout
+
+    def height_for(self, width: int) -> int:
+        """The height in screen pixels in a text column of that width."""
+        if self._card:
+            return px(self._card.height_px)
+        height = self.body.height_for(width)
+        if not self.footer.isHidden():
+            height += px(_STRIP_GAP_PX - token_strip.REACH_PX) + self.footer.height_for(
+                width + 2 * px(_FOOTER_OUTDENT_PX)
+            )
+        return height
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self.arrange()
+
+    def arrange(self) -> None:
+        """Lay the parts out. The transcript calls it after a change of height."""
+        column = self.width() - 2 * self.OUTDENT_PX
+        if self._card:
+            self._card.setGeometry(self.OUTDENT_PX, 0, column, px(self._card.height_px))
+            return
+        height = self.body.height_for(column)
+        # 2 px more, because outlines reach below the last line.
+        self.body.setGeometry(self.OUTDENT_PX - MARGIN_PX, 0, column + 2 * MARGIN_PX, height + 2)
+        top = height + px(_STRIP_GAP_PX - token_strip.REACH_PX)
+        width = column + 2 * px(_FOOTER_OUTDENT_PX)
+        left = self.OUTDENT_PX - px(_FOOTER_OUTDENT_PX)
+        self.footer.setGeometry(left, top, width, self.footer.height_for(width))
+
+    # ---- pointing
+
+    def _body_pointed(self, token: int) -> None:
+        rect = self.body.token_rect(token) if token >= 0 else None
+        if rect is None:
+            self._on_pointed(self, -1, QRect())
+            return
+        self._on_pointed(self, token, self.target_of(token))
+
+    def target_of(self, token: int) -> QRect:
+        """The rectangle of the token's text in this widget; empty if it is not visible."""
+        rect = self.body.token_rect(token)
+        return rect.toAlignedRect().translated(self.body.pos()) if rect else QRect()
+
+    def _strip_pointed(self, token: int) -> None:
+        shown = self.body.table.shown_by(token) if token >= 0 else None
+        self.body.point_at(-1 if shown is None else shown)
+        if token < 0:
+            self._on_pointed(self, -1, QRect())
+            return
+        cell = px_rect(self.footer.strip.cell(token)).toAlignedRect()
+        origin = self.footer.strip.mapTo(self, cell.topLeft())
+        self._on_pointed(self, token, QRect(origin, cell.size()))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._act(SelectAnswer(self._entry.turn_id))
+        super().mousePressEvent(event)
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self._hovered = True
+        self._reveal()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hovered = False
+        self._reveal()

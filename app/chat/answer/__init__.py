@@ -1,1 +1,0 @@
-"""One answer or message: text, thoughts, figures and actions."""

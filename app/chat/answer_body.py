@@ -1,0 +1,470 @@
+"""AnswerBody: the text of an answer with tinted tokens and foldable thoughts.
+
+New tokens are appended, and only the unfinished last pieces are laid out again. The mouse, the arrow keys or
+the token strip can point at a token. Code blocks have a Copy button.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
+
+from app.chat import strings
+from app.chat.answer_text import AnswerText, PartFigures, TextChange
+from app.chat.stats_line import SEPARATOR
+from app.chat.token_facts import seconds
+from app.controls.buttons.button import pressed_by
+from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_text
+from app.richtext.canvas.canvas_menu import open_outside, to_clipboard
+from app.richtext.canvas.selection import TextPlace, TextSelection, everything
+from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
+from app.richtext.layout.piece_box import PieceBox
+from app.richtext.layout.tint_paint import InkTable, Pointed, TintMode, paint_marks, paint_tints
+from app.richtext.markdown.piece import Piece, place_of, shown_range, source_at, spans_of
+from app.richtext.markdown.token_table import TokenTable
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of
+from core.events import Token
+
+_ICON_PX = 16
+_GAP_PX = 5
+_FONT_PX = 13
+
+
+class ThoughtHead(QAbstractButton):
+    """The button that folds the thought at source offset `start`, with its figures. Checked: unfolded."""
+
+    def __init__(self, theme: Theme, start: int, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.start = start
+        self._theme = theme
+        self._over = False
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.ArrowCursor)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self._ring = FocusRing(self, theme, 5)
+        theme.zoomed.connect(self._fit)
+
+    def show_figures(self, figures: PartFigures, over: bool) -> None:
+        """Show the figures of the thought. Tokens are hidden if there is one only: it was imported."""
+        parts = [(strings.THOUGHT if over else strings.THINKING).format(seconds=_tenths(figures.took_s))]
+        if figures.tokens > 1:
+            parts.append(strings.TOKENS.format(tokens=figures.tokens))
+        if figures.tokens > 1 and figures.percent is not None:
+            share = strings.ACCEPTED_SHARE.format(accepted=figures.accepted, percent=figures.percent)
+            parts.append(share)
+        text = SEPARATOR.join(parts)
+        if text == self.text() and over == self._over:
+            return
+        self._over = over
+        self.setText(text)
+        self.setAccessibleName(text)
+        self.setAccessibleDescription(strings.THOUGHT_SAYS)
+        self._fit()
+        self.update()
+
+    def _fit(self) -> None:
+        self.resize(self.sizeHint())
+
+    def sizeHint(self) -> QSize:
+        width = QFontMetricsF(ui_font(_FONT_PX, tabular=True)).horizontalAdvance(self.text())
+        return px_size(QSize(int(_ICON_PX + _GAP_PX + width + 5), 20))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not pressed_by(self, event):
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        color = self._theme.color("text2" if self._over else "accent")
+        if self.underMouse() and self._over:
+            color = self._theme.color("text")
+        name = "down" if self.isChecked() else "right"
+        icon = icon_pixmap(name, color, _ICON_PX, ratio_of(self))
+        painter.drawPixmap(QPointF(0, (height_of(self) - _ICON_PX) // 2), icon)
+        area = area_of(self).adjusted(_ICON_PX + _GAP_PX, 0, 0, 0)
+        font = ui_font(_FONT_PX, tabular=True)
+        draw_text(painter, area, self.text(), font, color, Qt.AlignmentFlag.AlignLeft)
+
+
+def _tenths(took_s: float) -> str:
+    """A time with one decimal below 100 s: 0.4 s, 12.3 s, 112 s."""
+    return strings.SECONDS.format(value=f"{took_s:.1f}") if took_s < 99.95 else seconds(took_s)
+
+
+# Opacity of the tints in a thought; underlines are not dimmed.
+_THOUGHT_TINT = 0.5
+_CARET_WIDTH_PX = 2
+_CARET_HEIGHT_PX = 18
+_CARET_GAP_PX = 3
+_CARET_LINE_PX = 30
+
+
+class AnswerBody(TextCanvas):
+    """The text canvas of one answer."""
+
+    token_pointed = Signal(int)  # index, or −1 for none
+
+    def __init__(
+        self,
+        theme: Theme,
+        parent: QWidget | None = None,
+        text: AnswerText | None = None,
+        unfolded: set[int] | None = None,
+    ) -> None:
+        """`text` may contain an answer already, which `lay_out_step` then lays out.
+
+        `unfolded` are the source offsets of the unfolded thoughts; it is changed in place.
+        """
+        super().__init__(theme, None, parent)
+        self._text = text or AnswerText()
+        self._unfolded = set[int]() if unfolded is None else unfolded
+        self._heads: list[ThoughtHead] = []
+        self._mode: TintMode = "always"
+        self._pointed = -1
+        self._open = 0  # the number of boxes at the end whose pieces are open
+        self._writing = True
+        self.setAccessibleName(strings.ANSWER_NAME)
+        # It grows downwards, so the text above needs no repainting.
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
+
+    @property
+    def table(self) -> TokenTable:
+        """The tokens of the answer."""
+        return self._text.table
+
+    @property
+    def thoughts(self) -> list[range]:
+        """The token indices of each thought."""
+        return self._text.thought_tokens
+
+    @property
+    def figures(self) -> PartFigures | None:
+        """The figures of the answer without its thoughts; None without thoughts."""
+        return self._text.figures
+
+    @property
+    def pointed_token(self) -> int:
+        """The index of the token pointed at, or −1."""
+        return self._pointed
+
+    @property
+    def line_count(self) -> int:
+        """The number of shown lines of text."""
+        return sum(len(box.layout.lines) for box in self.boxes)
+
+    def lay_out_step(self, width: int) -> bool:
+        """Lay out the next piece of an existing text at that width. Returns True once all are laid out."""
+        self.height_for(width)
+        pieces = self._text.pieces
+        try:
+            if not self.is_given_up and len(self.boxes) < len(pieces):
+                self.append_pieces([pieces[len(self.boxes)]])
+            if not self.is_given_up and len(self.boxes) < len(pieces):
+                return False
+            self._open = len(self._text.open)
+            self._place_parts()
+        except Exception as error:
+            self.give_up(error)
+        return True
+
+    def append(self, tokens: Sequence[Token]) -> None:
+        """Append tokens. Only open pieces are laid out and painted again."""
+        self._apply(self._text.append(tokens))
+
+    def finish(self) -> None:
+        """No more tokens will be appended."""
+        self._writing = False
+        if not self._text.finished:
+            self._apply(self._text.finish())
+        self.setAccessibleDescription(self._text.answer_source)
+
+    @property
+    def mode(self) -> TintMode:
+        """When tokens are tinted."""
+        return self._mode
+
+    def set_mode(self, mode: TintMode) -> None:
+        """Sets when tokens are tinted."""
+        self._mode = mode
+        self.update()
+
+    def point_at(self, token: int) -> None:
+        """Highlight this token; −1 for none. Does not emit."""
+        if token != self._pointed:
+            self._pointed = token
+            self.update()
+
+    def link_of(self, token: int) -> str:
+        """The address of the link that contains the token; empty if there is none."""
+        shown = self.table.shown_by(token)
+        for box in self.boxes if shown is not None else ():
+            found = shown_range(box.piece.segments, *self.table.range_of(shown or 0))
+            if found and not box.hidden:
+                return next(filter(None, map(box.piece.link_at, range(*found))), "")
+        return ""
+
+    def code_is_coloured(self, box: PieceBox) -> bool:
+        """Code is not coloured where its tokens are tinted."""
+        if self._mode == "always":
+            return not box.inks.runs
+        step = self.table[self._pointed].step if self._pointed >= 0 and self._mode == "hover" else None
+        return step is None or all(run.step != step for run in box.inks.runs)
+
+    def add_to_menu(self, menu: QMenu) -> None:
+        menu.addAction(strings.MENU_COPY_MARKDOWN, lambda: to_clipboard(self._text.answer_source))
+
+    def token_rect(self, token: int) -> QRectF | None:
+        """The rectangle of the token's first line on the canvas; None if it is not shown."""
+        shown = self.table.shown_by(token)
+        if shown is None:
+            return None
+        start, end = self.table.range_of(shown)
+        for number, box in enumerate(self.boxes):
+            if box.hidden:
+                continue
+            found = shown_range(box.piece.segments, start, end)
+            if found:
+                low, high = found
+                text = box.piece.text
+                while low < high - 1 and text[low].isspace():
+                    low += 1
+                return self.rects_of(number, low, high)[0]
+        return None
+
+    def lay_out_again(self) -> None:
+        super().lay_out_again()
+        self._place_heads()
+
+    # ---- growing
+
+    def _apply(self, change: TextChange) -> None:
+        if self.is_given_up:
+            return
+        try:
+            self._show(change)
+        except Exception as error:
+            self.give_up(error)
+
+    def _show(self, change: TextChange) -> None:
+        kept = self._selected_source()
+        # The caret at the old end has to be erased.
+        dirty_top = self.boxes[-1].bottom - self._theme.zoom * _CARET_LINE_PX if self.boxes else 0.0
+        first = 0 if change.again else len(self.boxes) - self._open
+        dirty_top = min(dirty_top, self._show_from(first, [*change.closed, *change.open]))
+        self._open = len(change.open)
+        for box in self.boxes[first:]:
+            box.is_whole = True
+        if self.boxes:
+            self.boxes[-1].is_whole = not self._open
+        self._select_source(kept)
+        self._place_parts()
+        # The geometry changes first: Qt shifts the screen on scrolling only if no update is pending.
+        self.height_changed.emit()
+        top = int(dirty_top) - 30
+        self.update(0, top, self.width(), self.height() - top)
+
+    def _show_from(self, first: int, pieces: Sequence[Piece]) -> float:
+        """Replace the boxes from `first` on by `pieces`. Returns the top of what changed.
+
+        Boxes of equal pieces are kept, and the last box is extended if possible.
+        """
+        changed: list[float] = []
+        for number, piece in enumerate(pieces, first):
+            box = self.boxes[number] if number < len(self.boxes) else None
+            if box and box.shows(piece):
+                box.piece = piece
+            elif box and number == len(self.boxes) - 1 and box.grows_to(piece):
+                changed.append(self._grow(box, piece))
+            else:
+                del self.boxes[number:]
+                self.append_pieces([piece])
+                changed.append(self.boxes[-1].top)
+        left = first + len(pieces)
+        if left < len(self.boxes):
+            changed.append(self.boxes[left].top)
+            del self.boxes[left:]
+        return min(changed, default=math.inf)
+
+    def _grow(self, box: PieceBox, piece: Piece) -> float:
+        changed = box.extend(piece)
+        if box.is_inked:
+            # The last token may have been shown without its line break.
+            inks = box.inks.inks
+            resume = inks[-1].token if inks else 0
+            # The last run may grow, so its line is repainted.
+            start = box.inks.runs[-1].start if box.inks.runs else 0
+            first = max(0, min(start, inks[-1].start if inks else 0) - 1)
+            changed = min(changed, box.layout.line_of(first))
+            box.forget_marks(changed)
+            box.inks.cut(piece.text, resume)
+            self._ink_from(box.inks, piece, resume)
+        return box.text_top + changed * box.layout.style.line_px
+
+    def _box(self, piece: Piece) -> PieceBox:
+        box = super()._box(piece)
+        box.ink_by(self._inks_of)
+        return box
+
+    def _inks_of(self, box: PieceBox) -> InkTable:
+        inks = InkTable()
+        self._ink_from(inks, box.piece, 0)
+        return inks
+
+    def _ink_from(self, inks: InkTable, piece: Piece, first_token: int) -> None:
+        """Append the tints of `piece` from token `first_token` on."""
+        table = self.table
+        spans = list(spans_of(piece.segments, table, first_token))
+        inks.extend(
+            piece.text, spans, [(table.origin_of(span.token), table[span.token].step) for span in spans]
+        )
+
+    def _place_parts(self) -> None:
+        self.place_copies()
+        self._place_heads()
+
+    def _place_heads(self) -> None:
+        """Place a head above each thought."""
+        boxes = [box for box in self.boxes if box.piece.kind == "thought"]
+        known = {head.start: head for head in self._heads}
+        for start in known.keys() - {box.piece.thought for box in boxes}:
+            known[start].hide()
+            known[start].deleteLater()
+            self._heads.remove(known[start])
+        for box in boxes:
+            start = box.piece.thought
+            if start not in known:
+                head = ThoughtHead(self._theme, start, self)
+                head.setChecked(start in self._unfolded)
+                head.toggled.connect(lambda unfold, start=start: self.unfold(start, unfold))
+                self._heads.append(head)
+                known[start] = head
+            known[start].show_figures(*self._text.thought_figures(start))
+            known[start].move(MARGIN_PX, round(box.top))
+            known[start].show()
+
+    def unfold(self, start: int, unfold: bool = True) -> None:
+        """Unfold or fold the thought at source offset `start`."""
+        if unfold == (start in self._unfolded):
+            return
+        (self._unfolded.add if unfold else self._unfolded.discard)(start)
+        kept = self._selected_source()
+        self.lay_out_again()
+        self._select_source(kept)
+        self.height_changed.emit()
+
+    def reveal(self, number: int) -> None:
+        start = self.boxes[number].piece.thought
+        for head in self._heads:
+            if head.start == start:
+                head.setChecked(True)
+
+    def is_hidden(self, piece: Piece) -> bool:
+        return piece.thought >= 0 and piece.kind != "thought" and piece.thought not in self._unfolded
+
+    # ---- the selection is kept when open pieces are replaced
+
+    def _selected_source(self) -> tuple[int | None, int | None] | None:
+        if self._selection is None:
+            return None
+        return self._source_of(self._selection.anchor), self._source_of(self._selection.head)
+
+    def _source_of(self, place: TextPlace) -> int | None:
+        place = min(place, everything(self.pieces).end)
+        piece = self.boxes[place.piece].piece
+        if place.char < len(piece.text):
+            return source_at(piece.segments, place.char)
+        last = source_at(piece.segments, place.char - 1) if place.char else None
+        return None if last is None else last + 1
+
+    def _select_source(self, kept: tuple[int | None, int | None] | None) -> None:
+        if kept is None:
+            return
+        anchor, head = (self._place_of(offset) for offset in kept)
+        self._selection = TextSelection(anchor, head) if anchor and head else None
+
+    def _place_of(self, offset: int | None) -> TextPlace | None:
+        if offset is None:
+            return None
+        for number, box in enumerate(self.boxes):
+            segments = box.piece.segments
+            if segments and offset <= segments[-1].source + segments[-1].length:
+                return TextPlace(number, place_of(segments, offset))
+        return None
+
+    # ---- pointing
+
+    def pointer_moved(self, point: QPointF | None) -> None:
+        token = -1
+        if point is not None:
+            place = self.place_at(point, between=False)
+            source = source_at(self.boxes[place.piece].piece.segments, place.char) if place else None
+            token = -1 if source is None else self.table.at(source)
+        self._point(token)
+
+    def _point(self, token: int) -> None:
+        if token != self._pointed:
+            self.point_at(token)
+            self.token_pointed.emit(token)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """The arrow keys point at tokens; Return opens a link."""
+        last = len(self.table) - 1
+        keys = Qt.Key
+        steps = {keys.Key_Right: self._pointed + 1, keys.Key_Left: self._pointed - 1}
+        steps |= {keys.Key_Home: 0, keys.Key_End: last}
+        if event.key() == keys.Key_Escape and self._pointed >= 0:
+            self._point(-1)
+        elif event.key() in (keys.Key_Return, keys.Key_Enter) and self._pointed >= 0:
+            open_outside(self.link_of(self._pointed))
+        elif event.key() in steps and not event.modifiers() and last >= 0:
+            self._point(max(0, min(last, steps[keys(event.key())])))
+        else:
+            super().keyPressEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self._point(-1)
+        super().focusOutEvent(event)
+
+    # ---- painting
+
+    def paint_under_text(self, painter: QPainter, box: PieceBox, lines: range) -> None:
+        origin = QPointF(box.text_left, box.text_top)
+        if self._pointed < 0:
+            if self._mode == "always":
+                opacity = _THOUGHT_TINT if box.piece.thought >= 0 else 1.0
+                paint_marks(painter, box.marks(lines), origin, self._theme, opacity)
+            return
+        pointed = Pointed(self._pointed, self.table[self._pointed].step)
+        paint_tints(painter, box.layout, box.inks, lines, origin, self._theme, self._mode, pointed)
+
+    def paint_over_text(self, painter: QPainter) -> None:
+        """Paint the caret while the answer is being generated."""
+        if not self._writing:
+            return
+        x, middle = 0.0, 12.5
+        box = next((box for box in reversed(self.boxes) if not box.hidden), None)
+        if box and box.piece.kind == "thought":
+            return  # its head shows the progress
+        if box and box.layout.lines:
+            line = box.layout.lines[-1]
+            end = box.text_left + line.x_at(line.end)
+            x = end - _CARET_GAP_PX - _CARET_WIDTH_PX if line.chunk.rtl else end + _CARET_GAP_PX
+            middle = box.text_top + line.top + box.layout.style.line_px / 2
+        caret_px = _CARET_HEIGHT_PX * self._theme.zoom
+        painter.fillRect(
+            QRectF(x, middle - caret_px / 2, _CARET_WIDTH_PX, caret_px),
+            self._theme.color("accent"),
+        )
+
+    def height_for(self, width: int) -> int:
+        height = super().height_for(width)
+        return max(height, 25) if self._writing else height

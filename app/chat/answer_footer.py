@@ -1,0 +1,326 @@
+"""AnswerFooter: the token strip, figures, notes, sources and buttons under an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from html import escape
+
+from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from app.chat import action_button, strings, token_strip
+from app.chat.action_button import ActionButton
+from app.chat.intents import (
+    Branch,
+    CompareVersions,
+    ContinueAnswer,
+    Intent,
+    OpenSource,
+    ReadEverything,
+    Regenerate,
+    ShowVersion,
+)
+from app.chat.sources import Source
+from app.chat.stats_line import StatsLabel, StatsPart
+from app.chat.token_strip import TokenStrip
+from app.controls.buttons.button import Button
+from app.controls.focus_ring import FocusRing
+from app.controls.shapes import in_own_direction
+from app.controls.text_label import TextLabel
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_point, painter_on, px, px_size, ratio_of, width_of
+from core.events import Token
+
+_HEIGHT_PX = 24
+_ARROW_PX = 20
+_ICON_PX = 16
+_SIZE_PX = 11
+
+
+class VersionSwitch(QWidget):
+    """Shows ‹ 2/3 ›; hidden while there is one version only. `choose` gets the index of another version."""
+
+    def __init__(self, theme: Theme, choose: Callable[[int], object], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._choose = choose
+        self._index, self._count = 0, 1
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._ring = FocusRing(self, theme, 5.0)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """The text between the arrows."""
+        return f"{self._index + 1}/{self._count}"
+
+    def show_version(self, index: int, count: int) -> None:
+        """Show that version `index` of `count` is visible."""
+        self._index, self._count = index, count
+        words = strings.VERSION.format(number=index + 1, count=count)
+        self.setAccessibleName(words)
+        self.setToolTip(f"{words}. {strings.VERSION_KEYS}")
+        self.setVisible(count > 1)
+        self.updateGeometry()
+        self.update()
+
+    def step(self, by: int) -> None:
+        """Choose the next version (1) or the previous one (−1), if it exists."""
+        index = self._index + by
+        if self.isEnabled() and 0 <= index < self._count:
+            self._choose(index)
+
+    def sizeHint(self) -> QSize:
+        words_px = QFontMetricsF(ui_font(_SIZE_PX, tabular=True)).horizontalAdvance(self.text)
+        return px_size(QSize(round(words_px) + 2 * _ARROW_PX, _HEIGHT_PX))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self.step(-1 if event.key() == Qt.Key.Key_Left else 1)
+        else:
+            super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.step(-1 if design_point(event.position()).x() < width_of(self) / 2 else 1)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        for icon, left, possible in (
+            ("left", 0, self._index > 0),
+            ("right", width_of(self) - _ARROW_PX, self._index + 1 < self._count),
+        ):
+            ink = self._theme.color("text2" if possible and self.isEnabled() else "text3")
+            pixmap = icon_pixmap(icon, ink, _ICON_PX, ratio_of(self))
+            painter.drawPixmap(
+                QPointF(left + (_ARROW_PX - _ICON_PX) // 2, (_HEIGHT_PX - _ICON_PX) // 2), pixmap
+            )
+        painter.setFont(ui_font(_SIZE_PX, tabular=True))
+        painter.setPen(self._theme.color("text2"))
+        painter.drawText(area_of(self), Qt.AlignmentFlag.AlignCenter, self.text)
+        painter.end()
+
+
+_SOURCES_HEIGHT_PX = 24
+_GAP_PX = 2
+_TIP_CHARACTERS = 400
+
+
+class SourcesRow(QWidget):
+    """A numbered button for each source: the tooltip shows its sentence, a click passes it to `open_source`.
+
+    Hidden without sources.
+    """
+
+    def __init__(
+        self, theme: Theme, open_source: Callable[[Source], object], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._open = open_source
+        self._title = TextLabel(theme, strings.SOURCES, 11, 16, "text2", parent=self)
+        self.buttons: list[Button] = []
+        self.hide()
+        theme.zoomed.connect(self._arrange)
+
+    def show_sources(self, sources: tuple[Source, ...]) -> None:
+        """Show the sources, best first."""
+        for number, source in enumerate(sources, start=1):
+            button = Button(self._theme, f"{number}", "link", True, self)
+            words = (
+                source.words if len(source.words) <= _TIP_CHARACTERS else source.words[:_TIP_CHARACTERS] + "…"
+            )
+            # As rich text, long words are broken into lines of a readable length.
+            name, shown = in_own_direction(source.name), in_own_direction(words)
+            button.setToolTip(f"<p><b>{escape(name)}</b><br>{escape(shown)}</p>")
+            button.setAccessibleName(strings.OPEN_SOURCE.format(number=number))
+            button.setAccessibleDescription(f"{source.name}: {words}")
+            button.clicked.connect(partial(self._open, source))
+            self.buttons.append(button)
+            button.show()
+        self._arrange()
+        self.setVisible(bool(sources))
+
+    def _arrange(self) -> None:
+        left = self._title.sizeHint().width() + px(_GAP_PX)
+        self._title.setGeometry(0, px(4), left, px(16))
+        for button in self.buttons:
+            size = button.sizeHint()
+            button.setGeometry(
+                left, (px(_SOURCES_HEIGHT_PX) - size.height()) // 2, size.width(), size.height()
+            )
+            left += size.width() + px(_GAP_PX)
+        self.setFixedWidth(left)
+
+
+_STRIP_BOTTOM_PX = token_strip.REACH_PX + token_strip.HEIGHT_PX
+_STATS_GAP_PX = 7
+_NOTE_GAP_PX = 2
+_ACTIONS_GAP_PX = 3
+_ACTIONS_LEFT_PX = -6
+_ACTION_PITCH_PX = 28
+_EVERYTHING_GAP_PX = 8
+_ESTIMATE_GAP_PX = 4
+
+
+class AnswerFooter(QWidget):
+    """Its top is `token_strip.REACH_PX` above the strip. `act` gets the person's intents about the turn."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        turn_id: str,
+        act: Callable[[Intent], object],
+        copy: Callable[[], object],
+        point: Callable[[int], object],
+        parent: QWidget | None = None,
+    ) -> None:
+        """`copy` copies the answer. `point` gets the index of the token under the mouse, or −1."""
+        super().__init__(parent)
+        self._theme = theme
+        self._copies_only = False
+        self._finished = False
+        self._notes: list[TextLabel] = []
+        self.strip = TokenStrip(theme, point, self)
+        self.stats = StatsLabel(theme, self)
+        self.sources = SourcesRow(theme, lambda source: act(OpenSource(turn_id, source)), self)
+        self.versions = VersionSwitch(theme, lambda index: act(ShowVersion(turn_id, index)), self)
+        self.copy_button = ActionButton(theme, "copy", strings.COPY_ANSWER, self)
+        self._again = ActionButton(theme, "redo", strings.REGENERATE, self)
+        self._branch = ActionButton(theme, "branch", strings.BRANCH, self)
+        self.compare_button = Button(theme, strings.COMPARE, "link", True, self)
+        self.continue_button = Button(theme, strings.CONTINUE, "link", True, self)
+        self.everything_button = Button(theme, strings.READ_EVERYTHING, "link", True, self)
+        self._estimate = TextLabel(theme, "", 11, 16, "text2", tabular=True, parent=self)
+        self.copy_button.clicked.connect(copy)
+        self.copy_button.clicked.connect(self.copy_button.show_done)
+        for button, intent in (
+            (self._again, Regenerate(turn_id)),
+            (self._branch, Branch(turn_id)),
+            (self.compare_button, CompareVersions(turn_id)),
+            (self.continue_button, ContinueAnswer(turn_id)),
+            (self.everything_button, ReadEverything(turn_id)),
+        ):
+            button.clicked.connect(lambda checked=False, intent=intent: act(intent))
+        for widget in (*self.buttons, *self._links, self._estimate):
+            widget.hide()
+
+    @property
+    def buttons(self) -> tuple[ActionButton, ...]:
+        """The icon buttons, from left to right."""
+        return (self.copy_button,) if self._copies_only else (self.copy_button, self._again, self._branch)
+
+    @property
+    def _links(self) -> tuple[QWidget, ...]:
+        return (self.versions, self.compare_button, self.continue_button, self.everything_button)
+
+    def offer_copy_only(self) -> None:
+        """Offer Copy only, for answers to API clients."""
+        self._copies_only = True
+        for button in (self._again, self._branch):
+            button.hide()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The sentences under the figures."""
+        return tuple(note.text() for note in self._notes)
+
+    def append(self, tokens: Sequence[Token]) -> None:
+        """Add cells to the strip."""
+        self.strip.append(tokens)
+
+    def set_stats(self, parts: Sequence[StatsPart]) -> None:
+        """Show other figures. The height may change."""
+        self.stats.set_parts(parts)
+
+    def finish(
+        self, parts: Sequence[StatsPart], notes: Sequence[str], sources: tuple[Source, ...] = ()
+    ) -> None:
+        """Show the final figures, the notes, the sources and the icon buttons."""
+        self.stats.set_parts(parts)
+        self.sources.show_sources(sources)
+        for text in notes:
+            note = TextLabel(self._theme, text, 11, 16, "text2", wrap=True, tabular=True, parent=self)
+            note.show()
+            self._notes.append(note)
+        self._finished = True
+        self.strip.describe()
+        for button in self.buttons:
+            button.show()
+
+    def show_version(self, index: int, count: int) -> None:
+        """Show that this is version `index` of `count`."""
+        self.versions.show_version(index, count)
+        self.compare_button.setVisible(count > 1)
+
+    def offer_everything(self, estimate: str) -> None:
+        """Offer Read Everything after a sparse prefill; `estimate` gives its tokens and time."""
+        if self._copies_only:
+            return
+        self._estimate.setText(estimate)
+        self.everything_button.setAccessibleDescription(estimate)
+        self.everything_button.show()
+        self._estimate.show()
+
+    def offer_continue(self, possible: bool) -> None:
+        """Show or hide Continue."""
+        self.continue_button.setVisible(possible)
+        self._arrange(self.width())
+
+    def set_regenerable(self, possible: bool) -> None:
+        """Enable or disable everything that starts an answer or changes the shown version."""
+        for widget in (self._again, self.continue_button, self.everything_button, self.versions):
+            widget.setEnabled(possible)
+
+    def set_revealed(self, revealed: bool) -> None:
+        """Show or hide the icon buttons; their space is kept, so that nothing moves on hover."""
+        for button in self.buttons:
+            button.set_revealed(revealed)
+
+    def height_for(self, width: int) -> int:
+        """The height in screen pixels for a footer of that width."""
+        return self._arrange(width)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._arrange(self.width())
+
+    def _arrange(self, width: int) -> int:
+        """Lay everything out for the width; returns the height."""
+        # The footer's left edge is outdented by the empty border of the icon buttons.
+        left = px(-_ACTIONS_LEFT_PX)
+        column = width - 2 * left
+        self.strip.setGeometry(left, 0, column, px(token_strip.HEIGHT_PX + 2 * token_strip.REACH_PX))
+        y = 0 if self.strip.isHidden() else px(_STRIP_BOTTOM_PX) + px(_STATS_GAP_PX)
+        height = self.stats.height_for(column)
+        self.stats.setGeometry(left, y, column, height)
+        y += height
+        for note in self._notes:
+            y += px(_NOTE_GAP_PX)
+            height = note.heightForWidth(column)
+            note.setGeometry(left, y, column, height)
+            y += height
+        if not self.sources.isHidden():
+            y += px(_NOTE_GAP_PX)
+            self.sources.setGeometry(left, y, self.sources.width(), px(_SOURCES_HEIGHT_PX))
+            y += px(_SOURCES_HEIGHT_PX)
+        if self._finished:
+            y += px(_ACTIONS_GAP_PX)
+            size = px_size(action_button.SIZE)
+            for number, button in enumerate(self.buttons):
+                button.setGeometry(number * px(_ACTION_PITCH_PX), y, size.width(), size.height())
+            self._arrange_links(len(self.buttons) * px(_ACTION_PITCH_PX) + px(_EVERYTHING_GAP_PX), y, width)
+            y += size.height()
+        return y
+
+    def _arrange_links(self, left: int, y: int, width: int) -> None:
+        for link in self._links:
+            if not link.isHidden():
+                size = link.sizeHint()
+                link.setGeometry(left, y, size.width(), size.height())
+                left += size.width() + px(_EVERYTHING_GAP_PX)
+        left += px(_ESTIMATE_GAP_PX) - px(_EVERYTHING_GAP_PX)
+        self._estimate.setGeometry(left, y + px(4), max(0, width - left), px(16))

@@ -1,0 +1,298 @@
+"""AnswerText: parses an answer's Markdown source into pieces while it grows. No Qt.
+
+Pieces of complete blocks are closed and never change. The pieces of the last block are open: plain text, code
+after an opening fence, or the list items so far. Parts of an open block that cannot change any more are
+closed early, so that only its end is parsed again. Pieces of a thought contain its source offset and follow a
+head piece without text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.richtext.markdown.blocks import Block, BlockSplitter, reads_early, shown_end
+from app.richtext.markdown.markdown import parse_block, read_open
+from app.richtext.markdown.piece import Piece, open_code_piece, plain_piece
+from app.richtext.markdown.token_table import TokenTable
+from core.answer_format import AnswerFormat, AnswerSplitter, Part, lone_closing_tag
+from core.events import Token
+
+
+class PartFigures(Struct, frozen=True):
+    """Token count and duration of a thought, or of the answer without its thoughts.
+
+    A thought contains its tags. Durations add up to the time from the first to the last token of the answer.
+    `accepted` is the number of accepted drafted tokens, None if the whole answer has none.
+    """
+
+    tokens: int
+    accepted: int | None
+    took_s: float
+
+    @property
+    def percent(self) -> int | None:
+        """The accepted percentage."""
+        if self.accepted is None:
+            return None
+        return round(100 * self.accepted / self.tokens) if self.tokens else 0
+
+
+def figures_of(table: TokenTable, tokens: range) -> PartFigures:
+    """The figures of these token indices. The time before the answer's first token is not counted."""
+    if not tokens:
+        return PartFigures(0, None, 0.0)
+    before_s = table[max(0, tokens.start - 1)].time_s
+    took_s = max(0.0, table[tokens[-1]].time_s - before_s)
+    accepted = table.accepted_in(tokens) if table.accepted_in(range(len(table))) else None
+    return PartFigures(len(tokens), accepted, took_s)
+
+
+def figures_without(table: TokenTable, thoughts: Sequence[range]) -> PartFigures | None:
+    """The figures of all tokens outside `thoughts`, which are in order; None without thoughts."""
+    if not thoughts:
+        return None
+    whole = figures_of(table, range(len(table)))
+    apart = [figures_of(table, tokens) for tokens in thoughts]
+    return PartFigures(
+        whole.tokens - sum(part.tokens for part in apart),
+        None if whole.accepted is None else whole.accepted - sum(part.accepted or 0 for part in apart),
+        max(0.0, whole.took_s - sum(part.took_s for part in apart)),
+    )
+
+
+# A longer open block is shown as plain text until it is complete, because it is parsed again for each token.
+_MAX_OPEN_CHARACTERS = 8_000
+
+
+class TextChange(Struct, frozen=True):
+    """New `closed` pieces, and all pieces that are `open` now.
+
+    `again`: the whole text was parsed again, and `closed` contains all closed pieces.
+    """
+
+    closed: tuple[Piece, ...]
+    open: tuple[Piece, ...]
+    again: bool = False
+
+
+class Thought(Struct):
+    """Source offsets: of the thought's text from `start` to `end`, with its tags from `opens` to `closes`.
+
+    `end` and `closes` are None while the thought is incomplete.
+    """
+
+    start: int
+    end: int | None = None
+    opens: int = 0
+    closes: int | None = None
+
+
+class AnswerText:
+    """`table` holds the tokens. The answer's format comes from its first token or from `use_format`.
+
+    In an unknown format, a closing tag without an opening one makes everything before it a thought.
+    """
+
+    def __init__(self) -> None:
+        self.table = TokenTable()
+        self._format: AnswerFormat | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Reset the parser; the tokens are kept."""
+        self.closed: list[Piece] = []
+        self.open: tuple[Piece, ...] = ()
+        self.finished = False
+        self.thoughts: list[Thought] = []
+        self._answer = AnswerSplitter((self._format or AnswerFormat()).without_calls())
+        self._seen = 0  # end of the source in `_answer`
+        self._answer_ranges: list[tuple[int, int]] = []  # of the source, without thoughts and marks
+        self._splitter = BlockSplitter()
+        self._fed = 0  # end of the source in `_splitter`
+        self._certain = 0  # end of the closed pieces of the open block
+        self._before = ""  # prefix that opens the same lists at `_certain`
+        self._marked = 0  # start of the marks before `_fed`
+        self._searched = 0  # no closing tag that ends a thought ends before this offset of the source
+        self._before_tag = BlockSplitter()  # the source before the last closing tag that was found
+        self._before_tag_end = 0
+        self._thinks = False  # whether a thought is open
+        self._again = False
+
+    def use_format(self, format: AnswerFormat) -> None:
+        """Sets the format. Ignored after the first token, and for the default format."""
+        if not len(self.table) and format != AnswerFormat():
+            self._format = format
+            self._begin()
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """All pieces in order."""
+        return [*self.closed, *self.open]
+
+    @property
+    def answer_source(self) -> str:
+        """The source without thoughts and marks."""
+        source = self.table.text
+        if self._fed < len(source) and not self.thoughts:
+            return source
+        answer = "".join(source[start:end] for start, end in self._answer_ranges)
+        return answer if answer == source else answer.strip("\n")
+
+    @property
+    def thought_tokens(self) -> list[range]:
+        """The token indices of each thought with its tags; empty thoughts are left out."""
+        source = self.table.text
+        thoughts = [each for each in self.thoughts if source[each.start : each.end].strip()]
+        return [tokens for tokens in map(self._tokens_of, thoughts) if tokens]
+
+    def thought_figures(self, start: int) -> tuple[PartFigures, bool]:
+        """The figures of the thought at source offset `start`, and whether it is complete."""
+        thought = next(thought for thought in self.thoughts if thought.start == start)
+        return figures_of(self.table, self._tokens_of(thought)), self.finished or thought.end is not None
+
+    @property
+    def figures(self) -> PartFigures | None:
+        """The figures of the answer without its thoughts; None without thoughts."""
+        return figures_without(self.table, self.thought_tokens)
+
+    def _tokens_of(self, thought: Thought) -> range:
+        """A token that ends a thought and begins the answer belongs to the thought."""
+        table = self.table
+        end = table.length if thought.closes is None else min(thought.closes, table.length)
+        if thought.opens >= end:
+            return range(0)
+        # An incomplete thought includes tokens without text.
+        last = len(table) if thought.closes is None else table.at(end - 1) + 1
+        first = table.at(thought.opens)
+        return range(first, last)
+
+    def append(self, tokens: Sequence[Token]) -> TextChange:
+        if tokens and tokens[0].format:
+            self.use_format(tokens[0].format)
+        self.table.extend(tokens)
+        return self._change(self._feed(whole=False))
+
+    def finish(self) -> TextChange:
+        """Close all pieces; no more tokens will be appended."""
+        self.finished = True
+        made = self._feed(whole=True)
+        made += self._pieces(self._splitter.finish())
+        return self._change(made, over=True)
+
+    # ---- inside
+
+    def _change(self, made: list[Piece], over: bool = False) -> TextChange:
+        certain, self.open = ((), ()) if over else self._read_open()
+        made += self._close(certain)
+        if self.open and self._thinks and not self._is_headed:
+            self.closed.append(_head(self.thoughts[-1].start))
+            made.append(self.closed[-1])
+        if self._again:
+            self._again = False
+            return TextChange(tuple(self.closed), self.open, again=True)
+        return TextChange(tuple(made), self.open)
+
+    def _feed(self, whole: bool) -> list[Piece]:
+        """Pass new source to the splitters. Returns the pieces closed by it."""
+        source = self.table.text
+        parts = self._answer.add(source[self._seen :]) + (self._answer.end() if whole else [])
+        self._seen = len(source)
+        made: list[Piece] = []
+        for part in parts:
+            made += self._part(part)
+            if self._format is None and not self.thoughts and self._closes_alone(source):
+                self._again = True
+                return self._feed(whole)
+        return made
+
+    def _part(self, part: Part) -> list[Piece]:
+        start, end = self._fed, self._fed + len(part.text)
+        if part.kind == "mark":
+            self._fed = end
+            made = self._pieces(self._splitter.skip(len(part.text)))
+            if self._thinks:
+                self._thinks = False
+                self.thoughts[-1].end, self.thoughts[-1].closes = start, end
+                self._marked = end
+            return made
+        if part.kind == "thought" and not self._thinks:
+            self._thinks = True
+            self.thoughts.append(Thought(start, opens=self._marked))
+        elif part.kind != "thought":
+            joins = self._answer_ranges and self._answer_ranges[-1][1] == start
+            self._answer_ranges.append((self._answer_ranges.pop()[0] if joins else start, end))
+        self._fed = self._marked = end
+        return self._pieces(self._splitter.feed(part.text))
+
+    def _closes_alone(self, source: str) -> bool:
+        """Handles a closing tag without an opening one: returns True and starts again inside a thought."""
+        while found := lone_closing_tag(source[: self._fed], self._searched):
+            at, tag = found
+            self._searched = at + len(tag)
+            self._before_tag.feed(source[self._before_tag_end : at])
+            self._before_tag_end = at
+            if not (self._before_tag.in_fence or source[:at].endswith("`")):  # not a tag quoted in code
+                break
+        else:
+            self._searched = self._fed
+            return False
+        self._format = AnswerFormat(begins="thought", thought_end=tag)
+        self._begin()
+        return True
+
+    def _pieces(self, blocks: Sequence[Block]) -> list[Piece]:
+        """The closed pieces of `blocks`, assigned to the open thought."""
+        return self._close([piece for block in blocks for piece in self._parse(block)])
+
+    def _close(self, pieces: Sequence[Piece]) -> list[Piece]:
+        made = self._in_thought(pieces)
+        self.closed += made
+        return made
+
+    def _parse(self, block: Block) -> tuple[Piece, ...]:
+        if block.start < self._certain < block.end:
+            return parse_block(self.table.text, self._certain, block.end, self._before)
+        return parse_block(self.table.text, block.start, block.end)
+
+    def _in_thought(self, pieces: Sequence[Piece]) -> list[Piece]:
+        if not self._thinks or not pieces:
+            return list(pieces)
+        start = self.thoughts[-1].start
+        inside = [replace(piece, thought=start) for piece in pieces]
+        return inside if self._is_headed else [_head(start), *inside]
+
+    @property
+    def _is_headed(self) -> bool:
+        """Whether the last thought has its head piece."""
+        last = next((piece for piece in reversed(self.closed) if piece.kind == "thought"), None)
+        return last is not None and last.thought == self.thoughts[-1].start
+
+    def _read_open(self) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+        """Parse the open block. Returns the pieces that cannot change any more, and the open ones."""
+        source = self.table.text
+        start, end = self._splitter.open_start, self._fed
+        certain: tuple[Piece, ...] = ()
+        pieces: tuple[Piece, ...]
+        if code := self._splitter.open_code:
+            pieces = (open_code_piece(source, code.start, code.body, end, code.language),)
+        else:
+            end = shown_end(source, start, end)
+            if self._certain <= start:
+                self._certain, self._before = start, ""
+            if end - self._certain <= _MAX_OPEN_CHARACTERS and reads_early(source, start, end):
+                read = read_open(source, self._certain, end, self._before)
+                self._certain, self._before = read.start, read.before
+                certain, pieces = read.pieces[: read.certain], read.pieces[read.certain :]
+            else:
+                piece = plain_piece(source, self._certain, end)
+                pieces = (piece,) if piece.text else ()
+        if self._thinks:
+            pieces = tuple(replace(piece, thought=self.thoughts[-1].start) for piece in pieces)
+        return certain, pieces
+
+
+def _head(start: int) -> Piece:
+    return Piece("thought", "", (), start, start, thought=start)

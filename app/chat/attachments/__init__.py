@@ -1,1 +1,0 @@
-"""Documents of the message being written: chips, previews, files on their way."""

@@ -1,0 +1,460 @@
+"""Composer: the message field with its attachments, the context gauge, and Send or Stop.
+
+It has three states. Idle: Return and the button send the message. Busy: the button stops the answer, Return
+queues the message. Blocked: nothing is sent, for `blocked_reason`. Text can be typed in all of them. The
+composer never clears itself, so that a refused message is not lost: the controller calls `clear()`. Large
+files are read in the background, and nothing is sent until they are complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDropEvent,
+    QMoveEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
+
+from app.chat import strings
+from app.chat.attachment_chip import AttachmentChip
+from app.chat.attachment_preview import AttachmentPreview, ChipPreview
+from app.chat.chip_row import ChipRow, ChipShelf
+from app.chat.composer_edit import DOCUMENT_CHARACTERS, ComposerEdit, CountTokens, LongPaste, SendKeys
+from app.chat.composer_fit import ComposerNotice, MessageSize, NoticeAction, Remedy, beginning, remedies
+from app.chat.composer_tools import ContextPill, SendButton, ThinkSwitch
+from app.chat.file_intake import FileIntake
+from app.chat.intents import (
+    EditMessage,
+    Escape,
+    KeepInLibrary,
+    MoveToNewChat,
+    OpenLibrary,
+    QueueMessage,
+    SendMessage,
+    StopAnswer,
+)
+from app.controls.buttons.icon_button import IconButton
+from app.controls.focus_ring import FocusRing
+from app.controls.sheets import choose_folder, open_files
+from app.theme.fonts import ui_font
+from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px
+from core.errors import RequestError
+from core.events import Attachment, Message
+from core.events.text import well_formed_record
+
+ComposerState = Literal["idle", "busy", "blocked"]
+
+WIDTH_PX = 752
+_RADIUS_PX = 14
+# Maximum length of a name made from the first line of a pasted text.
+_NAME_CHARACTERS = 40
+
+
+class Composer(QWidget):
+    """The framed widget. `draft_changed` is emitted for changes by the person and by the program."""
+
+    intent = Signal(object)  # intents.Intent
+    draft_changed = Signal()
+    attach_failed = Signal(object)  # RequestError
+    folder_attached = Signal(object)  # FolderReading
+    attachment_removed = Signal(object)  # Attachment, removed by the person
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._state: ComposerState = "idle"
+        self._reason = ""
+        self._dragging = False
+        self._over_tokens = 0
+        self._placeholder = strings.ASK_FIRST
+        set_maximum_width(self, WIDTH_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAcceptDrops(True)
+
+        self.edit = ComposerEdit(theme, self, self)
+        # The whole frame accepts drops.
+        self.edit.setAcceptDrops(False)
+        self._notice = ComposerNotice(theme, self)
+        self._notice_gap = QWidget(self)
+        set_fixed_height(self._notice_gap, 10)
+        self._notice_gap.setVisible(False)
+        self._chips = ChipRow(theme, self.attachment_removed.emit, self)
+        self._shelf = ChipShelf(theme, self._chips, self)
+        self._intake = FileIntake(self._chips, self.attach_failed.emit, self.folder_attached.emit, self)
+        self._preview = ChipPreview(theme, self._chips, self.edit, self, self._keep)
+        self._paste = LongPaste(self.edit, self._attach_pasted, self)
+        self._attach = IconButton(theme, "plus", strings.ATTACH)
+        self.think = ThinkSwitch(theme, self)
+        self.pill = ContextPill(theme, self)
+        self.send_button = SendButton(theme, self)
+        self._lay_out()
+
+        self.edit.textChanged.connect(self._changed)
+        # Qt's own slot, because the field emits this also while both are being destroyed.
+        self.edit.focus_changed.connect(self.update)
+        self._chips.changed.connect(self._changed)
+        self._attach.clicked.connect(self._show_attach_menu)
+        self.send_button.clicked.connect(self._click_button)
+        self._ring = FocusRing(self, theme, _RADIUS_PX, sources=[self.edit], with_mouse=True)
+        self._show_state()
+
+    # ---- content
+
+    @property
+    def text(self) -> str:
+        """The typed text."""
+        return self.edit.text
+
+    def set_text(self, text: str) -> None:
+        self.edit.set_text(text)
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        return self._chips.attachments
+
+    @property
+    def notice(self) -> ComposerNotice:
+        """The notice that the message is too long."""
+        return self._notice
+
+    def attach(self, attachment: Attachment) -> None:
+        self._chips.add(well_formed_record(attachment))
+
+    def attach_files(self, paths: Sequence[Path]) -> None:
+        """Attach files and folders. Failures are emitted together as one `attach_failed`."""
+        self._intake.add(paths)
+
+    def choose_files(self) -> None:
+        open_files(self, strings.ATTACH_FILE, self.attach_files)
+
+    def choose_folder(self) -> None:
+        choose_folder(self, strings.ATTACH_FOLDER, lambda path: self.attach_files([path]))
+
+    def show_text(self, title: str, note: str, text: str) -> None:
+        """Show a text in the preview above the frame."""
+        self._preview.show_text(Attachment(title, text), note)
+
+    def attach_menu(self) -> QMenu:
+        """The menu of the attach button. The caller deletes it."""
+        menu = QMenu(self)
+        for title, act in (
+            (strings.FROM_FILES, self.choose_files),
+            (strings.FROM_FOLDER, self.choose_folder),
+            (strings.FROM_LIBRARY, lambda: self.intent.emit(OpenLibrary())),
+        ):
+            menu.addAction(title, act)
+        return menu
+
+    def set_message(self, message: Message) -> None:
+        """Replace the draft by `message`."""
+        self._empty()
+        for attachment in message.attachments:
+            self._chips.add(attachment)
+        self.edit.set_text(message.content)
+
+    def message(self) -> Message:
+        """The draft as a message."""
+        return well_formed_record(Message("user", self.text.strip(), self.attachments))
+
+    def quote(self, text: str) -> None:
+        """Quote `text` in the message; attach it as a document if it is long."""
+        if len(text) >= DOCUMENT_CHARACTERS:
+            self._attach_text(strings.QUOTED_TEXT, text)
+            self.edit.setFocus()
+        elif text.strip():
+            self.edit.insert_quote(text)
+
+    def clear(self) -> None:
+        """Remove the text and the attachments, and cancel files that are being read."""
+        self._empty()
+        self.edit.set_text("")
+
+    def show_tokens(self, count: Callable[[str], int | None]) -> None:
+        """Show the token counts of the documents; `count` returns None for unknown ones."""
+        self._chips.show_tokens(count)
+
+    def show_embedding(self, fraction: Callable[[str], float | None]) -> None:
+        """Show the embedded fraction of each document; `fraction` returns None to hide the bar."""
+        self._chips.show_embedding(fraction)
+
+    def show_fit(self, written: MessageSize, refused_by_tokens: int = 0) -> None:
+        """Show by how many tokens the message is too long, with remedies; hide the notice if it fits.
+
+        `refused_by_tokens` is the excess reported by the worker, 0 if there was none.
+        """
+        over = refused_by_tokens or written.over_tokens
+        text = strings.over_limit(over, written.limit_tokens) if over else ""
+        actions = [self._notice_action(remedy) for remedy in remedies(written, refused_by_tokens)]
+        self._notice.show_notice(text, actions)
+        self._notice_gap.setVisible(bool(text))
+        self._over_tokens = over
+        self._show_state()
+
+    def set_token_counter(self, count: CountTokens | None) -> None:
+        """Sets the function that counts the tokens of a long paste; None: they are estimated."""
+        self._paste.set_token_counter(count)
+
+    def set_send_keys(self, keys: SendKeys) -> None:
+        """Sets whether Return or ⌘Return sends."""
+        self.edit.set_send_keys(keys)
+
+    # ---- states
+
+    @property
+    def state(self) -> ComposerState:
+        return self._state
+
+    @property
+    def blocked_reason(self) -> str:
+        """Why nothing is sent; empty unless blocked."""
+        return self._reason
+
+    def set_idle(self) -> None:
+        """Messages can be sent."""
+        self._set_state("idle", "")
+
+    def set_busy(self) -> None:
+        """An answer is being generated; the button stops it."""
+        self._set_state("busy", "")
+
+    def set_blocked(self, reason: str) -> None:
+        """Nothing is sent, for `reason`."""
+        self._set_state("blocked", reason)
+
+    def set_placeholder(self, text: str) -> None:
+        """Sets the placeholder. The busy state has its own."""
+        self._placeholder = text
+        self._show_placeholder()
+
+    # ---- input of the field, for `ComposerEdit`
+
+    def submit(self) -> None:
+        """Send the message, or queue it while an answer is generated."""
+        if self._can_send():
+            self.intent.emit(SendMessage(self.message()))
+        elif self._state == "busy" and self._is_whole():
+            self.intent.emit(QueueMessage(self.message()))
+
+    def escape(self) -> None:
+        """Close the preview, or else pass Escape on."""
+        if self._preview.is_open:
+            self._preview.close()
+        else:
+            self.intent.emit(Escape())
+
+    def edit_last(self) -> None:
+        """Edit the last sent message, unless documents are attached."""
+        if not self.attachments:
+            self.intent.emit(EditMessage())
+
+    def take_long_paste(self, text: str) -> None:
+        """Insert a long pasted text or attach it, depending on its tokens."""
+        self._paste.take(text)
+
+    def refuse_image(self) -> None:
+        """Report that pictures cannot be attached."""
+        self.attach_failed.emit(RequestError(strings.NO_IMAGES, strings.NO_IMAGES_HINT))
+
+    # ---- inside
+
+    def _show_placeholder(self) -> None:
+        self.edit.set_placeholder(strings.ASK_QUEUED if self._state == "busy" else self._placeholder)
+
+    def _set_state(self, state: ComposerState, reason: str) -> None:
+        self._state, self._reason = state, reason
+        self._show_placeholder()
+        self._show_state()
+
+    def _show_state(self) -> None:
+        self.send_button.set_stops(self._state == "busy")
+        self.send_button.setEnabled(self._state == "busy" or self._can_send())
+        files = self._chips.files
+        reason = self._reason or (strings.reading_first(files[0].text()) if files else "")
+        reason = reason or (self._notice.text if self._over_tokens else "")
+        self.send_button.setAccessibleDescription(reason)
+        self.send_button.setToolTip(reason or self.send_button.accessibleName())
+
+    def _can_send(self) -> bool:
+        return self._state == "idle" and self._is_whole()
+
+    def _is_whole(self) -> bool:
+        """Whether there is a message, it is complete and it fits."""
+        has_content = bool(self.text.strip() or self.attachments)
+        return has_content and not self._over_tokens and not self._chips.files and not self._paste.busy
+
+    def _click_button(self) -> None:
+        if self._state == "busy":
+            self.intent.emit(StopAnswer())
+        else:
+            self.submit()
+
+    def _keep(self, attachment: Attachment) -> None:
+        self.intent.emit(KeepInLibrary(attachment))
+
+    def _show_attach_menu(self) -> None:
+        menu = self.attach_menu()
+        menu.aboutToHide.connect(menu.deleteLater)
+        # Above the button, which is at the lower end of the window.
+        corner = self._attach.mapToGlobal(QPoint(0, 0))
+        menu.popup(corner - QPoint(0, menu.sizeHint().height() + 2))
+
+    def _changed(self) -> None:
+        self._chip_gap.setVisible(bool(self.attachments))
+        self._preview.refresh()
+        self._show_state()
+        self.draft_changed.emit()
+
+    def _empty(self) -> None:
+        self._intake.cancel()
+        self._paste.cancel()
+        self._chips.clear()
+        self._notice.show_notice("", ())
+        self._notice_gap.setVisible(False)
+        self._over_tokens = 0
+
+    # ---- pastes
+
+    def _attach_pasted(self, text: str) -> None:
+        self._attach_text(_first_line(text) or strings.PASTED_TEXT, text)
+
+    def _attach_text(self, kind: str, text: str) -> None:
+        taken = {attachment.name for attachment in self.attachments}
+        number, name = 1, kind
+        while name in taken:
+            number += 1
+            name = strings.numbered(kind, number)
+        self.attach(Attachment(name, text))
+
+    # ---- remedies
+
+    def _notice_action(self, remedy: Remedy) -> NoticeAction:
+        if remedy.action == "new_chat":
+            return strings.WAY_NEW_CHAT, lambda: self.intent.emit(MoveToNewChat())
+        chip = self._chips.chips[remedy.attachment]
+        if remedy.action == "remove":
+            return strings.way_remove(chip.text(), remedy.tokens), lambda: self._remove(chip)
+        label = strings.way_shorten(chip.text(), remedy.tokens)
+        return label, lambda: self._shorten(chip, remedy.tokens)
+
+    def _remove(self, chip: AttachmentChip) -> None:
+        self._chips.remove(chip)
+        self.edit.setFocus()
+
+    def _shorten(self, chip: AttachmentChip, kept_tokens: int) -> None:
+        attachment = chip.attachment
+        text = beginning(attachment.text, chip.tokens or 0, kept_tokens)
+        self._chips.replace(chip, Attachment(strings.beginning_of(attachment.name), text))
+        self.edit.setFocus()
+
+    # ---- preview
+
+    @property
+    def preview(self) -> AttachmentPreview | None:
+        """The preview; None until it was opened once."""
+        return self._preview.popup
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        self._preview.place()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._preview.place()
+
+    def _lay_out(self) -> None:
+        tools = QHBoxLayout()
+        # The tools are outdented by 8 px to the left of the text.
+        set_margins(tools, 0, 8, 0, 0)
+        set_spacing(tools, 4)
+        tools.addWidget(self._attach)
+        tools.addWidget(self.think)
+        tools.addStretch(1)
+        tools.addWidget(self.pill)
+        tools.addWidget(self.send_button)
+        text = QVBoxLayout()
+        set_margins(text, 8, 0, 6, 0)
+        text.setSpacing(0)
+        text.addWidget(self.edit)
+        chips = QVBoxLayout()
+        set_margins(chips, 2, 0, 6, 0)
+        chips.addWidget(self._shelf)
+        column = QVBoxLayout(self)
+        set_margins(column, 9, 12, 11, 10)
+        column.setSpacing(0)
+        notice = QVBoxLayout()
+        notice.setContentsMargins(0, 0, 0, 0)
+        notice.setSpacing(0)
+        notice.addWidget(self._notice)
+        notice.addWidget(self._notice_gap)
+        column.addLayout(notice)
+        column.addLayout(chips)
+        self._chip_gap = QWidget(self)
+        set_fixed_height(self._chip_gap, 10)
+        self._chip_gap.setVisible(False)
+        column.addWidget(self._chip_gap)
+        column.addLayout(text)
+        column.addLayout(tools)
+        QWidget.setTabOrder(self.edit, self._attach)
+        QWidget.setTabOrder(self._attach, self.think.switch)
+        QWidget.setTabOrder(self.think.switch, self.send_button)
+
+    def sizeHint(self) -> QSize:
+        return QSize(px(WIDTH_PX), super().sizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme, painter = self._theme, painter_on(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        frame = area_of(self)
+        border = QPen(theme.color("accent_mid" if self.edit.hasFocus() else "hair2"), 1)
+        painter.setBrush(theme.color("raised"))
+        if self._dragging:
+            border = QPen(theme.color("accent"), 1.5, Qt.PenStyle.DashLine)
+            painter.setBrush(theme.color("accent_tint"))
+        painter.setPen(border)
+        painter.drawRoundedRect(frame.adjusted(0.5, 0.5, -0.5, -0.5), _RADIUS_PX - 0.5, _RADIUS_PX - 0.5)
+        if self._dragging:
+            painter.setFont(ui_font(13, 500))
+            painter.setPen(theme.color("accent"))
+            row = QRectF(frame.left(), frame.bottom() - 38, frame.width(), 28)
+            painter.drawText(row, int(Qt.AlignmentFlag.AlignCenter), strings.DROP_TO_ATTACH)
+        painter.end()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        # A picture without a file is accepted, so that the reason for refusing it is shown.
+        if event.mimeData().hasUrls() or event.mimeData().hasText() or event.mimeData().hasImage():
+            event.acceptProposedAction()
+            self._set_dragging(True)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self._set_dragging(False)
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self._set_dragging(False)
+        self.edit.insertFromMimeData(event.mimeData())
+        event.acceptProposedAction()
+
+    def _set_dragging(self, dragging: bool) -> None:
+        self._dragging = dragging
+        self.pill.setVisible(not dragging and self.pill.limit_tokens > 0)
+        self.update()
+
+
+def _first_line(text: str) -> str:
+    """The first words of a text, without heading or comment marks; empty if it has none."""
+    line = next((line.strip(" \t#*/-=") for line in text.splitlines() if line.strip(" \t#*/-=")), "")
+    words = " ".join(line.split())
+    if len(words) <= _NAME_CHARACTERS:
+        return words
+    head = words[:_NAME_CHARACTERS]
+    space = head.rfind(" ")
+    return (head[:space] if space >= _NAME_CHARACTERS // 2 else head).rstrip(" ,;:.") + "…"

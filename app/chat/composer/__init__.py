@@ -1,1 +1,0 @@
-"""Where a message is written: text, paste, context, send and stop."""

@@ -1,0 +1,360 @@
+"""ComposerEdit: the text field of the composer. Plain text; grows to eight lines, then scrolls.
+
+Return sends and Shift+Return breaks the line; with the other `SendKeys`, ⌘Return sends and Return breaks the
+line. Sending, Escape, files, pictures and long pastes are passed to the composer. Paste as Plain Text (⇧⌘V)
+inserts a text of any length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QResizeEvent,
+    QTextBlockFormat,
+    QTextCursor,
+)
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QWidget
+
+from app.chat import strings
+from app.chat.attachment_chip import estimated_tokens
+from app.controls.scroll_bar import ScrollBar
+from app.theme.fonts import enlarged_ui_font
+from app.theme.theme import Theme
+from app.theme.zoom import px
+from core.events.text import well_formed
+
+
+def quote_lines(text: str) -> str:
+    """`text` as a Markdown quote, without leading and trailing empty lines."""
+    return "\n".join(f"> {line}".rstrip() for line in text.strip("\n").splitlines())
+
+
+def quote_between(text: str, before: str, after: str) -> tuple[str, str]:
+    """The texts to insert before and after the cursor to quote `text` as a paragraph of its own."""
+    gap = "" if not before or before.endswith("\n\n") else "\n" if before.endswith("\n") else "\n\n"
+    suffix = "\n\n" if after and not after.startswith("\n") else ""
+    return f"{gap}{quote_lines(text)}\n\n", suffix
+
+
+SendKeys = Literal["return", "command_return"]
+
+# A text of this length has fewer tokens than `DOCUMENT_TOKENS` in any tokenizer.
+SHORT_CHARACTERS = 2_000
+_FONT_PX = 14.5
+_LINE_PX = 21
+_MIN_HEIGHT_PX = 24
+_MAX_LINES = 8
+
+
+class FieldHost(Protocol):
+    """The composer, as its text field uses it."""
+
+    def submit(self) -> None:
+        """Send the message."""
+        ...
+
+    def escape(self) -> None:
+        """Escape was pressed."""
+        ...
+
+    def edit_last(self) -> None:
+        """Up was pressed in the empty field."""
+        ...
+
+    def take_long_paste(self, text: str) -> None:
+        """A text that may be a document was pasted."""
+        ...
+
+    def attach_files(self, paths: Sequence[Path]) -> None:
+        """Files were pasted or dropped."""
+        ...
+
+    def refuse_image(self) -> None:
+        """A picture was pasted or dropped."""
+        ...
+
+
+class ComposerEdit(QTextEdit):
+    """The text field of the composer `host`. It never clears its text."""
+
+    focus_changed = Signal(bool)  # True: it has the focus
+
+    def __init__(self, theme: Theme, host: FieldHost, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._host = host
+        self._placeholder = strings.ASK_FIRST
+        self._send_keys: SendKeys = "return"
+        self.setAccessibleName(strings.MESSAGE)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setAcceptRichText(False)
+        self.setTabChangesFocus(True)
+        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.document().setDocumentMargin(0)
+        self.viewport().setAutoFillBackground(False)
+        self._set_size()
+        self.textChanged.connect(self._fit)
+        theme.changed.connect(self._recolor)
+        theme.zoomed.connect(self._set_size)
+        self._recolor()
+        self._fit()
+
+    @property
+    def text(self) -> str:
+        """The typed text."""
+        return well_formed(self.toPlainText())
+
+    def set_text(self, text: str) -> None:
+        """Replace the text and move the cursor to its end. Can be undone."""
+        cursor = self.textCursor()
+        cursor.select(QTextCursor.SelectionType.Document)
+        cursor.insertText(text)
+        self.setTextCursor(cursor)
+
+    def set_send_keys(self, keys: SendKeys) -> None:
+        """Sets which key sends."""
+        self._send_keys = keys
+
+    def paste_raw(self) -> None:
+        """Insert the clipboard's text, of any length."""
+        self.textCursor().insertText(QGuiApplication.clipboard().text())
+        self.ensureCursorVisible()
+        self.setFocus()
+
+    def insert_quote(self, text: str) -> None:
+        """Insert `text` as a quote at the cursor, and move the cursor below it."""
+        cursor = self.textCursor()
+        written = self.toPlainText()
+        quote, suffix = quote_between(
+            text, written[: cursor.selectionStart()], written[cursor.selectionEnd() :]
+        )
+        cursor.beginEditBlock()
+        cursor.insertText(quote)
+        below = cursor.position()
+        cursor.insertText(suffix)
+        cursor.setPosition(below)
+        cursor.endEditBlock()
+        self.setTextCursor(cursor)
+        self.ensureCursorVisible()
+        self.setFocus()
+
+    def set_placeholder(self, text: str) -> None:
+        """Sets the text shown in the empty field."""
+        self._placeholder = text
+        self.viewport().update()
+
+    @property
+    def placeholder(self) -> str:
+        """The text shown in the empty field."""
+        return self._placeholder
+
+    def sizeHint(self) -> QSize:
+        return QSize(px(200), self._height_px())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(px(80), px(_MIN_HEIGHT_PX))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+            if held == _SENDING[self._send_keys]:
+                self._host.submit()
+            elif held in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
+                self.textCursor().insertBlock()
+                self.ensureCursorVisible()
+            event.accept()
+        elif event.key() == Qt.Key.Key_Escape:
+            self._host.escape()
+            event.accept()
+        elif event.key() == Qt.Key.Key_Up and not event.modifiers() and not self.text:
+            self._host.edit_last()
+            event.accept()
+        elif _is_raw_paste(event):
+            self.paste_raw()
+            event.accept()
+        else:
+            super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        # The window has shortcuts with the same keys; the focused field takes precedence.
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and (event.key() == Qt.Key.Key_Escape or _is_raw_paste(event))
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return source.hasUrls() or source.hasText() or source.hasImage()
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        files = [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
+        if files:
+            self._host.attach_files(files)
+        elif source.hasImage() and not source.hasText():
+            self._host.refuse_image()
+        elif len(source.text()) > SHORT_CHARACTERS:
+            self._host.take_long_paste(source.text())
+        else:
+            self.textCursor().insertText(source.text())
+            self.ensureCursorVisible()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.focus_changed.emit(True)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.focus_changed.emit(False)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if not self.toPlainText():
+            painter = QPainter(self.viewport())
+            painter.setFont(self.font())
+            painter.setPen(self._theme.color("text2"))
+            line = self.viewport().rect().adjusted(1, 0, 0, 0)
+            line.setHeight(self._line_px)
+            text = painter.fontMetrics().elidedText(
+                self._placeholder, Qt.TextElideMode.ElideRight, line.width()
+            )
+            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+            painter.end()
+        super().paintEvent(event)
+
+    @property
+    def _line_px(self) -> int:
+        return px(_LINE_PX)
+
+    def _set_size(self) -> None:
+        """Apply the font and the line height to the whole text. Clears the undo history."""
+        self.setFont(enlarged_ui_font(_FONT_PX))
+        line = QTextBlockFormat()
+        line.setLineHeight(self._line_px, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+        self.document().setUndoRedoEnabled(False)
+        everything = QTextCursor(self.document())
+        everything.select(QTextCursor.SelectionType.Document)
+        everything.mergeBlockFormat(line)
+        self.document().setUndoRedoEnabled(True)
+        self._fit()
+
+    def _height_px(self) -> int:
+        wanted = round(self.document().size().height())
+        return max(px(_MIN_HEIGHT_PX), min(wanted, _MAX_LINES * self._line_px))
+
+    def _fit(self) -> None:
+        height = self._height_px()
+        if height != self.height() or height != self.minimumHeight():
+            self.setFixedHeight(height)
+        full = self.document().size().height() > _MAX_LINES * self._line_px
+        self.setVerticalScrollBarPolicy(
+            Qt.ScrollBarPolicy.ScrollBarAsNeeded if full else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        )
+
+    def _recolor(self) -> None:
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        palette.setColor(QPalette.ColorRole.Base, QColor(Qt.GlobalColor.transparent))
+        palette.setColor(QPalette.ColorRole.Highlight, self._theme.color("accent_fill"))
+        palette.setColor(QPalette.ColorRole.HighlightedText, self._theme.color("on_accent"))
+        self.setPalette(palette)
+        self.viewport().update()
+
+
+_SENDING: dict[SendKeys, Qt.KeyboardModifier] = {
+    "return": Qt.KeyboardModifier.NoModifier,
+    "command_return": Qt.KeyboardModifier.ControlModifier,
+}
+
+
+def _is_raw_paste(event: QKeyEvent) -> bool:
+    wanted = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    return event.key() == Qt.Key.Key_V and event.modifiers() == wanted
+
+
+DOCUMENT_TOKENS = 2_000
+# A text of this length has more tokens than `DOCUMENT_TOKENS` in any tokenizer.
+DOCUMENT_CHARACTERS = 24_000
+_PATIENCE_MS = 400
+
+# Counts the tokens of a text and passes them to the callback. Returns False if it cannot count now.
+CountTokens = Callable[[str, Callable[[int], None]], bool]
+
+
+class LongPaste(QObject):
+    """Attaches a long pasted text as a document if it has more than 2,000 tokens, else inserts it.
+
+    The worker counts the tokens; if it is busy or takes longer than 0.4 s, they are estimated. The text is
+    inserted where it was pasted, even if typing continued. A second paste ends the wait for the first.
+    """
+
+    def __init__(self, edit: ComposerEdit, attach: Callable[[str], None], parent: QObject | None) -> None:
+        super().__init__(parent)
+        self._edit = edit
+        self._attach = attach
+        self._count_tokens: CountTokens | None = None
+        self._text = ""
+        self._cursor: QTextCursor | None = None
+        self._timer = QTimer(self, interval=_PATIENCE_MS, singleShot=True)
+        self._timer.timeout.connect(self._estimate)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a pasted text is waiting for its token count."""
+        return self._cursor is not None
+
+    def set_token_counter(self, count: CountTokens | None) -> None:
+        """Sets the function that counts tokens; None: they are estimated."""
+        self._count_tokens = count
+
+    def take(self, text: str) -> None:
+        """Insert or attach `text`, now or when it is counted."""
+        self._estimate()
+        self._text, self._cursor = text, QTextCursor(self._edit.textCursor())
+        if len(text) >= DOCUMENT_CHARACTERS:
+            self._decide(DOCUMENT_TOKENS + 1)
+        elif not (self._count_tokens and self._count_tokens(text, lambda n: self._counted(text, n))):
+            self._estimate()
+        elif self.busy:
+            self._timer.start()
+
+    def cancel(self) -> None:
+        """Discard the waiting text."""
+        self._timer.stop()
+        self._text, self._cursor = "", None
+
+    def _counted(self, text: str, tokens: int) -> None:
+        if self.busy and text == self._text:
+            self._decide(tokens)
+
+    def _estimate(self) -> None:
+        if self.busy:
+            self._decide(estimated_tokens(self._text))
+
+    def _decide(self, tokens: int) -> None:
+        text, cursor = self._text, self._cursor
+        self.cancel()
+        if tokens > DOCUMENT_TOKENS:
+            self._attach(text)
+        elif cursor is not None:
+            cursor.insertText(text)
+            self._edit.ensureCursorVisible()

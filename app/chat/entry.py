@@ -1,0 +1,135 @@
+"""Entries: the messages and answers of a conversation, each with or without a widget.
+
+A widget costs a hundred times as much as its text, so the transcript makes widgets only for the entries near
+the viewport. `height_px` is the measured height for the current column width and zoom; `estimated_px` is used
+until a widget was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from app.chat.answer_text import AnswerText
+from app.richtext.markdown.piece import Piece
+from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
+
+# Average measures of English text in the design's fonts.
+_CHARACTER_PX = 7.1
+_LINE_PX = 25
+_PARAGRAPH_GAP_PX = 11
+_FOOTER_PX = 62
+_BUBBLE_CHARACTER_PX = 6.9
+_BUBBLE_LINE_PX = 21
+_BUBBLE_PAD_PX = 18
+_BUBBLE_TEXT_PX = 532
+_CHIP_PX = 54
+# Parsed in one step, so that a step takes a few milliseconds.
+_TOKENS_A_STEP = 120
+
+
+@dataclass(eq=False)
+class QuestionEntry:
+    """A message of the person."""
+
+    turn_id: str
+    message: Message
+    height_px: int | None = None
+    estimated_px: int | None = None
+    passages: dict[int, tuple[Passage, ...]] = field(default_factory=dict)  # by attachment index
+
+    @property
+    def source(self) -> str:
+        """The text for searching and copying."""
+        return self.message.content
+
+    def estimate_height_px(self, column_px: int, zoom: float = 1.0) -> int:
+        """The estimated height in screen pixels in a column of `column_px` at that zoom."""
+        chips = len(self.message.attachments) * _CHIP_PX
+        if not self.message.content:
+            return max(0, round(zoom * (chips - 6)))
+        available = min(_BUBBLE_TEXT_PX * zoom, column_px - 68)
+        lines = _lines(self.message.content, available / (_BUBBLE_CHARACTER_PX * zoom))
+        return round(zoom * (chips + lines * _BUBBLE_LINE_PX + _BUBBLE_PAD_PX))
+
+
+@dataclass(eq=False)
+class AnswerEntry:
+    """An answer. Tokens are moved from `unparsed` into `text`, which parses them, in steps when needed."""
+
+    turn_id: str
+    drafter: str = ""
+    unparsed: tuple[Token, ...] = ()
+    progress: PrefillProgress | None = None
+    finished: Finished | None = None
+    note: str = ""
+    over: bool = False
+    reading: ReadingMap | None = None
+    labels: tuple[tuple[float, str], ...] = ()  # of the map: position from 0 to 1, text
+    documents: dict[int, tuple[str, str]] = field(default_factory=dict)  # name and text by source number
+    imported: bool = False  # from a file, without figures
+    version_index: int = 0
+    versions: int = 1
+    height_px: int | None = None
+    estimated_px: int | None = None
+    unfolded: set[int] = field(default_factory=set)  # source offsets of the unfolded thoughts
+    text: AnswerText = field(default_factory=AnswerText)
+
+    @property
+    def source(self) -> str:
+        """The answer's Markdown source, with thoughts."""
+        return self.text.table.text + "".join(token.text for token in self.unparsed)
+
+    @property
+    def is_parsed(self) -> bool:
+        """Whether `text` holds all tokens."""
+        return not self.unparsed and self.text.finished == self.over
+
+    def parse_step(self) -> bool:
+        """Parse the next tokens. Returns True once `text` holds all of them."""
+        if not len(self.text.table) and self.finished is not None:
+            self.text.use_format(self.finished.effective.format)
+        if self.unparsed:
+            with self.parsing():
+                self.text.append(self.unparsed[:_TOKENS_A_STEP])
+        elif self.over and not self.text.finished:
+            self.text.finish()
+        return self.is_parsed
+
+    @contextmanager
+    def parsing(self) -> Iterator[None]:
+        """Removes the tokens that are added to `text` inside from `unparsed`, also after an error."""
+        before = len(self.text.table)
+        try:
+            yield
+        finally:
+            self.unparsed = self.unparsed[len(self.text.table) - before :]
+
+    def parse(self) -> AnswerText:
+        """Parse all tokens and return `text`."""
+        while not self.is_parsed:
+            self.parse_step()
+        return self.text
+
+    def folds(self, piece: Piece) -> bool:
+        """Whether `piece` belongs to a folded thought."""
+        return piece.thought >= 0 and piece.kind != "thought" and piece.thought not in self.unfolded
+
+    def estimate_height_px(self, column_px: int, zoom: float = 1.0) -> int:
+        """The estimated height in screen pixels in a column of `column_px` at that zoom."""
+        source = self.source
+        paragraphs = source.count("\n\n")
+        lines = _lines(source, column_px / (_CHARACTER_PX * zoom))
+        text = round(zoom * (lines * _LINE_PX + paragraphs * _PARAGRAPH_GAP_PX))
+        return text + (round(zoom * _FOOTER_PX) if self.unparsed or len(self.text.table) or self.over else 0)
+
+
+Entry = QuestionEntry | AnswerEntry
+
+
+def _lines(text: str, characters: float) -> int:
+    """The number of lines if `characters` fit in one. Empty lines are not counted."""
+    lengths: Sequence[int] = [len(line) for line in text.split("\n") if line]
+    return max(1, sum(math.ceil(length / max(8.0, characters)) for length in lengths))

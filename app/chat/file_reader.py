@@ -1,0 +1,239 @@
+"""FileReader: reads files and folders in the background, one after another, with progress and cancellation.
+
+Each file is read by a process of its own (`core.documents.client`), which a thread waits for. The thread sets
+plain attributes of the reading; a timer on the window's thread polls them. Cancelling ends the process.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.chat import strings
+from core.documents import strings as document_strings
+from core.documents.client import DocumentProgress, DocumentReading, StoppedError
+from core.documents.folder import Skipped, list_folder, name_in
+from core.documents.limits import Limits
+from core.documents.reading import quick_text, shown_name
+from core.documents.text import Guess
+from core.errors import RequestError
+from core.events import Attachment
+
+# Number of reasons reported for a folder without readable files.
+_REPORTED = 3
+
+
+class FolderReading:
+    """Reads all readable files of the folder at `path`; `run` on a thread.
+
+    Files without text are in `skipped`. `fraction` and `words` are the progress. `guesses` has the path and
+    the encodings of each attachment in `result` whose encoding is uncertain, by its index.
+    """
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self.path = path
+        self.name = shown_name(path)
+        self.fraction = 0.0
+        self.words = strings.READING_FOLDER
+        self.result: tuple[Attachment, ...] | RequestError | None = None
+        self.skipped: tuple[Skipped, ...] = ()
+        self.guesses: dict[int, tuple[Path, Guess]] = {}
+        self._limits = limits
+        self._stopped = False
+        self._document: DocumentReading | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process that reads one of the files; None if there is none."""
+        return self._document.pid if self._document else None
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._document:
+            self._document.stop()
+
+    def run(self) -> None:
+        """Read and set `result`; not if it was stopped. Runs on a thread."""
+        try:
+            self._read()
+        except StoppedError:
+            pass
+        except RequestError as error:
+            self.result = error
+        except Exception as error:  # otherwise our bug would leave the chip waiting forever
+            _LOG.exception("Reading %s failed", self.path)
+            why = document_strings.folder_unreadable(self.name, type(error).__name__)
+            self.result = RequestError(why, document_strings.CHECK_FILE)
+
+    def _read(self) -> None:
+        listing = list_folder(self.path, lambda: not self._stopped)
+        skipped = list(listing.skipped)
+        found: list[Attachment] = []
+        left = self._limits.characters
+        for number, file in enumerate(listing.files):
+            if self._stopped:
+                return
+            name = name_in(file, self.path)
+            self.fraction = number / len(listing.files)
+            self.words = strings.reading_folder(number + 1, len(listing.files))
+            try:
+                text, guess = self._text(file)
+            except RequestError as error:
+                skipped.append(Skipped(name, error.message))
+                continue
+            if len(text) > left:
+                skipped.append(Skipped(name, strings.folder_text_full(self._limits.characters)))
+                continue
+            left -= len(text)
+            if guess:
+                self.guesses[len(found)] = (file, guess)
+            found.append(Attachment(name, text))
+        self.skipped = tuple(skipped)
+        if found:
+            self.result = tuple(found)
+        else:
+            hint = strings.skipped_text(skipped[:_REPORTED]) or strings.EMPTY_FOLDER
+            raise RequestError(strings.nothing_in_folder(self.name), hint)
+
+    def _text(self, file: Path) -> tuple[str, Guess | None]:
+        guesses: list[Guess] = []
+        text = quick_text(file, guesses.append)
+        if text is None:
+            self._document = DocumentReading(file, self._limits)
+            if self._stopped:
+                raise StoppedError
+            text = self._document.run()
+            return text, self._document.guess
+        return text, guesses[0] if guesses else None
+
+
+_LOG = logging.getLogger("draftlight.window")
+_POLL_MS = 30
+
+
+class AttachmentReading:
+    """Reads one file; `run` on a thread. `fraction` and `words` are the progress.
+
+    `guess` is the encoding with alternatives: `chosen`, or one that the reader is uncertain of.
+    """
+
+    def __init__(self, path: Path, limits: Limits, chosen: Guess | None = None) -> None:
+        self.path = path
+        self.name = shown_name(path)
+        self.fraction = 0.0
+        self.words = strings.READING_FILE
+        self.result: Attachment | RequestError | None = None
+        self.guess = chosen
+        self.document = DocumentReading(path, limits, encoding=chosen.encoding if chosen else "")
+
+    @property
+    def pid(self) -> int | None:
+        """The reading process; None before it runs."""
+        return self.document.pid
+
+    def stop(self) -> None:
+        self.document.stop()
+
+    def run(self) -> None:
+        """Read and set `result`; not if it was stopped. Runs on a thread."""
+        try:
+            text = self.document.run(self._progressed)
+            self.guess = self.guess or self.document.guess
+            self.result = Attachment(self.name, text)
+        except StoppedError:
+            pass
+        except RequestError as error:
+            self.result = error
+        except Exception as error:  # otherwise our bug would leave the chip waiting forever
+            _LOG.exception("Reading %s failed", self.path)
+            why = document_strings.file_unreadable(self.name, type(error).__name__)
+            self.result = RequestError(why, document_strings.CHECK_FILE)
+
+    def _progressed(self, progress: DocumentProgress) -> None:
+        words = strings.READING_FILE
+        if progress.unit == "pages":
+            words = strings.READING_PAGE.format(page=progress.done + 1, pages=progress.total)
+        self.fraction, self.words = progress.done / progress.total, words
+
+
+Reading = AttachmentReading | FolderReading
+_Some = TypeVar("_Some", AttachmentReading, FolderReading)
+
+
+class FileReader(QObject):
+    """Lives on the window's thread. `progressed` and `finished` get the current reading."""
+
+    def __init__(
+        self,
+        progressed: Callable[[Reading], object],
+        finished: Callable[[Reading], object],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._progressed = progressed
+        self._finished = finished
+        self.limits = Limits()
+        self._waiting: deque[Reading] = deque()
+        self._current: Reading | None = None
+        self._thread: threading.Thread | None = None
+        self._timer = QTimer(self, interval=_POLL_MS)
+        self._timer.timeout.connect(self._poll)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a file is being read."""
+        return self._current is not None
+
+    def read(self, path: Path, chosen: Guess | None = None) -> AttachmentReading:
+        """Read `path` after those before it, in the `chosen` encoding."""
+        return self._add(AttachmentReading(path, self.limits, chosen))
+
+    def read_folder(self, path: Path) -> FolderReading:
+        """Read all files in `path` after those before it."""
+        return self._add(FolderReading(path, self.limits))
+
+    def cancel(self, reading: Reading) -> None:
+        """Stop `reading`; it is not reported any more."""
+        reading.stop()
+        if reading is self._current:
+            self._current = None
+            self._next()
+        elif reading in self._waiting:
+            self._waiting.remove(reading)
+
+    def cancel_all(self) -> None:
+        self._waiting.clear()
+        if self._current is not None:
+            self.cancel(self._current)
+
+    def _add(self, reading: _Some) -> _Some:
+        self._waiting.append(reading)
+        self._next()
+        return reading
+
+    def _next(self) -> None:
+        if self._current is None and self._waiting:
+            self._current = self._waiting.popleft()
+            self._thread = threading.Thread(target=self._current.run, name="read a file", daemon=True)
+            self._thread.start()
+        if self._current is None:
+            self._timer.stop()
+        elif not self._timer.isActive():
+            self._timer.start()
+
+    def _poll(self) -> None:
+        reading, thread = self._current, self._thread
+        if reading is None or thread is None:
+            return
+        if thread.is_alive():
+            self._progressed(reading)
+            return
+        self._current = None
+        self._next()
+        self._finished(reading)

@@ -1,0 +1,228 @@
+"""Find in a conversation: the search, which runs in slices, and the find bar.
+
+Matches are found in the displayed text, not in its Markdown source. Case is ignored, and any white space
+matches any other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QWidget
+
+from app.chat.entry import AnswerEntry, Entry
+from app.richtext.canvas.find_bar import HEIGHT_PX, WIDTH_PX, FindBar
+from app.richtext.canvas.selection import Match, matches_in
+from app.richtext.markdown.user_text import pieces_of
+from app.theme.theme import Theme
+from app.theme.zoom import px
+
+
+class Find:
+    """Searches entry by entry: `start`, then `search_step` until it returns True. No Qt.
+
+    Matches can be stepped through while the search is running.
+    """
+
+    def __init__(self) -> None:
+        self.needle = ""
+        self._entries: list[Entry] = []
+        self._waiting: list[Entry] = []
+        self._found: dict[Entry, tuple[Match, ...]] = {}
+        self.current: tuple[Entry, Match] | None = None
+
+    def start(self, needle: str, entries: Sequence[Entry], first: int) -> None:
+        """Search for `needle` in `entries`, beginning with index `first`."""
+        self.needle = needle
+        self._entries = list(entries)
+        self._waiting = [*entries[first:], *entries[:first]] if needle.strip() else []
+        self._found = {}
+        self.current = None
+
+    def refresh(self, entry: Entry) -> None:
+        """Search `entry` again after its text changed."""
+        if not self.needle.strip():
+            return
+        if entry not in self._entries:
+            self._entries.append(entry)
+        if entry not in self._waiting:
+            self._waiting.append(entry)
+
+    def search_step(self) -> bool:
+        """Search the next entry, or parse a part of it. Returns True once all are searched."""
+        if self._waiting:
+            entry = self._waiting[0]
+            if isinstance(entry, AnswerEntry) and not entry.is_parsed and not entry.parse_step():
+                return False
+            self._waiting.pop(0)
+            pieces = entry.text.pieces if isinstance(entry, AnswerEntry) else pieces_of(entry.message.content)
+            found = matches_in(pieces, self.needle)
+            self._found[entry] = found
+            if self.current is None and found:
+                self.current = (entry, found[0])
+            elif self.current and self.current[0] is entry and self.current[1] not in found:
+                self.current = (entry, found[0]) if found else None
+        return not self._waiting
+
+    def matches(self, entry: Entry) -> tuple[Match, ...]:
+        return self._found.get(entry, ())
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all entries are searched."""
+        return not self._waiting
+
+    @property
+    def all(self) -> list[tuple[Entry, Match]]:
+        """All matches so far, in reading order."""
+        return [(entry, match) for entry in self._entries for match in self.matches(entry)]
+
+    @property
+    def count(self) -> int:
+        """The number of matches so far."""
+        return sum(map(len, self._found.values()))
+
+    @property
+    def number(self) -> int:
+        """The number of the current match, from 1; 0 if there is none."""
+        return self.all.index(self.current) + 1 if self.current else 0
+
+    def step(self, forward: bool) -> None:
+        """Go to the next or the previous match, wrapping around."""
+        found = self.all
+        if found:
+            number = (self.number or (0 if forward else 1)) - 1
+            self.current = found[(number + (1 if forward else -1)) % len(found)]
+
+
+_SLICE_S = 0.005
+_MARGIN_PX = 12
+
+
+class FindHost(Protocol):
+    """The transcript, as the find bar uses it."""
+
+    def find_start(self) -> tuple[Sequence[Entry], int]:
+        """The entries to search, and the index of the first visible one."""
+        ...
+
+    def show_matches(self) -> None:
+        """Mark the matches in all entries."""
+        ...
+
+    def set_find_bar_shown(self, shown: bool) -> None:
+        """Make space for the bar, or remove it."""
+        ...
+
+    def go_to_match(self, entry: Entry, match: Match) -> None:
+        """Scroll to `match`."""
+        ...
+
+
+class Finder(QObject):
+    """The find bar of `area`: searches `host`'s entries while idle and shows the matches through it."""
+
+    def __init__(self, theme: Theme, area: QWidget, host: FindHost) -> None:
+        super().__init__(area)
+        self._area = area
+        self._host = host
+        self._find = Find()
+        self._went_to: tuple[Entry, Match] | None = None
+        self.bar = FindBar(theme, area)
+        self.bar.hide()
+        self.bar.text_changed.connect(self.search)
+        self.bar.step_requested.connect(self.step)
+        self.bar.closed.connect(self.close)
+        self._timer = QTimer(self, interval=0, singleShot=True)
+        self._timer.timeout.connect(self._search_slice)
+
+    @property
+    def is_open(self) -> bool:
+        return self.bar.is_open
+
+    def open(self) -> None:
+        """Show the bar and search for its last text."""
+        if not self.is_open:
+            self.search(self.bar.field.text())
+        self.place()
+        self.bar.open()
+        self._host.set_find_bar_shown(True)
+
+    def close(self) -> None:
+        """Hide the bar and the marks, and return the focus."""
+        if not self.is_open:
+            return
+        self._stop()
+        self.bar.leave()
+        self._host.set_find_bar_shown(False)
+
+    def forget(self) -> None:
+        """Close the bar and clear its text, for another chat."""
+        self.close()
+        self.bar.field.clear()
+
+    def reset(self) -> None:
+        """Search again after the entries were replaced."""
+        self._stop()
+        if self.is_open:
+            self.search(self.bar.field.text())
+
+    def search(self, needle: str) -> None:
+        """Search for `needle`, beginning with the visible entries."""
+        self._went_to = None
+        self._find.start(needle, *self._host.find_start())
+        self._timer.start()
+        if not needle.strip():
+            self._show()
+
+    def refresh(self, entry: Entry) -> None:
+        """Search `entry` again after its text changed."""
+        if self.is_open:
+            self._find.refresh(entry)
+            self._timer.start()
+
+    def step(self, forward: bool = True) -> None:
+        """Show the next match, or the previous one."""
+        self._find.step(forward)
+        self._show()
+
+    def marks(self, entry: Entry) -> tuple[tuple[Match, ...], Match | None]:
+        """The matches in `entry`, and the current one if it is there."""
+        current = self._find.current
+        return self._find.matches(entry), current[1] if current and current[0] is entry else None
+
+    @property
+    def bar_height_px(self) -> int:
+        """The height of the bar with its margins, in screen pixels."""
+        return px(HEIGHT_PX) + 2 * _MARGIN_PX
+
+    def place(self) -> None:
+        """Move the bar into the upper right corner."""
+        width = min(px(WIDTH_PX), self._area.width() - 2 * _MARGIN_PX)
+        self.bar.resize(width, px(HEIGHT_PX))
+        self.bar.move(self._area.width() - width - 2 * _MARGIN_PX, _MARGIN_PX)
+
+    def _stop(self) -> None:
+        self._timer.stop()
+        self._find.start("", (), 0)
+        self._went_to = None
+        self._host.show_matches()
+
+    def _search_slice(self) -> None:
+        until_s = time.perf_counter() + _SLICE_S
+        while not self._find.search_step() and time.perf_counter() < until_s:
+            pass
+        self._show()
+        if not self._find.is_done:
+            self._timer.start()
+
+    def _show(self) -> None:
+        find = self._find
+        self.bar.show_count(find.number, find.count, find.is_done)
+        self._host.show_matches()
+        if find.current and find.current != self._went_to:
+            self._went_to = find.current
+            self._host.go_to_match(*find.current)

@@ -1,1 +1,0 @@
-"""What an empty chat shows: the model that is ready, examples, and how an answer is written."""

@@ -1,0 +1,166 @@
+"""Intents: what a person asks for in the widgets of the open chat, as frozen structs.
+
+Each view emits all of them through its one `intent` signal; `AskController.on_intent` handles them. A turn is
+named by its id, an attachment by its index in the turn's message.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from app.chat.sources import Source
+from core.events import Attachment, Message, Passage
+
+
+class SendMessage(Struct, frozen=True):
+    """Send `message`; it stays in the composer until the request has started."""
+
+    message: Message
+
+
+class QueueMessage(Struct, frozen=True):
+    """Send `message` when the current answer has ended."""
+
+    message: Message
+
+
+class SendQueued(Struct, frozen=True):
+    """Send the first queued message now."""
+
+
+class UnqueueLast(Struct, frozen=True):
+    """Move the last queued message back into the composer."""
+
+
+class StopAnswer(Struct, frozen=True):
+    """Stop generating the current answer."""
+
+
+class Regenerate(Struct, frozen=True):
+    """Answer the question of `turn_id` again."""
+
+    turn_id: str
+
+
+class ReadEverything(Struct, frozen=True):
+    """Answer the question of `turn_id` again from a dense prefill."""
+
+    turn_id: str
+
+
+class ContinueAnswer(Struct, frozen=True):
+    """Continue the unfinished answer of `turn_id`."""
+
+    turn_id: str
+
+
+class ShowVersion(Struct, frozen=True):
+    """Show version `index` of the turn that `turn_id` is a version of."""
+
+    turn_id: str
+    index: int
+
+
+class CompareVersions(Struct, frozen=True):
+    """Open the Compare window on the versions of `turn_id`."""
+
+    turn_id: str
+
+
+class Branch(Struct, frozen=True):
+    """Open a new chat with the turns up to and including `turn_id`."""
+
+    turn_id: str
+
+
+class EditMessage(Struct, frozen=True):
+    """Edit the message of `turn_id` in the composer; the last message if empty."""
+
+    turn_id: str = ""
+
+
+class CancelEdit(Struct, frozen=True):
+    """Leave the edited message as it was."""
+
+
+class QuoteText(Struct, frozen=True):
+    """Quote `text` in the composer."""
+
+    text: str
+
+
+class SelectAnswer(Struct, frozen=True):
+    """Show the documents as they were when `turn_id` was answered."""
+
+    turn_id: str
+
+
+class OpenAttachment(Struct, frozen=True):
+    """Show attachment `index` of the message of `turn_id` in the Document tab."""
+
+    turn_id: str
+    index: int
+
+
+class OpenPassage(Struct, frozen=True):
+    """Show `passage` in the Document tab."""
+
+    passage: Passage
+
+
+class OpenSource(Struct, frozen=True):
+    """Show a source of the answer of `turn_id` in the Document tab."""
+
+    turn_id: str
+    source: Source
+
+
+class MoveToNewChat(Struct, frozen=True):
+    """Open a new chat and take the draft along."""
+
+
+class UseExample(Struct, frozen=True):
+    """Put `message` into the composer."""
+
+    message: Message
+
+
+class Escape(Struct, frozen=True):
+    """Escape was pressed in the message field while no preview was open."""
+
+
+class KeepInLibrary(Struct, frozen=True):
+    """Keep `attachment` in the library."""
+
+    attachment: Attachment
+
+
+class OpenLibrary(Struct, frozen=True):
+    """Open the Library window to attach a document from it."""
+
+
+Intent = (
+    SendMessage
+    | QueueMessage
+    | SendQueued
+    | UnqueueLast
+    | StopAnswer
+    | Regenerate
+    | ReadEverything
+    | ContinueAnswer
+    | ShowVersion
+    | CompareVersions
+    | Branch
+    | EditMessage
+    | CancelEdit
+    | QuoteText
+    | SelectAnswer
+    | OpenAttachment
+    | OpenPassage
+    | OpenSource
+    | MoveToNewChat
+    | UseExample
+    | Escape
+    | KeepInLibrary
+    | OpenLibrary
+)

@@ -1,1 +1,0 @@
-"""How a prompt is read: card, strip and map."""

@@ -1,1 +1,0 @@
-"""Tokens made visible: tooltip, strip, facts and legend."""

@@ -1,0 +1,542 @@
+"""Transcript: the scrolling conversation.
+
+It holds an entry for every message and answer. `WidgetPool` has the widgets of those near the viewport,
+`Prefetch` makes them in time, and `EntryColumn` lays them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QPaintEvent, QPalette, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QAbstractButton, QApplication, QFrame, QScrollArea, QWidget
+from shiboken6 import delete
+
+from app.chat import strings
+from app.chat.answer import AnswerView
+from app.chat.entry import AnswerEntry, Entry, QuestionEntry
+from app.chat.entry_column import EntryColumn, Prefetch
+from app.chat.find import Finder
+from app.chat.intents import QuoteText
+from app.chat.reading_map import labels
+from app.chat.token_tip import Tips, TokenTip
+from app.chat.transcript_selection import TranscriptSelection
+from app.chat.user_message import UserMessage
+from app.chat.widget_pool import Item, UnshownEntry, WidgetPool
+from app.controls.focus_ring import FocusRing
+from app.controls.scroll_bar import ScrollBar
+from app.controls.shapes import draw_box, draw_text
+from app.richtext.canvas.selection import Match
+from app.richtext.canvas.text_canvas import TextCanvas
+from app.richtext.layout.tint_paint import TintMode
+from app.session.chats.conversation import Turn
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px, px_size, ratio_of
+from core.events import Finished, Message, Passage, PrefillProgress, ReadingMap, Token
+
+
+def stops_in(items: Sequence[QWidget]) -> list[QWidget]:
+    """The widgets in `items` that Tab stops at, in reading order.
+
+    Qt's own order is the order of creation, and answers are created when they come near the viewport.
+    """
+    return [stop for item in items for stop in _stops(item)]
+
+
+def next_stop(stops: Sequence[QWidget], forward: bool) -> QWidget | None:
+    """The widget after the focused one of `stops`; None at the end, or if none of them has the focus."""
+    focus = QApplication.focusWidget()
+    if focus is None or focus not in stops:
+        return None
+    index = stops.index(focus) + (1 if forward else -1)
+    return stops[index] if 0 <= index < len(stops) else None
+
+
+def _stops(item: QWidget) -> list[QWidget]:
+    found = [child for child in item.findChildren(QWidget) if takes_tab(child)]
+
+    def position(child: QWidget) -> tuple[int, int]:
+        corner = child.mapTo(item, QPoint(0, 0))
+        return corner.y(), corner.x()
+
+    return sorted(found, key=position)
+
+
+def takes_tab(widget: QWidget) -> bool:
+    """Whether Tab can stop at `widget` now."""
+    tab = Qt.FocusPolicy.TabFocus
+    can = widget.isVisible() and widget.isEnabled() and widget.focusProxy() is None
+    return bool(widget.focusPolicy() & tab) and can
+
+
+_HEIGHT_PX = 28
+_PAD_PX = 12
+_ICON_PX = 14
+_GAP_PX = 5
+
+
+class NewestButton(QAbstractButton):
+    """Scrolls to the end; shown over the transcript while it is scrolled away from its end."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setText(strings.NEWEST)
+        self.setAccessibleName(strings.NEWEST)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self._ring = FocusRing(self, theme, _HEIGHT_PX / 2)
+
+    def sizeHint(self) -> QSize:
+        text = QFontMetricsF(ui_font(12, 500)).horizontalAdvance(self.text())
+        return px_size(QSize(int(text + _ICON_PX + _GAP_PX + 2 * _PAD_PX + 0.999), _HEIGHT_PX))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        color = self._theme.color
+        fill = color("fill2" if self.isDown() else "fill1" if self.underMouse() else "raised")
+        draw_box(painter, area_of(self), _HEIGHT_PX / 2, fill, color("hair2"))
+        icon = icon_pixmap("down", color("text2"), _ICON_PX, ratio_of(self))
+        painter.drawPixmap(_PAD_PX - 1, (_HEIGHT_PX - _ICON_PX) // 2, icon)
+        area = area_of(self).adjusted(_PAD_PX + _ICON_PX + _GAP_PX - 1, 0, -_PAD_PX + 2, 0)
+        draw_text(painter, area, self.text(), ui_font(12, 500), color("text"), Qt.AlignmentFlag.AlignLeft)
+
+
+_NEWEST_BOTTOM_PX = 12
+_WHEEL_STEP_PX = 25
+
+
+class Transcript(QScrollArea):
+    """The open conversation. Methods take turn ids and raise `KeyError` for an unknown one."""
+
+    intent = Signal(object)  # intents.Intent
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None, *, read_only: bool = False) -> None:
+        """`read_only`: a conversation of an API client, which can be copied but not changed."""
+        super().__init__(parent)
+        self._theme = theme
+        self._read_only = read_only
+        self._mode: TintMode = "always"
+        self._regenerable = True
+        self._continuable = ""  # id of the turn whose answer can be continued
+        self._entries: list[Entry] = []
+        self._answers: dict[str, AnswerEntry] = {}
+        self._unfinished: set[AnswerEntry] = set()
+        self._pool = WidgetPool(self._make, self._make_unshown, self._release, self._is_selected_in)
+        self._items = self._pool.items
+
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        # Always on, so that texts keep their width. An overlay bar would repaint all texts on scrolling.
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setAccessibleName(strings.TRANSCRIPT_NAME)
+        self._tips = Tips(theme, self)
+        self._column = EntryColumn(theme, self, self._entries, self._pool, self._tips.keep)
+        self._prefetch = Prefetch(self._entries, self._unfinished, self._pool, self._column, self)
+        self._newest = NewestButton(theme, self)
+        self._newest.hide()
+        self._newest.clicked.connect(self.scroll_to_end)
+        self._selecting = TranscriptSelection(self, self._entries, self._pool, self._text_of)
+        self.finder = Finder(theme, self, self)
+        bar = self.verticalScrollBar()
+        bar.setSingleStep(_WHEEL_STEP_PX)
+        bar.valueChanged.connect(self._scrolled)
+        theme.changed.connect(self._recolour)
+        theme.zoomed.connect(self._zoomed)
+        self._recolour()
+
+    # ---- the conversation
+
+    def clear(self) -> None:
+        self._tips.drop()
+        self._selecting.clear()
+        self._pool.drop_all()
+        self._entries.clear()
+        self._answers.clear()
+        self._unfinished.clear()
+        self._continuable = ""
+        self._column.clear()
+        self.finder.reset()
+
+    def show_turns(self, turns: Sequence[Turn], drafter: str = "") -> None:
+        """Show another conversation at its end. `drafter` names the drafter of unfinished answers."""
+        self.clear()
+        for turn in turns:
+            self._entries += [QuestionEntry(turn.id, turn.user), self._add_answer(turn, drafter)]
+        self._newest.hide()
+        self._column.place()
+        self._prefetch.fill()
+        self.finder.reset()
+
+    def replace_turn(self, turn_id: str, turn: Turn, drafter: str = "") -> None:
+        """Replace the answer of `turn_id` by that of `turn`, another version; the question if it differs.
+
+        The focus stays on the version switch if it was there.
+        """
+        old = self._answers.pop(turn_id)
+        index = self._entries.index(old)
+        item = self._items.get(old)
+        had_focus = isinstance(item, AnswerView) and item.footer.versions.hasFocus()
+        self._tips.drop()
+        self._selecting.clear()
+        self._unfinished.discard(old)
+        question = self._entries[index - 1]
+        assert isinstance(question, QuestionEntry)
+        if question.message == turn.user:
+            question.turn_id = turn.id
+        else:
+            self._drop_widget(question)
+            self._entries[index - 1] = QuestionEntry(turn.id, turn.user)
+        self._drop_widget(old)
+        answer = self._entries[index] = self._add_answer(turn, drafter)
+        if self._continuable == turn_id:
+            self._continuable = ""
+        self._mark_newest()
+        self._column.place()
+        self._prefetch.fill()
+        self.finder.reset()
+        if had_focus and isinstance(shown := self._pool.ready(answer), AnswerView):
+            self._column.place()
+            shown.footer.versions.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _add_answer(self, turn: Turn, drafter: str) -> AnswerEntry:
+        entry = _answer_entry(turn, drafter)
+        self._answers[turn.id] = entry
+        if not entry.over:
+            self._unfinished.add(entry)
+        return entry
+
+    def _drop_widget(self, entry: Entry) -> None:
+        if entry in self._items:
+            self._pool.drop(entry)
+
+    def add_user(self, turn_id: str, message: Message) -> None:
+        """Append a message of the person and follow the end again."""
+        self._add(QuestionEntry(turn_id, message))
+        self.scroll_to_end()
+
+    def begin_answer(self, turn_id: str, drafter: str = "") -> None:
+        """Append an empty answer. Tooltips name `drafter` until the effective settings are known."""
+        entry = AnswerEntry(turn_id, drafter)
+        self._answers[turn_id] = entry
+        self._unfinished.add(entry)
+        self._add(entry)
+
+    def show_progress(self, turn_id: str, progress: PrefillProgress) -> None:
+        self._answers[turn_id].progress = progress
+        if answer := self._writing(turn_id):
+            answer.show_progress(progress)
+
+    def show_map(self, turn_id: str, reading: ReadingMap, texts: Mapping[int, tuple[str, str]]) -> None:
+        """Show which passages are read. `texts`: name and text of each attachment by source number."""
+        entry = self._answers[turn_id]
+        entry.reading, entry.labels = reading, labels(reading, texts)
+        if answer := self._writing(turn_id):
+            answer.show_map()
+
+    def _documents(self) -> dict[int, tuple[str, str]]:
+        """Name and text of each attachment by source number: counted over all messages, from 0."""
+        questions = (entry for entry in self._entries if isinstance(entry, QuestionEntry))
+        attached = (each for question in questions for each in question.message.attachments)
+        return {number: (each.name, each.text) for number, each in enumerate(attached)}
+
+    def show_passages(self, turn_id: str, index: int, passages: tuple[Passage, ...]) -> None:
+        """Show which passages of attachment `index` were read; empty: all."""
+        for entry in self._entries:
+            if isinstance(entry, QuestionEntry) and entry.turn_id == turn_id:
+                entry.passages[index] = passages
+                item = self._items.get(entry)
+                if isinstance(item, UserMessage):
+                    item.show_passages(index, passages)
+
+    def append_tokens(self, turn_id: str, tokens: Sequence[Token]) -> None:
+        """Append tokens to an answer; at most 30 times a second."""
+        answer, entry = self._writing(turn_id), self._answers[turn_id]
+        entry.unparsed = (*entry.unparsed, *tokens)
+        if answer:
+            with entry.parsing():
+                answer.append(tokens)
+        self.finder.refresh(entry)
+
+    def finish_answer(self, turn_id: str, finished: Finished | None, note: str = "") -> None:
+        """End an answer; `finished` is None if it was cut off."""
+        answer, entry = self._writing(turn_id), self._answers[turn_id]
+        entry.finished, entry.note, entry.over = finished, note, True
+        entry.documents = self._documents()
+        self._unfinished.discard(entry)
+        if answer:
+            answer.finish(finished, note)
+        self.finder.refresh(entry)
+        self._mark_newest()
+        self._column.place()
+
+    def set_regenerable(self, possible: bool) -> None:
+        """Enable or disable what starts an answer; disabled while the worker is busy or dead."""
+        self._regenerable = possible
+        for item in self._pool.answers:
+            item.footer.set_regenerable(possible)
+
+    def offer_continue(self, turn_id: str) -> None:
+        """Offer Continue under the answer of `turn_id` only; under none if empty."""
+        if turn_id == self._continuable:
+            return
+        self._continuable = turn_id
+        for entry, item in self._items.items():
+            if isinstance(item, AnswerView):
+                item.footer.offer_continue(entry.turn_id == turn_id)
+
+    def answer_text(self, turn_id: str) -> str:
+        """The Markdown source of an answer."""
+        return self._answers[turn_id].source
+
+    def answer(self, turn_id: str) -> AnswerView | None:
+        """The widget of an answer; None if it is far from the viewport."""
+        item = self._items.get(self._answers[turn_id])
+        return item if isinstance(item, AnswerView) else None
+
+    def set_tint_mode(self, mode: TintMode) -> None:
+        """Sets when tokens are tinted. Tooltips are shown in all modes."""
+        self._mode = mode
+        for answer in self._pool.answers:
+            answer.set_mode(mode)
+
+    def selected_text(self) -> str:
+        """The selected text, over all entries."""
+        return self._selecting.text
+
+    def _newest_over(self) -> AnswerEntry | None:
+        answers = (entry for entry in reversed(self._entries) if isinstance(entry, AnswerEntry))
+        return next((entry for entry in answers if entry.over), None)
+
+    def _mark_newest(self) -> None:
+        newest = self._newest_over()
+        for entry, item in self._items.items():
+            if isinstance(item, AnswerView):
+                item.set_newest(entry is newest)
+
+    def _text_of(self, entry: Entry) -> TextCanvas:
+        """The laid-out text widget of `entry`."""
+        if not self._pool.is_ready(entry):
+            self._pool.ready(entry)
+            self._column.place()
+        return self._items[entry].body
+
+    def _is_selected_in(self, entry: Entry) -> bool:
+        """Whether deleting its widget would lose a selection. One over several entries is kept elsewhere."""
+        return not self._selecting.is_wide and self._items[entry].body.selection is not None
+
+    # ---- widgets for entries
+
+    def _add(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        self._pool.ready(entry)
+        self.finder.refresh(entry)
+        self._column.place()
+        self._prefetch.fill()
+
+    def _writing(self, turn_id: str) -> AnswerView | None:
+        """The widget of an unfinished answer; None if it could not be shown."""
+        item = self._pool.ready(self._answers[turn_id])
+        return item if isinstance(item, AnswerView) else None
+
+    def _make(self, entry: Entry) -> Item:
+        # An incomplete widget, left by an error, is deleted with its temporary parent.
+        parent = QWidget()
+        try:
+            item = self._made(entry, parent)
+            self._set_up(item)
+        finally:
+            delete(parent)
+        return item
+
+    def _made(self, entry: Entry, parent: QWidget) -> Item:
+        def resized() -> None:
+            self._column.height_changed(entry)
+
+        item: Item
+        if isinstance(entry, QuestionEntry):
+            item = UserMessage(self._theme, entry, self.intent.emit, resized, parent)
+            if self._read_only:
+                item.offer_copy_only()
+        else:
+            if entry.over:
+                entry.documents = self._documents()
+            item = AnswerView(self._theme, entry, self.intent.emit, resized, self._tips.point, parent)
+            if self._read_only:
+                item.footer.offer_copy_only()
+            item.set_mode(self._mode)
+            item.footer.set_regenerable(self._regenerable)
+            item.footer.offer_continue(entry.turn_id == self._continuable)
+            item.set_newest(entry is self._newest_over())
+        item.body.show_selection(self._selecting.part(entry))
+        item.body.show_found(*self.finder.marks(entry))
+        return item
+
+    def _make_unshown(self, entry: Entry, error: Exception) -> UnshownEntry:
+        name = strings.MESSAGE_NAME if isinstance(entry, QuestionEntry) else strings.ANSWER_NAME
+        item = UnshownEntry(self._theme, name, entry.source, error)
+        self._set_up(item)
+        return item
+
+    def _set_up(self, item: Item) -> None:
+        item.setParent(self._column)
+        item.hide()  # until it is ready
+        # Its final width; otherwise Qt first shows it at a default width and the text is laid out again.
+        item.resize(self._column.column_px + 2 * item.OUTDENT_PX, item.height())
+        item.body.beyond = self._selecting
+        item.body.quotable = not self._read_only
+        item.body.quote_requested.connect(lambda: self.intent.emit(QuoteText(self.selected_text())))
+        item.body.drag_moved.connect(self._selecting.drag)
+        item.body.drag_ended.connect(self._selecting.release)
+
+    def _release(self, item: Item) -> None:
+        self._selecting.stop()
+        if isinstance(item, AnswerView):
+            self._tips.forget(item)
+
+    # ---- geometry
+
+    def _zoomed(self) -> None:
+        """Lay out again; the entry in view keeps its position."""
+        self._tips.drop()
+        self._column.place()
+        self._place_newest()
+        self.finder.place()
+        self._prefetch.fill()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._column.place()
+        self._place_newest()
+        self.finder.place()
+        self._prefetch.fill()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._prefetch.fill()
+
+    def _place_newest(self) -> None:
+        size = self._newest.sizeHint()
+        area = self.viewport().geometry()
+        x = area.left() + (area.width() - size.width()) // 2
+        self._newest.setGeometry(
+            x, area.bottom() + 1 - size.height() - px(_NEWEST_BOTTOM_PX), size.width(), size.height()
+        )
+
+    # ---- scrolling
+
+    @property
+    def is_following(self) -> bool:
+        """Whether the transcript stays scrolled to its end."""
+        return self._column.follow.following
+
+    def scroll_to_end(self) -> None:
+        """Scroll to the end and follow it."""
+        # First, because hiding a focused button moves the focus, which scrolls.
+        self._newest.hide()
+        self._column.follow.follow()
+        self._column.go_to_end()
+        self._prefetch.fill()
+
+    def show_turn(self, turn_id: str) -> None:
+        """Scroll to the question of that turn, if it exists."""
+        for index, entry in enumerate(self._entries):
+            if entry.turn_id == turn_id:
+                self._column.go_to(index)
+                return
+
+    def _scrolled(self, value: int) -> None:
+        if not self._column.is_placing:
+            if self._column.follow.scrolled(value, self.verticalScrollBar().maximum()):
+                self._place_newest()
+                self._newest.setVisible(not self._column.follow.following)
+                self._newest.raise_()
+            self._prefetch.fill()
+        self._tips.keep()
+
+    # ---- finding, for `Finder`
+
+    def find_start(self) -> tuple[Sequence[Entry], int]:
+        """The entries, and the index of the first visible one."""
+        return self._entries, self._column.near().start
+
+    def set_find_bar_shown(self, shown: bool) -> None:
+        """Keep the first lines free for the find bar, or not."""
+        self.setViewportMargins(0, self.finder.bar_height_px if shown else 0, 0, 0)
+
+    def show_matches(self) -> None:
+        """Mark the matches in all widgets."""
+        for entry, item in self._items.items():
+            item.body.show_found(*self.finder.marks(entry))
+
+    def go_to_match(self, entry: Entry, match: Match) -> None:
+        """Scroll to `match`: a third from the top, unless it is visible already."""
+        item = self._pool.ready(entry)
+        if item.body.is_given_up:  # it shows no text
+            self._column.go_to(self._entries.index(entry))
+            return
+        item.body.reveal(match.piece)
+        bar = self.verticalScrollBar()
+        for _ in range(3):  # measuring the entries that come into view may move it
+            self._column.place()
+            rect = item.body.rects_of(match.piece, match.start, match.end)[0].toAlignedRect()
+            top = item.body.mapTo(self._column, rect.topLeft()).y()
+            low, high = self._column.view()
+            if low + self.finder.bar.height() < top < high - 2 * rect.height():
+                break
+            bar.setValue(top - self.viewport().height() // 3)
+
+    # ---- keyboard
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Move the focus in reading order, also to entries whose widget is not made yet."""
+        focus = QApplication.focusWidget()
+        if focus is None or not self._column.isAncestorOf(focus):
+            return super().focusNextPrevChild(forward)
+        owner = next(entry for entry, item in self._items.items() if item.isAncestorOf(focus))
+        neighbour = self._entries.index(owner) + (1 if forward else -1)
+        if 0 <= neighbour < len(self._entries):
+            self._pool.ready(self._entries[neighbour])
+            self._column.place()
+        target = next_stop(self.stops, forward)
+        if target is None:
+            return super().focusNextPrevChild(forward)
+        reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
+        target.setFocus(reason)
+        self.ensureWidgetVisible(target)
+        return True
+
+    @property
+    def stops(self) -> list[QWidget]:
+        """The widgets that Tab stops at, in reading order."""
+        return stops_in([self._items[e] for e in self._entries if self._pool.is_ready(e)])
+
+    # ---- tooltip
+
+    @property
+    def tip(self) -> TokenTip:
+        return self._tips.tip
+
+    def hideEvent(self, event: QEvent) -> None:
+        self._tips.drop()
+        super().hideEvent(event)  # type: ignore[arg-type]
+
+    def _recolour(self) -> None:
+        palette = self._column.palette()
+        palette.setColor(QPalette.ColorRole.Window, self._theme.color("window"))
+        self._column.setPalette(palette)
+        self.viewport().setPalette(palette)
+
+
+def _answer_entry(turn: Turn, drafter: str) -> AnswerEntry:
+    answer = turn.answer
+    entry = AnswerEntry(turn.id, drafter, answer.tokens, None, answer.finished, answer.note)
+    entry.over, entry.imported = answer.over, answer.status == "imported"
+    entry.reading = answer.reading
+    entry.version_index, entry.versions = turn.place, len(turn.versions)
+    return entry

@@ -1,1 +1,0 @@
-"""The scrolling conversation: its entries, their widgets, searching and selecting."""

@@ -1,1 +1,0 @@
-"""Documents beside the messages: the library that keeps them for any chat."""

@@ -1,0 +1,147 @@
+"""Sheets for choosing files and folders and for typing a name, modal to one window.
+
+Each function returns at once and calls back with the choice. Qt's static dialog functions would run a nested
+event loop; if a task opens such a dialog, no other task can run until it closes, because asyncio refuses to
+step a task inside another one. The system draws the file sheets where it has its own; on macOS they slide out
+of the title bar. A window has one sheet at a time: a second request brings the open one to the front.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMessageBox, QWidget
+
+from app.controls.folders import first_folder
+
+REPLACE = "Replace"
+REPLACE_DETAIL = "Replacing it overwrites its current contents."
+_Mode = QFileDialog.FileMode
+
+
+def open_files(
+    owner: QWidget,
+    title: str,
+    on_chosen: Callable[[list[Path]], object],
+    *,
+    kinds: str = "",
+    folder: str = "",
+) -> None:
+    """Let the person choose existing files of `kinds`, a Qt name filter, starting in `folder`."""
+    dialog = _file_sheet(owner, title, folder or first_folder(), _Mode.ExistingFiles, kinds)
+    if dialog:
+        dialog.filesSelected.connect(lambda names: on_chosen([Path(name) for name in names]))
+        dialog.open()
+
+
+def open_file(owner: QWidget, title: str, on_chosen: Callable[[Path], object], *, kinds: str = "") -> None:
+    """Let the person choose one existing file."""
+    dialog = _file_sheet(owner, title, first_folder(), _Mode.ExistingFile, kinds)
+    if dialog:
+        dialog.fileSelected.connect(lambda name: on_chosen(Path(name)))
+        dialog.open()
+
+
+def choose_folder(
+    owner: QWidget,
+    title: str,
+    on_chosen: Callable[[Path], object],
+    on_cancelled: Callable[[], object] | None = None,
+) -> None:
+    """Let the person choose a folder."""
+    dialog = _file_sheet(owner, title, first_folder(), _Mode.Directory)
+    if dialog:
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.fileSelected.connect(lambda name: on_chosen(Path(name)))
+        if on_cancelled is not None:
+            dialog.rejected.connect(on_cancelled)
+        dialog.open()
+
+
+def save_file(
+    owner: QWidget, title: str, path: Path, on_chosen: Callable[[Path], object], *, kinds: str = ""
+) -> None:
+    """Let the person choose the file to write; `path` is proposed.
+
+    `on_chosen` may replace the file: the person has confirmed it.
+    """
+    dialog = _file_sheet(owner, title, str(path.parent), _Mode.AnyFile, kinds)
+    if dialog is None:
+        return
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix(path.suffix.removeprefix("."))
+    dialog.selectFile(path.name)
+
+    def again(file: Path) -> None:
+        save_file(owner, title, file, on_chosen, kinds=kinds)
+
+    def chosen(name: str) -> None:
+        file = Path(name)
+        # macOS asks in its own panel. Qt's dialog asks in a nested loop, so it is replaced.
+        if sys.platform != "darwin" and file.exists():
+            _confirm_replacing(owner, file, lambda: on_chosen(file), lambda: again(file))
+        else:
+            on_chosen(file)
+
+    dialog.setOption(QFileDialog.Option.DontConfirmOverwrite, sys.platform != "darwin")
+    dialog.fileSelected.connect(chosen)
+    dialog.open()
+
+
+def ask_name(owner: QWidget, title: str, label: str, name: str, on_given: Callable[[str], object]) -> None:
+    """Let the person type a name. White space is collapsed; an empty name counts as Cancel."""
+    if _raise_open(owner):
+        return
+    dialog = QInputDialog(owner.window())
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.setWindowTitle(title)
+    dialog.setLabelText(label)
+    dialog.setTextValue(name)
+
+    def given(text: str) -> None:
+        if typed := " ".join(text.split()):
+            on_given(typed)
+
+    dialog.textValueSelected.connect(given)
+    dialog.open()
+
+
+def _file_sheet(
+    owner: QWidget, title: str, folder: str, mode: QFileDialog.FileMode, kinds: str = ""
+) -> QFileDialog | None:
+    """A sheet of the window of `owner`; None if that window has one already."""
+    if _raise_open(owner):
+        return None
+    dialog = QFileDialog(owner.window(), title, folder, kinds)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.setFileMode(mode)
+    return dialog
+
+
+def _raise_open(owner: QWidget) -> bool:
+    for kind in (QFileDialog, QInputDialog, QMessageBox):
+        for dialog in owner.window().findChildren(kind, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            if isinstance(dialog, QDialog) and dialog.isVisible():
+                dialog.raise_()
+                dialog.activateWindow()
+                return True
+    return False
+
+
+def _confirm_replacing(
+    owner: QWidget, path: Path, replace: Callable[[], object], cancel: Callable[[], object]
+) -> None:
+    box = QMessageBox(owner.window())
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setWindowTitle(REPLACE)
+    box.setText(f"“{path.name}” already exists. Do you want to replace it?")
+    box.setInformativeText(REPLACE_DETAIL)
+    box.addButton(QMessageBox.StandardButton.Cancel)
+    button = box.addButton(REPLACE, QMessageBox.ButtonRole.DestructiveRole)
+    box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+    box.finished.connect(lambda code: (replace if box.clickedButton() is button else cancel)())
+    box.open()

@@ -1,0 +1,1 @@
+"""Features with their state, windows and controllers, one folder or file each."""

@@ -1,0 +1,1 @@
+"""The Lab: sweeps over drafters, prompts and keep shares, and their charts."""

@@ -1,0 +1,1 @@
+"""The installed models: list, downloads, loading and draft models."""

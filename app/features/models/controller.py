@@ -1,0 +1,263 @@
+"""ModelsController: the state of the models on this machine, and the commands about them.
+
+The worker does all the work; this sends commands and stores the results. A model is loaded with the same
+intent as everywhere, so that the chat window shows it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from msgspec.structs import replace
+from PySide6.QtCore import QObject, Signal
+
+from app.chat.bars import OfferBar
+from app.chat.strings import offer
+from app.features.models import state as models
+from app.features.models.state import ModelsState
+from app.panels.inspector.inspector import Inspector
+from app.session.turn import effects as fx
+from app.session.turn.intents import AskModels, Intent, Load, Unload
+from app.session.turn.link_state import Link, Phase
+from app.store.preferences import PreferencesFile
+from core.events import (
+    CancelDownload,
+    CheckMachines,
+    DownloadModel,
+    DownloadProgress,
+    ImportModel,
+    ListModels,
+    LookUpModels,
+    ModelImported,
+    PauseDownload,
+    RemoveModel,
+    Stats,
+)
+from core.events.cluster import ClusterEvent
+from core.events.models import CatalogueEvent
+from core.settings import Settings, assign, assign_all, read
+from core.settings.cluster import Cluster
+
+DRAFT_KEY = "draft_model.model"
+DRAFTER_KEY = "drafting.drafter"
+DRAFT_MODEL_DRAFTER = "draft-model"
+_SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
+
+
+class ModelsController(QObject):
+    """`take` steps the state machine. `state` is the current state of the models."""
+
+    changed = Signal()  # the state, the draft model or the default changed
+    imported = Signal(str)  # reference of a newly imported model
+    download_accepted = Signal()  # the download of the offered model began
+
+    def __init__(
+        self,
+        inspector: Inspector,
+        preferences: PreferencesFile,
+        take: Callable[[Intent], None],
+        offer_bar: OfferBar,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._inspector = inspector
+        self._offer_bar = offer_bar
+        self._preferences = preferences
+        self._take = take
+        self._numbers = count(1)
+        self._alive = False
+        self._watched = False
+        self._offered = ""  # reference of the model in the offer bar
+        self._fetched = ""  # the download to load when it is complete
+        self.state = ModelsState()
+        self.last_stats: tuple[str, Stats] | None = None
+        inspector.settings_changed.connect(lambda settings: self.changed.emit())
+        offer_bar.answered.connect(self._answer_offer)
+
+    @property
+    def can_load(self) -> bool:
+        """Whether another model may be loaded now."""
+        return self._alive and not self.state.busy and not self.state.loading
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a worker to send commands to."""
+        return self._alive
+
+    @property
+    def draft(self) -> str:
+        """The reference of the draft model in the open chat's settings; empty for none."""
+        return str(read(self._inspector.settings, DRAFT_KEY))
+
+    def loads_at_start(self, reference: str) -> bool:
+        """Whether the loaded model is the default, on the same machines as now."""
+        chosen, loaded = self._preferences.now, self.state.loaded
+        if (chosen.model or "starter") != reference:
+            return False
+        return loaded is None or loaded.reference != reference or self._together == chosen.together
+
+    # ---- commands
+
+    def watch(self) -> None:
+        """Keep the state up to date from now on: a window shows it."""
+        self._watched = True
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Request the list of models."""
+        self._ask(lambda request: ListModels(request))
+
+    def load(self, reference: str, cluster: Cluster | None = None) -> None:
+        """Load a model over the machines of `cluster`, or on this one alone."""
+        if self.can_load:
+            self._take(Load(reference, cluster))
+
+    def check(self, cluster: Cluster, model: str) -> None:
+        """Check which machines are available and whether the model `reference` runs over them."""
+        if self._alive:
+            command = CheckMachines(f"models-{next(self._numbers)}", cluster, model)
+            self._set(models.look(self.state, command))
+            self._take(AskModels(command))
+
+    def unload(self) -> None:
+        """Unload the model."""
+        if self.can_load and self.state.info:
+            self._take(Unload())
+
+    def download(self, model: str) -> None:
+        """Download a model from the hub, or resume."""
+        self._ask(lambda request: DownloadModel(model))
+
+    def fetch(self, model: str) -> None:
+        """Download a model and load it afterwards."""
+        self._fetched = model
+        self.download(model)
+
+    def pause(self, model: str) -> None:
+        """Pause a download and keep its data."""
+        self._ask(lambda request: PauseDownload(model))
+
+    def cancel(self, model: str) -> None:
+        """Cancel a download and delete its data."""
+        self._ask(lambda request: CancelDownload(model))
+
+    def take_folder(self, path: str) -> None:
+        """Import the model folder at `path`."""
+        self._ask(lambda request: ImportModel(request, path))
+
+    def remove(self, reference: str) -> None:
+        """Delete a model, or remove it from the list."""
+        self._ask(lambda request: RemoveModel(request, reference))
+
+    def look_up(self, text: str) -> None:
+        """Search the hub; an empty text clears the results."""
+        self._set(models.look_up(self.state, text))
+        if text:
+            self._ask(lambda request: LookUpModels(request, text))
+
+    def choose_draft(self, reference: str) -> None:
+        """Set the draft model of the open chat; empty for none."""
+        inspector = self._inspector
+        settings = assign(inspector.settings, DRAFT_KEY, reference)
+        inspector.change_settings(settings)
+
+    @property
+    def drafting(self) -> str:
+        """The reference of the open chat's draft model in use; empty if none is."""
+        chosen = read(self._inspector.settings, DRAFTER_KEY)
+        return self.draft if chosen == DRAFT_MODEL_DRAFTER else ""
+
+    def draft_with(self, reference: str) -> None:
+        """Draft with this model in the open chat; empty: with the default drafter."""
+        settings, drafter = self._inspector.settings, DRAFT_MODEL_DRAFTER
+        if not reference:
+            usual = read(self._inspector.defaults, DRAFTER_KEY)
+            drafter = Settings().drafting.drafter if usual == DRAFT_MODEL_DRAFTER else usual
+        values = [(DRAFT_KEY, reference), (DRAFTER_KEY, drafter)]
+        self._inspector.change_settings(assign_all(settings, values))
+
+    def make_default(self, reference: str) -> None:
+        """Load this model at every start, over the machines that it runs on now."""
+        loaded = self.state.loaded
+        together = self._together and loaded is not None and loaded.reference == reference
+        self._preferences.change(model=reference, together=together)
+        self.changed.emit()
+
+    def dismiss(self) -> None:
+        """Clear the last problem."""
+        if self.state.problem:
+            self._set(replace(self.state, problem="", hint=""))
+
+    # ---- events
+
+    def on_event(self, event: CatalogueEvent | ClusterEvent) -> None:
+        """Handle an event about models, downloads or machines."""
+        self._set(models.handle(self.state, event))
+        if isinstance(event, ModelImported):
+            self.imported.emit(event.model.reference)
+        elif isinstance(event, DownloadProgress) and event.model == self._fetched:
+            self._follow_fetched(event)
+
+    def on_models_failed(self, effect: fx.ModelsFailed | fx.LoadFailed) -> None:
+        """Handle a failed command or load."""
+        self._set(models.fail(self.state, effect.failed))
+
+    def on_load_started(self, effect: fx.LoadStarted) -> None:
+        """Show the progress of a load."""
+        state = replace(self.state, loading=effect.model, fraction=effect.fraction, problem="", hint="")
+        self._set(state)
+
+    def note_stats(self, stats: Stats) -> None:
+        """Store the figures of an answer of the loaded model."""
+        if self.state.info:
+            self.last_stats = (self.state.info.path, stats)
+
+    def follow(self, link: Link) -> None:
+        """Update after a change of the worker, its model or its turn."""
+        came = link.phase in _SPOKEN and not self._alive
+        self._alive = link.phase in _SPOKEN
+        state = self.state if self._alive else models.forget_worker(self.state)
+        loading = state.loading if link.phase is Phase.LOADING else ""
+        info = link.info if self._alive else None
+        machines = state.machines if info is not None and info.machines else ()
+        self._set(replace(state, info=info, loading=loading, busy=link.busy, machines=machines))
+        loaded = state.info is None and info is not None
+        if came if self._watched else loaded and not self._preferences.now.model_offered:
+            self.refresh()
+
+    # ---- inside
+
+    @property
+    def _together(self) -> bool:
+        return self.state.info is not None and bool(self.state.info.machines)
+
+    def _follow_fetched(self, progress: DownloadProgress) -> None:
+        if progress.state in ("done", "cancelled", "failed"):
+            self._fetched = ""
+        if progress.state == "done":
+            self.load(progress.model)
+
+    def _set(self, state: ModelsState) -> None:
+        self.state = state
+        self._show_offer()
+        self.changed.emit()
+
+    def _show_offer(self) -> None:
+        entry = None
+        if self.state.info is not None and not self._preferences.now.model_offered:
+            entry = models.model_to_offer(self.state)
+        self._offered = entry.reference if entry else ""
+        self._offer_bar.show_offer(offer(entry.name, entry.disk_bytes) if entry else "")
+
+    def _answer_offer(self, accepted: bool) -> None:
+        reference = self._offered
+        self._preferences.change(model_offered=True)
+        self._show_offer()
+        if accepted:
+            self.fetch(reference)
+            self.download_accepted.emit()
+
+    def _ask(self, make: Callable[[str], object]) -> None:
+        if self._alive:
+            self._take(AskModels(make(f"models-{next(self._numbers)}")))  # type: ignore[arg-type]

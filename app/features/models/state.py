@@ -1,0 +1,188 @@
+"""The state of the installed models and of the downloads, as one record. Pure.
+
+`handle()` returns the record after an event of the worker. The controller sends the requests.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.events import (
+    CheckMachines,
+    DownloadProgress,
+    Failed,
+    HubModel,
+    MachineFigures,
+    MachinesChecked,
+    MachineUse,
+    ModelEntry,
+    ModelImported,
+    ModelInfo,
+    ModelList,
+    ModelsFound,
+    fit_of,
+)
+from core.events.cluster import ClusterEvent
+from core.events.models import CatalogueEvent
+
+_OFFER_CONTEXT_TOKENS = 8192
+# The offered download should take minutes; the Models window has larger models.
+_OFFER_MOST_BYTES = 3 * 2**30
+
+
+class ModelsState(Struct, frozen=True):
+    """State of the models. `listed` is False until the worker has answered. `info` is the loaded model,
+    `loading` the reference of the one being loaded, `busy` whether an answer is running.
+
+    `asked` is the query sent to the hub, `found` its results, `finding` whether the search is running.
+    `machines` are those that run the loaded model, if several do; `check` is the last requested check of
+    machines, `checked` its result. `problem` and `hint` describe the last failed command.
+    """
+
+    listed: bool = False
+    folder: str = ""
+    models: tuple[ModelEntry, ...] = ()
+    downloads: tuple[DownloadProgress, ...] = ()
+    limit_bytes: int = 0
+    free_bytes: int = 0
+    suggested: tuple[ModelEntry, ...] = ()
+    info: ModelInfo | None = None
+    loading: str = ""
+    fraction: float | None = None
+    busy: bool = False
+    asked: str = ""
+    finding: bool = False
+    found: tuple[HubModel, ...] = ()
+    machines: tuple[MachineUse, ...] = ()
+    check: CheckMachines | None = None
+    checked: MachinesChecked | None = None
+    problem: str = ""
+    hint: str = ""
+
+    @property
+    def disk_bytes(self) -> int:
+        """The disk use of all listed models."""
+        return sum(entry.disk_bytes for entry in self.models)
+
+    @property
+    def checking(self) -> bool:
+        """Whether a check of machines is running."""
+        return self.check is not None and (self.checked is None or self.checked.request != self.check.request)
+
+    @property
+    def loaded(self) -> ModelEntry | None:
+        """The entry of the loaded model, if it is listed."""
+        path = self.info.path if self.info else None
+        return next((entry for entry in self.models if entry.path == path), None)
+
+    def entry(self, reference: str) -> ModelEntry | None:
+        """Returns the listed model with this reference."""
+        return next((entry for entry in self.models if entry.reference == reference), None)
+
+    def download(self, model: str) -> DownloadProgress | None:
+        """Returns the download of this hub name."""
+        return next((each for each in self.downloads if each.model == model), None)
+
+
+def handle(state: ModelsState, event: CatalogueEvent | ClusterEvent) -> ModelsState:
+    """Returns the state after `event`."""
+    match event:
+        case ModelList(_, folder, models, downloads, limit_bytes, free_bytes, suggested):
+            return replace(
+                state,
+                listed=True,
+                folder=folder,
+                models=models,
+                downloads=_merged(state.downloads, downloads),
+                limit_bytes=limit_bytes,
+                free_bytes=free_bytes,
+                suggested=suggested,
+            )
+        case ModelsFound(_, text, models):
+            return replace(state, finding=False, found=models) if text == state.asked else state
+        case DownloadProgress():
+            return replace(state, downloads=_with(state.downloads, event))
+        case ModelImported(_, model):
+            # The list that follows positions it.
+            models = state.models if state.entry(model.reference) else (*state.models, model)
+            return replace(state, models=models, problem="", hint="")
+        case MachinesChecked():
+            return replace(state, checked=event, problem="", hint="")
+        case MachineFigures(machines):
+            return replace(state, machines=machines)
+        case _:
+            return replace(state, problem="", hint="")
+
+
+def model_to_offer(state: ModelsState) -> ModelEntry | None:
+    """Returns the best suggestion for this machine's memory; None unless the starter is the only model."""
+    if state.downloads or [entry.source for entry in state.models] != ["starter"]:
+        return None
+    return max(
+        (
+            entry
+            for entry in state.suggested
+            if entry.disk_bytes <= _OFFER_MOST_BYTES
+            and fit_of(entry.need.total_at(_OFFER_CONTEXT_TOKENS), state.limit_bytes) == "fits"
+        ),
+        key=lambda entry: entry.parameters,
+        default=None,
+    )
+
+
+def fail(state: ModelsState, failed: Failed) -> ModelsState:
+    """Returns the state after a failed command."""
+    finding = state.finding and failed.command != "look_up_models"
+    check = None if failed.command == "check_machines" else state.check
+    return replace(state, finding=finding, check=check, problem=failed.message, hint=failed.hint)
+
+
+def look_up(state: ModelsState, text: str) -> ModelsState:
+    """Returns the state after a hub search for `text` began; an empty text ends the search."""
+    return replace(state, asked=text, finding=bool(text), found=(), problem="", hint="")
+
+
+def look(state: ModelsState, check: CheckMachines) -> ModelsState:
+    """Returns the state after a check of machines began. The previous result stays until it ends."""
+    return replace(state, check=check, problem="", hint="")
+
+
+def forget_worker(state: ModelsState) -> ModelsState:
+    """Returns the state after the worker's exit, which ends its downloads; their data stays."""
+    stopped = tuple(
+        replace(each, state="paused", bytes_per_s=0.0, seconds_left=None) if each.state == "running" else each
+        for each in state.downloads
+    )
+    return replace(
+        state,
+        info=None,
+        loading="",
+        fraction=None,
+        busy=False,
+        finding=False,
+        downloads=stopped,
+        machines=(),
+        check=None,
+    )
+
+
+def _with(downloads: tuple[DownloadProgress, ...], event: DownloadProgress) -> tuple[DownloadProgress, ...]:
+    others = tuple(each for each in downloads if each.model != event.model)
+    if event.state in ("done", "cancelled"):
+        return others
+    if len(others) == len(downloads):
+        return (*downloads, event)
+    return tuple(event if each.model == event.model else each for each in downloads)
+
+
+def _merged(
+    known: tuple[DownloadProgress, ...], listed: tuple[DownloadProgress, ...]
+) -> tuple[DownloadProgress, ...]:
+    """Returns the listed downloads in their previous order; the reason of a failure is kept."""
+    reasons = {each.model: each for each in known if each.state == "failed"}
+    order = {each.model: place for place, each in enumerate(known)}
+    kept = [
+        reasons[each.model] if each.state == "paused" and each.model in reasons else each for each in listed
+    ]
+    return tuple(sorted(kept, key=lambda each: order.get(each.model, len(order))))

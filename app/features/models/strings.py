@@ -1,0 +1,214 @@
+"""UI strings of the Models window and of the model menu."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.gauges.figures import gigabytes
+from app.session.worker.strings import MACHINE
+
+TITLE = "Models"
+SEARCH = "Search or paste a model name"
+CLEAR_SEARCH = "Clear search"
+ADD = "Add from Disk…"
+SEVERAL = "Several Machines…"
+SEVERAL_HELP = "Run a model on several machines"
+ADD_TITLE = "Choose a model folder"
+LISTING = "Listing models…"
+NO_WORKER = "The worker is not running, so nothing can be asked. Restart it in the chat window."
+
+COLUMNS = ("Model", "Tokenizer", "Memory fit", "Draft model")
+ON_THIS_MACHINE = f"On {MACHINE}"
+DOWNLOADING = "Downloading"
+ON_THE_HUB = "On the hub"
+ASKING = "Asking the hub…"
+ASK_HUB = "Search hub"
+GET = "Download"
+HERE = "Installed"
+GATED = "its owner asks you to accept terms first"
+ADD_FOLDER = "Add"
+ON_DISK = "A folder on this machine. Its name is sent nowhere."
+NOT_ASKED = "Only the name is sent when you search"
+
+FIT_WORDS = {"fits": "Fits", "tight": "Tight", "too-large": "Too large"}
+FIT_ICONS = {"fits": "check", "tight": "info", "too-large": "x"}
+LOAD = "Load"
+UNLOAD = "Unload"
+LOADED = "Loaded"
+LOADING = "Loading"
+STARTER = "starter model"
+HUB_CACHE = "in the hub’s cache"
+UNUSABLE = "Cannot be used"
+UNKNOWN_FIT = "Known after the first load"
+NO_DRAFTS = "None installed"
+NONE_YET = "None yet"
+
+PAUSE = "Pause"
+RESUME = "Resume"
+CANCEL = "Cancel"
+PAUSED = "Paused"
+STOPPED = "Stopped"
+STARTING = "Asking the hub"
+
+MEMORY = "Memory"
+WEIGHTS = "Weights"
+DRAFT_MODEL = "Draft model"
+WORKING = "Working space"
+CONTEXT = "Context"
+CONTEXT_TIP = "Memory is worked out for a context of this many tokens."
+DRAFTS_TITLE = "Draft models it can use"
+DRAFTS_NONE = "No other model is installed."
+DRAFTS_NOTE = "Used by the drafter “Draft model”, and for choosing passages of long prompts."
+DRAFTS_LOAD_FIRST = "Load this model to choose one."
+SAME_TOKENIZER = "Same tokenizer, also scores long prompts"
+SLOW = "Same tokenizer, slow to draft with"
+LARGER = "Same tokenizer, larger than the model itself"
+AS_LARGE = "Same tokenizer, as large as the model itself"
+DIFFERENT = "Different tokenizer, cannot draft here"
+NOT_KNOWN = "Its tokenizer cannot be read, so it cannot draft here"
+TOO_LARGE_BESIDE = "Same tokenizer, too large next to this model"
+STILL_COMING = "Still downloading"
+COMING = {"failed": "The download failed", "paused": "The download is paused"}
+AT_START = "Load at Start"
+IS_AT_START = "Loads at start"
+SHOW_FOLDER = "Show the folder"
+REMOVE = "Remove"
+FORGET = "Remove from list"
+ERASE = "Delete"
+KEEP = "Cancel"
+WAIT_FOR_ANSWER = "An answer is being written. It can be loaded when that is done."
+NOTHING_CHOSEN = "Choose a model to see its memory need."
+MODEL_LIST = "Models"
+DETAIL = "The chosen model"
+
+
+def subtitle(count: int, disk_bytes: int, free_bytes: int) -> str:
+    return f"{count:,} on {MACHINE}, {gigabytes(disk_bytes)} GB on disk, {gigabytes(free_bytes)} GB free"
+
+
+def suggested_for(limit_bytes: int) -> str:
+    return f"Suggested for {gigabytes(limit_bytes)} GB"
+
+
+def limit_note(limit_bytes: int) -> str:
+    return f"Mark shows the {gigabytes(limit_bytes)} GB limit"
+
+
+def size(size_bytes: int) -> str:
+    if size_bytes < 2**30 / 10:
+        return f"{size_bytes / 2**20:,.0f} MB"
+    return f"{gigabytes(size_bytes)} GB"
+
+
+def told_apart(name: str, mark: str) -> str:
+    """A model's name with a suffix that distinguishes it from others of that name."""
+    return f"{name} ({mark})" if mark else name
+
+
+def bits(count: int, dtype: str) -> str:
+    return f"{count}-bit" if count else dtype
+
+
+def context(tokens: int) -> str:
+    return f"{tokens:,} context"
+
+
+def joined(parts: Sequence[str]) -> str:
+    return " · ".join(part for part in parts if part)
+
+
+def spare(size_bytes: int) -> str:
+    return f"{size(size_bytes)} spare" if size_bytes >= 0 else f"{size(-size_bytes)} over"
+
+
+def drafts_for(names: Sequence[str]) -> str:
+    return f"Drafts for {', '.join(names)}"
+
+
+def loading(fraction: float | None) -> str:
+    return LOADING if fraction is None else f"{LOADING} {fraction:.0%}"
+
+
+def arrived(done_bytes: int, total_bytes: int) -> str:
+    return f"{size(done_bytes)} of {size(total_bytes)}"
+
+
+def pace(bytes_per_s: float, seconds_left: float | None) -> str:
+    said = f"{bytes_per_s / 2**20:.1f} MB/s"
+    return said if seconds_left is None else f"{said} · {left(seconds_left)}"
+
+
+def left(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s left"
+    return f"{seconds / 60:.0f} min left" if seconds < 5400 else f"{seconds / 3600:.1f} h left"
+
+
+def pause_of(name: str) -> str:
+    return f"{PAUSE} {name}"
+
+
+def resume_of(name: str) -> str:
+    return f"{RESUME} with {name}"
+
+
+def cancel_of(name: str) -> str:
+    return f"{CANCEL} {name} and remove what arrived"
+
+
+def load_of(name: str) -> str:
+    return f"{LOAD} {name}"
+
+
+def get_of(name: str) -> str:
+    return f"{GET} {name}"
+
+
+def not_found(text: str) -> str:
+    return f"Nothing for MLX was found for “{text}”."
+
+
+def ask_for(text: str) -> str:
+    return f"Search the hub for “{text}”"
+
+
+def downloads(count: int) -> str:
+    return f"downloaded {count:,} times" if count else ""
+
+
+def memory_sum(need_bytes: int, limit_bytes: int) -> str:
+    return f"{gigabytes(need_bytes)} of {gigabytes(limit_bytes)} GB"
+
+
+def cache_at(tokens: int) -> str:
+    return f"Cache at {tokens:,} tokens"
+
+
+def on_disk(precision: str, size_bytes: int, tokens_per_s: float) -> str:
+    said = f"{precision}, {size(size_bytes)} on disk." if precision else f"{size(size_bytes)} on disk."
+    return f"{said} {tokens_per_s:.1f} tok/s on your last answer." if tokens_per_s else said
+
+
+def ask_erase(name: str, size_bytes: int) -> str:
+    return f"Delete {name}? {size(size_bytes)} will be freed."
+
+
+def ask_erase_shared(name: str, size_bytes: int) -> str:
+    return f"Delete {name} from the cache that other programs share? {size(size_bytes)} will be freed."
+
+
+def ask_forget(name: str) -> str:
+    return f"Remove {name} from the list? Its folder stays where it is."
+
+
+# The menu under the chat's title.
+ALL_MODELS = "All Models…"
+NO_MODELS = "No other model is installed"
+DRAFT_MENU = "Draft Model"
+CANNOT_LOAD = "cannot be loaded"
+NO_DRAFT_MODEL = "None"
+
+
+def menu_row(name: str, fit: str) -> str:
+    """A row of the model menu."""
+    return f"{name}   ·   {fit}" if fit else name

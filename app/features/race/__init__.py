@@ -1,0 +1,1 @@
+"""The race: one prompt answered with and without drafting."""

@@ -1,0 +1,142 @@
+"""UI strings of the race."""
+
+from __future__ import annotations
+
+from app.gauges.figures import seconds, speed
+
+TITLE = "Race"
+SUBTITLE = "Recorded one after the other on the same seed, replayed side by side"
+RATES = (("0.5", "½×"), ("1", "1×"), ("2", "2×"))
+REPLAY = "Replay"
+START = "Start"
+RUN_AGAIN = "Run Again"
+STOP = "Stop"
+DONE = "Done"
+PLAY = "Play"
+PAUSE = "Pause"
+EDIT = "Change the question, the drafter or the length"
+
+QUESTION = "Question"
+DRAFTER = "Drafter"
+AT_MOST = "At most"
+TOKENS = "tokens"
+SEED = "Seed {seed}"
+
+PLAIN = "Plain decoding"
+DRAFTED = "With drafting"
+NO_DRAFTER = "No drafter"
+PLAIN_ANSWER = "Plain answer"
+DRAFTED_ANSWER = "Drafted answer"
+SECONDS = "s"
+WAITING = "Waiting"
+NEXT = "Next"
+READING = "Reading"
+WRITING = "Writing"
+RECORDING = "Recording"
+RECORDED = "Recorded"
+FINISHED = "Finished"
+
+CHART = "Tokens over time"
+CHART_SAYS = "Drag to replay from any moment"
+MOMENT = "Moment of the replay"
+
+READY_TITLE = "Which one is done first?"
+READY_TEXT = (
+    "The model answers the question twice, first plainly, then with drafting. Both start from nothing"
+    " and with empty tables, and nothing of it is kept."
+)
+RECORDING_PLAIN = "Recording the plain answer"
+RECORDING_DRAFTED = "Recording the drafted answer"
+RECORDING_TEXT = "The texts appear when both are recorded, so that showing them slows neither."
+STOPPING = "Stopping"
+STOPPED = "Stopped. Nothing of it is kept."
+NOT_DONE = "The race was not finished."
+WORKER_GONE = "The worker stopped before the race was recorded. Restart it, then run again."
+NO_SPEED = "Too short to compare"
+
+
+def subtitle_of(drafter: str, exactness: str) -> str:
+    return f"{drafter}, {exactness}"
+
+
+def headline(ratio: float) -> str:
+    if not ratio:
+        return NO_SPEED
+    return f"{ratio:.1f}× faster writing" if ratio >= 1.05 else f"{ratio:.2f}× the plain speed"
+
+
+def sooner(sooner_s: float, read_sooner_s: float) -> str:
+    """The first and the last token may differ in order: then both are reported."""
+    if abs(sooner_s) < 0.005:
+        return "Done at the same time."
+    done = f"Done {_than(sooner_s)}"
+    written_sooner_s = sooner_s - read_sooner_s
+    if written_sooner_s * sooner_s < 0 and abs(written_sooner_s) >= 0.005:
+        return f"{done}: prompt read {_than(read_sooner_s)}, answer written {_than(written_sooner_s)}."
+    return f"{done}."
+
+
+def _than(sooner_s: float) -> str:
+    return f"{seconds(abs(sooner_s))} s {'sooner' if sooner_s > 0 else 'later'}"
+
+
+def identical(tokens: int) -> str:
+    return "The one token is identical." if tokens == 1 else f"All {tokens:,} tokens are identical."
+
+
+def different(number: int) -> str:
+    """`number` counts from 0; people count from 1."""
+    return (
+        f"The answers differ from token {number + 1:,} on. “Guarded” or “Exact” under Exactness"
+        " decides close calls as the plain answer does."
+    )
+
+
+def progress(tokens: int, total: int) -> str:
+    return f"{tokens:,} of {total:,} tokens"
+
+
+def recorded(tokens: int) -> str:
+    return f"{tokens:,} tokens so far"
+
+
+def read(done: int, total: int) -> str:
+    return f"{done:,} of {total:,} prompt tokens read"
+
+
+def earlier(messages: int) -> str:
+    said = "1 message" if messages == 1 else f"{messages} messages"
+    return f"After {said} of the chat"
+
+
+def done_at(at_s: float) -> str:
+    return f"Done at {seconds(at_s)} s"
+
+
+def at_seconds(at_s: float) -> str:
+    return f"{seconds(at_s)} s"
+
+
+def chart_described(plain: list[tuple[float, int]], drafted: list[tuple[float, int]]) -> str:
+    """The chart as a table: moments, and the tokens of both."""
+    rows = [
+        f"{seconds(at_s)} s: plain {slow:,}, drafted {fast:,}"
+        for (at_s, slow), (_, fast) in zip(plain, drafted)
+    ]
+    return f"{CHART}. " + "; ".join(rows) + "."
+
+
+def side_described(name: str, status: str, clock_s: float, written: str, tokens_per_s: float) -> str:
+    rate = f", {speed(tokens_per_s)} tokens a second" if tokens_per_s else ""
+    return f"{name}: {status}, {seconds(clock_s)} s, {written}{rate}"
+
+
+# Most of the answer is in the question, so drafts are accepted.
+EXAMPLE = """Rename `total` to `sum_of_prices` in this function and give all of it back:
+
+def bill(prices):
+    total = 0
+    for price in prices:
+        total = total + price
+    return total
+"""

@@ -1,0 +1,256 @@
+"""ServerController: the window's local server at the configured address.
+
+One task starts and stops the server, so that quick changes never run two. A server that cannot be started is
+reported with a remedy, and retried when its settings change. Requests go through `WorkerSharing`, whose queue
+and worker outlive the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.features.server import strings
+from app.features.server.sharing import WorkerSharing
+from core.errors import RequestError
+from core.settings import Settings
+from core.settings.server import Server
+
+if TYPE_CHECKING:  # starlette is imported when the server starts
+    from core.serve.server import LocalServer
+import ipaddress
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from core.serve.security import AccessPolicy
+from core.system.key_file import key_of, new_key, read_key, write_key
+
+# Stepping the port's field passes many values that are not meant.
+_SETTLE_MS = 600
+# Settings that apply without a restart of the server.
+_LIVE = {"waiting": 0, "learn": False, "keep_requests": False}
+
+
+class ServerState(Struct, frozen=True):
+    """`address` is the base URL for clients, with `/v1`; `problem` says why an enabled server does
+    not run.
+    """
+
+    status: Literal["off", "starting", "on", "failed"] = "off"
+    address: str = ""
+    problem: RequestError | None = None
+
+
+class ServerController(QObject):
+    """`base` returns the default settings of requests. Call `start()` once the loop runs."""
+
+    changed = Signal(object)  # ServerState
+
+    def __init__(
+        self,
+        sharing: WorkerSharing,
+        key: Key,
+        base: Callable[[], Settings],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.state = ServerState()
+        self._sharing = sharing
+        self.key = key
+        self.served_key = ""  # of the running server; empty if it requires none
+        self._base = base
+        self._wanted: Server | None = None
+        self._running: Server | None = None
+        self._server: LocalServer | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._started = self._closed = False
+        self._soon = QTimer(self, singleShot=True, interval=_SETTLE_MS)
+        self._soon.timeout.connect(self._settle)
+
+    @property
+    def settings(self) -> Server | None:
+        """The running server's settings; None while it is off."""
+        return self._running
+
+    def start(self) -> None:
+        """Start the server if it is enabled. Needs the running loop."""
+        self._started = True
+        self._settle()
+
+    def apply(self, settings: Server) -> None:
+        """Apply changed settings."""
+        self._sharing.queue.length = settings.waiting
+        wanted = replace(settings, **_LIVE) if settings.on else None
+        if wanted == self._wanted:
+            return
+        at_once = wanted is None or self._wanted is None
+        self._wanted = wanted
+        if not self._started:
+            return
+        if at_once:
+            self._settle()
+        else:
+            self._soon.start()
+
+    def renew_key(self) -> str:
+        """Create a new key, which the running server requires from now on. Raises `KeyFileError`."""
+        key = self.key.renew()
+        if self._running is not None:
+            self._running = None
+            self._say(ServerState("starting"))
+            self._settle()
+        return key
+
+    async def close(self) -> None:
+        """End the server and its requests. Safe to call twice."""
+        self._closed = True
+        self._soon.stop()
+        self._wanted = None
+        if self._task is not None:
+            await self._task
+        await self._stop()
+
+    # ---- inside
+
+    def _settle(self) -> None:
+        self._soon.stop()
+        if self._started and not self._closed and (self._task is None or self._task.done()):
+            self._task = asyncio.ensure_future(self._reach())
+
+    async def _reach(self) -> None:
+        """Start or stop until the running server, or the failed attempt, matches the settings."""
+        while self._running != self._wanted or (self._wanted is None and self._server is not None):
+            wanted = self._running = self._wanted
+            await self._stop()
+            if wanted is None:
+                self._say(ServerState())
+                continue
+            self._say(ServerState("starting"))
+            try:
+                await self._begin(wanted)
+            except RequestError as error:
+                self._say(ServerState("failed", problem=error))
+            except Exception as error:
+                self._say(ServerState("failed", problem=RequestError(strings.BROKEN, strings.BROKEN_HINT)))
+                context = {"message": "The local server could not be started.", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
+
+    async def _begin(self, wanted: Server) -> None:
+        # starlette and uvicorn take longer to import than the UI thread may be blocked.
+        await asyncio.to_thread(import_module, "core.serve.server")
+        from core.serve.answering import Serving
+        from core.serve.server import LocalServer
+
+        doors = doors_of(wanted, self.key)
+        server = LocalServer(
+            self._sharing.answers,
+            Serving(doors, wanted.port, wanted.metrics, self._base, wanted.strict, wanted.longest_answer),
+        )
+        await server.start()
+        self._server = server
+        self.served_key = doors.key
+        self._say(ServerState("on", f"{server.address}/v1"))
+
+    async def _stop(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop()
+
+    def _say(self, state: ServerState) -> None:
+        if state != self.state:
+            self.state = state
+            self.changed.emit(state)
+
+
+_MB = 1024 * 1024
+# As in a Host header, without the port.
+_NAME = re.compile(r"[\w-]+(\.[\w-]+)*\.?", re.ASCII)
+
+
+class ServerSettingError(RequestError):
+    """A setting with which the server cannot run."""
+
+    code = "bad-server-setting"
+
+
+def doors_of(settings: Server, key: Key) -> AccessPolicy:
+    """Returns the access policy. Raises `ServerSettingError`, `KeyFileError`."""
+    return AccessPolicy(
+        host=_address(settings.address),
+        hosts=tuple(_name(each) for each in _listed(settings.hosts)),
+        origins=tuple(_origin(each) for each in _listed(settings.origins)),
+        key=key.get() if settings.ask_key else "",
+        most_bytes=settings.max_body_mb * _MB,
+    )
+
+
+def _listed(given: str) -> list[str]:
+    """Returns the entries of a list separated by commas or lines."""
+    return given.replace(",", " ").split()
+
+
+def _name(given: str) -> str:
+    if not _NAME.fullmatch(given):
+        raise ServerSettingError(strings.bad_name(given), strings.BAD_NAME_HINT)
+    return given.removesuffix(".")
+
+
+def _address(given: str) -> str:
+    """Returns an address given in digits: resolving a name can take long."""
+    address = given.strip().strip("[]")
+    if address.lower() == "localhost":
+        return "localhost"
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        raise ServerSettingError(strings.no_address(given), strings.NO_ADDRESS_HINT) from None
+    return address
+
+
+def _origin(given: str) -> str:
+    try:
+        parts = urlsplit(given)
+        fine = (
+            parts.scheme in ("http", "https") and parts.netloc and given == f"{parts.scheme}://{parts.netloc}"
+        )
+    except ValueError:
+        fine = False
+    if not fine:
+        raise ServerSettingError(strings.bad_origin(given), strings.BAD_ORIGIN_HINT)
+    return given
+
+
+class Key:
+    """The server's API key, in a file that only its owner can read; without a folder, for this run only."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = folder / "server.key" if folder else None
+        self._held = ""
+
+    def get(self) -> str:
+        """Returns the key, created if missing. Raises `KeyFileError`."""
+        if self._path is not None:
+            return key_of(self._path)[0]
+        self._held = self._held or new_key()
+        return self._held
+
+    def there(self) -> str:
+        """Returns the key, empty if missing. Raises `KeyFileError`."""
+        if self._path is not None:
+            return read_key(self._path) if self._path.exists() else ""
+        return self._held
+
+    def renew(self) -> str:
+        """Replaces the key; the old one is no longer accepted. Raises `KeyFileError`."""
+        key = new_key()
+        if self._path is not None:
+            write_key(self._path, key)
+        self._held = key
+        return key

@@ -1,0 +1,145 @@
+"""AppSettings: the settings of the app, stored in the preferences and applied to the window.
+
+All changes go through `set()`: from the settings window, the header's tint and the zoom keys. Settings of
+answers belong to the inspector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QApplication
+
+from app.controllers import strings
+from app.controllers.chat.chat_settings import ChatSettings
+from app.controllers.views import Views
+from app.features.settings.saved_chats import SavedChatsController
+from app.store.preferences import PreferencesFile
+from app.theme.theme import Theme
+from core.errors import RequestError, SettingError
+from core.settings import WindowSettings, assign
+from core.settings.window import forbidden, next_zoom
+
+if TYPE_CHECKING:
+    from app.features.settings.window import SettingsForm, SettingsWindow
+
+
+class AppSettings(QObject):
+    """A colour scheme requested at the start applies until the person selects another.
+
+    `stop()` restores the application's own settings.
+    """
+
+    changed = Signal(object)  # WindowSettings
+    failed = Signal(object)  # RequestError: the setting applies to this run only
+    _not_written = Signal(str)  # the reason, on the writing thread
+
+    def __init__(
+        self, theme: Theme, views: Views, preferences: PreferencesFile, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._views = views
+        self._preferences = preferences
+        self._not_written.connect(self._report, Qt.ConnectionType.QueuedConnection)
+        preferences.listen(self._not_written.emit)
+        self._held: Callable[[], dict[str, str]] = dict
+        self._blink_ms = QApplication.cursorFlashTime()
+        if theme.scheme == "system":
+            theme.set_scheme(self.now.look.scheme)
+        self._show()
+        views.header.tint.value_changed.connect(lambda tint: self.set("look.tint", tint))
+        self.pin_gauges(preferences.now.gauges_pinned)
+        views.header.gauges_button.clicked.connect(self.pin_gauges)
+
+    @property
+    def now(self) -> WindowSettings:
+        """The current settings."""
+        return self._preferences.now.settings
+
+    def set(self, key: str, value: Any) -> None:
+        """Set the setting `key`. Raises `SettingError` if the value is not allowed."""
+        self._take(assign(self.now, key, value))
+
+    def reset(self) -> None:
+        """Restore the defaults of all but the local server's settings, which have their own window."""
+        self._take(WindowSettings(server=self.now.server))
+
+    def zoom(self, steps: int) -> None:
+        """Enlarge the texts by steps, negative to reduce; 0 for the original size."""
+        zoom_pct = next_zoom(self.now.look.zoom_pct, steps) if steps else WindowSettings().look.zoom_pct
+        self.set("look.zoom_pct", zoom_pct)
+
+    def hold(self, reasons: Callable[[], dict[str, str]]) -> None:
+        """Set a function that returns the settings that this build cannot change, and why."""
+        self._held = reasons
+
+    def stop(self) -> None:
+        """Stop following changes when the window closes."""
+        QApplication.setCursorFlashTime(self._blink_ms)
+
+    def connect_form(self, form: SettingsForm) -> None:
+        """Keep a form of the server window up to date and apply its edits."""
+        form.hold(self._held())
+        form.show_settings(self.now)
+        self.changed.connect(form.show_settings)
+        form.changed.connect(lambda key, value: self._try(form, key, value))
+
+    def make_window(self, chats: ChatSettings, saved_chats: SavedChatsController) -> SettingsWindow:
+        """Create the settings window; `chats` has the defaults of new chats."""
+        from app.features.settings.window import SettingsWindow
+
+        window = SettingsWindow(self._theme)
+        window.hold(self._held())
+        window.show_settings(self.now)
+        window.show_defaults(chats.own_defaults)
+        self.changed.connect(window.show_settings)
+        chats.defaults_changed.connect(window.show_defaults)
+        window.changed.connect(lambda key, value: self._try(window, key, value))
+        window.reset_button.clicked.connect(self.reset)
+        window.defaults_button.clicked.connect(chats.reset_defaults)
+        window.show_saved(saved_chats.now)
+        saved_chats.listed.connect(window.show_saved)
+        window.shown.connect(saved_chats.refresh)
+        window.clear_button.clicked.connect(saved_chats.erase_all)
+        return window
+
+    def pin_gauges(self, pinned: bool) -> None:
+        """Show all gauges always, or only during an answer."""
+        self._preferences.change(gauges_pinned=pinned)
+        self._views.strip.set_pinned(pinned)
+        self._views.header.gauges_button.setChecked(pinned)
+
+    def _try(self, window: SettingsWindow | SettingsForm, key: str, value: Any) -> None:
+        try:
+            self.set(key, value)
+        except SettingError as error:
+            window.show_error(key, error)
+
+    def _take(self, settings: WindowSettings) -> None:
+        before = self.now
+        if settings == before:
+            return
+        self._preferences.change(settings=settings)
+        if settings.look.scheme != before.look.scheme:
+            self._theme.set_scheme(settings.look.scheme)
+        self._show()
+        self.changed.emit(settings)
+
+    def _report(self, reason: str) -> None:
+        self.failed.emit(RequestError(strings.SETTINGS_NOT_SAVED, reason))
+
+    def _show(self) -> None:
+        """Apply the settings to the window."""
+        now = self.now
+        self._theme.set_zoom(now.look.zoom_pct / 100)
+        self._theme.set_motion(now.look.motion)
+        QApplication.setCursorFlashTime(0 if self._theme.reduced_motion else self._blink_ms)
+        self._views.header.tint.set_value(now.look.tint)
+        self._views.transcript.set_tint_mode(now.look.tint)
+        self._views.legend.is_wanted = now.look.tint != "never"
+        self._views.show_foot()
+        self._views.composer.set_send_keys(now.writing.send_keys)
+        self._views.inspector.hold(dict.fromkeys(forbidden(now.allowed), strings.HELD))

@@ -1,0 +1,232 @@
+"""SettingsWindow: the settings of the app, generated from their declarations.
+
+Changes apply at once. Settings of answers are in the panel of each chat; the last section says so, and can
+reset their defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+from PySide6.QtCore import QRectF, QSize, Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.controls.buttons.button import Button
+from app.controls.scroll_bar import ScrollPage
+from app.controls.text_label import TextLabel
+from app.features.side_window import SideWindow
+from app.fields.setting_field import SettingField
+from app.gauges.figures import gigabytes
+from app.panels.inspector.groups import Group, groups
+from app.session.worker.strings import MACHINE
+from app.theme.measures import (
+    add_gap,
+    set_fixed_height,
+    set_margins,
+    set_minimum_width,
+    set_spacing,
+)
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, width_of
+from core.errors import SettingError
+from core.events import SavedChatsListed
+from core.settings import WindowSettings, declared, read
+
+APP_SETTINGS = "Settings"
+RESET_APP_SETTINGS = "Reset These Settings"
+AT_ONCE = "Changes apply at once, in all chats."
+NEW_CHATS = "New chats"
+RESET_DEFAULTS = "Reset Defaults for New Chats"
+SAVED_CHATS = "Saved chats"
+CLEAR_SAVED = "Clear Saved Chats"
+
+
+def saved_note(saved: SavedChatsListed | None) -> str:
+    start = (
+        f"What the model has read of a chat is saved on {MACHINE}, so that it answers at once when it is"
+        " opened again. It is erased with the chat. Clearing it costs only time."
+    )
+    if saved is None:
+        return start
+    count = "1 chat" if saved.files == 1 else f"{saved.files:,} chats"
+    size = f"{count}, {_size(saved.size_bytes)}" if saved.files else "Nothing is saved"
+    end = f" Not saved: {saved.problem}." if saved.problem else ""
+    return f"{start} {size}; {_size(saved.written_today_bytes)} written today.{end}"
+
+
+def defaults_note(own: int) -> str:
+    start = (
+        "How answers are drafted, read and sampled is set in the panel next to each chat."
+        " “Make Default” there is what new chats start with."
+    )
+    if not own:
+        return f"{start} They start with Draftlight’s own settings now."
+    return f"{start} They start with {'1 setting' if own == 1 else f'{own} settings'} of yours now."
+
+
+def _size(size_bytes: int) -> str:
+    """Returns `412 MB` or `1.2 GB`."""
+    return f"{size_bytes / 2**20:,.0f} MB" if size_bytes < 2**30 else f"{gigabytes(size_bytes)} GB"
+
+
+_SIZE_PX = (520, 752)
+_PAD_PX = 24
+_CONTENT_PX = _SIZE_PX[0] - 2 * _PAD_PX
+_GAP_PX = 10
+_FOOTER_PX = 52
+
+
+class SettingsWindow(SideWindow):
+    """`changed` reports a person's edit; its receiver shows the result with `show_settings`."""
+
+    changed = Signal(str, object)  # key, value
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
+        set_minimum_width(self, _SIZE_PX[0])
+        self.reset_button = Button(theme, RESET_APP_SETTINGS)
+        self.defaults_button = Button(theme, RESET_DEFAULTS)
+        self.clear_button = Button(theme, CLEAR_SAVED)
+        self._saved_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
+        self._defaults_note = TextLabel(theme, "", 12, 17, "text2", wrap=True, width_px=_CONTENT_PX)
+        # The local server's settings are in its window.
+        shown = [group for group in groups(declared(WindowSettings)) if group.name != "server"]
+        self._form = SettingsForm(theme, shown, _CONTENT_PX)
+        self._form.changed.connect(self.changed)
+        self._build()
+        self.show_settings(WindowSettings())
+        self.show_defaults(0)
+        self.show_saved(None)
+
+    def field(self, key: str) -> SettingField:
+        """Returns the field of the setting `key`. Raises `KeyError`."""
+        return self._form.fields[key]
+
+    def show_settings(self, settings: WindowSettings) -> None:
+        """Show the current settings."""
+        self._form.show_settings(settings)
+        own = replace(settings, server=WindowSettings().server)
+        self.reset_button.setEnabled(own != WindowSettings())
+
+    def hold(self, reasons: Mapping[str, str]) -> None:
+        """Disable the settings that this build cannot change, and show why."""
+        self._form.hold(reasons)
+
+    def show_error(self, key: str, error: SettingError) -> None:
+        """Show that an edited value is not allowed."""
+        self._form.show_error(key, error)
+
+    def show_defaults(self, own: int) -> None:
+        """`own` is the number of settings of answers whose default the person changed."""
+        self._defaults_note.setText(defaults_note(own))
+        self.defaults_button.setEnabled(own > 0)
+
+    def show_saved(self, saved: SavedChatsListed | None) -> None:
+        """Show what the saved chats take on disk; None: unknown."""
+        self._saved_note.setText(saved_note(saved))
+        self.clear_button.setEnabled(saved is not None and saved.files > 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        top = height_of(self) - _FOOTER_PX
+        painter.fillRect(QRectF(0, top, width_of(self), 1), self._theme.color("hair"))
+        painter.end()
+
+    # ---- building
+
+    def _build(self) -> None:
+        page = QWidget()
+        page.setAutoFillBackground(False)
+        column = QVBoxLayout(page)
+        set_margins(column, _PAD_PX, 20, _PAD_PX, 20)
+        set_spacing(column, _GAP_PX)
+        form = self._form
+        form.add_title(SAVED_CHATS)
+        form.add(self._saved_note)
+        form.add_row(self.clear_button)
+        form.add_title(NEW_CHATS)
+        form.add(self._defaults_note)
+        column.addWidget(form)
+        row = QHBoxLayout()
+        row.addWidget(self.defaults_button)
+        row.addStretch(1)
+        column.addLayout(row)
+        column.addStretch(1)
+        area = ScrollPage(self._theme, page)
+        foot = QHBoxLayout()
+        set_margins(foot, _PAD_PX, 0, _PAD_PX, 0)
+        foot.addWidget(TextLabel(self._theme, AT_ONCE, 11, 15), 1)
+        foot.addWidget(self.reset_button)
+        bar = QWidget()
+        set_fixed_height(bar, _FOOTER_PX)
+        bar.setLayout(foot)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addWidget(area, 1)
+        whole.addWidget(bar)
+
+
+_LABEL_PX = 148
+
+
+class SettingsForm(QWidget):
+    """Fields of `groups`, `content_px` wide. The owner answers `changed` with `show_settings`."""
+
+    changed = Signal(str, object)  # key, value
+
+    def __init__(
+        self, theme: Theme, groups: Sequence[Group], content_px: int, *, titled: bool = True
+    ) -> None:
+        super().__init__()
+        self._theme = theme
+        self.fields: dict[str, SettingField] = {}
+        self._held: Mapping[str, str] = {}
+        self.setAutoFillBackground(False)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        set_spacing(self._column, _GAP_PX)
+        for group in groups:
+            if titled:
+                self.add_title(group.title)
+            for setting in group.settings:
+                field = SettingField(theme, setting, label_px=_LABEL_PX, content_px=content_px)
+                field.edited.connect(self.changed)
+                self.fields[setting.key] = field
+                self._column.addWidget(field)
+
+    def add_title(self, title: str) -> None:
+        """Add a group title at the end."""
+        if self._column.count():
+            add_gap(self._column, 14)
+        self._column.addWidget(TextLabel(self._theme, title, 13, 18, "text", weight=600))
+
+    def add_row(self, widget: QWidget) -> None:
+        """Add `widget` at the end, at the left and no wider than it needs."""
+        row = QHBoxLayout()
+        row.addWidget(widget)
+        row.addStretch(1)
+        self._column.addLayout(row)
+
+    def add(self, widget: QWidget) -> None:
+        """Add `widget` at the end."""
+        self._column.addWidget(widget)
+
+    def show_settings(self, settings: WindowSettings) -> None:
+        """Show the current values."""
+        for key, field in self.fields.items():
+            field.show_value(read(settings, key))
+            field.hold(self._held.get(key, ""))
+
+    def hold(self, reasons: Mapping[str, str]) -> None:
+        """Disable the settings that this build cannot change, each with its reason."""
+        self._held = reasons
+        for key, field in self.fields.items():
+            field.hold(reasons.get(key, ""))
+
+    def show_error(self, key: str, error: SettingError) -> None:
+        """Show that the edited value of `key` is not allowed."""
+        self.fields[key].show_error(error.message, error.hint)

@@ -1,0 +1,1 @@
+"""The n-gram tables and the rehearsal."""

@@ -1,0 +1,254 @@
+"""The list of tables: its rows and columns, and which commands the selected table allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFontMetricsF
+
+from app.controls.record_table import Cell, Column, paint_names
+from app.controls.shapes import draw_box
+from app.features.tables import strings
+from app.features.tables.state import Tables
+from app.gauges.figures import DASH, count, percent, short_count
+from app.panels.chats.chat_row import time_label
+from app.session.worker.status import recognised
+from app.theme.fonts import ui_font
+from core.events import LearnedTable, TableInfo
+
+_FINGERPRINT_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """`share` is None for a table without a limit. `id` identifies the table while it exists."""
+
+    id: str
+    title: str
+    subtitle: str
+    loaded: bool
+    entries: str
+    of_entries: str
+    share: float | None
+    hits: str
+    accepted: str
+    size: str
+    saved: str
+    learned_from: str
+    tip: str
+
+    @property
+    def spoken(self) -> str:
+        """The text for assistive technology."""
+        full = strings.HALF_FULL if self.share is not None and self.share > 0.5 else ""
+        parts = (
+            f"{self.title}, {self.subtitle}",
+            f"{self.entries}{self.of_entries}",
+            full,
+            f"{strings.HITS} {self.hits}" if self.hits else "",
+            f"{strings.ACCEPTED} {self.accepted}" if self.accepted else "",
+            f"{strings.ON_DISK_COLUMN} {self.size}",
+            f"{strings.SAVED} {self.saved}",
+            f"{strings.LEARNED_FROM} {self.learned_from}" if self.learned_from else "",
+        )
+        return ", ".join(part for part in parts if part)
+
+
+def table_id(info: TableInfo) -> str:
+    """Returns the row id of a table that chats teach."""
+    return f"{info.family}/{info.n}/{info.figures.slots}"
+
+
+def learned_id(table: LearnedTable) -> str:
+    """Returns the row id of a table learned beforehand."""
+    return f"learned/{'shipped' if table.shipped else 'built'}/{table.file}"
+
+
+def rows_of(
+    tables: Sequence[TableInfo], learned: Sequence[LearnedTable], now: datetime
+) -> tuple[TableRow, ...]:
+    """Returns the rows of tables that chats teach, then of those learned beforehand."""
+    families = [info.family for info in tables]
+    taught = tuple(_taught(info, families.count(info.family) > 1, now) for info in tables)
+    return taught + tuple(_learned(table, now) for table in learned)
+
+
+def size_text(size_bytes: int) -> str:
+    """Returns `2.4 MB` or `12 KB`; a dash for 0."""
+    if not size_bytes:
+        return DASH
+    if size_bytes < 1_000_000:
+        return f"{max(1, round(size_bytes / 1000)):,} KB"
+    return f"{size_bytes / 1e6:,.1f} MB"
+
+
+def ago(when_s: float, now: datetime) -> str:
+    """Returns `2 minutes ago`; after a day the date."""
+    when = datetime.fromtimestamp(when_s)
+    minutes = int((now - when).total_seconds() // 60)
+    if minutes < 1:
+        return strings.JUST_NOW
+    if minutes < 60:
+        return strings.minutes_ago(minutes)
+    if minutes < 24 * 60:
+        return strings.hours_ago(minutes // 60)
+    return strings.on(f"{when.day} {when:%b}" + ("" if when.year == now.year else f" {when.year}"))
+
+
+def state_line(info: TableInfo, now: datetime) -> str:
+    """Returns `Loaded, saved 2 minutes ago, 1,204 entries since`."""
+    parts = [strings.LOADED if info.loaded else strings.ON_DISK]
+    parts.append(strings.saved(ago(info.updated_s, now)) if info.updated_s else strings.NEVER_SAVED)
+    if info.unsaved and info.updated_s:
+        parts.append(strings.unsaved(info.unsaved))
+    return ", ".join(parts)
+
+
+def kind_of(table: LearnedTable) -> str:
+    """Returns the origin of a table learned beforehand."""
+    if table.shipped:
+        return strings.SHIPPED
+    return strings.REHEARSED if table.drafter == "auto" else strings.BUILT
+
+
+def _taught(info: TableInfo, several: bool, now: datetime) -> TableRow:
+    figures = info.figures
+    share = figures.used / figures.slots if figures.slots else 0.0
+    fingerprint = info.family[:_FINGERPRINT_DIGITS]
+    subtitle = f"{strings.LOADED if info.loaded else strings.ON_DISK} · {fingerprint}"
+    if several:
+        subtitle += f" · n {info.n}"
+    return TableRow(
+        id=table_id(info),
+        title=recognised(info.family_name),
+        subtitle=subtitle,
+        loaded=info.loaded,
+        entries=count(figures.used),
+        of_entries=strings.entries_of(figures.used, short_count(figures.slots), share),
+        share=share,
+        hits=count(figures.hits),
+        accepted=percent(figures.accepted / figures.tested) if figures.tested else DASH,
+        size=size_text(info.size_bytes),
+        saved=time_label(datetime.fromtimestamp(info.updated_s), now)
+        if info.updated_s
+        else strings.NOT_SAVED,
+        learned_from=", ".join(teacher.model for teacher in info.learned_from),
+        tip=f"{info.family_name}\n{info.family}\n{strings.windows_of(info.n)}",
+    )
+
+
+def _learned(table: LearnedTable, now: datetime) -> TableRow:
+    return TableRow(
+        id=learned_id(table),
+        title=recognised(table.family_name),
+        subtitle=kind_of(table),
+        loaded=False,
+        entries=strings.contexts(table.entries),
+        of_entries="",
+        share=None,
+        hits="",
+        accepted="",
+        size=size_text(table.size_bytes),
+        saved=DASH if table.shipped else time_label(datetime.fromtimestamp(table.updated_s), now),
+        learned_from=table.learned_from,
+        tip=f"{table.file}\n{table.family_name}\n{table.family}",
+    )
+
+
+_BAR_PX, _BAR_HEIGHT_PX = 200, 4
+_SWATCH_PX = 9
+# Colours of the first tables; green, amber and vermilion have other meanings.
+_SWATCHES = ("series_blue", "series_purple", "series_grey", "series_sky", "text", "normal_mark")
+
+
+def _paint_family(cell: Cell) -> None:
+    box = cell.box
+    swatch = QRectF(box.left() - 18, box.center().y() - _SWATCH_PX / 2, _SWATCH_PX, _SWATCH_PX)
+    ink = cell.theme.color(_SWATCHES[cell.number % len(_SWATCHES)])
+    if cell.row.share is None:  # chats do not fill it
+        draw_box(cell.painter, swatch, 2, None, ink)
+    else:
+        draw_box(cell.painter, swatch, 2, ink)
+    paint_names(cell)
+
+
+def _paint_entries(cell: Cell) -> None:
+    row, painter, color = cell.row, cell.painter, cell.theme.color
+    if row.share is None:
+        cell.write(cell.box, row.entries, 12, "text2")
+        return
+    first, second = cell.lines()
+    cell.write(first, row.entries, 12, weight=500)
+    first.setLeft(first.left() + QFontMetricsF(ui_font(12, 500, tabular=True)).horizontalAdvance(row.entries))
+    cell.write(first, row.of_entries, 12, "text2")
+    bar = QRectF(cell.box.left(), second.center().y() - 1, _BAR_PX, _BAR_HEIGHT_PX)
+    draw_box(painter, bar, 2, color("hair2" if cell.selected else "fill2"))
+    filled = min(1.0, row.share) * _BAR_PX
+    if filled > 0:
+        # A first sliver is at least as wide as the bar's rounded ends.
+        used = QRectF(bar.left(), bar.top(), max(filled, 2.0), _BAR_HEIGHT_PX)
+        draw_box(painter, used, min(2.0, used.width() / 2), color("series_blue"))
+    painter.fillRect(QRectF(bar.left() + _BAR_PX / 2, bar.top() - 2, 1, 8), color("text3"))
+
+
+COLUMNS = (
+    Column("family", strings.FAMILY, 168, before_px=18, after_px=8, paint=_paint_family),
+    Column("entries", strings.ENTRIES_USED, 262, paint=_paint_entries),
+    Column("hits", strings.HITS, 92, right=True),
+    Column("accepted", strings.ACCEPTED, 92, right=True),
+    Column("size", strings.ON_DISK_COLUMN, 92, right=True),
+    Column("saved", strings.SAVED, 112, before_px=24, ink="text2"),
+    Column("learned_from", strings.LEARNED_FROM, 290, grows=True, ink="text2"),
+)
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """For each command the reason why it is disabled; empty if it is enabled."""
+
+    save: str
+    load: str
+    import_: str
+    export: str
+    reset: str
+
+
+def abilities_of(tables: Tables, chosen: TableInfo | LearnedTable | None, *, alive: bool) -> Abilities:
+    """Returns the commands for the selected table. `alive`: the worker runs."""
+    if not alive or tables.doing:
+        why_not = strings.WORKER_GONE if not alive else strings.ONE_AT_A_TIME
+        return Abilities(*(why_not,) * 5)
+    taught = chosen if isinstance(chosen, TableInfo) else None
+    nothing = "" if taught else strings.NOTHING_CHOSEN if chosen is None else strings.READ_ONLY_TABLE
+    read_only = _read_only(taught) if taught else ""
+    return Abilities(
+        save=_why_not_save(tables),
+        load=nothing or _why_not_load(tables, taught),
+        import_="",
+        export=nothing,
+        reset=nothing or read_only,
+    )
+
+
+def _why_not_save(tables: Tables) -> str:
+    if tables.model is None:
+        return strings.NO_MODEL
+    own = tables.of_family(tables.model.family)
+    return next((_read_only(info) for info in own if info.why_not_saved), "")
+
+
+def _why_not_load(tables: Tables, taught: TableInfo | None) -> str:
+    if tables.model is None:
+        return strings.NO_MODEL
+    if taught is None or taught.family != tables.model.family:
+        return strings.OTHER_FAMILY
+    return "" if any(info.size_bytes for info in tables.of_family(taught.family)) else strings.NOTHING_SAVED
+
+
+def _read_only(info: TableInfo) -> str:
+    if not info.why_not_saved:
+        return ""
+    return strings.read_only(recognised(info.family_name), info.why_not_saved)

@@ -1,0 +1,315 @@
+"""WindowController: handles all events and intents, and passes each effect to its handler.
+
+`handle()` steps the pure state machine, and `Handlers` carries out its effects. `chat` has the open chat and
+the list, `asking` sends questions. The controller owns the chats but no process: commands are sent with
+`send` (after an awaitable, if given), and `restart` requests a new worker.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+
+from app.controllers import strings
+from app.controllers.chat.answer import AnswerController
+from app.controllers.chat.asking import AskController
+from app.controllers.chat.chat import ChatController
+from app.controllers.chat.chat_page import ChatPage
+from app.controllers.chat.context_meter import ContextMeter
+from app.controllers.chat.titles import TitleController
+from app.controllers.trouble import TroubleController
+from app.controllers.views import Views
+from app.controllers.worker import WorkerController
+from app.features.library.controller import LibraryController
+from app.features.library.embedding import EmbeddingController
+from app.features.machines.controller import MachinesController
+from app.features.models.controller import ModelsController
+from app.features.race.controller import RaceController
+from app.features.server.keeping import RequestKeeping
+from app.features.server.server import Key, ServerController, ServerState
+from app.features.server.sharing import WorkerSharing
+from app.features.settings.saved_chats import SavedChatsController
+from app.features.tables.controller import TablesController
+from app.session.chats.chats import Chats
+from app.session.chats.conversation import NOTHING_WRITTEN
+from app.session.documents import Documents
+from app.session.turn import effects as fx
+from app.session.turn.intents import AskTables, Count, Load, Restart
+from app.session.turn.link_state import Link, Phase
+from app.session.turn.turn import Input, advance
+from app.session.worker.trouble import Trouble, Until
+from app.shell.handlers import AnswerListener, Handlers, RunningAnswer
+from app.store.home import Home
+from core.errors import RequestError
+from core.events import Command, Generate, StandStill
+from core.settings import Prefill, Settings, assign, assign_all, permitted
+from core.settings.server import Server
+
+
+class WindowController(QObject):
+    """`chats` are the conversations; widgets are reached through `views` only."""
+
+    link_changed = Signal(object)  # session.turn.Link, after every step
+    answer_finished = Signal(str)  # turn id, after any kind of end
+
+    def __init__(
+        self,
+        views: Views,
+        model: str,
+        send: Callable[[Command, Callable[[], Awaitable[None]] | None], None],
+        restart: Callable[[], None],
+        home: Home | None = None,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.home = home or Home()
+        self._views = views
+        self._send = send
+        self._restart = restart
+        kept = self.home.preferences.now
+        cluster = kept.cluster if kept.together and not model else None
+        self._link = Link(model or kept.model or "starter", cluster=cluster)
+        self.embedding = EmbeddingController(views, self.handle, self._is_kept, self)
+        self.saved_chats = SavedChatsController(self.handle, self._open_chat, self)
+        self.chats = Chats(
+            self.home.library,
+            open_id=self.home.preferences.now.open_chat,
+            first_preset=self.home.preferences.first_preset,
+            erased=self.embedding.erase,
+            purged=self.saved_chats.erase,
+        )
+        meter = ContextMeter(views.composer, self._count, self)
+        self.trouble = TroubleController(views.banner, lambda: meter.limit_tokens)
+        page = ChatPage(views, self.chats, meter, self)
+        self._answering = AnswerController(views, self.chats, page, meter, self.trouble, self)
+        self.chat = ChatController(
+            views, self.chats, self.home, page, meter, self._answering, self.trouble, self
+        )
+        self.asking = AskController(
+            views,
+            self.chats,
+            self.chat,
+            page,
+            self._answering,
+            self.home.preferences,
+            self.trouble,
+            lambda: self._link,
+            self.handle,
+            self,
+        )
+        self._worker = WorkerController(views, meter)
+        self.tables = TablesController(self.chat.settings, self.home.preferences, self.handle, self)
+        self.library = LibraryController(
+            views,
+            Documents(self.home.library.documents, erased=self.embedding.erase),
+            meter,
+            self.trouble,
+            self.embedding,
+            self,
+        )
+        self.racing = RaceController(views, self.chats, self.handle, self)
+        self.models = ModelsController(
+            views.inspector, self.home.preferences, self.handle, views.offer_bar, self
+        )
+        self.machines = MachinesController(self.models, self.home.preferences, self)
+        self.sharing = WorkerSharing(
+            self.handle, lambda: self._link, lambda: self._server_settings.learn, self
+        )
+        self.keeping = RequestKeeping(
+            self.sharing.requests, self.home.requests, lambda: self._server_settings.keep_requests, self
+        )
+        self.server = ServerController(self.sharing, Key(self.home.folder), self._served_base, self)
+        self._server_trouble: Trouble | None = None
+        self._inputs: deque[Input] = deque()
+        self._is_handling = False
+        self._titles = TitleController(
+            views, self.chats, page, self.home.preferences, lambda: self._link, self.handle, self
+        )
+        answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
+        self._handlers = Handlers(
+            self._send_command,
+            self._restart_worker,
+            answer,
+            self._worker,
+            self.trouble,
+            self.tables,
+            self.models,
+            self.chat.settings,
+            self.sharing,
+            self._titles,
+            self.embedding,
+            self.saved_chats,
+        )
+        if not self.home.library.full_text:
+            views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
+        self._wire(page)
+        self.server.apply(self._server_settings)
+        self.chat.show()
+
+    @property
+    def link(self) -> Link:
+        """The current state of the worker and its turn."""
+        return self._link
+
+    def handle(self, given: Input) -> None:
+        """Step the state machine with `given` and carry out the effects.
+
+        Runs to completion: inputs that arrive meanwhile are handled afterwards, in order. A failing effect
+        does not prevent the others; the first exception is raised at the end.
+        """
+        self._inputs.append(given)
+        if self._is_handling:
+            return
+        self._is_handling = True
+        failed: Exception | None = None
+        try:
+            while self._inputs:
+                for work in self._step(self._inputs.popleft()):
+                    try:
+                        work()
+                    except Exception as error:
+                        failed = failed or error
+        finally:
+            self._is_handling = False
+        if failed is not None:
+            raise failed
+
+    def _step(self, given: Input) -> list[Callable[[], None]]:
+        """Advance the state and return the work to do, in order."""
+        step = advance(self._link, given)
+        changed, self._link = step.link != self._link, step.link
+        work: list[Callable[[], None]] = [partial(self._handlers.carry_out, each) for each in step.effects]
+        if changed:
+            link = step.link
+            work += [
+                partial(self.sharing.follow, link),
+                self._show_link,
+                partial(self.models.follow, link),
+                partial(self.tables.follow, link),
+                partial(self.embedding.follow, link),
+                partial(self.saved_chats.follow, link),
+                partial(self.link_changed.emit, link),
+            ]
+        return work
+
+    def restart(self) -> None:
+        """Replace the worker, dead or stuck, by a new one."""
+        self.handle(Restart())
+
+    def stand_still(self, wanted: bool) -> None:
+        """Suspend the worker's idle work, or allow it again."""
+        self.handle(AskTables(StandStill(wanted)))
+
+    def show_error(self, error: RequestError) -> None:
+        """Show why a request of a person cannot be fulfilled."""
+        self.trouble.show_request_error(error, "window")
+
+    def remedy(self, name: str) -> None:
+        """Carry out a remedy offered by the banner."""
+        if name in ("restart", "anew"):
+            self.restart()
+        elif name == "smaller":
+            self._make_context_smaller()
+        elif name == "repair":
+            self.chat.saving.repair()
+        elif name == "restore":
+            self.chat.saving.restore()
+        elif name == "load" and self._link.phase in (Phase.READY, Phase.NO_MODEL):
+            self.trouble.end(Until.READY)
+            self.handle(Load(self._link.model, self._link.cluster))
+
+    # ---- inside
+
+    def _make_context_smaller(self) -> None:
+        """Reduce this chat's context and restart a worker that died of it."""
+        trouble, inspector = self._views.banner.trouble, self._views.inspector
+        if trouble is None:
+            return
+        settings = assign(inspector.settings, "prefill.context_tokens", trouble.smaller_tokens)
+        inspector.change_settings(settings)
+        self.trouble.withdraw(trouble)
+        if self._link.phase is Phase.DEAD:
+            self.restart()
+
+    def _think_first(self, wanted: bool) -> None:
+        inspector = self._views.inspector
+        inspector.change_settings(assign(inspector.settings, "chat.thinking", wanted))
+
+    def _send_command(self, effect: fx.Send) -> None:
+        # The question is stored before its answer starts.
+        asked = isinstance(effect.command, Generate) and effect.command.request == self._link.request
+        self._send(effect.command, self.chat.saving.question_kept if asked else None)
+
+    def _restart_worker(self) -> None:
+        self._views.first_page.set_loading("", None)
+        self._restart()
+
+    def _listener_of(self, request: str) -> AnswerListener:
+        """Returns the receiver of a request's answer."""
+        return self.racing if request == self.racing.race.request else self._answering
+
+    def _show_link(self) -> None:
+        self.asking.follow()
+        self._worker.show(self._link, self._answering.elsewhere, self.racing.recording, self.sharing.client)
+        self.racing.follow(self._link, self._views.composer.blocked_reason or strings.BLOCKED_BY_ANSWER)
+
+    @property
+    def _server_settings(self) -> Server:
+        return self.home.preferences.now.settings.server
+
+    def _is_kept(self, text: str) -> bool:
+        """Whether the open chat or the library has a document with this text."""
+        sent = self.chats.open.with_draft(NOTHING_WRITTEN).attachments
+        in_chat = any(text == each.text for each in sent)
+        return in_chat or self.library.documents.of_text(text) is not None
+
+    def _open_chat(self) -> tuple[str, Prefill]:
+        """The open chat's id, empty if the worker is not to save it, and its settings."""
+        chat = self.chats.open
+        settings = permitted(self.chat.settings.of(chat), self.home.preferences.now.settings.allowed)
+        return chat.id if chat.turns and settings.prefill.save else "", settings.prefill
+
+    def _served_base(self) -> Settings:
+        """Returns the settings of server requests: those of new chats without a system prompt and with dense
+        prefill.
+        """
+        settings = permitted(self.chat.settings.defaults, self.home.preferences.now.settings.allowed)
+        own = (
+            ("chat.system_prompt", ""),
+            ("prefill.mode", "off"),
+            ("tables.learn", self._server_settings.learn),
+        )
+        return assign_all(settings, own)
+
+    def _show_server(self, state: ServerState) -> None:
+        self.trouble.withdraw(self._server_trouble)
+        self._server_trouble = None
+        if state.problem is not None:
+            self._server_trouble = self.trouble.show_request_error(state.problem, "server")
+
+    def _count(self, intents: tuple[Count, ...]) -> None:
+        for intent in intents:
+            self.handle(intent)
+
+    def _wire(self, page: ChatPage) -> None:
+        views = self._views
+        views.composer.draft_changed.connect(self.tables.note_typing)
+        views.composer.attach_failed.connect(lambda error: self.trouble.show_request_error(error, "attach"))
+        views.banner.remedy_requested.connect(self.remedy)
+        views.inspector.settings_changed.connect(lambda settings: self._show_link())
+        views.composer.think.turned.connect(self._think_first)
+        self.chat.saving.chats_changed.connect(self.library.refresh)
+        self.chat.settings.defaults_changed.connect(lambda own: self.tables.show_defaults())
+        self.sharing.line_moved.connect(self._show_link)
+        self.server.changed.connect(self._show_server)
+        self._answering.answer_finished.connect(self.answer_finished)
+        self._answering.answer_finished.connect(lambda turn_id: self._titles.answer_finished())
+        page.chat_shown.connect(self.racing.close)
+        page.chat_shown.connect(self.embedding.refresh)
+        page.chat_shown.connect(self.saved_chats.show_open)
+        self._answering.answer_finished.connect(lambda turn_id: self.saved_chats.show_open())
+        page.chat_shown.connect(self._show_link)
+        page.chat_shown.connect(self.models.changed)

@@ -1,1 +1,0 @@
-"""The windows beside the chat window, and the race's page."""

@@ -1,1 +1,0 @@
-"""The About window: version, licences and updates."""

@@ -1,1 +1,0 @@
-"""Windows of archived and of deleted chats."""

@@ -1,1 +1,0 @@
-"""Two versions of an answer side by side."""

@@ -1,1 +1,0 @@
-"""The Lab window: sweeps of drafters over prompts, and their results."""

@@ -1,1 +1,0 @@
-"""Documents kept for any chat: list, search, preview."""

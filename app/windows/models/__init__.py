@@ -1,1 +1,0 @@
-"""The models' window: what is on this machine, what fits, what drafts for what, and downloads."""

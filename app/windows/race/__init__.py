@@ -1,1 +1,0 @@
-"""Race: a prompt answered with and without drafting, replayed side by side."""

@@ -1,1 +1,0 @@
-"""The sheet of keyboard shortcuts."""

@@ -1,1 +1,0 @@
-"""The Tables window: what the n-gram drafters have learned."""

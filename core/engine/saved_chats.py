@@ -1,0 +1,333 @@
+"""SavedChats: when the cached sequences of chats are written to disk, and when they are read back.
+
+Saved:
+- when a chat is left: another one is opened, or asks;
+- 30 s after an answer, if at least 1,024 tokens are new since the chat was last saved;
+- when the model is unloaded or the process ends, for at most 5 s.
+A file is replaced only if at least a sixteenth of the chat is new: a shorter rest is read faster than the
+disk is worn. Loaded when a chat is opened, while nothing else is to be done, and at the latest when it asks.
+
+A chat is saved only with a request that names it (`Generate.chat`) and has `prefill.save`. What cannot be
+used is removed and read anew; what cannot be saved is reported in the next answer's changes. Engine's thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from msgspec import Struct
+
+from core.engine.model_session import ModelSession
+from core.events import Change, SavedChatsListed
+from core.kv.cached_sequence import CachedSequence, reusable, shared_prefix
+from core.kv.saved import SavedFile, SavedSequence, Stamp, UnusableFileError, stamp_of
+from core.kv.saved_files import SavedFiles
+from core.models.folder import identity_of
+from core.settings import Prefill
+
+_IDLE_S = 30.0
+_IDLE_TOKENS = 1024
+_LEFT_TOKENS = 128
+# A file is replaced if one token in this many is new.
+_NEW_SHARE = 16
+_ENDING_S = 5.0
+# Loading must spare at least this many tokens.
+_LEAST_GAIN_TOKENS = 64
+
+
+class _Due(Struct, frozen=True):
+    """A chat is saved at `at_s` if at least `least_tokens` are new."""
+
+    at_s: float
+    least_tokens: int
+
+
+class _OnDisk(Struct, frozen=True):
+    """What a chat's file holds."""
+
+    tokens: list[int]
+    columns: int
+
+
+Work = Generator[None, None, None]
+
+
+class _Task(Struct, frozen=True):
+    """Loading or saving of `chat` under way."""
+
+    chat: str
+    work: Work
+
+
+class SavedChats:
+    """`say` receives the state after each change; `clock` gives seconds."""
+
+    def __init__(
+        self,
+        say: Callable[[SavedChatsListed], None] = lambda event: None,
+        clock: Callable[[], float] = time.perf_counter,
+        files: SavedFiles | None = None,
+    ) -> None:
+        self._say = say
+        self._clock = clock
+        self._files = files or SavedFiles()
+        self._here: ModelSession | None = None
+        self._stamp: Stamp | None = None
+        self._why_not = ""
+        self._prefill = Prefill()
+        self._open = ""  # the chat that the window shows
+        self._wanted = ""  # the chat to load
+        self._latest = ""  # the chat that asked last
+        self._due: dict[str, _Due] = {}
+        self._on_disk: dict[str, _OnDisk] = {}
+        self._problems: dict[str, str] = {}
+        self._loading: _Task | None = None
+        self._saving: _Task | None = None
+
+    # ---- the model
+
+    def use(self, here: ModelSession) -> None:
+        """Another model was loaded. The open chat is loaded for it while idle."""
+        self._here, self._stamp, self._why_not = here, None, ""
+        self._wanted = self._open
+
+    def release(self) -> None:
+        """Saves the model's chats, for a few seconds at most, and forgets the model. Does not raise."""
+        self._stop()
+        until_s = self._clock() + _ENDING_S
+        sequences = reversed(self._here.prefix_cache.sequences) if self._here else ()
+        for chat in dict.fromkeys(each.chat for each in sequences if each.chat):
+            try:
+                with closing(self._save(chat, _LEFT_TOKENS)) as saving:
+                    for _ in saving:
+                        if self._clock() > until_s:
+                            break
+            except (MemoryError, RuntimeError):  # MLX's; the chat is read anew
+                break
+        self._here = None
+        self._due.clear()
+        self._on_disk.clear()
+        self._problems.clear()
+
+    # ---- commands
+
+    def open(self, chat: str, prefill: Prefill) -> None:
+        """The window shows `chat`, empty for one that is not kept: the previous one is left."""
+        if chat == self._open:
+            return
+        for left in (self._open, self._latest):
+            if left != chat:
+                self._leave(left)
+        self._open = self._wanted = chat
+        self._prefill = prefill
+        if self._loading is not None:
+            self._loading.work.close()
+            self._loading = None
+
+    def erase(self, chats: Sequence[str], *, everything: bool = False) -> None:
+        """Removes the files of `chats`, or all. What is in memory of them is not saved any more."""
+        self._stop()
+        gone = set(self._on_disk) | set(self._due) if everything else set(chats)
+        for sequence in self._here.prefix_cache.sequences if self._here else ():
+            if everything or sequence.chat in gone:
+                sequence.chat = ""
+        for chat in gone:
+            for held in (self._due, self._on_disk, self._problems):
+                held.pop(chat, None)
+        if everything:
+            self._files.erase_all()
+        else:
+            self._files.erase(chats)
+        self.report()
+
+    def report(self) -> None:
+        """Says the state."""
+        count, size_bytes = self._files.usage()
+        problem = next(reversed(self._problems.values()), "")
+        self._say(SavedChatsListed(count, size_bytes, self._files.written_bytes(), problem))
+
+    # ---- while idle
+
+    def piece(self) -> bool:
+        """Writes or reads one tensor; returns whether there was one."""
+        if self._here is None:
+            return False
+        now_s = self._clock()
+        left = next((chat for chat, due in self._due.items() if due.at_s <= now_s), "")
+        # What is loaded must not push out of memory what is still to be saved.
+        if self._loading is None and self._wanted and not (left and self._is_tight(self._here)):
+            self._loading, self._wanted = _Task(self._wanted, self._load(self._wanted)), ""
+        if self._loading is not None:
+            loading, self._loading = self._loading, None  # not continued if it fails
+            if next(loading.work, self) is not self:
+                self._loading = loading
+            return True
+        if self._saving is None:
+            if not left:
+                return False
+            self._saving = _Task(left, self._save(left, self._due.pop(left).least_tokens))
+        saving, self._saving = self._saving, None
+        if next(saving.work, self) is not self:
+            self._saving = saving
+        return True
+
+    def due_s(self) -> float | None:
+        """Seconds until a chat may be saved; None if none is waiting."""
+        now_s = self._clock()
+        return min((max(0.0, due.at_s - now_s) for due in self._due.values()), default=None)
+
+    # ---- requests
+
+    def before(
+        self, chat: str, prompt: Sequence[int], prefill: Prefill, *, whole: bool
+    ) -> tuple[Change, ...]:
+        """A request of `chat`, empty for none, is about to take a sequence; returns why it is not saved.
+
+        Its sequence is loaded if that spares reading; if it is not to be saved, its file is removed. A
+        running save ends without a file and is repeated.
+        """
+        if self._saving is not None:
+            self._leave(self._saving.chat)
+        if self._latest != chat:
+            self._leave(self._latest)
+        self._latest = chat
+        if self._loading is not None and self._loading.chat == chat and prefill.save:
+            for _ in self._loading.work:
+                pass
+        self._stop()
+        if chat and not prefill.save:
+            self._due.pop(chat, None)
+            self._files.erase([chat])
+        if not chat or not prefill.save or self._here is None:
+            return ()
+        self._prefill = prefill
+        cache = self._here.prefix_cache
+        least = max(each.shared(prompt, whole=whole) for each in cache.sequences) + _LEAST_GAIN_TOKENS
+        for _ in self._load(chat, lambda saved: _gain(saved, prompt, whole) >= least):
+            pass
+        why_not = self._why_not or self._problems.get(chat, "")
+        return (Change("prefill.save", "on", "on, but not saved", why_not),) if why_not else ()
+
+    def taken(self, sequence: CachedSequence, chat: str, prefill: Prefill) -> None:
+        """The request's `sequence` belongs to `chat` from now on."""
+        sequence.chat = chat if prefill.save else ""
+
+    def answered(self, chat: str, prefill: Prefill) -> None:
+        """An answer of `chat` ended."""
+        if chat and prefill.save:
+            self._due[chat] = _Due(self._clock() + _IDLE_S, _IDLE_TOKENS)
+
+    # ---- inside
+
+    def _is_tight(self, here: ModelSession) -> bool:
+        """Whether the chat to load exceeds the budget of the prefix cache, beside what it holds."""
+        size_bytes = self._files.size_bytes(self._files.path(self._wanted, here.model.info.path))
+        return here.prefix_cache.nbytes + size_bytes > self._prefill.memory_mib << 20
+
+    def _leave(self, chat: str) -> None:
+        if chat:
+            self._due[chat] = _Due(self._clock(), _LEFT_TOKENS)
+
+    def _stop(self) -> None:
+        """Ends what is under way."""
+        for task in (self._loading, self._saving):
+            if task is not None:
+                task.work.close()
+        self._loading = self._saving = None
+
+    def _stamped(self) -> Stamp | None:
+        """The stamp of the model, computed at first use; None and a reason if its caches cannot be saved."""
+        here = self._here
+        if here is None or self._stamp is not None or self._why_not:
+            return self._stamp
+        loaded = here.model
+        identity = identity_of(Path(loaded.info.path)) if loaded.info.path else ""
+        if loaded.info.machines:
+            self._why_not = "the model runs on several machines"
+        elif not identity:
+            self._why_not = "the model's files cannot be read"
+        else:
+            self._stamp = stamp_of(loaded.model, loaded.new_cache, identity)
+            if self._stamp is None:
+                self._why_not = "the model's cache is of a kind that cannot be saved"
+        self._files.clean(self._prefill.disk_mib << 20)
+        return self._stamp
+
+    def _load(self, chat: str, is_useful: Callable[[SavedFile], bool] = lambda saved: True) -> Work:
+        """Adds the sequence of `chat` to the model's, unless it is in memory or its file is not useful."""
+        here = self._here
+        if here is None or any(each.chat == chat for each in here.prefix_cache.sequences):
+            return
+        cache, budget_bytes = here.prefix_cache, self._prefill.memory_mib << 20
+        path = self._files.path(chat, here.model.info.path)
+        # The stamp costs a forward pass, which a chat without a file is spared.
+        if not path.is_file() or (stamp := self._stamped()) is None:
+            return
+        file = self._files.open(path)
+        if file is None:
+            return
+        with file:
+            try:
+                saved = SavedFile(file, stamp, here.model.info.vocabulary)
+                held = any(
+                    shared_prefix(each.tokens, saved.tokens) == len(saved.tokens)
+                    and each.columns.count >= saved.columns.count
+                    for each in cache.sequences
+                )
+                if held or saved.cache_nbytes > budget_bytes or not is_useful(saved):
+                    return
+                sequence = yield from saved.read(here.model.new_cache)
+            except UnusableFileError:
+                self._files.remove(path)
+                self.report()
+                return
+            except OSError:
+                return
+        sequence.chat = chat
+        self._on_disk[chat] = _OnDisk(saved.tokens, saved.columns.count)
+        cache.add(sequence)
+        cache.fit(budget_bytes)
+
+    def _save(self, chat: str, least_tokens: int) -> Work:
+        """Writes the newest sequence of `chat` if at least `least_tokens` are new."""
+        here, stamp = self._here, self._stamped()
+        if here is None or stamp is None:
+            return
+        sequences = here.prefix_cache.sequences
+        sequence = next((each for each in reversed(sequences) if each.chat == chat), None)
+        if sequence is None or self._new_tokens(sequence) < max(
+            least_tokens, len(sequence.tokens) // _NEW_SHARE
+        ):
+            return
+        prefill = self._prefill
+        path = self._files.path(chat, here.model.info.path)
+        try:
+            saving = SavedSequence(sequence, here.model.new_cache, stamp)
+            limits = prefill.disk_mib << 20, prefill.disk_daily_mib << 20
+            problem = self._files.reserve(path, saving.nbytes, *limits)
+            if not problem:
+                with self._files.writing(path) as file:
+                    yield from saving.write(file)
+                self._on_disk[chat] = _OnDisk(list(sequence.tokens), sequence.columns.count)
+        except (OSError, ValueError) as error:
+            problem = f"{error}"
+        self._problems.pop(chat, None)
+        if problem:
+            self._problems[chat] = problem
+        self.report()
+
+    def _new_tokens(self, sequence: CachedSequence) -> int:
+        """Number of tokens of `sequence` that its file does not have."""
+        on_disk = self._on_disk.get(sequence.chat)
+        if on_disk is None:
+            return len(sequence.tokens)
+        shared = shared_prefix(sequence.tokens, on_disk.tokens)
+        fuller = sequence.skipped < len(on_disk.tokens) - on_disk.columns
+        return len(sequence.tokens) - (0 if fuller else shared)
+
+
+def _gain(saved: SavedFile, prompt: Sequence[int], whole: bool) -> int:
+    return reusable(saved.tokens, prompt, saved.columns.whole if whole else None, saved.lengths)

@@ -1,0 +1,494 @@
+"""Saved sequences: a `CachedSequence` as one safetensors file, and back.
+
+A file holds the token ids, the positions of the columns, the arrays of every cache entry and of every
+snapshot, and last the SHA-256 of the header and of each tensor. Arrays of appending entries are written
+without their spare columns. The header's metadata names what the arrays depend on (`Stamp`) and every number
+that is not an array.
+
+A file is used only if it equals, byte for byte, what this version would write for its metadata: the header is
+rebuilt from the metadata and compared, which covers names, dtypes, shapes, offsets and the file's size, and
+every tensor is compared with its SHA-256 before it is used. Anything else raises `UnusableFileError`; nothing
+is guessed. Tensors are read by ordinary reads instead of MLX's lazy loading, because a read that fails there
+later ends the process or leaves the array undefined.
+
+Writing and reading are generators that yield after each tensor, so that a question waits for one at most.
+Worker's main thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import struct
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, BinaryIO
+
+import mlx.core as mx
+import msgspec
+import numpy as np
+from mlx_lm.models.cache import ArraysCache, ChunkedKVCache, KVCache, QuantizedKVCache, RotatingKVCache
+from msgspec import Struct
+
+from core.kv.cached_sequence import CachedSequence
+from core.kv.mlx_lm_caches import (
+    Cache,
+    LanguageModel,
+    Snapshot,
+    is_appending,
+    leaves,
+    parts,
+    restore,
+    take_snapshot,
+)
+from core.kv.positions import Columns
+
+# Changes with the meaning of the content; files of other formats are not used.
+_FORMAT = 1
+_METADATA = "draftlight"
+_LONGEST_HEADER_BYTES = 16 << 20
+_MOST_SNAPSHOTS = 64
+_DIGEST_BYTES = 32
+# MLX dtypes and their names in safetensors.
+_DTYPES = {
+    mx.float32: "F32",
+    mx.float16: "F16",
+    mx.bfloat16: "BF16",
+    mx.uint32: "U32",
+    mx.int32: "I32",
+    mx.uint8: "U8",
+}
+_OF_NAME = {name: dtype for dtype, name in _DTYPES.items()}
+# The numbers of each kind of entry that change, and those that a model fixes.
+_NUMBERS: dict[type, tuple[str, ...]] = {
+    KVCache: ("offset",),
+    QuantizedKVCache: ("offset",),
+    RotatingKVCache: ("offset", "_idx"),
+    ChunkedKVCache: ("offset", "start_position"),
+    ArraysCache: (),
+}
+_FIXED: dict[type, tuple[str, ...]] = {
+    QuantizedKVCache: ("group_size", "bits"),
+    RotatingKVCache: ("max_size", "keep"),
+    ChunkedKVCache: ("chunk_size",),
+}
+
+
+class UnusableFileError(Exception):
+    """The file is damaged, or belongs to another model, version or machine."""
+
+
+class Shape(Struct, frozen=True, array_like=True):
+    """An array of an entry: its dtype in safetensors, and its shape with −1 for the columns."""
+
+    dtype: str
+    sizes: tuple[int, ...]
+
+
+class Layout(Struct, frozen=True, array_like=True):
+    """An entry's class, fixed numbers and arrays."""
+
+    kind: str
+    fixed: tuple[int, ...]
+    arrays: tuple[Shape, ...]
+
+
+class Stamp(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the content of a cache depends on besides the tokens. `model`: identity of the model's files."""
+
+    model: str
+    mlx: str
+    mlx_lm: str
+    device: str
+    layout: tuple[Layout, ...]
+
+
+class _Entry(Struct, frozen=True, array_like=True):
+    """An entry's changing numbers, and the number of columns of its arrays (0 without columns)."""
+
+    numbers: tuple[int, ...]
+    columns: int
+
+
+class _Held(Struct, frozen=True, array_like=True):
+    """A snapshot: its length and the entries that cannot be trimmed."""
+
+    length: int
+    entries: tuple[_Entry, ...]
+
+
+class _Header(Struct, frozen=True, forbid_unknown_fields=True):
+    format: int
+    stamp: Stamp
+    tokens: int
+    columns: int
+    runs: int
+    entries: tuple[_Entry, ...]
+    snapshots: tuple[_Held, ...]
+
+
+class _Tensor(Struct, frozen=True):
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the data."""
+        return _product(self.shape) * int(_OF_NAME[self.dtype].size)
+
+
+def stamp_of(model: LanguageModel, new_cache: Callable[[], Cache], identity: str) -> Stamp | None:
+    """The stamp of `model`, whose files have this `identity`; None if its caches cannot be saved.
+
+    The layout is that of a cache after a forward pass of two tokens.
+    """
+    cache = new_cache()
+    if any(type(entry) not in _NUMBERS for entry in leaves(cache)):
+        return None
+    mx.eval(model(mx.array([[1, 2]]), cache=cache))
+    layout = _layout(cache)
+    if layout is None:
+        return None
+    device = "GPU" if mx.default_device() == mx.gpu else "CPU"
+    version = importlib.metadata.version
+    return Stamp(identity, version("mlx"), version("mlx-lm"), device, layout)
+
+
+class SavedSequence:
+    """What is to be written of `sequence`, which must not change until the last byte is written.
+
+    Raises `ValueError` if the sequence cannot be saved under `stamp`.
+    """
+
+    def __init__(self, sequence: CachedSequence, new_cache: Callable[[], Cache], stamp: Stamp) -> None:
+        if sequence.is_mirrored or not sequence.tokens or _layout(sequence.cache) != stamp.layout:
+            raise ValueError("The cache has another layout than the model's.")
+        runs = sequence.columns.runs()
+        snapshots = [each for each in sequence.snapshots if each.length <= len(sequence.tokens)]
+        snapshots = [] if sequence.keeps_all else snapshots[-_MOST_SNAPSHOTS:]
+        caches: list[tuple[Cache, bool]] = [(sequence.cache, False)]
+        for each in snapshots:
+            restored = new_cache()
+            restore(restored, each)
+            caches.append((restored, True))
+        entries = [_entries(cache, held) for cache, held in caches]
+        self._header = _Header(
+            _FORMAT,
+            stamp,
+            len(sequence.tokens),
+            sequence.columns.count,
+            runs.shape[1],
+            entries[0],
+            tuple(_Held(each.length, held) for each, held in zip(snapshots, entries[1:])),
+        )
+        self._arrays = [mx.array(np.asarray(sequence.tokens, np.int32)), mx.array(runs)]
+        for (cache, held), known in zip(caches, entries):
+            chosen = [entry for entry in leaves(cache) if not (held and is_appending(entry))]
+            for entry, numbers in zip(chosen, known, strict=True):
+                self._arrays += _arrays(entry, numbers.columns)
+        self._start = _start(self._header)
+        expected = [(each.dtype, each.shape) for each in _tensors(self._header)[:-1]]
+        if [(_DTYPES.get(each.dtype, ""), each.shape) for each in self._arrays] != expected:
+            raise ValueError("The cache's arrays are not those that its layout names.")
+        _check(self._header, sequence.columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the file."""
+        return _size(self._header, self._start)
+
+    def write(self, file: BinaryIO) -> Iterator[None]:
+        """Writes the file; yields after each tensor. Raises `OSError`."""
+        file.write(self._start)
+        sums = [hashlib.sha256(self._start).digest()]
+        for array in self._arrays:
+            content = _bytes(array)
+            sums.append(hashlib.sha256(content).digest())
+            file.write(content)
+            del content
+            yield
+        file.write(b"".join(sums))
+
+
+class SavedFile:
+    """An open file with its tokens and positions; `read` gives the sequence.
+
+    Raises `UnusableFileError` and `OSError`. Does not close `file`.
+    """
+
+    def __init__(self, file: BinaryIO, stamp: Stamp, vocabulary: int) -> None:
+        self._file = file
+        start, self._header = _read_start(file)
+        if self._header.stamp != stamp:
+            raise UnusableFileError("it belongs to another model or version")
+        self._tensors = _tensors(self._header)
+        self._sums = self._read_sums(start)
+        file.seek(len(start))
+        self.tokens: list[int] = self._read(0).tolist()
+        if not all(0 <= token < vocabulary for token in self.tokens):
+            raise UnusableFileError("it has token ids that the model does not have")
+        try:
+            self.columns = Columns.of_runs(self._read(1), self._header.columns)
+            _check(self._header, self.columns)
+        except ValueError as error:
+            raise UnusableFileError(str(error)) from None
+
+    @property
+    def lengths(self) -> list[int] | None:
+        """Lengths that the cache can return to; None: any."""
+        kept = all(each.kind in ("KVCache", "QuantizedKVCache") for each in self._header.stamp.layout)
+        return None if kept else [each.length for each in self._header.snapshots]
+
+    @property
+    def cache_nbytes(self) -> int:
+        """Size of the cache's arrays."""
+        return sum(each.nbytes for each in self._tensors)
+
+    def read(self, new_cache: Callable[[], Cache]) -> Generator[None, None, CachedSequence]:
+        """Reads the arrays; yields after each. Raises `UnusableFileError` and `OSError`."""
+        header = self._header
+        cache = new_cache()
+        at = 2
+        at = yield from self._fill(cache, header.entries, at, held=False)
+        snapshots: list[Snapshot] = []
+        for each in header.snapshots:
+            other = new_cache()
+            at = yield from self._fill(other, each.entries, at, held=True)
+            snapshots.append(take_snapshot(other, each.length))
+        return CachedSequence.restored(new_cache, cache, self.tokens, self.columns, snapshots)
+
+    def _fill(
+        self, cache: Cache, entries: Sequence[_Entry], at: int, *, held: bool
+    ) -> Generator[None, None, int]:
+        """Sets the entries of `cache` from the tensors from number `at` on; returns the next number."""
+        layouts = self._header.stamp.layout
+        chosen: list[Any] = [entry for entry in leaves(cache) if not (held and is_appending(entry))]
+        for entry, layout, known in zip(chosen, _held(layouts) if held else layouts, entries, strict=True):
+            kind = type(entry)
+            arrays = []
+            for _ in layout.arrays:
+                arrays.append(self._array(at))
+                at += 1
+                yield
+            if kind is ArraysCache:
+                entry.cache = arrays
+            elif kind is QuantizedKVCache:
+                entry.keys, entry.values = tuple(arrays[:3]), tuple(arrays[3:])
+            else:
+                entry.keys, entry.values = arrays
+            for name, number in zip(_NUMBERS[kind], known.numbers, strict=True):
+                setattr(entry, name, number)
+        return at
+
+    def _array(self, at: int) -> mx.array:
+        tensor = self._tensors[at]
+        dtype = _OF_NAME[tensor.dtype]
+        array = mx.array(self._read(at))
+        if dtype == mx.bfloat16:
+            array = array.view(mx.bfloat16)
+        mx.eval(array)
+        return array
+
+    def _read(self, at: int) -> np.ndarray[Any, Any]:
+        """Tensor number `at`, the next in the file; bfloat16 as uint16."""
+        tensor = self._tensors[at]
+        content = np.empty(tensor.nbytes, np.uint8)
+        if self._file.readinto(content.data) != tensor.nbytes:  # type: ignore[attr-defined]
+            raise UnusableFileError("it is cut off")
+        if hashlib.sha256(content.data).digest() != self._sums[at + 1]:
+            raise UnusableFileError(f"its tensor {tensor.name} is damaged")
+        return content.view(_NUMPY[tensor.dtype]).reshape(tensor.shape)
+
+    def _read_sums(self, start: bytes) -> list[bytes]:
+        length = _DIGEST_BYTES * len(self._tensors)
+        self._file.seek(_size(self._header, start) - length)
+        content = self._file.read(length)
+        sums = [content[at : at + _DIGEST_BYTES] for at in range(0, len(content), _DIGEST_BYTES)]
+        if len(content) != length or sums[0] != hashlib.sha256(start).digest():
+            raise UnusableFileError("its header is damaged")
+        return sums
+
+
+_NUMPY = {
+    "F32": np.float32,
+    "F16": np.float16,
+    "BF16": np.uint16,
+    "U32": np.uint32,
+    "I32": np.int32,
+    "U8": np.uint8,
+}
+
+
+def _read_start(file: BinaryIO) -> tuple[bytes, _Header]:
+    """The file up to its first tensor, and its metadata; the file is exactly as long as they say."""
+    size = os.fstat(file.fileno()).st_size
+    file.seek(0)
+    first = file.read(8)
+    length = struct.unpack("<Q", first)[0] if len(first) == 8 else 0
+    if not 2 <= length <= min(_LONGEST_HEADER_BYTES, size - 8):
+        raise UnusableFileError("it is not a safetensors file")
+    content = first + file.read(length)
+    try:
+        metadata = msgspec.json.decode(content[8:], type=dict[str, Any])["__metadata__"][_METADATA]
+        header = msgspec.json.decode(metadata, type=_Header)
+        # Before anything is computed with its numbers.
+        if header.format != _FORMAT or not _is_bounded(header, size):
+            raise UnusableFileError("it has another format")
+        if _start(header) != content or _size(header, content) != size:
+            raise UnusableFileError("its header does not describe it")
+    except (msgspec.MsgspecError, RecursionError, KeyError, TypeError, ValueError, UnicodeError) as error:
+        raise UnusableFileError(f"its header cannot be read ({error})") from None
+    return content, header
+
+
+def _is_bounded(header: _Header, size: int) -> bool:
+    """Whether no number of `header` exceeds what a file of `size` bytes can describe."""
+    layouts = header.stamp.layout
+    entries = [*header.entries, *(entry for each in header.snapshots for entry in each.entries)]
+    numbers = [header.tokens, header.columns, header.runs, *(each.length for each in header.snapshots)]
+    numbers += [number for entry in entries for number in (*entry.numbers, entry.columns)]
+    sizes = [abs(number) for each in layouts for array in each.arrays for number in array.sizes]
+    return (
+        all(0 <= number <= size for number in numbers)
+        and all(number <= size for number in sizes)
+        and all(array.dtype in _OF_NAME for each in layouts for array in each.arrays)
+        and len(header.entries) == len(layouts)
+        and all(len(each.entries) == len(_held(layouts)) for each in header.snapshots)
+    )
+
+
+def _check(header: _Header, columns: Columns) -> None:
+    """Raises `ValueError` if the numbers of the entries contradict the tokens."""
+    if header.tokens < 1 or columns.next != header.tokens or columns.count != header.columns:
+        raise ValueError("The positions are not those of the tokens.")
+    _check_entries(header.stamp.layout, header.entries, columns.count)
+    lengths = [each.length for each in header.snapshots]
+    if lengths != sorted(set(lengths)) or any(not 0 < each <= header.tokens for each in lengths):
+        raise ValueError("The snapshots are not in order.")
+    for each in header.snapshots:
+        _check_entries(_held(header.stamp.layout), each.entries, columns.fork(each.length).count)
+
+
+def _check_entries(layouts: Sequence[Layout], entries: Sequence[_Entry], count: int) -> None:
+    """Raises `ValueError` unless `entries` are those of a cache with `count` columns read."""
+    for layout, entry in zip(layouts, entries, strict=True):
+        if layout.kind == "ArraysCache":
+            sound = entry == _Entry((), 0)
+        elif layout.kind in ("KVCache", "QuantizedKVCache"):
+            sound = entry == _Entry((count,), count)
+        elif layout.kind == "RotatingKVCache":
+            sound = entry.numbers[0] == count and 0 < entry.numbers[1] <= entry.columns
+        else:
+            held = count - entry.numbers[1]
+            sound = entry.numbers[0] == count and 0 <= held <= entry.columns
+        if not sound:
+            raise ValueError(f"A {layout.kind} does not hold the tokens.")
+
+
+# ---- entries
+
+
+def _layout(cache: Sequence[Any]) -> tuple[Layout, ...] | None:
+    """The layout of a cache that is not empty; None if it cannot be saved."""
+    found = []
+    for entry in leaves(cache):
+        kind: type = type(entry)
+        arrays = _held_arrays(entry)
+        if arrays is None or any(array.dtype not in _DTYPES for array in arrays):
+            return None
+        if kind is ArraysCache:
+            shapes = [array.shape for array in arrays]
+        else:
+            shapes = [(*array.shape[:-2], -1, array.shape[-1]) for array in arrays]
+        fixed = tuple(int(getattr(entry, name)) for name in _FIXED.get(kind, ()))
+        shaped = (Shape(_DTYPES[each.dtype], shape) for each, shape in zip(arrays, shapes))
+        found.append(Layout(kind.__name__, fixed, tuple(shaped)))
+    return tuple(found)
+
+
+def _held_arrays(entry: Any) -> list[mx.array] | None:
+    """The arrays of an entry; None if it is empty or cannot be saved."""
+    if type(entry) not in _NUMBERS:
+        return None
+    if type(entry) is ArraysCache:
+        is_batch = entry.left_padding is not None or entry.lengths is not None
+        arrays = list(entry.cache)
+        return None if is_batch or any(each is None for each in arrays) else arrays
+    return None if entry.keys is None else [*parts(entry.keys), *parts(entry.values)]
+
+
+def _entries(cache: Sequence[Any], held: bool) -> tuple[_Entry, ...]:
+    """The numbers of the entries of `cache`; with `held` only of those that cannot be trimmed."""
+    found = []
+    for entry in leaves(cache):
+        if held and is_appending(entry):
+            continue
+        numbers = tuple(int(getattr(entry, name)) for name in _NUMBERS[type(entry)])
+        arrays = _held_arrays(entry)
+        if not arrays:
+            raise ValueError("The cache has an empty entry.")
+        columns = 0 if type(entry) is ArraysCache else int(arrays[0].shape[-2])
+        # Spare columns of an appending entry are not kept.
+        found.append(_Entry(numbers, numbers[0] if is_appending(entry) else columns))
+    return tuple(found)
+
+
+def _arrays(entry: Any, columns: int) -> list[mx.array]:
+    arrays = _held_arrays(entry) or []
+    return [array[..., :columns, :] for array in arrays] if is_appending(entry) else arrays
+
+
+def _held(layouts: Sequence[Layout]) -> list[Layout]:
+    """The layouts of the entries that snapshots hold."""
+    return [each for each in layouts if each.kind not in ("KVCache", "QuantizedKVCache")]
+
+
+# ---- bytes
+
+
+def _tensors(header: _Header) -> list[_Tensor]:
+    """The tensors of a file, in order."""
+    found = [_Tensor("tokens", "I32", (header.tokens,)), _Tensor("runs", "I32", (2, header.runs))]
+    layouts = header.stamp.layout
+    groups = [("", layouts, header.entries)]
+    groups += [(f"at{each.length}.", tuple(_held(layouts)), each.entries) for each in header.snapshots]
+    for prefix, shapes, entries in groups:
+        for number, (layout, entry) in enumerate(zip(shapes, entries, strict=True)):
+            for index, array in enumerate(layout.arrays):
+                shape = tuple(entry.columns if size == -1 else size for size in array.sizes)
+                found.append(_Tensor(f"{prefix}{number}.{index}", array.dtype, shape))
+    return [*found, _Tensor("sums", "U8", (len(found) + 1, _DIGEST_BYTES))]
+
+
+def _start(header: _Header) -> bytes:
+    """The first bytes of a file: the header's length, and the header, padded to a multiple of 8."""
+    entries: dict[str, Any] = {"__metadata__": {_METADATA: msgspec.json.encode(header).decode()}}
+    offset = 0
+    for tensor in _tensors(header):
+        offsets = (offset, offset + tensor.nbytes)
+        entries[tensor.name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": offsets}
+        offset = offsets[1]
+    text = msgspec.json.encode(entries)
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text
+
+
+def _size(header: _Header, start: bytes) -> int:
+    return len(start) + sum(tensor.nbytes for tensor in _tensors(header))
+
+
+def _bytes(array: mx.array) -> memoryview:
+    """The content of an array, row by row; MLX is not called again while it is written."""
+    array = mx.contiguous(array)
+    if array.dtype == mx.bfloat16:
+        array = array.view(mx.uint16)
+    mx.eval(array)
+    return np.asarray(array).reshape(-1).view(np.uint8).data
+
+
+def _product(sizes: Sequence[int]) -> int:
+    product = 1
+    for size in sizes:
+        product *= size
+    return product

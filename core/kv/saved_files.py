@@ -1,0 +1,172 @@
+"""SavedFiles: the folder of saved sequences, one file per chat and model, within limits of space and writing.
+
+The cache folder's `contexts` (mode 0700) holds safetensors files (0600). A name is made of hashes of the
+chat's id and of the model's folder, so that `erase` needs nothing but the id. Files are replaced by one
+rename, and a file that is open stays readable when it is replaced or removed: several processes may share the
+folder. `written` has a line per saved file of the current day, appended before the file is written, so that
+a process that is killed has counted what it wrote.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import BinaryIO
+
+from core.system.files import PRIVATE, TEMPORARY, replacing, write_atomic
+from core.system.paths import cache_dir
+
+_SUFFIX = ".safetensors"
+_WRITTEN = "written"
+# Saving leaves at least this much of the disk to others.
+_FREE_BYTES = 1 << 30
+# A temporary file that was not written to for this long was left by a process that was killed.
+_ABANDONED_S = 600.0
+
+
+class SavedFiles:
+    """Files in `folder`; None: in the cache folder. Any thread."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or cache_dir() / "contexts"
+
+    def path(self, chat: str, model_folder: str) -> Path:
+        """The file of a chat with the model in `model_folder`."""
+        return self.folder / f"{_name(chat)}-{_digest(model_folder)[:16]}{_SUFFIX}"
+
+    def open(self, path: Path) -> BinaryIO | None:
+        """The open file, which becomes the most recently used one; None if it does not open."""
+        try:
+            file = path.open("rb")
+        except OSError:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return file
+
+    def size_bytes(self, path: Path) -> int:
+        """Size of a file; 0 if there is none."""
+        try:
+            return path.stat().st_size
+        except OSError:
+            return 0
+
+    def reserve(self, path: Path, size_bytes: int, limit_bytes: int, daily_bytes: int) -> str:
+        """Makes space for a file of `size_bytes` that replaces `path`, and counts it as written.
+
+        The least recently used files are removed until all fit `limit_bytes`. Returns why the file must not
+        be written; empty if it may. Raises `OSError`.
+        """
+        if size_bytes > limit_bytes:
+            return f"the chat needs {_mb(size_bytes)} MB, and the limit is {_mb(limit_bytes)} MB"
+        written = self.written_bytes()
+        if written + size_bytes > daily_bytes:
+            return f"{_mb(written)} MB were written today, and the limit is {_mb(daily_bytes)} MB a day"
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.fit(limit_bytes - size_bytes, keep=path)
+        if shutil.disk_usage(self.folder).free < size_bytes + _FREE_BYTES:
+            return "the disk is almost full"
+        self._count(size_bytes, is_first=not written)
+        return ""
+
+    def writing(self, path: Path) -> AbstractContextManager[BinaryIO]:
+        """A file that replaces `path` at the end of the block; raises `OSError`.
+
+        Not synced: a file that a power failure damages is noticed by its checksums.
+        """
+        return replacing(path, mode=PRIVATE, durable=False)
+
+    def fit(self, limit_bytes: int, keep: Path | None = None) -> None:
+        """Removes the least recently used files, except `keep`, until the others fit `limit_bytes`."""
+        files = sorted(each for each in self._dated() if each[2] != keep)
+        used = sum(size for _, size, _ in files)
+        for _, size, path in files:
+            if used <= limit_bytes:
+                return
+            self.remove(path)
+            used -= size
+
+    def clean(self, limit_bytes: int) -> None:
+        """Removes what killed processes left, and what exceeds the limit, which may have been lowered."""
+        for modified_ns, _, path in self._dated():
+            if path.name.endswith(TEMPORARY) and time.time() - modified_ns / 1e9 > _ABANDONED_S:
+                self.remove(path)
+        self.fit(limit_bytes)
+
+    def remove(self, path: Path) -> None:
+        """Removes a file if it exists."""
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+    def erase(self, chats: Sequence[str]) -> None:
+        """Removes the files of these chats, with all models."""
+        names = tuple(f"{_name(chat)}-" for chat in chats)
+        for path in self._files():
+            if path.name.lstrip(".").startswith(names):
+                self.remove(path)
+
+    def erase_all(self) -> None:
+        """Removes all files."""
+        for path in self._files():
+            self.remove(path)
+
+    def usage(self) -> tuple[int, int]:
+        """Number of files, and the size of all in bytes."""
+        files = self._dated()
+        return len(files), sum(size for _, size, _ in files)
+
+    def written_bytes(self) -> int:
+        """Bytes written today, by all processes."""
+        try:
+            lines = (self.folder / _WRITTEN).read_text(encoding="ascii", errors="replace").splitlines()
+        except OSError:
+            return 0
+        today, written = _today(), 0
+        for line in lines:
+            day, _, size = line.partition(" ")
+            if day == today and size.isdigit():
+                written += int(size)
+        return written
+
+    def _count(self, size_bytes: int, *, is_first: bool) -> None:
+        path, line = self.folder / _WRITTEN, f"{_today()} {size_bytes}\n".encode()
+        if is_first:  # drops the lines of other days
+            write_atomic(path, line, durable=False)
+            return
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE), "wb") as file:
+            file.write(line)
+
+    def _files(self) -> list[Path]:
+        return [*self.folder.glob(f"*{_SUFFIX}"), *self.folder.glob(f".*{_SUFFIX}-*{TEMPORARY}")]
+
+    def _dated(self) -> list[tuple[int, int, Path]]:
+        """All files with the time of their last use in ns and their sizes."""
+        found = []
+        for path in self._files():
+            with contextlib.suppress(OSError):  # another process removed it
+                stat = path.stat()
+                found.append((stat.st_mtime_ns, stat.st_size, path))
+        return found
+
+
+def _name(chat: str) -> str:
+    return _digest(chat)[:32]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _today() -> str:
+    return datetime.date.today().isoformat()
+
+
+def _mb(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:,.0f}"

@@ -1,0 +1,193 @@
+"""An answer around its text: reading card, footer, actions."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QGuiApplication, QHelpEvent
+from PySide6.QtWidgets import QApplication, QMenu, QToolTip
+from pytestqt.qtbot import QtBot
+
+from app.chat.answer import AnswerView
+from app.chat.intents import Regenerate
+from app.chat.transcript import Transcript
+from core.events import Attachment, Change, Message, Passage, PrefillProgress, Stats
+from tests.app.chat.watching import colour, colours, enlarged, picture, stream
+from tests.app.chat.written import FERRY, finished, tokens_of
+
+
+def test_reading_shows_a_card_until_the_first_token(transcript: Transcript) -> None:
+    transcript.begin_answer("t")
+    answer = transcript.findChild(AnswerView)
+    assert answer is not None
+    transcript.show_progress("t", PrefillProgress("r", 10, 90, 0))
+    assert answer.card is None
+    transcript.show_progress("t", PrefillProgress("r", 1024, 5120, 0, 8.0))
+    assert answer.card is not None
+    assert answer.card.accessibleName() == "Reading 5,120 tokens"
+    assert colour("accent_fill") in colours(picture(answer.card))
+    transcript.append_tokens("t", tokens_of("Yes"))
+    assert answer.card is None
+    assert not answer.body.isHidden()
+    transcript.show_progress("t", PrefillProgress("r", 5120, 5120, 0, 0.0))
+    assert answer.card is None
+
+
+def test_the_footer_has_figures_changes_and_actions(transcript: Transcript, qtbot: QtBot) -> None:
+    answer = stream(transcript, FERRY)
+    assert "tokens" in answer.footer.stats.text
+    change = Change("sampling.max_tokens", "1024", "512", "the context ends there")
+    transcript.finish_answer(
+        "t", finished(Stats(tokens=3, prompt_tokens=9, read_tokens=9), changes=(change,))
+    )
+    assert answer.footer.stats.text.endswith("read all 9 tokens")
+    assert answer.footer.notes == ("Length 512 instead of 1,024: the context ends there.",)
+    copy, again, *_ = answer.footer.buttons
+    qtbot.mouseClick(copy, Qt.MouseButton.LeftButton)
+    assert QGuiApplication.clipboard().text() == transcript.answer_text("t")
+    with qtbot.waitSignal(transcript.intent) as emitted:
+        qtbot.mouseClick(again, Qt.MouseButton.LeftButton)
+    assert emitted.args == [Regenerate("t")]
+
+
+def test_sources_lead_to_their_places(transcript: Transcript, qtbot: QtBot) -> None:
+    text = "The ferry sails at nine. " + "Nothing else is said here. " * 9 + "In fog the ferry stays."
+    transcript.add_user("t0", Message("user", "When?", (Attachment("ferry.md", text),)))
+    answer = stream(transcript, FERRY)
+    places = tuple(Passage(0, 32, True, 1.0, 0, at, at + 20) for at in (text.index("In fog"), 4))
+    before = answer.height_for(600)
+    transcript.finish_answer("t", replace(finished(), sources=places))
+    assert not answer.footer.sources.isHidden()
+    assert answer.height_for(600) > before
+    sentences = ("In fog the ferry stays.", "The ferry sails at nine.")
+    for button, words in zip(answer.footer.sources.buttons, sentences, strict=True):
+        with qtbot.waitSignal(transcript.intent) as emitted:
+            qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        (intent,) = emitted.args
+        assert intent.turn_id == "t"
+        source = intent.source
+        assert text[source.first : source.last] == words
+        assert words in button.toolTip()
+        assert "ferry.md" in button.toolTip()
+
+
+def test_reading_everything_is_offered_only_where_everything_fits(transcript: Transcript) -> None:
+    for number, (prompt_tokens, offered) in enumerate([(4000, True), (8192, False), (40_000, False)]):
+        answer = stream(transcript, FERRY, f"{number}")
+        stats = Stats(prompt_tokens=prompt_tokens, read_tokens=900, context_tokens=8192, prefill_s=3.0)
+        whole = finished(stats)
+        sparse = replace(whole, effective=replace(whole.effective, reading="sparse"))
+        transcript.finish_answer(f"{number}", sparse)
+        assert answer.footer.everything_button.isHidden() == (not offered)
+
+
+def test_without_tints_the_strip_goes_as_well(transcript: Transcript) -> None:
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer("t", finished())
+    before = answer.height_for(600)
+    transcript.set_tint_mode("never")
+    assert answer.footer.strip.isHidden()
+    assert answer.height_for(600) < before
+    transcript.set_tint_mode("hover")
+    assert not answer.footer.strip.isHidden()
+    assert answer.height_for(600) == before
+
+
+def test_an_answer_without_sources_has_no_row_for_them(transcript: Transcript) -> None:
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer("t", finished())
+    assert answer.footer.sources.isHidden()
+
+
+def test_a_cut_off_answer_keeps_what_was_written(transcript: Transcript) -> None:
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer("t", None, "The worker ran out of memory.")
+    assert answer.footer.stats.text.endswith("stopped early")
+    assert answer.footer.notes == ("The worker ran out of memory.",)
+    assert transcript.answer_text("t").startswith("Under section")
+    assert colour("danger") in colours(enlarged(answer.footer.stats))
+
+
+def test_an_answer_cut_off_before_its_first_token(transcript: Transcript) -> None:
+    transcript.begin_answer("t")
+    transcript.show_progress("t", PrefillProgress("r", 100, 5000, 0, 9.0))
+    transcript.finish_answer("t", None, "Cancelled.")
+    answer = transcript.findChild(AnswerView)
+    assert answer is not None
+    assert answer.card is None
+    assert answer.footer.stats.text == "stopped early"
+
+
+def test_actions_show_on_the_newest_answer_and_on_hover(transcript: Transcript, qtbot: QtBot) -> None:
+    first = stream(transcript, "One.", "1")
+    transcript.finish_answer("1", finished())
+    second = stream(transcript, "Two.", "2")
+    assert first.footer.buttons[0].is_revealed
+    transcript.finish_answer("2", finished())
+    assert not first.footer.buttons[0].is_revealed
+    assert second.footer.buttons[0].is_revealed
+    first.footer.buttons[0].setFocus()
+    assert first.footer.buttons[0].is_revealed
+
+
+def test_each_figure_can_be_copied(transcript: Transcript, qtbot: QtBot) -> None:
+    answer = stream(transcript, "Two words")
+    transcript.finish_answer(
+        "t", finished(Stats(tokens=2, prompt_tokens=9, read_tokens=9, tokens_per_s=50.0))
+    )
+    stats = answer.footer.stats
+    assert stats.shown_text == "50.0 tok/s · 2 tokens · read all 9 tokens"
+    QApplication.sendEvent(answer, QEnterEvent(QPointF(), QPointF(), QPointF()))
+    assert stats.shown_text == stats.text
+    found = [stats.part_at(QPointF(x, 8)) for x in range(0, 700, 4)]
+    texts = [part.text for part in dict.fromkeys(found) if part]
+    assert texts[:3] == ["50.0 tok/s", "TTFT 0.00 s", "2 tokens"]
+    assert stats.part_at(QPointF(5, 60)) is None
+    at = QPoint(4, 8)
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, stats.mapToGlobal(at))
+    QApplication.sendEvent(stats, event)
+    menu = stats.findChild(QMenu)
+    assert menu is not None
+    assert [action.text() for action in menu.actions()] == ["Copy “50.0 tok/s”", "Copy All Figures"]
+    menu.actions()[0].trigger()
+    assert QGuiApplication.clipboard().text() == "50.0 tok/s"
+    menu.actions()[1].trigger()
+    assert QGuiApplication.clipboard().text() == stats.text
+    menu.hide()
+
+
+def test_pointing_at_how_much_was_read_says_why(transcript: Transcript) -> None:
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer("t", finished(reading_reason="9 new tokens are quickly read"))
+    stats = answer.footer.stats
+    stats.resize(700, stats.height_for(700))
+    QApplication.sendEvent(answer, QEnterEvent(QPointF(), QPointF(), QPointF()))
+    where = {part.text: x for x in range(0, 700, 4) if (part := stats.part_at(QPointF(x, 8)))}
+    said = {}
+    for text in ("3 tokens", "read all 9 tokens"):
+        at = QPoint(where[text], 8)
+        QApplication.sendEvent(stats, QHelpEvent(QEvent.Type.ToolTip, at, stats.mapToGlobal(at)))
+        said[text] = QToolTip.text()
+    QToolTip.hideText()
+    assert said == {"3 tokens": "", "read all 9 tokens": "9 new tokens are quickly read."}
+    assert stats.accessibleDescription() == "9 new tokens are quickly read."
+
+
+def test_figures_that_do_not_fit_are_in_the_tooltip(transcript: Transcript) -> None:
+    """Pointing at an answer does not move what is below it."""
+    answer = stream(transcript, FERRY)
+    transcript.finish_answer(
+        "t", finished(Stats(tokens=3, prompt_tokens=9, read_tokens=9, tokens_per_s=50.0))
+    )
+    stats = answer.footer.stats
+    height = stats.height_for(260)
+    stats.resize(260, height)
+    QApplication.sendEvent(answer, QEnterEvent(QPointF(), QPointF(), QPointF()))
+    assert stats.height_for(260) == height
+    assert stats.shown_text.endswith("read all 9 tokens")
+    assert "mean" not in stats.shown_text
+    at = QPoint(4, 8)
+    QApplication.sendEvent(stats, QHelpEvent(QEvent.Type.ToolTip, at, stats.mapToGlobal(at)))
+    assert QToolTip.text() == stats.text
+    assert "mean" in stats.text
+    QToolTip.hideText()

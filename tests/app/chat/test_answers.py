@@ -1,0 +1,84 @@
+"""The starter's answers to the examples of the first page are right: greedy, and sampled with several seeds.
+
+The document example promises a reading and no answer: on questions about the handbook the starter was wrong
+each time it was tried.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+
+import pytest
+
+from app.chat import strings
+from app.chat.first_page import handbook
+from core.engine.engine import Engine
+from core.events import Finished, Generate, Message, Token
+from core.models.prompt import offsets, render
+from core.prefill.layout import layout
+from core.prefill.scorers.lexical import CLEAR, asked_by, clearness, words_of
+from core.settings import Settings, assign_all
+from core.settings.prefill import Prefill
+
+MONTHS = list(calendar.month_name)[1:]
+# As the model card of SmolLM2 recommends.
+SAMPLED = {"sampling.temperature": 0.2, "sampling.top_p": 0.9}
+FEW, TEN = (1, 2), range(1, 11)
+
+
+def answer(engine: Engine, words: str, **values: object) -> str:
+    settings = assign_all(Settings(), list(values.items()))
+    events = list(engine.generate(Generate("r", (Message("user", words),), settings)))
+    assert isinstance(events[-1], Finished)
+    assert events[-1].reason == "stop", "it loops"
+    return "".join(event.text for event in events if isinstance(event, Token))
+
+
+def check_list(text: str) -> None:
+    """All twelve, once each and in order."""
+    assert re.findall("|".join(MONTHS), text) == MONTHS, text
+
+
+def check_code(text: str) -> None:
+    """One code block with a function that adds."""
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    names: dict[str, object] = {}
+    exec(code, {"__builtins__": {"print": lambda *_: None}}, names)  # it may show a call of it
+    (function,) = names.values()
+    assert callable(function)
+    assert (function(2, 3), function(-1, 1)) == (5, 0), text
+
+
+CARDS = [(strings.EXAMPLE_LIST_TEXT, check_list), (strings.EXAMPLE_CODE_TEXT, check_code)]
+
+
+@pytest.mark.parametrize(("words", "check"), CARDS)
+def test_at_the_default_settings(starter_engine: Engine, words: str, check: object) -> None:
+    assert Settings().sampling.temperature == 0
+    starter_engine.forget()
+    check(answer(starter_engine, words))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("seed", FEW)
+@pytest.mark.parametrize(("words", "check"), CARDS)
+def test_sampled(starter_engine: Engine, words: str, check: object, seed: int) -> None:
+    check(answer(starter_engine, words, **SAMPLED, **{"sampling.seed": seed}))  # type: ignore[operator]
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", TEN)
+@pytest.mark.parametrize(("words", "check"), CARDS)
+def test_ten_seeds(starter_engine: Engine, words: str, check: object, seed: int) -> None:
+    check(answer(starter_engine, words, **SAMPLED, **{"sampling.seed": seed}))  # type: ignore[operator]
+
+
+def test_its_place_stands_out_by_far(starter_engine: Engine) -> None:
+    """With room for what the documents will say: where nothing stands out all of it is read, for minutes."""
+    tokenizer = starter_engine.loaded.tokenizer
+    asked = (Message("user", strings.EXAMPLE_DOCUMENT_TEXT, (handbook(),)),)
+    prompt = render(tokenizer, asked, "", (), True)
+    words = words_of(tokenizer.convert_ids_to_tokens(prompt.ids))
+    parts = layout(prompt, offsets(tokenizer, prompt))
+    passages = parts.passages(0, len(prompt.ids), Prefill())
+    assert clearness(words, asked_by(words, parts.question), passages) > 2 * CLEAR

@@ -1,0 +1,679 @@
+"""The composer, driven by real keys, paste and clicks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QGuiApplication, QImage
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.exceptions import capture_exceptions
+from pytestqt.qtbot import QtBot
+from shiboken6 import delete
+
+from app.chat.composer import Composer
+from app.chat.composer_fit import MessageSize
+from app.chat.intents import Escape, Intent, MoveToNewChat, SendMessage, StopAnswer
+from app.controls.buttons.button import Button
+from app.theme.theme import Theme
+from core.documents.limits import QUICK_BYTES, Limits
+from core.errors import RequestError
+from core.events import Attachment, Message
+from tests.core.documents.made import pdf_of
+
+DOCUMENT = "word " * 2_500
+NAME = "word word word word word word word word…"  # by its first line
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture
+def composer(qtbot: QtBot) -> Composer:
+    widget = Composer(Theme("light"))
+    qtbot.addWidget(widget)
+    widget.resize(752, widget.sizeHint().height())
+    widget.show()
+    widget.edit.setFocus()
+    return widget
+
+
+def sent(composer: Composer) -> list[Message]:
+    messages: list[Message] = []
+
+    def note(intent: Intent) -> None:
+        if isinstance(intent, SendMessage):
+            messages.append(intent.message)
+
+    composer.intent.connect(note)
+    return messages
+
+
+def intents_of(composer: Composer) -> list[Intent]:
+    intents: list[Intent] = []
+    composer.intent.connect(intents.append)
+    return intents
+
+
+def press_return(qtbot: QtBot, composer: Composer) -> None:
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+
+
+def press_enter(qtbot: QtBot, composer: Composer) -> None:
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Enter, Qt.KeyboardModifier.KeypadModifier)
+
+
+def click_send(qtbot: QtBot, composer: Composer) -> None:
+    qtbot.mouseClick(composer.send_button, Qt.MouseButton.LeftButton)
+
+
+@pytest.mark.parametrize("send", [press_return, press_enter, click_send])
+def test_sending_keeps_the_text_until_it_is_cleared(
+    qtbot: QtBot, composer: Composer, send: Callable[[QtBot, Composer], None]
+) -> None:
+    messages = sent(composer)
+    qtbot.keyClicks(composer.edit, "  What is this? ")
+    send(qtbot, composer)
+    assert messages == [Message("user", "What is this?")]
+    assert composer.text == "  What is this? "
+    composer.clear()
+    assert composer.text == ""
+
+
+def test_shift_return_breaks_the_line(qtbot: QtBot, composer: Composer) -> None:
+    messages = sent(composer)
+    qtbot.keyClicks(composer.edit, "One")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return, SHIFT)
+    qtbot.keyClicks(composer.edit, "Two")
+    assert messages == []
+    assert composer.text == "One\nTwo"
+
+
+@pytest.mark.parametrize("text", ["", "   "])
+def test_nothing_is_not_sent(qtbot: QtBot, composer: Composer, text: str) -> None:
+    messages = sent(composer)
+    qtbot.keyClicks(composer.edit, text)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == []
+    assert not composer.send_button.isEnabled()
+
+
+def test_busy_stops_and_does_not_send(qtbot: QtBot, composer: Composer) -> None:
+    messages = sent(composer)
+    composer.set_busy()
+    qtbot.keyClicks(composer.edit, "Next")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == []
+    assert composer.text == "Next"
+    intents = intents_of(composer)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
+    qtbot.mouseClick(composer.send_button, Qt.MouseButton.LeftButton)
+    assert intents == [Escape(), StopAnswer()]
+    assert composer.send_button.accessibleName() == "Stop generating"
+
+
+def test_blocked_keeps_the_text_and_says_why(qtbot: QtBot, composer: Composer) -> None:
+    messages = sent(composer)
+    composer.set_blocked("Sending is paused.")
+    qtbot.keyClicks(composer.edit, "Hi")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == []
+    assert not composer.send_button.isEnabled()
+    assert composer.blocked_reason == "Sending is paused."
+    composer.set_idle()
+    assert composer.blocked_reason == ""
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == [Message("user", "Hi")]
+
+
+def test_a_long_paste_becomes_a_chip_and_a_short_one_does_not(qtbot: QtBot, composer: Composer) -> None:
+    document = DOCUMENT
+    clipboard = QGuiApplication.clipboard()
+    clipboard.setText("short")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
+    clipboard.setText(document)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
+    assert composer.text == "short"
+    assert composer.attachments == (Attachment(NAME, document),)
+
+
+def test_a_raw_paste_is_never_a_chip(qtbot: QtBot, composer: Composer) -> None:
+    document = DOCUMENT
+    QGuiApplication.clipboard().setText(document)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL | SHIFT)
+    assert composer.text == document
+    assert composer.attachments == ()
+
+
+def test_rich_text_is_pasted_plain(composer: Composer) -> None:
+    mime = QMimeData()
+    mime.setHtml("<b>bold</b>")
+    mime.setText("bold")
+    composer.edit.insertFromMimeData(mime)
+    assert composer.text == "bold"
+    assert "font-weight" not in composer.edit.toHtml().partition("<body")[2].partition(">")[2]
+
+
+def test_a_document_alone_can_be_sent_and_removed(qtbot: QtBot, composer: Composer) -> None:
+    messages = sent(composer)
+    composer.attach(Attachment("a.txt", "A"))
+    composer.attach(Attachment("b.txt", "B"))
+    (first, _) = composer._chips.chips
+    with qtbot.waitSignal(composer.draft_changed, timeout=500):
+        qtbot.mouseClick(first._remove, Qt.MouseButton.LeftButton)
+    assert [attachment.name for attachment in composer.attachments] == ["b.txt"]
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == [Message("user", "", (Attachment("b.txt", "B"),))]
+
+
+def test_chips_say_about_how_many_tokens_until_they_are_counted(composer: Composer) -> None:
+    composer.attach(Attachment("a.txt", "A" * 1500))
+    (chip,) = composer._chips.chips
+    assert chip.size_text == "about 380 tokens"
+    composer.show_tokens({"A" * 1500: 300}.get)
+    assert chip.size_text == "300 tokens"
+    assert chip.accessibleDescription() == "300 tokens"
+    composer.show_tokens(lambda text: None)  # another worker, which has counted nothing yet
+    assert chip.size_text == "300 tokens"
+
+
+def test_many_chips_are_one_row_that_unfolds(qtbot: QtBot, composer: Composer) -> None:
+    low = composer.sizeHint().height()
+    row = composer._chips
+    for index in range(9):
+        composer.attach(Attachment(f"document number {index}.txt", "x"))
+    qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 40, timeout=1000)
+    shown = [chip for chip in row.chips if not chip.isHidden()]
+    assert {chip.y() for chip in shown} == {0}
+    assert row.fold_button.text() == f"{9 - len(shown)} More"
+    assert shown[-1].geometry().right() < row.fold_button.x()
+    assert row.fold_button.geometry().right() <= row.width()
+    row.fold_button.click()
+    assert not any(chip.isHidden() for chip in row.chips)
+    assert row.fold_button.text() == "Show Fewer"
+    qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 80, timeout=1000)
+    tops = {chip.y() for chip in composer._chips.chips}
+    assert len(tops) == 3
+    assert all(chip.geometry().right() <= composer._chips.width() for chip in composer._chips.chips)
+
+
+def test_it_grows_to_eight_lines_and_then_scrolls(qtbot: QtBot, composer: Composer) -> None:
+    heights = []
+    for lines in (1, 2, 8, 12):
+        composer.set_text("\n".join(["x"] * lines))
+        heights.append(composer.edit.height())
+    assert heights == [24, 42, 168, 168]
+    assert composer.edit.verticalScrollBar().maximum() > 0
+
+
+def test_replacing_the_text_can_be_undone(qtbot: QtBot, composer: Composer) -> None:
+    qtbot.keyClicks(composer.edit, "mine")
+    composer.set_text("an example")
+    composer.edit.undo()
+    assert composer.text == "mine"
+
+
+def test_a_message_that_comes_back_is_whole(composer: Composer) -> None:
+    message = Message("user", "What is it?", (Attachment("a.txt", "A"),))
+    composer.set_message(message)
+    assert composer.message() == message
+    composer.clear()
+    assert composer.message() == Message("user", "")
+
+
+def test_files_are_attached_and_others_refused(composer: Composer, tmp_path: Path) -> None:
+    refused: list[RequestError] = []
+    composer.attach_failed.connect(refused.append)
+    text, picture = tmp_path / "berths.csv", tmp_path / "picture.png"
+    text.write_bytes("\ufeffnorth,1\r\nsouth,2\r\n".encode())
+    picture.write_bytes(b"\x89PNG\xff\xfe")
+    composer.attach_files([text, picture, tmp_path / "nowhere.txt"])
+    assert composer.attachments == (Attachment("berths.csv", "north,1\nsouth,2\n"),)
+    (error,) = refused
+    assert error.message == "2 files were not attached."
+    for said in ("“picture.png” is a picture.", "“nowhere.txt” is not a file."):
+        assert said in error.hint
+    composer.attach_files([picture])
+    assert refused[1].message == "“picture.png” is a picture."
+
+
+def test_a_file_can_be_dropped(composer: Composer, tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("notes")
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(file))])
+    where, buttons, keys = QPoint(50, 20), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(where, Qt.DropAction.CopyAction, mime, buttons, keys)
+    QApplication.sendEvent(composer, enter)
+    assert enter.isAccepted()
+    assert composer._dragging
+    QApplication.sendEvent(composer, QDragLeaveEvent())
+    assert not composer._dragging
+    QApplication.sendEvent(composer, QDragEnterEvent(where, Qt.DropAction.CopyAction, mime, buttons, keys))
+    QApplication.sendEvent(
+        composer, QDropEvent(QPointF(where), Qt.DropAction.CopyAction, mime, buttons, keys)
+    )
+    assert composer.attachments == (Attachment("notes.txt", "notes"),)
+    assert not composer._dragging
+
+
+def test_the_pill_is_hidden_until_the_context_is_known_and_warns_above_85_percent(composer: Composer) -> None:
+    pill = composer.pill
+    assert pill.isHidden()
+    pill.show_context(6214, 32768)
+    assert pill.isVisible()
+    assert not pill.near_limit
+    assert pill.accessibleName() == "Context: 6,214 of 32,768 tokens used"
+    pill.show_context(30502, 32768)
+    assert pill.near_limit
+    vermilion = composer._theme.color("series_vermilion")
+    image = pill.grab().toImage()
+    colors = {image.pixelColor(x, y).name() for x in range(7, 21) for y in range(24)}
+    assert vermilion.name() in colors
+
+
+def test_the_pill_knows_what_is_skipped(composer: Composer) -> None:
+    pill, theme = composer.pill, composer._theme
+    pill.show_context(10_000, 32_768, 8_000)
+    assert pill.accessibleName().endswith("tokens used, 8,000 of them skipped")
+    image = pill.grab().toImage()
+    colors = {image.pixelColor(x, y).name() for x in range(7, 21) for y in range(24)}
+    assert theme.color("accent_mid").name() in colors
+    pill.show_context(30_000, 32_768, 8_000)
+    assert pill.near_limit
+    image = pill.grab().toImage()
+    colors = {image.pixelColor(x, y).name() for x in range(7, 21) for y in range(24)}
+    assert theme.color("accent_mid").name() not in colors
+
+
+def test_tab_goes_from_the_text_through_the_buttons(qtbot: QtBot, composer: Composer) -> None:
+    composer.set_text("Hi")
+    order = []
+    for _ in range(3):
+        order.append(QApplication.focusWidget())
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+    assert order == [composer.edit, composer._attach, composer.send_button]
+
+
+def test_every_control_has_a_name(composer: Composer) -> None:
+    composer.attach(Attachment("a.txt", "A"))
+    (chip,) = composer._chips.chips
+    for control in (composer.edit, composer._attach, composer.send_button, chip, chip._remove):
+        assert control.accessibleName()
+
+
+def test_a_change_of_theme_recolors_the_text(qtbot: QtBot) -> None:
+    theme = Theme("light")
+    widget = Composer(theme)
+    qtbot.addWidget(widget)
+    widget.set_text("Hi")
+    theme.set_scheme("dark")
+    assert widget.edit.palette().text().color() == theme.color("text")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("\n## Harbour rules\n\nA vessel", "Harbour rules"),
+        (
+            "A vessel that enters after dusk shows two white lights, and waits",
+            "A vessel that enters after dusk shows…",
+        ),
+        ("***\n \n", "Pasted text"),
+    ],
+)
+def test_pasted_text_is_named_by_its_first_line(composer: Composer, text: str, name: str) -> None:
+    composer._attach_pasted(text)
+    assert composer.attachments[0].name == name
+
+
+def test_a_picture_is_refused_with_the_reason(qtbot: QtBot, composer: Composer) -> None:
+    """From the clipboard and dropped, where there is no file that could say what it is."""
+    data = QMimeData()
+    data.setImageData(QImage(4, 4, QImage.Format.Format_RGB32))
+    heard = []
+    composer.attach_failed.connect(heard.append)
+    assert composer.edit.canInsertFromMimeData(data)
+    composer.edit.insertFromMimeData(data)
+    place, actions = QPoint(9, 9), Qt.DropAction.CopyAction
+    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(place, actions, data, buttons, keys)
+    QApplication.sendEvent(composer, enter)
+    assert enter.isAccepted()
+    QApplication.sendEvent(composer, QDropEvent(QPointF(place), actions, data, buttons, keys))
+    assert [str(error.message) for error in heard] == ["Pictures cannot be attached."] * 2
+    assert composer.text == ""
+
+
+def test_two_pastes_have_names_of_their_own(qtbot: QtBot, composer: Composer) -> None:
+    QGuiApplication.clipboard().setText(DOCUMENT)
+    for _ in range(2):
+        qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
+    assert [attachment.name for attachment in composer.attachments] == [NAME, f"{NAME} 2"]
+
+
+def test_the_worker_decides_what_is_long(qtbot: QtBot, composer: Composer) -> None:
+    asked = []
+
+    def weigh(text: str, done: Callable[[int], None]) -> bool:
+        asked.append((text, done))
+        return True
+
+    composer.set_token_counter(weigh)
+    clipboard = QGuiApplication.clipboard()
+    composer.set_text("before after")
+    cursor = composer.edit.textCursor()
+    cursor.setPosition(7)
+    composer.edit.setTextCursor(cursor)
+    clipboard.setText(DOCUMENT)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
+    qtbot.keyClicks(composer.edit, "x")  # typed while it is counted
+    assert composer.attachments == ()
+    text, done = asked.pop()
+    assert text == DOCUMENT
+    done(2_000)
+    assert composer.text == f"before x{DOCUMENT}after"
+    composer.set_text("")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
+    asked.pop()[1](2_001)
+    assert composer.text == ""
+    assert composer.attachments == (Attachment(NAME, DOCUMENT),)
+
+
+def test_a_worker_that_takes_its_time_is_not_waited_for(qtbot: QtBot, composer: Composer) -> None:
+    composer.set_token_counter(lambda text, done: True)
+    messages = sent(composer)
+    QGuiApplication.clipboard().setText(DOCUMENT)
+    qtbot.keyClicks(composer.edit, "What is it?")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_V, CTRL)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == []  # not without the document
+    qtbot.waitUntil(lambda: len(composer.attachments) == 1, timeout=2000)
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == [Message("user", "What is it?", (Attachment(NAME, DOCUMENT),))]
+
+
+def test_command_return_sends_if_that_is_wanted(qtbot: QtBot, composer: Composer) -> None:
+    messages = sent(composer)
+    composer.set_send_keys("command_return")
+    qtbot.keyClicks(composer.edit, "One")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    qtbot.keyClicks(composer.edit, "Two")
+    assert messages == []
+    assert composer.text == "One\nTwo"
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return, CTRL)
+    assert messages == [Message("user", "One\nTwo")]
+    composer.set_send_keys("return")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return, CTRL)
+    assert len(messages) == 1
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert len(messages) == 2
+
+
+# ---- files that take long
+
+
+@pytest.fixture
+def slow_pdf(tmp_path: Path) -> Path:
+    file = tmp_path / "handbook.pdf"
+    file.write_bytes(pdf_of(["North quay", "South quay"]))
+    return file
+
+
+def test_a_pdf_is_read_beside_the_window(qtbot: QtBot, composer: Composer, slow_pdf: Path) -> None:
+    messages = sent(composer)
+    composer.set_text("What is it?")
+    composer.attach_files([slow_pdf])
+    (chip,) = composer._chips.files
+    assert chip.isVisible()
+    assert chip.remove_button.accessibleName() == "Stop reading handbook.pdf"
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == []
+    assert composer.send_button.accessibleDescription() == "“handbook.pdf” is still being read."
+    qtbot.waitUntil(lambda: bool(composer.attachments), timeout=10_000)
+    assert composer.attachments == (Attachment("handbook.pdf", "North quay\n\nSouth quay"),)
+    assert composer._chips.files == ()
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert len(messages) == 1
+
+
+@pytest.fixture
+def long_pdf(tmp_path: Path) -> Path:
+    """A PDF that takes a minute."""
+    file = tmp_path / "long.pdf"
+    file.write_bytes(pdf_of(["Quay) Tj (" * 2000 + str(page) for page in range(600)]))
+    return file
+
+
+def test_a_reading_shows_its_page_and_can_be_given_up(
+    qtbot: QtBot, composer: Composer, long_pdf: Path
+) -> None:
+    composer.attach_files([long_pdf])
+    (chip,) = composer._chips.files
+    assert chip.size_text == "Reading"
+    qtbot.waitUntil(lambda: chip.size_text.endswith(" of 600"), timeout=20_000)
+    reader = composer._intake.reader
+    thread, reading = reader._thread, reader._current
+    assert thread
+    assert reading
+    assert thread.is_alive()
+    qtbot.mouseClick(chip.remove_button, Qt.MouseButton.LeftButton)
+    assert composer._chips.files == ()
+    assert not reader.busy
+    thread.join(5)
+    assert not thread.is_alive()
+    with pytest.raises(ProcessLookupError):
+        os.kill(reading.document.pid or 0, 0)
+    qtbot.wait(80)
+    assert composer.attachments == ()
+
+
+def test_a_reading_that_passes_a_limit_is_refused_in_words(
+    qtbot: QtBot, composer: Composer, long_pdf: Path
+) -> None:
+    refused: list[RequestError] = []
+    composer.attach_failed.connect(refused.append)
+    composer._intake.reader.limits = Limits(whole_s=1.5)
+    composer.attach_files([long_pdf])
+    qtbot.waitUntil(lambda: bool(refused), timeout=20_000)
+    assert refused[0].message == "“long.pdf” could not be read in 2 s."
+    assert refused[0].hint == "Paste the part that matters."
+    assert composer._chips.files == ()
+
+
+def test_a_refused_file_among_others_keeps_them(
+    qtbot: QtBot, composer: Composer, slow_pdf: Path, tmp_path: Path
+) -> None:
+    refused: list[RequestError] = []
+    composer.attach_failed.connect(refused.append)
+    broken, text = tmp_path / "broken.pdf", tmp_path / "notes.txt"
+    broken.write_bytes(b"%PDF-1.7\nnothing more")
+    text.write_text("notes")
+    composer.attach_files([broken, slow_pdf, text])
+    qtbot.waitUntil(lambda: len(refused) == 1, timeout=10_000)
+    assert refused[0].message == "“broken.pdf” is damaged, or not a valid PDF file."
+    assert [attachment.name for attachment in composer.attachments] == ["handbook.pdf", "notes.txt"]
+
+
+# ---- preview
+
+
+def test_a_chip_shows_its_text_and_escape_hides_it(qtbot: QtBot, composer: Composer) -> None:
+    composer.attach(Attachment("berths.csv", "north,1"))
+    composer.attach(Attachment("long.txt", "x" * 300_000))
+    intents = intents_of(composer)
+    composer.set_busy()
+    first, second = composer._chips.chips
+    qtbot.mouseClick(first, Qt.MouseButton.LeftButton)
+    preview = composer.preview
+    assert preview
+    assert preview.isVisible()
+    assert preview.text_view.toPlainText() == "north,1"
+    qtbot.keyClick(second, Qt.Key.Key_Return)
+    assert len(preview.text_view.toPlainText()) == 200_000
+    qtbot.keyClick(preview.text_view, Qt.Key.Key_Escape)
+    assert preview.isHidden()
+    assert preview.text_view.toPlainText() == ""
+    assert intents == []
+    qtbot.mouseClick(first, Qt.MouseButton.LeftButton)
+    composer.edit.setFocus()
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
+    assert preview.isHidden()
+    assert intents == []
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Escape)
+    assert intents == [Escape()]
+
+
+def test_a_preview_goes_with_its_chip(qtbot: QtBot, composer: Composer) -> None:
+    composer.attach(Attachment("a.txt", "A"))
+    (chip,) = composer._chips.chips
+    qtbot.mouseClick(chip, Qt.MouseButton.LeftButton)
+    assert composer.preview
+    qtbot.mouseClick(chip, Qt.MouseButton.LeftButton)
+    assert composer.preview.isHidden()
+    qtbot.keyClick(chip, Qt.Key.Key_Space)
+    assert composer.preview.isVisible()
+    qtbot.keyClick(chip, Qt.Key.Key_Delete)
+    assert composer.preview.isHidden()
+    assert composer.attachments == ()
+
+
+# ---- what does not fit
+
+
+def buttons(composer: Composer) -> dict[str, Button]:
+    return {button.text(): button for button in composer._notice.buttons}
+
+
+def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Composer) -> None:
+    small, large = Attachment("berths.csv", "b " * 100), Attachment("handbook.txt", "word " * 9000)
+    composer.attach(small)
+    composer.attach(large)
+    composer.show_tokens(lambda text: {small.text: 100, large.text: 9000}.get(text))
+    composer.show_fit(MessageSize(500, 10, (100, 9000), 8192))
+    assert composer._notice.isVisible()
+    assert composer._notice.text == "1,419 tokens over this model’s limit of 8,192."
+    assert list(buttons(composer)) == [
+        "Continue in New Chat",
+        "Keep about the first 6,500 tokens of handbook.txt",
+        "Remove handbook.txt (9,000 tokens)",
+    ]
+    intents = intents_of(composer)
+    qtbot.mouseClick(buttons(composer)["Continue in New Chat"], Qt.MouseButton.LeftButton)
+    assert intents == [MoveToNewChat()]
+    shorten = buttons(composer)["Keep about the first 6,500 tokens of handbook.txt"]
+    qtbot.mouseClick(shorten, Qt.MouseButton.LeftButton)
+    first, second = composer.attachments
+    assert first.name == "berths.csv"
+    assert second.name == "handbook.txt (beginning)"
+    assert 0.71 < len(second.text) / len(large.text) < 0.74
+    assert second.text.endswith("word")
+    composer.show_fit(MessageSize(500, 10, (100, 6557), 8192))
+    assert composer._notice.isHidden()
+
+
+def test_the_largest_attachment_can_be_removed(qtbot: QtBot, composer: Composer) -> None:
+    composer.attach(Attachment("a.txt", "A"))
+    composer.attach(Attachment("b.txt", "B"))
+    composer.show_fit(MessageSize(0, 0, (20, 300), 128))
+    assert list(buttons(composer)) == ["Remove b.txt (300 tokens)"]
+    qtbot.mouseClick(buttons(composer)["Remove b.txt (300 tokens)"], Qt.MouseButton.LeftButton)
+    assert [attachment.name for attachment in composer.attachments] == ["a.txt"]
+
+
+def test_half_a_character_can_be_sent(qtbot: QtBot, composer: Composer) -> None:
+    messages = sent(composer)
+    # A file's name that is no text in the file system's own encoding looks like this.
+    composer.attach(Attachment("caf\udce9.txt", "half: \ud83d."))
+    composer.set_text("whole 😀")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert messages == [Message("user", "whole 😀", (Attachment("caf\ufffd.txt", "half: \ufffd."),))]
+
+
+def test_it_can_be_destroyed_while_its_field_has_the_focus(qtbot: QtBot, theme: Theme) -> None:
+    host = QWidget()
+    qtbot.addWidget(host)
+    dying = Composer(theme, host)
+    with qtbot.waitExposed(host):
+        host.show()
+    host.activateWindow()
+    dying.edit.setFocus()
+    qtbot.waitUntil(dying.edit.hasFocus)
+    with capture_exceptions() as raised:
+        delete(dying)
+    assert not raised
+
+
+def test_a_guessed_encoding_is_named_and_another_can_be_chosen(composer: Composer, tmp_path: Path) -> None:
+    file = tmp_path / "menu.txt"
+    file.write_bytes("naïve café".encode("cp1252"))
+    composer.attach_files([file])
+    (chip,) = composer._chips.chips
+    assert chip.size_text.endswith(", Windows Central European?")
+    menu = chip.encoding_menu()
+    assert menu is not None
+    western = next(action for action in menu.actions() if action.text() == "Read as Windows Western")
+    western.trigger()
+    (other,) = composer._chips.chips
+    assert other.attachment.text == "naïve café"
+    assert other.size_text.endswith(", Windows Western?")
+    again = other.encoding_menu()
+    assert again is not None
+    assert "Read as Windows Central European" in [action.text() for action in again.actions()]
+
+
+@pytest.mark.parametrize("kind", ["html", "large", "csv", "folder"])
+def test_any_kind_and_size_of_text_can_be_read_in_another_encoding(
+    qtbot: QtBot, composer: Composer, tmp_path: Path, kind: str
+) -> None:
+    words = "naïve café" if kind != "html" else "<p>naïve café</p>"
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    file = folder / {"html": "menu.html", "csv": "menu.csv"}.get(kind, "menu.txt")
+    file.write_bytes(words.encode("cp1252") + b"\n1,2" * (QUICK_BYTES if kind == "large" else 1))
+    composer.attach_files([folder if kind == "folder" else file])
+    qtbot.waitUntil(lambda: bool(composer._chips.chips), timeout=60_000)
+    (chip,) = composer._chips.chips
+    first, note = chip.attachment.text, chip.size_text
+    assert note.endswith("?")
+    menu = chip.encoding_menu()
+    assert menu is not None
+    action = menu.actions()[0]
+    chosen = action.text().removeprefix("Read as ")
+    action.trigger()
+    qtbot.waitUntil(lambda: composer._chips.chips[0] is not chip, timeout=60_000)
+    (other,) = composer._chips.chips
+    assert len(other.attachment.text) == len(first)
+    assert other.attachment.text != first
+    assert other.size_text.endswith(f", {chosen}?")
+    again = other.encoding_menu()
+    assert again is not None
+    before = note.rpartition(", ")[2].rstrip("?")
+    assert f"Read as {before}" in [action.text() for action in again.actions()]
+
+
+def test_a_file_that_is_gone_when_its_encoding_is_chosen_stays_as_it_was(
+    qtbot: QtBot, composer: Composer, tmp_path: Path
+) -> None:
+    file = tmp_path / "menu.html"
+    file.write_bytes("<p>naïve café</p>".encode("cp1252"))
+    composer.attach_files([file])
+    qtbot.waitUntil(lambda: bool(composer._chips.chips), timeout=60_000)
+    (chip,) = composer._chips.chips
+    before = chip.attachment, chip.size_text
+    menu = chip.encoding_menu()
+    assert menu is not None
+    file.write_bytes(b"\0\1\2\3" * 100)
+    with qtbot.waitSignal(composer.attach_failed, timeout=60_000):
+        menu.actions()[0].trigger()
+    assert (composer._chips.chips[0].attachment, composer._chips.chips[0].size_text) == before
+
+
+def test_a_certain_encoding_is_not_asked_about(composer: Composer, tmp_path: Path) -> None:
+    file = tmp_path / "menu.txt"
+    file.write_text("naïve café")
+    composer.attach_files([file])
+    (chip,) = composer._chips.chips
+    assert "?" not in chip.size_text
+    assert chip.encoding_menu() is None

@@ -1,0 +1,88 @@
+"""Token counts of a message: estimates, whether it fits, and remedies."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.chat.attachment_chip import estimated_tokens, size_words
+from app.chat.composer_fit import MessageSize, Remedy, beginning, remedies, will_skip
+from core.events import Attachment
+from core.settings.prefill import Prefill
+
+
+def test_what_fits_needs_nothing() -> None:
+    assert MessageSize(100, 50, (7000,), 8192).over_tokens == 0
+    assert MessageSize(100, 50, (8041,), 8192).over_tokens == 0
+    assert MessageSize(100, 50, (8042,), 8192).over_tokens == 1
+    assert remedies(MessageSize(100, 50, (7000,), 8192)) == ()
+
+
+def test_nothing_written_and_nothing_known_is_never_too_long() -> None:
+    assert MessageSize(9000, 0, (), 8192).over_tokens == 0
+    assert MessageSize(0, 9000, (), 0).over_tokens == 0
+    assert MessageSize(0, None, (None,), 8192).over_tokens == 0
+
+
+def test_a_full_chat_is_left_for_a_new_one() -> None:
+    assert remedies(MessageSize(8000, 300, (), 8192)) == (Remedy("new_chat"),)
+
+
+def test_the_largest_attachment_is_cut_or_removed() -> None:
+    written = MessageSize(0, 10, (2000, None, 7000), 8192)
+    assert remedies(written) == (Remedy("shorten", 2, 7000 - 819 - 1024), Remedy("remove", 2, 7000))
+
+
+def test_a_beginning_too_short_to_matter_is_not_offered() -> None:
+    assert remedies(MessageSize(0, 8100, (400,), 8192)) == (Remedy("remove", 0, 400),)
+
+
+def test_the_worker_knows_better() -> None:
+    written = MessageSize(0, 10, (8000,), 8192)
+    assert remedies(written) == ()
+    assert remedies(written, 90) == (Remedy("shorten", 0, 8000 - 90 - 1024), Remedy("remove", 0, 8000))
+
+
+def test_a_beginning_ends_with_a_whole_line_or_word() -> None:
+    lines = "one two three\n" * 100
+    assert beginning(lines, 300, 150) == ("one two three\n" * 50).rstrip()
+    assert beginning("word " * 100, 100, 33).endswith("word")
+    assert len(beginning("x" * 1000, 1000, 100)) == 100
+
+
+def test_what_will_be_skipped() -> None:
+    assert will_skip(10_000, None, Prefill(keep_pct=20.0)) == 8_000 - 512
+    assert will_skip(2_047, None, Prefill()) == 0
+    assert will_skip(5_000, 8.1, Prefill(keep_pct=20.0)) == 4_000 - 512
+    assert will_skip(50_000, 7.9, Prefill()) == 0
+    assert will_skip(2_047, 60.0, Prefill()) == 0
+    assert will_skip(1_000, None, Prefill(mode="on", keep_pct=30.0)) == 700 - 512
+    assert will_skip(1_000, 0.1, Prefill(mode="on", keep_pct=90.0)) == 0
+    assert will_skip(50_000, 90.0, Prefill(mode="off")) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("word " * 400, 500),
+        ("霧" * 400, 400),
+        ("word " * 400_000, 500_000),
+        ("word " * 40_000 + "霧" * 200_000 + "word " * 40_000, 300_000),
+    ],
+)
+def test_estimates_know_writing_without_spaces_and_look_into_long_texts(text: str, tokens: int) -> None:
+    estimate = estimated_tokens(text)
+    assert estimate == tokens if len(text) < 10_000 else abs(estimate - tokens) < 0.25 * tokens
+
+
+@pytest.mark.parametrize(
+    ("attachment", "words"),
+    [
+        (Attachment("a", "word " * 400, 411), "411 tokens"),
+        (Attachment("a", "x", 1), "1 token"),
+        (Attachment("a", "x" * 12_345), "about 3,100 tokens"),
+        (Attachment("a", "x" * 150), "about 38 tokens"),
+    ],
+)
+def test_what_was_counted_is_exact_and_the_rest_is_not(attachment: Attachment, words: str) -> None:
+    assert size_words(attachment) == words

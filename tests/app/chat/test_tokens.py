@@ -1,0 +1,124 @@
+"""Token facts, the place of their tooltip, and the legend."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QRect, QSize
+from pytestqt.qtbot import QtBot
+
+from app.chat.token_facts import TokenFacts, drafter_label, facts_of, seconds
+from app.chat.token_strip import Legend
+from app.chat.token_tip import place_tip
+from app.richtext.markdown.token_table import TokenTable
+from app.theme.theme import Theme
+from tests.app.chat.watching import colours, picture
+from tests.app.chat.written import token, tokens_of
+
+
+def facts(written: str, index: int, drafter: str = "ngram-simple") -> TokenFacts:
+    table = TokenTable()
+    table.extend(tokens_of(written))
+    return facts_of(table, index, drafter)
+
+
+def test_an_accepted_draft() -> None:
+    found = facts("The{ check|list|,| and^ officer} has", 2)
+    assert (found.text, found.id, found.class_name) == ("list", "id 102", "Accepted draft")
+    assert dict(found.rows) == {
+        "Step": "2 of 3",
+        "Drafter": "N-gram simple",
+        "Position": "2 of 8 drafted",
+        "Arrived": "0.48 s, with 4 others",
+    }
+
+
+def test_bonus_and_normal_have_no_position() -> None:
+    assert dict(facts("a{ b^ c}", 2).rows)["Position"] == "–"
+    normal = dict(facts("a{ b^ c}", 0).rows)
+    assert normal["Position"] == "–"
+    assert normal["Arrived"] == "0.44 s, alone"
+
+
+def test_one_that_came_alone_after_a_rejected_draft_is_no_bonus() -> None:
+    table = TokenTable()
+    table.extend([token("Yes", "bonus", 3)])
+    facts = facts_of(table, 0, "auto")
+    assert (facts.origin, facts.class_name) == ("normal", "Alone")
+
+
+def test_one_other_is_one() -> None:
+    assert dict(facts("{a^ b}", 0).rows)["Arrived"] == "0.44 s, with 1 other"
+
+
+def test_an_unknown_drafter_is_left_open() -> None:
+    assert dict(facts("a", 0, "").rows)["Drafter"] == "–"
+    assert drafter_label("off") == "Off"
+    assert drafter_label("of-tomorrow") == "of-tomorrow"
+
+
+def test_white_space_can_be_seen() -> None:
+    assert facts("{\n\n}", 0).text == "↵↵"
+    assert facts("{   }", 0).text == "␣␣␣"
+    assert facts("{ word}", 0).text == "word"
+
+
+def test_a_long_token_is_cut() -> None:
+    assert len(facts("{" + "=" * 60 + "}", 0).text) == 24
+
+
+def test_a_token_without_text_says_what_it_is_part_of() -> None:
+    table = TokenTable()
+    table.extend([token(""), token("🙂"), token("")])
+    assert facts_of(table, 0, "").text == "part of 🙂"
+    assert facts_of(table, 2, "").text == "end of answer"
+
+
+def test_times_have_as_many_decimals_as_they_deserve() -> None:
+    assert [seconds(value) for value in (0.41, 9.996, 24.31, 112.4)] == [
+        "0.41 s",
+        "10.0 s",
+        "24.3 s",
+        "112 s",
+    ]
+
+
+CARD = QSize(248, 149)
+INSIDE = QRect(8, 8, 800, 500)
+
+
+def test_below() -> None:
+    corner = place_tip(CARD, QRect(300, 100, 30, 25), INSIDE)
+    assert (corner.x(), corner.y()) == (276, 133)
+
+
+def test_above_when_there_is_no_room_below() -> None:
+    corner = place_tip(CARD, QRect(300, 400, 30, 25), INSIDE)
+    assert corner.y() + CARD.height() == 400 - 8
+
+
+@given(st.integers(-50, 900), st.integers(-50, 600))
+def test_always_inside(x: int, y: int) -> None:
+    corner = place_tip(CARD, QRect(x, y, 30, 25), INSIDE)
+    assert INSIDE.contains(QRect(corner, CARD))
+
+
+def test_marks_and_words(qtbot: QtBot) -> None:
+    theme = Theme("light")
+    legend = Legend(theme)
+    qtbot.addWidget(legend)
+    legend.resize(700, legend.sizeHint().height())
+    assert legend.height() == 34
+    assert legend.accessibleName() == "Accepted draft, Bonus, Alone"
+    seen = colours(picture(legend))
+    for name in ("accepted_tint", "accepted_line", "bonus_tint", "bonus_line"):
+        assert theme.color(name).name() in seen
+
+
+def test_the_hint_goes_first_when_it_is_narrow(qtbot: QtBot) -> None:
+    legend = Legend(Theme("light"))
+    qtbot.addWidget(legend)
+    legend.resize(330, 34)
+    narrow = picture(legend)
+    edge = {narrow.pixelColor(x, y).name() for x in (*range(8), *range(322, 330)) for y in range(34)}
+    assert len(edge) == 1

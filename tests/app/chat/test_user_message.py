@@ -1,0 +1,98 @@
+"""Messages and their attachments."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from app.chat.entry_column import COLUMN_PX
+from app.chat.intents import Intent, OpenAttachment
+from app.chat.transcript import Transcript
+from app.chat.user_message import MessageChip, UserMessage
+from app.theme.theme import Theme
+from core.events import Attachment, Message, Passage
+
+
+def test_a_message_with_attachments(transcript: Transcript, qtbot: QtBot) -> None:
+    transcript.add_user("t", Message("user", "What is it about?", (Attachment("Handbook", "x" * 4000),)))
+    item = transcript.findChild(UserMessage)
+    assert item is not None
+    assert item.height_for(COLUMN_PX) == 48 + 6 + 21 + 18
+    assert not item.copy_button.is_revealed
+    qtbot.mouseClick(item.copy_button, Qt.MouseButton.LeftButton)
+    assert QGuiApplication.clipboard().text() == "What is it about?"
+    assert item.copy_button.is_revealed
+
+
+def test_an_attachment_alone(transcript: Transcript) -> None:
+    transcript.add_user("t", Message("user", "", (Attachment("Handbook", "x"),)))
+    item = transcript.findChild(UserMessage)
+    assert item is not None
+    assert item.height_for(COLUMN_PX) == 48
+
+
+def test_a_long_message_wraps_inside_its_bubble(transcript: Transcript) -> None:
+    transcript.add_user("t", Message("user", "word " * 100))
+    item = transcript.findChild(UserMessage)
+    assert item is not None
+    assert item.body.width() <= 560
+    assert item.height() > 100
+
+
+HANDBOOK = Attachment("handbook.pdf", "words " * 100, 28_020)
+PASSAGES = tuple(Passage(32 * n, 32 * n + 32, n % 5 == 0, 0.5) for n in range(100))
+
+
+def test_it_says_tokens_if_they_are_known(qtbot: QtBot, theme: Theme) -> None:
+    known, unknown = MessageChip(theme, HANDBOOK), MessageChip(theme, Attachment("a.txt", "one"))
+    qtbot.addWidget(known)
+    qtbot.addWidget(unknown)
+    assert known.note == "28,020 tokens"
+    assert unknown.note == "about 1 token"
+
+
+def test_what_was_read_of_it_is_drawn_and_said(qtbot: QtBot, theme: Theme) -> None:
+    chip = MessageChip(theme, HANDBOOK)
+    qtbot.addWidget(chip)
+    plain_px = chip.sizeHint().width()
+    chip.show_passages(PASSAGES)
+    assert chip.note == "28,020 tokens · read 20%"
+    assert chip.accessibleDescription() == chip.note
+    assert chip.sizeHint().width() > plain_px + 100
+    chip.resize(chip.sizeHint())
+    image = chip.grab().toImage()
+    row = {image.pixelColor(x, 24).name() for x in range(chip.width() - 190, chip.width() - 15)}
+    assert theme.color("accent").name() in row
+
+
+def test_it_opens_by_mouse_and_key(qtbot: QtBot, transcript: Transcript) -> None:
+    intents: list[Intent] = []
+    transcript.intent.connect(intents.append)
+    transcript.add_user("t1", Message("user", "Both?", (Attachment("a.txt", "A"), HANDBOOK)))
+    (message,) = transcript.findChildren(UserMessage)
+    first, second = message.chips
+    qtbot.mouseClick(second, Qt.MouseButton.LeftButton)
+    qtbot.keyClick(first, Qt.Key.Key_Return)
+    qtbot.keyClick(first, Qt.Key.Key_Space)
+    assert intents == [OpenAttachment("t1", 1), OpenAttachment("t1", 0), OpenAttachment("t1", 0)]
+    transcript.show_passages("t1", 1, PASSAGES)
+    assert second.note == "28,020 tokens · read 20%"
+    assert second.geometry().right() == first.geometry().right()
+
+
+def test_many_attachments_are_one_row_that_unfolds(qtbot: QtBot, transcript: Transcript) -> None:
+    many = tuple(Attachment(f"rule {number}.txt", "A") for number in range(7))
+    transcript.add_user("t1", Message("user", "Which?", many))
+    (message,) = transcript.findChildren(UserMessage)
+    column = message.width() - 2 * message.OUTDENT_PX
+    folded_px = message.height_for(column)
+    assert message.fold_button.text() == "Show 7 Attachments"
+    assert all(chip.isHidden() for chip in message.chips)
+    message.fold_button.click()
+    assert message.fold_button.text() == "Hide 7 Attachments"
+    assert message.height_for(column) == message.height() == folded_px + 7 * (48 + 6)
+    assert all(chip.isVisible() for chip in message.chips)
+    assert message.chips[-1].geometry().bottom() < message.body.y()
+    message.fold_button.click()
+    assert message.height() == folded_px

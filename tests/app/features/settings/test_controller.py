@@ -1,0 +1,120 @@
+"""The settings of the app in the real window: opened by key, in force at once, there again next time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from app.controls.popup import Popup
+from app.features.settings.window import SettingsWindow
+from app.launch.scenario import ask
+from app.shell.window import MainWindow
+from core.settings import Settings, WindowSettings, assign
+from tests.app.stage import click, last, play, press, ready
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+KEY = Qt.Key
+
+
+async def opened(window: MainWindow) -> SettingsWindow:
+    """By its key."""
+    await press(window, KEY.Key_Comma, CTRL)
+    found = window.windows.find("settings")
+    assert isinstance(found, SettingsWindow)
+    assert found.isVisible()
+    return found
+
+
+def choose(settings: SettingsWindow, key: str, value: str) -> None:
+    """What a click on an entry of the popup does."""
+    popup = settings.field(key).control.editor
+    assert isinstance(popup, Popup)
+    popup.set_value(value)
+
+
+def test_the_look_is_in_force_at_once_and_remembered(qapp: QApplication, tmp_path: Path) -> None:
+    async def first(window: MainWindow) -> None:
+        await ready(window)
+        settings = await opened(window)
+        theme = window.views.composer._theme
+        choose(settings, "look.scheme", "dark")
+        assert theme.is_dark
+        choose(settings, "look.tint", "never")
+        assert window.views.header.tint.value == "never"
+        # The same setting in the header: one truth.
+        await press(window, KEY.Key_T, CTRL)
+        assert window.app_settings.now.look.tint == "always"
+        popup = settings.field("look.tint").control.editor
+        assert isinstance(popup, Popup)
+        assert popup.value == "always"
+
+    async def again(window: MainWindow) -> None:
+        assert window.views.header.tint.value == "always"
+        assert window.app_settings.now.look.scheme == "dark"
+        settings = await opened(window)
+        await click(settings.reset_button)
+        assert window.app_settings.now == WindowSettings()
+        assert window.views.header.tint.value == "hover"
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def test_command_return_sends(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        choose(await opened(window), "writing.send_keys", "command_return")
+        window.activateWindow()
+        window.views.composer.edit.setFocus()
+        await press(window, KEY.Key_W)
+        await press(window, KEY.Key_Return)
+        await press(window, KEY.Key_3)
+        assert window.views.composer.text == "w\n3"
+        assert window.controller.chats.open.turns == ()
+        await press(window, KEY.Key_Return, CTRL)
+        assert window.controller.chats.open.turns[-1].user.content == "w\n3"
+        await ready(window)
+
+    play(qapp, scene)
+
+
+def test_learning_off_for_all_chats_reaches_the_worker(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        field = window.views.inspector.field("tables.learn")
+        assert window.views.inspector.settings.tables.learn
+        window.app_settings.set("allowed.learn", False)
+        assert not field.control.isEnabled()
+        assert field.note == "Off for all chats, in Settings."
+        ask(window, "write 3")
+        await ready(window)
+        finished = last(window).finished
+        assert finished
+        assert not finished.effective.settings.tables.learn
+        # The chat's own wish is kept, and holds again.
+        window.app_settings.set("allowed.learn", True)
+        assert field.control.isEnabled()
+        ask(window, "write 3")
+        await ready(window)
+        finished = last(window).finished
+        assert finished
+        assert finished.effective.settings.tables.learn
+
+    play(qapp, scene)
+
+
+def test_the_defaults_of_new_chats_are_taken_back(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        warm = assign(Settings(), "sampling.temperature", 0.7)
+        window.views.inspector.defaults_changed.emit(warm, frozenset())
+        settings = await opened(window)
+        assert settings.defaults_button.isEnabled()
+        await click(settings.defaults_button)
+        assert not settings.defaults_button.isEnabled()
+        assert window.controller.home.preferences.defaults == Settings()
+        assert window.views.inspector.settings == Settings()
+
+    play(qapp, scene, folder=tmp_path)

@@ -1,0 +1,108 @@
+"""How many files a token and a regenerated answer pass in the window: each file that calls the next one.
+
+The call stacks at the end points are recorded, so helpers that only return a value are not counted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from PySide6.QtWidgets import QApplication
+
+from app.launch.scenario import ask
+from app.shell.window import MainWindow
+from tests.app.stage import click, last, play, ready, until
+
+APP = f"{Path(__file__).parents[3] / 'app'}/"
+# File and function; a token is stored, parsed, and shown by a gauge.
+TOKEN = {
+    ("session/chats/conversation.py", "write"),
+    ("richtext/markdown/token_table.py", "extend"),
+    ("gauges/speed.py", "_paint"),
+}
+REGENERATE = {
+    ("chat/transcript.py", "replace_turn"),
+    ("session/chats/conversation.py", "finish"),
+    ("store/library.py", "save"),
+}
+
+
+class Stacks:
+    """The files on the call stack whenever one of `ends` is called."""
+
+    def __init__(self, ends: set[tuple[str, str]]) -> None:
+        self._missing = set(ends)
+        self._ends = ends
+        self.files: dict[str, None] = {}
+
+    def __call__(self, frame: FrameType | None, event: str, argument: object) -> None:
+        if event != "call" or frame is None or _place(frame) not in self._ends:
+            return
+        self._missing.discard(_place(frame))
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(APP):
+                self.files.setdefault(_place(frame)[0])
+            frame = frame.f_back
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every end was reached."""
+        return not self._missing
+
+
+def _place(frame: FrameType) -> tuple[str, str]:
+    return frame.f_code.co_filename.removeprefix(APP), frame.f_code.co_name
+
+
+@contextmanager
+def recorded(ends: set[tuple[str, str]]) -> Iterator[Stacks]:
+    stacks = Stacks(ends)
+    sys.setprofile(stacks)
+    try:
+        yield stacks
+    finally:
+        sys.setprofile(None)
+
+
+def walked(qapp: QApplication, scene: Callable[[MainWindow], Awaitable[Stacks]]) -> list[str]:
+    found: list[str] = []
+
+    async def whole(window: MainWindow) -> None:
+        await ready(window)
+        found.extend((await scene(window)).files)
+
+    play(qapp, whole)
+    return found
+
+
+def test_a_token_passes_few_files(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> Stacks:
+        ask(window, "write 60 slowly")
+        await until(lambda: len(last(window).tokens) > 4)
+        with recorded(TOKEN) as stacks:
+            await until(lambda: stacks.is_complete)
+        await ready(window)
+        return stacks
+
+    files = walked(qapp, scene)
+    assert len(files) <= 15, files  # the design's goal is 14, painting of the text included
+
+
+def test_regenerating_passes_few_files(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> Stacks:
+        ask(window, "write 4")
+        await ready(window)
+        answer = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
+        assert answer
+        with recorded(REGENERATE) as stacks:
+            await click(answer.footer.buttons[1])
+            await ready(window)
+        assert stacks.is_complete
+        return stacks
+
+    files = walked(qapp, scene)
+    assert len(files) <= 13, files  # the design's goal is 9

@@ -1,0 +1,90 @@
+"""The table of commands: unique keys, the keys of the design, and when each command is enabled."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+import pytest
+
+from app.shell.commands import MENUS, SIDEBAR_KEYS, MenuFacts, all_commands
+
+# The design's table of keys, without those that are the composer's own (Return, Up).
+KEYS = {
+    "new_chat": {"Ctrl+N"},
+    "close": {"Ctrl+W"},
+    "stop": {"Esc", "Ctrl+."},
+    "regenerate": {"Ctrl+R"},
+    "paste_raw": {"Ctrl+Shift+V"},
+    "attach": {"Ctrl+O"},
+    "search": {"Ctrl+K"},
+    "find": {"Ctrl+F"},
+    "sidebar": {SIDEBAR_KEYS},
+    "inspector": {"Ctrl+Alt+I"},
+    "tint": {"Ctrl+T"},
+    "document": {"Ctrl+Alt+D"},
+    "next_passage": {"Ctrl+Alt+Down"},
+    "race": {"Ctrl+Shift+R"},
+    "tables": {"Ctrl+Shift+T"},
+    "lab": {"Ctrl+Shift+L"},
+    "models": {"Ctrl+Shift+M"},
+    "settings": {"Ctrl+,"},
+    "zoom_in": {"Ctrl++", "Ctrl+="},
+    "zoom_out": {"Ctrl+-"},
+    "zoom_reset": {"Ctrl+0"},
+}
+
+
+def test_no_id_and_no_key_twice() -> None:
+    assert [i for i, n in Counter(spec.id for spec in all_commands()).items() if n > 1] == []
+    assert [k for k, n in Counter(key for spec in all_commands() for key in spec.keys).items() if n > 1] == []
+
+
+def test_the_keys_of_the_design() -> None:
+    declared = {spec.id: set(spec.keys) for spec in all_commands()}
+    assert {action: declared[action] for action in KEYS} == KEYS
+    assert ("Ctrl+Meta+S" if sys.platform == "darwin" else "Ctrl+Alt+S") == SIDEBAR_KEYS
+
+
+def test_one_action_for_each_role_of_a_mac() -> None:
+    roles = Counter(spec.role for spec in all_commands())
+    assert (roles["about"], roles["preferences"], roles["quit"]) == (1, 1, 1)
+    # Those leave their menus on a Mac; no menu may be made of them alone.
+    kept = [menu.title for menu in MENUS if any(s.role == "none" for g in menu.groups for s in g)]
+    assert kept == [menu.title for menu in MENUS]
+
+
+@pytest.mark.parametrize(
+    ("command_id", "facts", "expected"),
+    [
+        ("new_chat", MenuFacts(), True),
+        ("stop", MenuFacts(ready=True), False),
+        ("stop", MenuFacts(busy=True), True),
+        ("regenerate", MenuFacts(ready=True), False),
+        ("regenerate", MenuFacts(asked=True), False),
+        ("regenerate", MenuFacts(ready=True, asked=True), True),
+        ("edit_last", MenuFacts(asked=True, busy=True), True),
+        ("edit_last", MenuFacts(asked=True, busy=True, busy_here=True), False),
+        ("copy_answer", MenuFacts(), False),
+        ("copy_answer", MenuFacts(asked=True), True),
+        ("undo_delete", MenuFacts(), False),
+        ("undo_delete", MenuFacts(deleted=True), True),
+        ("continue", MenuFacts(unended=True), False),
+        ("continue", MenuFacts(ready=True, unended=True), True),
+        ("compare", MenuFacts(asked=True), False),
+        ("compare", MenuFacts(versions=True), True),
+        ("next_passage", MenuFacts(asked=True), False),
+        ("next_passage", MenuFacts(document=True), True),
+    ],
+)
+def test_when_a_command_is_enabled(command_id: str, facts: MenuFacts, expected: bool) -> None:
+    (command,) = (each for each in all_commands() if each.id == command_id)
+    assert command.when(facts) is expected
+
+
+def test_the_menus_are_those_of_a_mac() -> None:
+    titles = [menu.title.replace("&", "") for menu in MENUS]
+    assert titles == ["File", "Edit", "View", "Chat", "Window", "Help"]
+    window = {each.title for group in MENUS[4].groups for each in group}
+    assert {"Minimize", "Zoom", "Bring All to Front"} <= window
+    assert [each.id for each in all_commands() if each.act is None] == ["update", "about"]

@@ -1,0 +1,105 @@
+"""The actions and the menu bar that are made from the table of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.shell.commands import MenuFacts, all_commands
+from app.shell.window import MainWindow
+from tests.app.stage import play, ready, until
+
+
+def in_menus(window: MainWindow) -> dict[str, list[str]]:
+    """The visible commands of each menu."""
+    found = {}
+    for top in window.menuBar().actions():
+        menu = top.menu()
+        assert isinstance(menu, QObject)
+        found[top.text()] = [each.objectName() for each in menu.actions() if each.isVisible()]  # type: ignore[attr-defined]
+    return {title: [name for name in names if name] for title, names in found.items()}
+
+
+def test_every_command_is_in_a_menu_and_provided_ones_appear(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        shown = [name for names in in_menus(window).values() for name in names]
+        assert shown == [each.id for each in all_commands() if each.act is not None]
+        calls: list[str] = []
+        window.menu_actions.provide("about", lambda: calls.append("about"))
+        assert "about" in in_menus(window)["&Help"]
+        window.menu_actions["about"].trigger()
+        assert calls == ["about"]
+        with pytest.raises(ValueError, match="about has an action already"):
+            window.menu_actions.provide("about", lambda: None)
+
+    play(qapp, scene)
+
+
+def test_facts_enable_and_check(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        actions = window.menu_actions
+        actions.show_facts(MenuFacts())
+        assert not actions["stop"].isEnabled()
+        assert not actions["sidebar"].isChecked()
+        actions.show_facts(MenuFacts(busy=True, checked=frozenset({"sidebar"})))
+        assert actions["stop"].isEnabled()
+        assert actions["sidebar"].isChecked()
+        assert not actions["update"].isEnabled()  # nothing is provided for it
+
+    play(qapp, scene)
+
+
+def test_roles_are_set_and_never_guessed(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        actions, role = window.menu_actions, QAction.MenuRole
+        assert actions["about"].menuRole() == role.AboutRole
+        assert actions["settings"].menuRole() == role.PreferencesRole
+        assert actions["quit"].menuRole() == role.QuitRole
+        assert actions["inspector"].menuRole() == role.NoRole
+
+    play(qapp, scene)
+
+
+def test_minimize_zoom_and_bring_all_to_front(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        actions = window.menu_actions
+        library = window.windows.show("library")
+        await until(lambda: QApplication.activeWindow() is library)
+        actions["zoom_window"].trigger()
+        assert library.isMaximized()
+        assert not window.isMaximized()
+        actions["zoom_window"].trigger()
+        assert not library.isMaximized()
+        window.activateWindow()
+        await until(lambda: QApplication.activeWindow() is window)
+        raised = _order(window, library)
+        actions["front"].trigger()
+        assert raised() == [library, window]
+        actions["minimize"].trigger()
+        assert window.isMinimized()
+
+    play(qapp, scene)
+
+
+def _order(*widgets: QWidget) -> Callable[[], list[QObject]]:
+    """The widgets that were raised since, in order."""
+
+    class Watch(QObject):
+        def __init__(self) -> None:
+            super().__init__()
+            self.found: list[QObject] = []
+
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+            if event.type() == QEvent.Type.ZOrderChange:
+                self.found.append(watched)
+            return False
+
+    watch = Watch()
+    for widget in widgets:
+        widget.installEventFilter(watch)
+    return lambda: watch.found

@@ -1,0 +1,515 @@
+"""Chats on disk: after saving, a restart and loading, answers are what they are without; and when that is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_lm.utils import load_tokenizer
+from msgspec.structs import replace
+
+from core.drafting.registry import DRAFTERS
+from core.engine import saved_chats
+from core.engine.engine import Engine
+from core.events import Finished, Generate, ModelInfo, SavedChatsListed, Token
+from core.kv.mlx_lm_caches import why_no_rollback
+from core.kv.saved_files import SavedFiles
+from core.models.folder import fingerprint
+from core.models.loader import LoadedModel
+from core.settings import Settings, assign_all
+from core.settings.prefill import Prefill
+from tests.core.architectures import ARCHITECTURES, VOCABULARY, build
+from tests.core.decoding.test_loop import prompt_with_repetition
+from tests.core.engine import test_conformance as conformance
+from tests.core.engine.test_sparse_session import prompt_of
+from tests.core.toy import write_toy_model
+from tests.thinned import thinned
+
+CONTEXT_TOKENS = 2048
+CHAT = "a chat"
+
+
+@pytest.fixture(scope="module")
+def tokenizer(toy_folder: Path) -> TokenizerWrapper:
+    return load_tokenizer(toy_folder)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> SavedFiles:
+    return SavedFiles(tmp_path / "contexts")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files that give a model an identity; the models of these tests are made in memory."""
+    write_toy_model(tmp_path / "model")
+    return tmp_path / "model"
+
+
+class Seconds:
+    """A clock that stands still."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def started(
+    loaded: LoadedModel,
+    files: SavedFiles,
+    clock: Callable[[], float] | None = None,
+    say: Callable[[Any], None] = lambda event: None,
+) -> Engine:
+    """An engine after a start of the worker, with `loaded`."""
+    engine = Engine()
+    engine._saved_chats = saved_chats.SavedChats(say, clock or engine._clock, files)
+    engine.use(loaded)
+    return engine
+
+
+def run(
+    engine: Engine, prompt: Sequence[int], settings: Settings, chat: str = CHAT
+) -> tuple[list[int], Finished]:
+    events = list(engine.generate_ids(prompt, settings, also=Generate("", (), chat=chat)))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    return [event.id for event in events if isinstance(event, Token)], finished
+
+
+def idle(engine: Engine) -> None:
+    """All that is to be loaded and saved now."""
+    while engine.saved_chats.piece():
+        pass
+
+
+# ---- equal answers
+
+
+@pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=conformance.ONE_OF_EACH))
+@pytest.mark.parametrize(
+    "drafter", thinned([name for name, spec in DRAFTERS.items() if spec.drafts], keep=["cacheback"])
+)
+@pytest.mark.parametrize("sampled", [False, True])
+def test_answers_after_a_restart_are_those_of_a_cold_start(
+    architecture: str,
+    drafter: str,
+    sampled: bool,
+    tokenizer: TokenizerWrapper,
+    files: SavedFiles,
+    folder: Path,
+    toy_folder: Path,
+) -> None:
+    engine = conformance.engine_of(architecture, tokenizer, str(folder))
+    loaded = engine.loaded
+    rng = random.Random(architecture)
+    prompt = prompt_with_repetition(rng)
+    extra = conformance.SAMPLED if sampled else {}
+    chosen = conformance.settings(
+        (drafter, "fast"), toy_folder, **{**extra, "sampling.max_tokens": 100, "prefill.mode": "off"}
+    )
+    plain = conformance.settings(
+        ("off", "fast"), toy_folder, **{**extra, "sampling.max_tokens": 60, "prefill.mode": "off"}
+    )
+    engine = started(loaded, files)
+    first, _ = run(engine, prompt, chosen)
+    turns = [[*prompt, *first, *prompt_with_repetition(rng, 15)]]
+    cold, finished = run(Engine_of(loaded), turns[0], plain, chat="")
+    assert finished.stats.reused_tokens == 0
+    turns.append([*turns[0], *cold, *prompt_with_repetition(rng, 9)])
+    colder, _ = run(Engine_of(loaded), turns[1], plain, chat="")
+    engine.unload()
+    assert files.usage()[0] == 1
+
+    engine = started(loaded, files)
+    for turn, expected in zip(turns, (cold, colder)):
+        got, finished = run(engine, turn, assign_all(chosen, [("sampling.max_tokens", 60)]))
+        assert got == expected
+        stats = finished.stats
+        assert stats.disk_tokens <= stats.reused_tokens
+        # Only the first question after the start gets anything from the disk.
+        assert (stats.disk_tokens >= len(prompt) - 1) == (turn is turns[0])
+        assert stats.prompt_tokens == stats.reused_tokens + stats.read_tokens
+    engine.unload()
+
+
+def Engine_of(loaded: LoadedModel) -> Engine:
+    engine = Engine()
+    engine.use(loaded)
+    return engine
+
+
+@pytest.mark.parametrize(
+    "name",
+    thinned(
+        ["llama", "gemma3_text", "qwen3_5", "gpt_oss", "deepseek_v3", "llama4"],
+        keep=["llama", "gemma3_text", "qwen3_5"],
+    ),
+)
+def test_a_sparsely_read_chat_goes_on_after_a_restart(
+    name: str, tokenizer: TokenizerWrapper, files: SavedFiles, folder: Path
+) -> None:
+    loaded = long_model(name, tokenizer, folder)
+    prompt, more = prompt_of(31, 800), prompt_of(32, 30)
+    values: dict[str, object] = {
+        "prefill.mode": "on",
+        "prefill.scorer": "lexical",
+        "prefill.passages": "fixed",
+        "prefill.keep_pct": 7,
+        "drafting.drafter": "cacheback",
+        "gate.mode": "always",
+        "sampling.max_tokens": 40,
+    }
+    sparse = assign_all(Settings(), values.items())
+    auto = assign_all(sparse, [("prefill.mode", "auto")])
+    engine = started(loaded, files)
+    first, finished = run(engine, prompt, sparse)
+    assert finished.effective.reading == "sparse"
+    skipped = finished.stats.skipped_tokens
+    follow = [*prompt, *first, *more]
+    expected, in_memory = run(engine, follow, auto, chat="")
+    # The sequence now belongs to no chat: the first turn again.
+    engine.forget()
+    run(engine, prompt, sparse)
+    engine.unload()
+
+    engine = started(loaded, files)
+    got, finished = run(engine, follow, auto)
+    assert got == expected
+    assert finished.effective.reading == "sparse"
+    assert finished.stats.skipped_tokens == in_memory.stats.skipped_tokens == skipped > 100
+    assert finished.stats.disk_tokens == finished.stats.reused_tokens == in_memory.stats.reused_tokens > 0
+    # Read everything: what was skipped is read, and the answer is that of a dense start.
+    off = assign_all(sparse, [("prefill.mode", "off")])
+    whole, finished = run(engine, follow, off)
+    assert finished.stats.skipped_tokens == 0
+    assert whole == run(Engine_of(loaded), follow, off, chat="")[0]
+    engine.unload()
+
+
+def long_model(name: str, tokenizer: TokenizerWrapper, folder: Path) -> LoadedModel:
+    spec = ARCHITECTURES[name]
+    model: Any = build({**spec.config, "max_position_embeddings": CONTEXT_TOKENS}, spec.weight_scale)
+    why_not = why_no_rollback(LoadedModel.new_cache(_With(model)))  # type: ignore[arg-type]
+    info = ModelInfo(
+        *(name, str(folder), fingerprint(tokenizer.get_vocab()), "toy", name, "float32", ""),
+        *(0, 0, CONTEXT_TOKENS, VOCABULARY, len(model.layers), not why_not, why_not),
+    )
+    loaded = LoadedModel(model, tokenizer, info)
+    loaded.eos = frozenset()
+    return loaded
+
+
+class _With:
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+
+# ---- when
+
+
+PLAIN: dict[str, object] = {
+    "drafting.drafter": "off",
+    "sampling.max_tokens": 10,
+    "prefill.mode": "off",
+    "tables.learn": False,
+}
+
+
+def settings(**values: object) -> Settings:
+    return assign_all(Settings(), {**PLAIN, **values}.items())
+
+
+class Chats:
+    """A toy model, a folder and a clock, and what was said of the chats on disk."""
+
+    def __init__(self, loaded: LoadedModel, files: SavedFiles) -> None:
+        self.loaded, self.files, self.clock = loaded, files, Seconds()
+        self.said: list[SavedChatsListed] = []
+        self.engine = self.start()
+
+    def start(self) -> Engine:
+        self.engine = started(self.loaded, self.files, self.clock, self.said.append)
+        return self.engine
+
+    def ask(self, tokens: int, chat: str = CHAT, seed: int = 1, **values: object) -> Finished:
+        _, finished = run(self.engine, prompt_of(seed, tokens), settings(**values), chat)
+        return finished
+
+    @property
+    def count(self) -> int:
+        return self.files.usage()[0]
+
+
+@pytest.fixture
+def chats(tokenizer: TokenizerWrapper, files: SavedFiles, folder: Path) -> Iterator[Chats]:
+    chats = Chats(long_model("llama", tokenizer, folder), files)
+    yield chats
+    chats.engine.unload()
+
+
+def test_30_seconds_after_an_answer_with_1024_new_tokens(chats: Chats) -> None:
+    chats.ask(1014)
+    chats.clock.now = 29.0
+    idle(chats.engine)
+    assert chats.engine.idle_due_s() == pytest.approx(1.0)
+    chats.clock.now = 31.0
+    idle(chats.engine)
+    assert chats.count == 0, "1,023 tokens are in the cache: the last one was not read"
+    chats.ask(1020)
+    chats.clock.now = 62.0
+    idle(chats.engine)
+    assert chats.count == 1
+    assert chats.said[-1].files == 1
+    assert chats.said[-1].size_bytes == chats.said[-1].written_today_bytes == chats.files.usage()[1] > 0
+    # Not again before so much is new.
+    chats.ask(1100)
+    chats.clock.now = 100.0
+    idle(chats.engine)
+    assert len(chats.said) == 1
+
+
+def test_when_the_chat_is_left(chats: Chats) -> None:
+    chats.engine.saved_chats.open(CHAT, Prefill())
+    chats.ask(200)
+    idle(chats.engine)
+    assert chats.count == 0
+    chats.engine.saved_chats.open("another", Prefill())
+    idle(chats.engine)
+    assert chats.count == 1
+    chats.ask(150, "another", seed=2)
+    chats.ask(160, "a third", seed=3)
+    idle(chats.engine)
+    assert chats.count == 2, "another chat asked"
+    chats.ask(100, "short", seed=4)
+    chats.engine.saved_chats.open("", Prefill())
+    idle(chats.engine)
+    assert chats.count == 3, "100 tokens are read faster than loaded"
+
+
+def test_when_the_model_goes_and_not_without_a_chat(chats: Chats) -> None:
+    chats.ask(300)
+    chats.ask(300, "", seed=2)
+    chats.engine.unload()
+    assert chats.count == 1
+
+
+def test_a_file_is_replaced_only_if_a_sixteenth_is_new(chats: Chats) -> None:
+    for tokens, saves in ((1800, 1), (1890, 1), (1960, 2)):
+        chats.ask(tokens)
+        chats.engine.saved_chats.open(f"at {tokens}", Prefill())
+        idle(chats.engine)
+        assert len(chats.said) == saves
+
+
+def test_an_opened_chat_is_loaded_before_its_question(chats: Chats) -> None:
+    chats.ask(500)
+    chats.engine.unload()
+    engine = chats.start()
+    engine.saved_chats.open(CHAT, Prefill())
+    assert len(engine._session.prefix_cache) == 1
+    idle(engine)
+    assert len(engine.sequence.tokens) == 509
+    assert engine.sequence.chat == CHAT
+    # Nothing is left to be done at the question: the file is not opened again.
+    chats.files.erase_all()
+    finished = chats.ask(600)
+    assert finished.stats.disk_tokens == finished.stats.reused_tokens == 500
+    assert finished.effective.changes == ()
+
+
+def test_a_chat_that_was_opened_before_the_model_was_loaded(chats: Chats) -> None:
+    chats.ask(500)
+    chats.engine.unload()
+    engine = Engine()
+    engine._saved_chats = saved_chats.SavedChats(files=chats.files)
+    engine.saved_chats.open(CHAT, Prefill())
+    idle(engine)
+    engine.use(chats.loaded)
+    idle(engine)
+    assert len(engine.sequence.tokens) == 509
+    engine.unload()
+
+
+def test_a_question_ends_a_save_and_it_is_repeated(chats: Chats) -> None:
+    chats.ask(400)
+    chats.engine.saved_chats.open("another", Prefill())
+    assert chats.engine.saved_chats.piece()
+    assert chats.engine.saved_chats.piece()
+    temporary = list(chats.files.folder.glob(".*"))
+    assert len(temporary) == 1
+    chats.ask(200, "another", seed=2)
+    assert not temporary[0].exists()
+    assert chats.count == 0
+    idle(chats.engine)
+    assert chats.count == 1
+
+
+def test_a_question_waits_for_its_chat_to_be_loaded(chats: Chats) -> None:
+    chats.ask(500)
+    chats.engine.unload()
+    engine = chats.start()
+    engine.saved_chats.open(CHAT, Prefill())
+    assert engine.saved_chats.piece()
+    assert chats.ask(600).stats.disk_tokens == 500
+
+
+def test_another_chat_than_the_loaded_one_reads_its_own(chats: Chats) -> None:
+    chats.ask(500)
+    chats.ask(400, "other", seed=2)
+    chats.engine.unload()
+    chats.start()
+    assert chats.ask(600, "third", seed=3).stats.disk_tokens == 0
+    assert chats.ask(600, "other", seed=2).stats.disk_tokens == 400
+    assert chats.ask(600).stats.disk_tokens == 500
+
+
+def test_what_memory_has_is_not_loaded(chats: Chats) -> None:
+    chats.ask(500)
+    chats.engine.unload()
+    engine = chats.start()
+    chats.ask(600)
+    engine.saved_chats.open(CHAT, Prefill())
+    idle(engine)
+    assert len([each for each in engine._session.prefix_cache.sequences if each.tokens]) == 1
+
+
+def test_nothing_is_loaded_beyond_the_memory_for_prompts(chats: Chats) -> None:
+    chats.ask(500)
+    chats.engine.unload()
+    engine = chats.start()
+    engine.saved_chats.open(CHAT, Prefill(memory_mib=0))
+    idle(engine)
+    assert not engine.sequence.tokens
+    assert chats.ask(600, **{"prefill.memory_mib": 0}).stats.disk_tokens == 0
+
+
+def test_a_chat_that_would_go_from_memory_is_saved_before_another_is_loaded(chats: Chats) -> None:
+    """Three chats of 0.4 MB in a memory of 1 MB."""
+    small = {"prefill.memory_mib": 1}
+    chats.ask(1500, "old", seed=2)
+    chats.engine.unload()
+    engine = chats.start()
+    chats.ask(1500, **small)
+    chats.ask(1500, "later", seed=3, **small)
+    engine.saved_chats.open("old", Prefill(memory_mib=1))
+    idle(engine)
+    assert chats.count == 3
+    assert [each.chat for each in engine._session.prefix_cache.sequences if each.tokens] == ["later", "old"]
+
+
+# ---- off, erased, refused
+
+
+def test_off(chats: Chats) -> None:
+    chats.ask(500)
+    chats.engine.unload()
+    chats.start()
+    off = {"prefill.save": False}
+    assert chats.ask(600, **off).stats.disk_tokens == 0
+    assert chats.count == 0, "its file is erased"
+    chats.engine.unload()
+    assert chats.count == 0
+
+
+def test_an_erased_chat_leaves_nothing(chats: Chats) -> None:
+    chats.ask(500)
+    chats.ask(400, "other", seed=2)
+    idle(chats.engine)
+    assert chats.count == 1
+    chats.engine.saved_chats.erase([CHAT])
+    assert chats.count == 0
+    assert chats.said[-1] == SavedChatsListed(0, 0, chats.files.written_bytes())
+    chats.engine.unload()
+    assert chats.count == 1, "the other chat"
+    chats.start().saved_chats.erase([], everything=True)
+    assert chats.count == 0
+
+
+def test_erased_while_it_is_being_saved(chats: Chats) -> None:
+    chats.ask(400)
+    chats.engine.saved_chats.open("another", Prefill())
+    assert chats.engine.saved_chats.piece()
+    chats.engine.saved_chats.erase([], everything=True)
+    idle(chats.engine)
+    chats.engine.unload()
+    assert chats.count == 0
+    assert not list(chats.files.folder.glob("*.safetensors*"))
+
+
+def test_what_another_model_saved_is_removed(chats: Chats, folder: Path) -> None:
+    chats.ask(500)
+    chats.engine.unload()
+    write_toy_model(folder, seed=3)
+    chats.start()
+    assert chats.ask(600).stats.disk_tokens == 0
+    assert chats.count == 0
+    assert chats.said[-1].files == 0
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_damaged_file_is_removed_and_the_prompt_read_anew(chats: Chats, empty: bool) -> None:
+    expected = chats.ask(500)
+    chats.engine.unload()
+    (path,) = chats.files.folder.glob("*.safetensors")
+    content = bytearray(path.read_bytes())
+    content[-9000] ^= 4
+    path.write_bytes(b"" if empty else content)
+    chats.start()
+    finished = chats.ask(500)
+    assert finished.stats == replace(
+        finished.stats, disk_tokens=0, reused_tokens=0, read_tokens=expected.stats.read_tokens
+    )
+    assert chats.count == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "words"), [("prefill.disk_mib", "the limit is 0 MB"), ("prefill.disk_daily_mib", "written today")]
+)
+def test_a_limit_is_named_in_the_next_answer(chats: Chats, key: str, words: str) -> None:
+    chats.ask(500, **{key: 0})
+    chats.engine.saved_chats.open("another", replace(Prefill(), **{key.partition(".")[2]: 0}))
+    idle(chats.engine)
+    assert chats.count == 0
+    assert words in chats.said[-1].problem
+    (change,) = chats.ask(520, **{key: 0}).effective.changes
+    assert (change.setting, change.used) == ("prefill.save", "on, but not saved")
+    assert words in change.reason
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
+    chats.ask(500)
+    chats.engine.unload()
+    before = {path: path.read_bytes() for path in chats.files.folder.glob("*.safetensors")}
+    chats.start()
+    chats.ask(700)
+
+    def full(path: Path) -> Any:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(chats.files, "writing", full)
+    chats.engine.saved_chats.open("another", Prefill())
+    idle(chats.engine)
+    assert "No space left" in chats.said[-1].problem
+    assert {path: path.read_bytes() for path in chats.files.folder.glob("*.safetensors")} == before
+    monkeypatch.undo()
+    (change,) = chats.ask(720).effective.changes
+    assert "No space left" in change.reason
+    chats.engine.saved_chats.open(CHAT, Prefill())
+    chats.engine.saved_chats.open("", Prefill())
+    idle(chats.engine)
+    assert chats.said[-1].problem == ""
+
+
+def test_ending_takes_no_longer_than_its_time(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
+    chats.ask(500)
+    times = iter(range(0, 1000, 3))
+    monkeypatch.setattr(chats.engine.saved_chats, "_clock", lambda: next(times))
+    chats.engine.unload()
+    assert chats.count == 0
+    assert not list(chats.files.folder.glob(".*.tmp"))

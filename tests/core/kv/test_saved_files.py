@@ -1,0 +1,162 @@
+"""The folder of saved chats: limits, use, erasure, leftovers of killed processes, several processes."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.kv import saved_files
+from core.kv.saved_files import SavedFiles
+
+MB = 1_000_000
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> SavedFiles:
+    return SavedFiles(tmp_path / "contexts")
+
+
+def save(
+    files: SavedFiles, chat: str, size_bytes: int, used_at: int, limit_bytes: int = 1 << 30, model: str = "m"
+) -> str:
+    path = files.path(chat, model)
+    problem = files.reserve(path, size_bytes, limit_bytes, 1 << 40)
+    if not problem:
+        with files.writing(path) as file:
+            file.write(b"x" * size_bytes)
+        os.utime(path, ns=(used_at, used_at))
+    return problem
+
+
+def kept(files: SavedFiles, chats: str, model: str = "m") -> str:
+    return "".join(chat for chat in chats if files.path(chat, model).exists())
+
+
+def test_only_the_owner_can_read(files: SavedFiles) -> None:
+    assert save(files, "secret name", 10, 1) == ""
+    assert files.folder.stat().st_mode & 0o777 == 0o700
+    for path in files.folder.iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert "secret" not in path.name
+
+
+def test_the_least_recently_used_goes_first(files: SavedFiles) -> None:
+    for at, chat in enumerate("abc"):
+        assert save(files, chat, 300, at + 1, 1000) == ""
+    opened = files.open(files.path("a", "m"))
+    assert opened is not None
+    opened.close()
+    assert save(files, "d", 300, 10**19 // 2, 1000) == ""
+    assert kept(files, "abcd") == "acd"
+    # A replacement does not remove others for its own old size.
+    assert save(files, "d", 400, 10**19 // 2, 1000) == ""
+    assert kept(files, "abcd") == "acd"
+    assert "limit is 0 MB" in save(files, "e", 1001, 1, 1000)
+    assert kept(files, "abcd") == "acd"
+    files.clean(450)
+    assert kept(files, "abcd") == "d"
+
+
+def test_a_day_has_a_limit(files: SavedFiles) -> None:
+    path = files.path("a", "m")
+    assert files.reserve(path, 6 * MB, 1 << 30, 10 * MB) == ""
+    assert files.written_bytes() == 6 * MB
+    assert files.reserve(path, 4 * MB, 1 << 30, 10 * MB) == ""
+    assert (
+        files.reserve(path, 1, 1 << 30, 10 * MB) == "10 MB were written today, and the limit is 10 MB a day"
+    )
+    assert SavedFiles(files.folder).written_bytes() == 10 * MB
+
+
+def test_the_next_day_begins_at_nothing(files: SavedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = files.path("a", "m")
+    files.reserve(path, 6, 1 << 30, 10)
+    tomorrow = (datetime.date.today() + datetime.timedelta(days=1)).isoformat()
+    monkeypatch.setattr(saved_files, "_today", lambda: tomorrow)
+    assert files.written_bytes() == 0
+    assert files.reserve(path, 6, 1 << 30, 10) == ""
+    assert (files.folder / "written").read_text() == f"{tomorrow} 6\n"
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\n", b"today many\n", b"2026-01-01\n\n 5 5 5\n"])
+def test_a_damaged_count_counts_as_nothing(files: SavedFiles, content: bytes) -> None:
+    files.folder.mkdir()
+    (files.folder / "written").write_bytes(content)
+    assert files.written_bytes() == 0
+    assert files.reserve(files.path("a", "m"), 6, 1 << 30, 10) == ""
+    assert files.written_bytes() == 6
+
+
+def test_an_almost_full_disk(files: SavedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = saved_files.shutil.disk_usage
+    monkeypatch.setattr(saved_files.shutil, "disk_usage", lambda path: usage(path)._replace(free=1 << 30))
+    assert save(files, "a", 1, 1) == "the disk is almost full"
+    assert files.written_bytes() == 0
+
+
+def test_erasing_a_chat_takes_all_its_models(files: SavedFiles) -> None:
+    save(files, "a", 1, 1)
+    save(files, "a", 1, 1, model="other")
+    save(files, "b", 1, 1)
+    files.erase(["a", "unknown"])
+    assert (kept(files, "ab"), kept(files, "ab", "other")) == ("b", "")
+    files.erase_all()
+    assert files.usage() == (0, 0)
+
+
+def test_a_failed_write_keeps_the_old_file(files: SavedFiles) -> None:
+    save(files, "a", 5, 1)
+    with pytest.raises(OSError), files.writing(files.path("a", "m")) as file:  # noqa: PT011, PT012
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+    assert files.path("a", "m").read_bytes() == b"x" * 5
+    assert files.usage() == (1, 5)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from core.kv.saved_files import SavedFiles
+files = SavedFiles(Path(sys.argv[1]))
+path = files.path("a", "m")
+assert files.reserve(path, 100, 1 << 30, 1 << 30) == ""
+with files.writing(path) as file:
+    file.write(b"y" * 50)
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_left(files: SavedFiles) -> None:
+    save(files, "a", 5, 1)
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", KILLED, str(files.folder)], check=False, timeout=60)
+    assert files.path("a", "m").read_bytes() == b"x" * 5
+    assert files.usage() == (3, 105)
+    assert files.written_bytes() == 205
+    files.clean(1 << 30)
+    assert files.usage()[0] == 3, "another process may be writing them"
+    for path in files.folder.glob(".*.tmp"):
+        os.utime(path, (1, 1))
+    files.clean(1 << 30)
+    assert files.usage() == (1, 5)
+    # Erasing a chat takes what was left of it, too.
+    subprocess.run([sys.executable, "-c", KILLED, str(files.folder)], check=False, timeout=60)
+    files.erase(["a"])
+    assert files.usage() == (0, 0)
+
+
+def test_an_open_file_stays_readable_while_another_process_replaces_it(files: SavedFiles) -> None:
+    save(files, "a", 5, 1)
+    opened = files.open(files.path("a", "m"))
+    assert opened is not None
+    with opened:
+        save(SavedFiles(files.folder), "a", 7, 1)
+        files.erase_all()
+        assert opened.read() == b"x" * 5
+    assert files.open(files.path("a", "m")) is None

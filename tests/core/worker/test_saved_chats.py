@@ -1,0 +1,143 @@
+"""Chats on disk through workers of their own: quit, killed, opened again, cleared, and two at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from core.events import (
+    EraseChats,
+    Failed,
+    Finished,
+    Generate,
+    ListSavedChats,
+    LoadModel,
+    Message,
+    ModelLoaded,
+    OpenChat,
+    SavedChatsListed,
+    Token,
+    UnloadModel,
+)
+from tests.core.worker.test_worker import Conversation, ask, run, worker
+
+QUESTION = Message("user", "All the ferries of the northern line wait in fog. " * 5)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def _files(home: Path) -> list[Path]:
+    return sorted((home / "cache" / "contexts").glob("*.safetensors"))
+
+
+def _asked(request: str, *messages: Message, chat: str = "c1") -> Generate:
+    command = ask(request, "")
+    return replace(command, messages=messages, chat=chat)
+
+
+async def _answer(talk: Conversation, command: Generate) -> tuple[str, Finished]:
+    await talk.client.send(command)
+    finished = await talk.until(Finished)
+    assert not talk.of(Failed)
+    texts = (event.text for event in talk.of(Token) if event.request == command.request)
+    return "".join(texts), finished
+
+
+def _later(answer: str) -> tuple[Message, ...]:
+    return (QUESTION, Message("assistant", answer), Message("user", "And then?"))
+
+
+def test_a_chat_of_yesterday_is_loaded_before_its_question(toy_folder: Path, home: Path) -> None:
+    async def yesterday() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            said.append((await _answer(talk, _asked("a", QUESTION)))[0])
+            assert _files(home) == []
+            said.append((await _answer(talk, _asked("b", *_later(said[0]))))[0])
+
+    async def today() -> None:
+        async with worker() as talk:
+            # The window opens its chat before the model is there.
+            await talk.client.send(OpenChat("c1"))
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            answer, finished = await _answer(talk, _asked("b", *_later(said[0])))
+            assert answer == said[1]
+            assert finished.stats.disk_tokens > len(QUESTION.content)
+            assert finished.stats.disk_tokens == finished.stats.reused_tokens
+            assert not [each for each in finished.effective.changes if each.setting == "prefill.save"]
+
+    said: list[str] = []
+    run(yesterday)
+    (saved,) = _files(home)
+    assert saved.stat().st_mode & 0o777 == 0o600
+    run(today)
+
+
+def test_saved_when_the_chat_is_left_and_cleared(toy_folder: Path, home: Path) -> None:
+    async def life() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            await talk.client.send(ListSavedChats())
+            assert await talk.until(SavedChatsListed) == SavedChatsListed(0, 0, 0)
+            await talk.client.send(OpenChat("c1"))
+            await _answer(talk, _asked("a", QUESTION))
+            await talk.client.send(OpenChat(""))
+            listed = await talk.until(SavedChatsListed)
+            (saved,) = _files(home)
+            size_bytes = saved.stat().st_size
+            assert listed == SavedChatsListed(1, size_bytes, size_bytes)
+            await talk.client.send(EraseChats(everything=True))
+            assert await talk.until(SavedChatsListed) == SavedChatsListed(0, 0, size_bytes)
+            await talk.client.send(UnloadModel())
+        assert _files(home) == []
+
+    run(life)
+
+
+def test_a_killed_worker_loses_time_only(toy_folder: Path, home: Path) -> None:
+    async def killed() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            said.append((await _answer(talk, _asked("a", QUESTION)))[0])
+            talk.client.kill()
+
+    async def after() -> None:
+        async with worker() as talk:
+            await talk.client.send(LoadModel(str(toy_folder)))
+            await talk.until(ModelLoaded)
+            answer, finished = await _answer(talk, _asked("a", QUESTION))
+            assert (answer, finished.stats.disk_tokens) == (said[0], 0)
+
+    said: list[str] = []
+    run(killed)
+    assert _files(home) == []
+    run(after)
+    assert len(_files(home)) == 1
+
+
+def test_two_workers_share_the_folder(toy_folder: Path, home: Path) -> None:
+    async def life() -> None:
+        async with worker() as one, worker() as other:
+            for talk in (one, other):
+                await talk.client.send(LoadModel(str(toy_folder)))
+                await talk.until(ModelLoaded)
+            for talk in (one, other):
+                for name in ("c1", "c2"):
+                    question = replace(QUESTION, content=f"{name}: {QUESTION.content}")
+                    await _answer(talk, _asked(name, question, chat=name))
+            for talk in (one, other):
+                await talk.client.send(OpenChat("c3"))
+                await talk.until(SavedChatsListed)
+        assert len(_files(home)) == 2
+
+    run(life)

@@ -1,0 +1,137 @@
+"""Whether the sources shown for an answer are the passages that it quotes.
+
+Uses the documents and questions of `bench retrieval`, with the gold passage as the answer and the document
+read completely: is at least half of the passage inside the first source, or the first two? And how often does
+the same answer get sources in another document, which does not contain it? No forward pass is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+
+from core.bench.harness import Environment, describe, publish, table
+from core.bench.retrieval.questions import Document, Question, documents, questions
+from core.errors import RequestError
+from core.events import Attachment, Message, Passage
+from core.settings import Settings
+
+if TYPE_CHECKING:  # importing it loads MLX, which `run` must prepare first
+    from core.models.loader import LoadedModel
+
+
+class Sourced(Struct, frozen=True):
+    """One quotation: whether the first source or the first two contain it, and another document's sources."""
+
+    document: str
+    number: int
+    kind: str
+    held_out: bool
+    first: bool
+    first_two: bool
+    claimed_by_another: bool
+
+
+class SourcesResults(Struct, frozen=True):
+    """The content of `results.json`."""
+
+    bench: str
+    environment: Environment
+    model: str
+    missing: tuple[str, ...]
+    sourced: tuple[Sourced, ...]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure and write `results.json` and `report.md`."""
+    from core.models.runtime.runtime import prepare
+
+    blas = prepare()
+    from core.models.loader import load
+
+    texts = {document: document.text() for document in documents()}
+    present = [(document, text) for document, text in texts.items() if text is not None]
+    if len(present) < 2:
+        raise RequestError(
+            "None of the documents is installed: the packages have other versions.", "Run `make setup`."
+        )
+    loaded = load(options.model)
+    sourced = []
+    for index, (document, text) in enumerate(present):
+        another = present[(index + 1) % len(present)]
+        asked = [question for question in questions() if question.document == document.name]
+        for number, question in enumerate(asked):
+            sourced.append(_sourced(loaded, document, text, number, question, another))
+    missing = tuple(document.name for document, text in texts.items() if text is None)
+    environment = describe(blas, loaded.info.dtype)
+    results = SourcesResults("sources", environment, loaded.info.name, missing, tuple(sourced))
+    publish(options.out, results, write_report(results))
+    return 0
+
+
+def _sourced(
+    loaded: LoadedModel,
+    document: Document,
+    text: str,
+    number: int,
+    question: Question,
+    another: tuple[Document, str],
+) -> Sourced:
+    first, last = question.gold[0]
+    answer = loaded.tokenizer.encode(text[first:last].strip(), add_special_tokens=False)
+    found = _sources(loaded, document, text, question, answer)
+    return Sourced(
+        *(document.name, number, question.kind, document.held_out),
+        *(_has(found[:1], first, last), _has(found[:2], first, last)),
+        bool(_sources(loaded, *another, question, answer)),
+    )
+
+
+def _sources(
+    loaded: LoadedModel, document: Document, text: str, question: Question, answer: Sequence[int]
+) -> tuple[Passage, ...]:
+    from core.models.prompt import offsets, render
+    from core.prefill.layout import layout
+    from core.prefill.scorers.lexical import words_of
+    from core.prefill.sources import sources
+
+    prompt = render(
+        loaded.tokenizer, (Message("user", question.question, (Attachment(document.name, text),)),)
+    )
+    parts = layout(prompt, offsets(loaded.tokenizer, prompt))
+    words = words_of(loaded.tokenizer.convert_ids_to_tokens(prompt.ids))
+    seen = np.arange(len(prompt.ids), dtype=np.int32)
+    return sources(loaded, parts, words, seen, answer, Settings().prefill)
+
+
+def _has(found: Sequence[Passage], first: int, last: int) -> bool:
+    inside = sum(max(0, min(one.last_char, last) - max(one.first_char, first)) for one in found)
+    return 2 * inside >= last - first
+
+
+def write_report(results: SourcesResults) -> str:
+    """Shares by side and by kind of question."""
+    lines = ["# bench sources", "", results.environment.line, ""]
+    if results.missing:
+        lines += [f"Left out, because their packages hold other texts: {', '.join(results.missing)}.", ""]
+    lines += [
+        "Share of quotations of which half or more is in the first source, or in the first two, and share"
+        " with sources in another document.",
+        "",
+    ]
+    sides = {"documents shaped on": False, "documents held out": True}
+    groups = [(name, [s for s in results.sourced if s.held_out == side]) for name, side in sides.items()]
+    kinds = list(dict.fromkeys(one.kind for one in results.sourced))
+    groups += [(f"asked: {kind}", [s for s in results.sourced if s.kind == kind]) for kind in kinds]
+    rows = (
+        f"{name} | {len(some)} | {sum(s.first for s in some) / len(some):.0%}"
+        f" | {sum(s.first_two for s in some) / len(some):.0%}"
+        f" | {sum(s.claimed_by_another for s in some) / len(some):.0%}"
+        for name, some in groups
+        if some
+    )
+    return "\n".join([*lines, *table("quotations of | number | first | first two | in another", rows)])
