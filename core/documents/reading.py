@@ -1,9 +1,9 @@
 """Reads a document: recognises the kind of file, calls its reader and turns errors into refusals.
 
-The first bytes decide the kind; the suffix only separates HTML from other text. Text, code, CSV and JSON are
-unchanged; everything else becomes readable text. Refusals are `RequestError`s that name the file. Only
-regular files are opened, once each, so that a change on disk has no effect. Enforces the limit of characters
-only.
+The first bytes decide the kind, and a zip's parts; the suffix only separates HTML and notebooks from other
+text. Text, code, CSV and JSON are unchanged; everything else becomes readable text. Refusals are
+`RequestError`s that name the file. Only regular files are opened, once each, so that a change on disk has no
+effect. Enforces the limit of characters only.
 
 Readers are imported when the first file of their kind is read.
 """
@@ -82,6 +82,8 @@ _TYPES = (
     (b"application/epub+zip", "book"),
 )
 _MOST_TYPE_BYTES = 200
+# Texts whose kind only the ending tells.
+_KINDS_BY_ENDING = {**dict.fromkeys(HTML_ENDINGS, "html"), ".ipynb": "notebook"}
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -139,6 +141,8 @@ def document_text(
             else:
                 told(0, max(size_bytes, 1), "bytes")
                 text = _plain(stream.read(MOST_TEXT_BYTES), name, guessed, chosen=encoding)
+                if kind == "notebook":
+                    text = _notebook(text, gathered)
         except TooLongError:
             raise RequestError(strings.file_too_long(name, most_characters), strings.PASTE_PART) from None
         except OSError as error:
@@ -166,13 +170,13 @@ def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
-    """pdf, html, text or one of `_PACKAGES`. The stream is at its beginning again."""
+    """pdf, html, notebook, text or one of `_PACKAGES`. The stream is at its beginning again."""
     try:
         head = stream.read(_HEAD_BYTES)
         stream.seek(0)
     except OSError as error:
         raise _unreadable(name, error) from error
-    kind = "html" if path.suffix.lower() in HTML_ENDINGS else "text"
+    kind = _KINDS_BY_ENDING.get(path.suffix.lower(), "text")
     # Programs write other bytes before a PDF's header; a text may mention it.
     if head.lstrip().startswith(_PDF_MARK) or (path.suffix.lower() == ".pdf" and _PDF_MARK in head):
         kind = "pdf"
@@ -184,7 +188,7 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
         for mark, other in _OTHER_KINDS:
             if mark.match(head):
                 raise _refused(name, other)
-    most_bytes = MOST_TEXT_BYTES if kind in ("html", "text") else MOST_DOCUMENT_BYTES
+    most_bytes = MOST_TEXT_BYTES if kind in ("html", "notebook", "text") else MOST_DOCUMENT_BYTES
     if size_bytes > most_bytes:
         raise RequestError(strings.file_size(name, size_bytes, most_bytes), strings.PASTE_PART)
     return kind
@@ -214,6 +218,13 @@ def _html(
 
     markup = _plain(data, name, guessed, declared=declared_charset(data), chosen=encoding)
     return html_text(markup, told, gathered)
+
+
+def _notebook(source: str, gathered: Gathered) -> str:
+    from core.documents.notebook import notebook_text
+
+    text = notebook_text(source, gathered)
+    return source if text is None else text
 
 
 def _pdf(stream: IO[bytes], name: str, told: Told, gathered: Gathered) -> str:
