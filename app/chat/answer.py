@@ -59,7 +59,7 @@ class AnswerView(QWidget):
         self._entry = entry
         self._act = act
         self._resized = resized
-        self._tell_pointed = point
+        self._on_pointed = point
         self._drafter = entry.drafter
         self._ready = False
         self._card: ReadingCard | None = None
@@ -260,9 +260,9 @@ class AnswerView(QWidget):
     def _body_pointed(self, token: int) -> None:
         rect = self.body.token_rect(token) if token >= 0 else None
         if rect is None:
-            self._tell_pointed(self, -1, QRect())
+            self._on_pointed(self, -1, QRect())
             return
-        self._tell_pointed(self, token, self.target_of(token))
+        self._on_pointed(self, token, self.target_of(token))
 
     def target_of(self, token: int) -> QRect:
         """The rectangle of the token's text in this widget; empty if it is not visible."""
@@ -273,11 +273,11 @@ class AnswerView(QWidget):
         shown = self.body.table.shown_by(token) if token >= 0 else None
         self.body.point_at(-1 if shown is None else shown)
         if token < 0:
-            self._tell_pointed(self, -1, QRect())
+            self._on_pointed(self, -1, QRect())
             return
         cell = px_rect(self.footer.strip.cell(token)).toAlignedRect()
         origin = self.footer.strip.mapTo(self, cell.topLeft())
-        self._tell_pointed(self, token, QRect(origin, cell.size()))
+        self._on_pointed(self, token, QRect(origin, cell.size()))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self._act(SelectAnswer(self._entry.turn_id))

@@ -109,7 +109,7 @@ class AnswerText:
         self.thoughts: list[Thought] = []
         self._answer = AnswerSplitter((self._format or AnswerFormat()).without_calls())
         self._seen = 0  # end of the source in `_answer`
-        self._said: list[tuple[int, int]] = []  # ranges of the answer without thoughts and marks
+        self._answer_ranges: list[tuple[int, int]] = []  # of the source, without thoughts and marks
         self._splitter = BlockSplitter()
         self._fed = 0  # end of the source in `_splitter`
         self._certain = 0  # end of the closed pieces of the open block
@@ -138,15 +138,15 @@ class AnswerText:
         source = self.table.text
         if self._fed < len(source) and not self.thoughts:
             return source
-        said = "".join(source[start:end] for start, end in self._said)
-        return said if said == source else said.strip("\n")
+        answer = "".join(source[start:end] for start, end in self._answer_ranges)
+        return answer if answer == source else answer.strip("\n")
 
     @property
     def thought_tokens(self) -> list[range]:
         """The token indices of each thought with its tags; empty thoughts are left out."""
         source = self.table.text
-        said = [each for each in self.thoughts if source[each.start : each.end].strip()]
-        return [tokens for tokens in map(self._tokens_of, said) if tokens]
+        thoughts = [each for each in self.thoughts if source[each.start : each.end].strip()]
+        return [tokens for tokens in map(self._tokens_of, thoughts) if tokens]
 
     def thought_figures(self, start: int) -> tuple[PartFigures, bool]:
         """The figures of the thought at source offset `start`, and whether it is complete."""
@@ -222,8 +222,8 @@ class AnswerText:
             self._thinks = True
             self.thoughts.append(Thought(start, opens=self._marked))
         elif part.kind != "thought":
-            joins = self._said and self._said[-1][1] == start
-            self._said.append((self._said.pop()[0] if joins else start, end))
+            joins = self._answer_ranges and self._answer_ranges[-1][1] == start
+            self._answer_ranges.append((self._answer_ranges.pop()[0] if joins else start, end))
         self._fed = self._marked = end
         return self._pieces(self._splitter.feed(part.text))
 

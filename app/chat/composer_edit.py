@@ -43,8 +43,8 @@ def quote_lines(text: str) -> str:
 def quote_between(text: str, before: str, after: str) -> tuple[str, str]:
     """The texts to insert before and after the cursor to quote `text` as a paragraph of its own."""
     gap = "" if not before or before.endswith("\n\n") else "\n" if before.endswith("\n") else "\n\n"
-    rest = "\n\n" if after and not after.startswith("\n") else ""
-    return f"{gap}{quote_lines(text)}\n\n", rest
+    suffix = "\n\n" if after and not after.startswith("\n") else ""
+    return f"{gap}{quote_lines(text)}\n\n", suffix
 
 
 SendKeys = Literal["return", "command_return"]
@@ -139,13 +139,13 @@ class ComposerEdit(QTextEdit):
         """Insert `text` as a quote at the cursor, and move the cursor below it."""
         cursor = self.textCursor()
         written = self.toPlainText()
-        quote, rest = quote_between(
+        quote, suffix = quote_between(
             text, written[: cursor.selectionStart()], written[cursor.selectionEnd() :]
         )
         cursor.beginEditBlock()
         cursor.insertText(quote)
         below = cursor.position()
-        cursor.insertText(rest)
+        cursor.insertText(suffix)
         cursor.setPosition(below)
         cursor.endEditBlock()
         self.setTextCursor(cursor)

@@ -23,7 +23,7 @@ _FOOTER_PX = 62
 _BUBBLE_CHARACTER_PX = 6.9
 _BUBBLE_LINE_PX = 21
 _BUBBLE_PAD_PX = 18
-_BUBBLE_ROOM_PX = 532
+_BUBBLE_TEXT_PX = 532
 _CHIP_PX = 54
 # Parsed in one step, so that a step takes a few milliseconds.
 _TOKENS_A_STEP = 120
@@ -49,8 +49,8 @@ class QuestionEntry:
         chips = len(self.message.attachments) * _CHIP_PX
         if not self.message.content:
             return max(0, round(zoom * (chips - 6)))
-        room = min(_BUBBLE_ROOM_PX * zoom, column_px - 68)
-        lines = _lines(self.message.content, room / (_BUBBLE_CHARACTER_PX * zoom))
+        available = min(_BUBBLE_TEXT_PX * zoom, column_px - 68)
+        lines = _lines(self.message.content, available / (_BUBBLE_CHARACTER_PX * zoom))
         return round(zoom * (chips + lines * _BUBBLE_LINE_PX + _BUBBLE_PAD_PX))
 
 

@@ -319,11 +319,11 @@ class ReadingCard(QWidget):
                 QFontMetricsF(title_font).horizontalAdvance(phase.title),
                 QFontMetricsF(note_font).horizontalAdvance(phase.note),
             )
-            room = min(widest + 1, width_of(self) - _PAD_X_PX - x - 24)
+            available = min(widest + 1, width_of(self) - _PAD_X_PX - x - 24)
             ink = color("text" if phase.state != "ahead" else "text2")
             top = _PHASES_PX if phase.note else _PHASES_PX + 8
-            draw_text(painter, QRectF(x + 24, top, room, 16), phase.title, title_font, ink, _LEFT)
-            note = QRectF(x + 24, _PHASES_PX + 16, room, 15)
+            draw_text(painter, QRectF(x + 24, top, available, 16), phase.title, title_font, ink, _LEFT)
+            note = QRectF(x + 24, _PHASES_PX + 16, available, 15)
             draw_text(painter, note, phase.note, note_font, color("text2"), _LEFT)
             x += 24 + widest + _PHASE_GAP_PX
 
@@ -349,8 +349,8 @@ class ReadingCard(QWidget):
     def _paint_estimate(self, painter: QPainter) -> None:
         button = self.everything_button
         left = _PAD_X_PX if button.isHidden() else design_px(button.geometry().right()) + 9
-        room = design_px(self.cancel_button.x()) - 9 - left
-        box = QRectF(left, _BUTTONS_PX, room, 28)
+        available = design_px(self.cancel_button.x()) - 9 - left
+        box = QRectF(left, _BUTTONS_PX, available, 28)
         draw_text(
             painter, box, self._estimate(), ui_font(12, tabular=True), self._theme.color("text2"), _LEFT
         )

@@ -34,7 +34,7 @@ class TokenStrip(QWidget):
         """`point` gets the index of the token under the mouse, or −1."""
         super().__init__(parent)
         self._theme = theme
-        self._tell_pointed = point
+        self._on_pointed = point
         self._cells = bytearray()  # for each token, the index of its class in `_CLASSES`
         self._last: Token | None = None
         self._thoughts: tuple[range, ...] = ()
@@ -120,7 +120,7 @@ class TokenStrip(QWidget):
     def _point(self, token: int) -> None:
         if token != self._pointed:
             self._pointed = token
-            self._tell_pointed(token)
+            self._on_pointed(token)
 
 
 _LEGEND_HEIGHT_PX = 34

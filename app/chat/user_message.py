@@ -109,11 +109,11 @@ class MessageChip(QAbstractButton):
         icon = icon_pixmap("doc", color("text2"), 16, ratio_of(self))
         painter.drawPixmap(QPointF(tile.left() + 6, tile.top() + 8), icon)
         right = self._paint_right(painter)
-        room = right - _BEFORE_PX
+        available = right - _BEFORE_PX
         align = Qt.AlignmentFlag.AlignLeft
-        name = QRectF(_BEFORE_PX, 8, room, 16)
+        name = QRectF(_BEFORE_PX, 8, available, 16)
         draw_text(painter, name, self.text(), ui_font(12.5, 500), color("text"), align)
-        note = QRectF(_BEFORE_PX, 24, room, 15)
+        note = QRectF(_BEFORE_PX, 24, available, 15)
         draw_text(painter, note, self.note, ui_font(11, tabular=True), color("text2"), align)
 
     def _paint_right(self, painter: QPainter) -> float:
@@ -238,8 +238,8 @@ class UserMessage(QWidget):
         self.body.setGeometry(left, round(bubble.top()) + px(_PAD_Y_PX), text_width + 2 * MARGIN_PX, height)
         size = px_size(action_button.SIZE)
         top = round(bubble.center().y() - size.height() / 2)
-        for place, button in enumerate((self._copy, self._edit)):
-            left = round(bubble.left()) - px(_COPY_GAP_PX) - (place + 1) * size.width()
+        for index, button in enumerate((self._copy, self._edit)):
+            left = round(bubble.left()) - px(_COPY_GAP_PX) - (index + 1) * size.width()
             button.setGeometry(left, top, size.width(), size.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -251,7 +251,7 @@ class UserMessage(QWidget):
     def _column(self) -> int:
         return self.width() - 2 * self.OUTDENT_PX
 
-    def _room(self, column: int) -> int:
+    def _available_width(self, column: int) -> int:
         return min(px(_MAX_WIDTH_PX), column - 40) - 2 * px(_PAD_X_PX)
 
     def _text_size(self, column: int) -> tuple[int, int]:
@@ -260,18 +260,18 @@ class UserMessage(QWidget):
         Right-to-left lines are aligned to the right edge, so the text is laid out again at the width of the
         longest line.
         """
-        key = (self._room(column), self._theme.zoom)
+        key = (self._available_width(column), self._theme.zoom)
         if self._fitted and self._fitted[0] == key and not self.body.is_given_up:
             return self._fitted[1:]
-        room = key[0]
-        height = self.body.height_for(room)
+        available = key[0]
+        height = self.body.height_for(available)
         boxes = self.body.boxes
         widest = max((line.right - line.left for box in boxes for line in box.layout.lines), default=0.0)
-        width = room if any(box.is_code for box in boxes) else math.ceil(widest)
-        if width < room and any(line.chunk.rtl for box in boxes for line in box.layout.lines):
-            width = min(room, width + 1)
+        width = available if any(box.is_code for box in boxes) else math.ceil(widest)
+        if width < available and any(line.chunk.rtl for box in boxes for line in box.layout.lines):
+            width = min(available, width + 1)
             if self.body.height_for(width) != height:
-                width, height = room, self.body.height_for(room)
+                width, height = available, self.body.height_for(available)
         self._fitted = (key, width, height)
         return width, height
 

@@ -73,12 +73,13 @@ class WindowController(QObject):
         cluster = kept.cluster if kept.together and not model else None
         self._link = Link(model or kept.model or "starter", cluster=cluster)
         self.embedding = EmbeddingController(views, self.handle, self._is_kept, self)
+        self.saved_chats = SavedChatsController(self.handle, self._open_chat, self)
         self.chats = Chats(
             self.home.library,
             open_id=self.home.preferences.now.open_chat,
             first_preset=self.home.preferences.first_preset,
             erased=self.embedding.erase,
-            purged=lambda chat_id: self.saved_chats.erase(chat_id),
+            purged=self.saved_chats.erase,
         )
         meter = ContextMeter(views.composer, self._count, self)
         self.trouble = TroubleController(views.banner, lambda: meter.limit_tokens)
@@ -99,7 +100,6 @@ class WindowController(QObject):
             self.handle,
             self,
         )
-        self.saved_chats = SavedChatsController(self.handle, self._open_chat, self)
         self._worker = WorkerController(views, meter)
         self.tables = TablesController(self.chat.settings, self.home.preferences, self.handle, self)
         self.library = LibraryController(

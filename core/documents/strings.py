@@ -86,7 +86,7 @@ def file_empty(name: str) -> str:
 
 
 def file_scanned(name: str) -> str:
-    return f"“{name}” holds no text, only pictures of pages."
+    return f"“{name}” holds no text: this PDF has no text layer, only pictures of pages."
 
 
 def file_locked(name: str) -> str:

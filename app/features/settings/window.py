@@ -146,7 +146,7 @@ class SettingsWindow(SideWindow):
         form = self._form
         form.add_title(SAVED_CHATS)
         form.add(self._saved_note)
-        form.add(self.clear_button)
+        form.add_row(self.clear_button)
         form.add_title(NEW_CHATS)
         form.add(self._defaults_note)
         column.addWidget(form)
@@ -203,6 +203,13 @@ class SettingsForm(QWidget):
         if self._column.count():
             add_gap(self._column, 14)
         self._column.addWidget(TextLabel(self._theme, title, 13, 18, "text", weight=600))
+
+    def add_row(self, widget: QWidget) -> None:
+        """Add `widget` at the end, at the left and no wider than it needs."""
+        row = QHBoxLayout()
+        row.addWidget(widget)
+        row.addStretch(1)
+        self._column.addLayout(row)
 
     def add(self, widget: QWidget) -> None:
         """Add `widget` at the end."""

@@ -14,7 +14,19 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.core.documents.made import W, paragraph, pdf_of, write_docx
+from tests.core.documents.made import (
+    W,
+    paragraph,
+    pdf_of,
+    slide_shape,
+    write_docx,
+    write_epub,
+    write_odf,
+    write_ods,
+    write_pptx,
+    write_xlsx,
+    write_zip,
+)
 
 Maker = Callable[[random.Random, Path], str | None]
 
@@ -277,9 +289,69 @@ def pdf_picture(dice: random.Random, path: Path) -> str | None:
     return None
 
 
+def package_page(dice: random.Random, path: Path) -> str | None:
+    """An ordinary spreadsheet, presentation, OpenDocument text or e-book."""
+    said = [words(dice, 20).replace("\u202e", "x") for _ in range(dice.randrange(1, 30))]
+    kind = dice.randrange(5)
+    if kind == 0:
+        write_xlsx(path, {"Quay": [(f"B{row}", one) for row, one in enumerate(said, 3)]})
+        return f"## Quay (B3:B{len(said) + 2})\n\n" + "\n".join(said)
+    if kind == 1:
+        write_ods(path, [[one] for one in said])
+        return f"## Sheet1 (A1:A{len(said)})\n\n" + "\n".join(said)
+    if kind == 2:
+        write_pptx(path, [slide_shape(one) for one in said])
+        return "\n\n".join(f"## Slide {number}\n\n{one}" for number, one in enumerate(said, 1))
+    if kind == 3:
+        write_odf(path, "text", "".join(f"<text:p>{one}</text:p>" for one in said))
+        return "\n\n".join(said)
+    write_epub(path, [f"<body><p>{one}</p></body>" for one in said])
+    return "\n\n".join(said)
+
+
+def package_bomb(dice: random.Random, path: Path) -> str | None:
+    """A package with little that claims, repeats or nests much, or refers to what it does not have."""
+    many = dice.choice((100, 10_000, 300_000))
+    cell = '<table:table-cell table:number-columns-repeated="99999999"><text:p>x</text:p></table:table-cell>'
+    dice.choice(
+        (
+            lambda: write_xlsx(
+                path, {"S": [("A1", 1.0), (dice.choice(("XFD1048576", "A99999999", "ZZZZ9")), 2.0)]}
+            ),
+            lambda: write_xlsx(path, {"S": [(f"A{row}", "x" * 30) for row in range(1, many)]}),
+            lambda: write_xlsx(path, {f"S{number}": [("A1", 1.0)] for number in range(many // 100)}),
+            lambda: write_odf(
+                path, "spreadsheet", f"<table:table><table:table-row>{cell}</table:table-row></table:table>"
+            ),
+            lambda: write_odf(
+                path,
+                "text",
+                f"<table:table><table:table-row>{cell * (many // 10)}</table:table-row></table:table>",
+            ),
+            lambda: write_odf(path, "text", "<text:list><text:list-item>" * many),
+            lambda: write_odf(
+                path, "text", f"<text:p>{'<text:span>' * many}x{'</text:span>' * many}</text:p>"
+            ),
+            lambda: write_odf(path, "text", '<text:p><text:s text:c="9999999"/>x</text:p>' * (many // 10)),
+            lambda: write_odf(path, "presentation", "<draw:page/>" * many),
+            lambda: write_pptx(path, ["<p:grpSp>" * many]),
+            lambda: write_pptx(path, [slide_shape(*["x"] * many, placeholder="title")]),
+            lambda: write_pptx(path, [slide_shape("x")] * (many // 100)),
+            lambda: write_epub(path, ["<div>" * many + "x"]),
+            lambda: write_epub(path, ["<p hidden>x" * many]),
+            lambda: write_epub(path, ["x"] * (many // 100), title="t" * many),
+            lambda: write_zip(path, {"ppt/presentation.xml": "<a>" * many}),
+            lambda: write_zip(path, {"META-INF/container.xml": f'<rootfile full-path="{"../" * many}"/>'}),
+            lambda: path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + dice.randbytes(many)),
+        )
+    )()
+    return None
+
+
 def damaged(dice: random.Random, path: Path) -> str | None:
     """An ordinary document of any kind with bytes changed, taken out, doubled, or its end missing."""
-    dice.choice((pdf_page, docx_page, docx_page, pdf_page, html_page, pdf_equal, pdf_font))(dice, path)
+    makers = (pdf_page, docx_page, package_page, package_page, html_page, pdf_equal, pdf_font)
+    dice.choice(makers)(dice, path)
     data = bytearray(path.read_bytes())
     for _ in range(dice.choice((1, 1, 3, 30))):
         place, length = dice.randrange(len(data) + 1), dice.choice((1, 1, 4, 100, 2000))
@@ -328,6 +400,8 @@ MAKERS: tuple[tuple[Maker, str, int], ...] = (
     (pdf_tree, ".pdf", 4),
     (pdf_font, ".pdf", 4),
     (pdf_picture, ".pdf", 2),
+    (package_page, ".pptx", 5),
+    (package_bomb, ".xlsx", 10),
     (damaged, "", 20),
     (sparse, ".pdf", 1),
 )

@@ -173,7 +173,7 @@ def test_a_pdf_gives_its_pages_and_says_how_far_it_is(tmp_path: Path) -> None:
 def test_a_scanned_pdf_says_that_it_has_no_text(tmp_path: Path) -> None:
     file = tmp_path / "scan.pdf"
     file.write_bytes(pdf_of(["", ""]))
-    with pytest.raises(RequestError, match=r"“scan\.pdf” holds no text, only pictures of pages"):
+    with pytest.raises(RequestError, match=r"“scan\.pdf” holds no text: this PDF has no text layer, only pictures of pages"):
         document_text(file)
 
 
