@@ -3,7 +3,7 @@
 Overrides `event()` instead of installing an event filter, which would see every event of every widget. macOS
 sends requests to open files, possibly before there is a window, and to quit (⌘Q, the Dock, logout). Qt's
 default for quitting ends the event loop at once while the worker is running. If `on_quit` is set, it is
-called instead and Qt is told to wait.
+called instead and Qt waits.
 """
 
 from __future__ import annotations
