@@ -42,7 +42,7 @@ _FROM_RIGHT = re.compile(
     "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
 # A gap between two letters of a word, at most: in heights of the line, and in gaps of the letters before.
-_NARROW, _SPACED = 0.4, 1.3
+_NARROW, _SPACED = 0.25, 1.3
 _WORD = re.compile(r"\S+")
 _LINE = re.compile(r"[^\r\n]+[\r\n]*|[\r\n]+")
 
@@ -295,15 +295,18 @@ def _joins(lines: pypdfium2.PdfTextPage, words: list[Word], box: Box, text: str,
 
     It adds one in text with space between its letters where the file draws a word in two parts.
     """
-    from pypdfium2 import raw
-
-    if gap != " " or not words or not text[0].isalnum():
+    # Most words are told apart by the first of these, which cost the least.
+    if gap != " " or not words:
         return False
     before = words[-1]
-    if before.end - before.start < 2 or not before.text[-1].isalnum() or before.box.top != box.top:
-        return False
     own = box.left - before.box.right
-    if not 0 < own < _NARROW * (box.bottom - box.top) or not raw.FPDFText_IsGenerated(lines.raw, before.end):
+    if not 0 < own < _NARROW * (box.bottom - box.top) or before.box.top != box.top:
+        return False
+    if before.end - before.start < 2 or not before.text[-1].isalnum() or not text[0].isalnum():
+        return False
+    from pypdfium2 import raw
+
+    if not raw.FPDFText_IsGenerated(lines.raw, before.end):
         return False
     first, second = (lines.get_charbox(before.end - 2 + at, loose=True) for at in range(2))
     usual = second[0] - first[2]
