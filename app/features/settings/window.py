@@ -38,8 +38,8 @@ APP_SETTINGS = "Settings"
 RESET_APP_SETTINGS = "Reset These Settings"
 AT_ONCE = "Changes apply at once, in all chats."
 NEW_CHATS = "New chats"
-SAVED_CHATS = "Saved chats"
-CLEAR_SAVED = "Clear Saved Chats"
+SAVED_CHATS = "Chat caches"
+CLEAR_SAVED = "Clear Chat Caches"
 RESET_DEFAULTS = "Reset Defaults for New Chats"
 
 
@@ -56,7 +56,7 @@ def defaults_note(own: int) -> str:
 def saved_note(saved: SavedChatsListed | None) -> str:
     start = (
         f"What the model has read of a chat is saved on {MACHINE}, so that it answers at once when it is"
-        " opened again. It is erased with the chat. Clearing it costs only time."
+        " opened again. It is erased with the chat. Clearing it keeps the chats and costs only time."
     )
     if saved is None:
         return start
