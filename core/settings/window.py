@@ -107,7 +107,7 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
     save: Annotated[
         bool,
         switch(
-            "Save chats for quick opening",
+            "Keep chat caches",
             "What the model has read of a chat may be saved on disk, so that the chat answers at once when it"
             " is opened again.",
             on="Each chat can still opt out.",

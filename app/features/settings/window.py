@@ -38,22 +38,9 @@ APP_SETTINGS = "Settings"
 RESET_APP_SETTINGS = "Reset These Settings"
 AT_ONCE = "Changes apply at once, in all chats."
 NEW_CHATS = "New chats"
+SAVED_CHATS = "Chat caches"
+CLEAR_SAVED = "Clear Chat Caches"
 RESET_DEFAULTS = "Reset Defaults for New Chats"
-SAVED_CHATS = "Saved chats"
-CLEAR_SAVED = "Clear Saved Chats"
-
-
-def saved_note(saved: SavedChatsListed | None) -> str:
-    start = (
-        f"What the model has read of a chat is saved on {MACHINE}, so that it answers at once when it is"
-        " opened again. It is erased with the chat. Clearing it costs only time."
-    )
-    if saved is None:
-        return start
-    count = "1 chat" if saved.files == 1 else f"{saved.files:,} chats"
-    size = f"{count}, {_size(saved.size_bytes)}" if saved.files else "Nothing is saved"
-    end = f" Not saved: {saved.problem}." if saved.problem else ""
-    return f"{start} {size}; {_size(saved.written_today_bytes)} written today.{end}"
 
 
 def defaults_note(own: int) -> str:
@@ -64,6 +51,19 @@ def defaults_note(own: int) -> str:
     if not own:
         return f"{start} They start with Draftlight’s own settings now."
     return f"{start} They start with {'1 setting' if own == 1 else f'{own} settings'} of yours now."
+
+
+def saved_note(saved: SavedChatsListed | None) -> str:
+    start = (
+        f"What the model has read of a chat is saved on {MACHINE}, so that it answers at once when it is"
+        " opened again. It is erased with the chat. Clearing it keeps the chats and costs only time."
+    )
+    if saved is None:
+        return start
+    count = "1 chat" if saved.files == 1 else f"{saved.files:,} chats"
+    size = f"{count}, {_size(saved.size_bytes)}" if saved.files else "Nothing is saved"
+    end = f" Not saved: {saved.problem}." if saved.problem else ""
+    return f"{start} {size}; {_size(saved.written_today_bytes)} written today.{end}"
 
 
 def _size(size_bytes: int) -> str:
@@ -82,6 +82,9 @@ class SettingsWindow(SideWindow):
     """`changed` reports a person's edit; its receiver shows the result with `show_settings`."""
 
     changed = Signal(str, object)  # key, value
+    reset_requested = Signal()
+    defaults_reset_requested = Signal()
+    clear_saved_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
@@ -96,6 +99,9 @@ class SettingsWindow(SideWindow):
         self._form = SettingsForm(theme, shown, _CONTENT_PX)
         self._form.changed.connect(self.changed)
         self._build()
+        self.reset_button.clicked.connect(self.reset_requested)
+        self.defaults_button.clicked.connect(self.defaults_reset_requested)
+        self.clear_button.clicked.connect(self.clear_saved_requested)
         self.show_settings(WindowSettings())
         self.show_defaults(0)
         self.show_saved(None)
@@ -124,7 +130,7 @@ class SettingsWindow(SideWindow):
         self.defaults_button.setEnabled(own > 0)
 
     def show_saved(self, saved: SavedChatsListed | None) -> None:
-        """Show what the saved chats take on disk; None: unknown."""
+        """Show the size of the saved chats; None: unknown."""
         self._saved_note.setText(saved_note(saved))
         self.clear_button.setEnabled(saved is not None and saved.files > 0)
 
