@@ -90,7 +90,7 @@ class BlockSplitter:
             self._take(line.rstrip("\r"), end, closed)
             self._line_start = end
         self._line = rest
-        if not (self._fence or self._formula) and self._begins_another(rest):
+        if not (self._fence or self._formula) and self._begins_another(rest.rstrip("\r")):
             self._close(self._line_start, closed)
         return closed
 
