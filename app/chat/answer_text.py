@@ -253,7 +253,9 @@ class AnswerText:
         return made
 
     def _parse(self, block: Block) -> tuple[Piece, ...]:
-        if block.start < self._certain < block.end:
+        if block.end <= self._certain:  # all its pieces are closed already
+            return ()
+        if block.start < self._certain:
             return parse_block(self.table.text, self._certain, block.end, self._before)
         return parse_block(self.table.text, block.start, block.end)
 

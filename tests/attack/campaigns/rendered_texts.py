@@ -371,7 +371,7 @@ def _fail(rng: random.Random, stage: _Stage, heard: _Listener) -> str:
     before = getattr(kind, name)
 
     def failing(self: Any, *given: Any, **more: Any) -> Any:
-        told = (self, *given, getattr(self, "piece", None), getattr(self, "_reply", None))
+        told = (self, *given, getattr(self, "piece", None), getattr(self, "_entry", None))
         if any(_SPOILT in _said_by(one) for one in told):
             raised.append(self)
             raise rng.choice((RecursionError, ValueError, OverflowError))("on purpose")

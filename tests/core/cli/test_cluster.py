@@ -77,7 +77,7 @@ def test_a_server_over_two_machines_names_the_one_that_is_lost_and_answers_again
             ]
             process.send_signal(signal.SIGTERM)
             _, said = process.communicate(timeout=60)
-        assert "machine 1 is gone: its connection ended." in said
+        assert "machine 1 was lost: its connection ended." in said
         assert "another one is started" in said
 
 

@@ -116,6 +116,7 @@ def read_in_parts(source: str, size: int) -> AnswerText:
 @example("\n>t\n*\n", 1)
 @example("1.\n   * )\n\n", 1)
 @example("a\r\n- \r\n", 1)
+@example("- a\n# y \r\n", 1)
 def test_an_answer_reads_the_same_in_flushes_of_any_size(source: str, size: int) -> None:
     parts, whole = read_in_parts(source, size), read_in_parts(source, len(source))
     assert parts.pieces == whole.pieces
