@@ -20,7 +20,7 @@ from tests.app.e2e.hands import Hands
 from tests.app.e2e.new_user import answered, ask, document_card, last, ready, set_number
 
 FOLLOW_UP = "Is anything that I write sent to somebody else?"
-LONG = "Tell me everything about drafts, at length."
+LONG = "Write a long story about a lighthouse keeper."
 NEXT = "And then?"
 
 
@@ -37,14 +37,16 @@ async def first(window: MainWindow) -> int:
     await follow_up(hands)
     await sources(hands)
 
+    await hands.press("ctrl+n")
+    await hands.until(lambda: not controller.chats.open.turns, "a new chat is open")
     await set_number(hands, "sampling.max_tokens", 400)
     await ask(hands, LONG)
     await hands.until(lambda: len(last(window).tokens) > 6, "the long answer has begun")
-    await set_number(hands, "sampling.max_tokens", 16)
     await hands.click(views.composer.edit)
     await hands.type(NEXT)
     await hands.press("Return")
     await hands.until(lambda: views.queue_bar.isVisible(), "the next message waits")
+    await set_number(hands, "sampling.max_tokens", 16)
     turns = len(controller.chats.open.turns)
     await hands.press("Escape")
     await hands.until(lambda: len(controller.chats.open.turns) == turns + 1, "it is sent")
