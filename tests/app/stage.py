@@ -29,8 +29,8 @@ from app.store.home import Home
 from app.theme.theme import Theme
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]
-# No event handler may use more CPU time of the UI thread. The goal is 50 ms, which building the settings panel
-# misses on a slow machine; the limit has room for a busy one.
+# No event handler may use more CPU time of the UI thread. The goal is 50 ms, which building the settings
+# panel misses on a slow machine; the limit has room for a busy one.
 BLOCK_MS = 150.0
 Scene = Callable[[MainWindow], Awaitable[None]]
 
