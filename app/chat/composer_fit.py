@@ -21,7 +21,7 @@ from app.theme.icons import icon_pixmap
 from app.theme.measures import set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, ratio_of
-from core.settings.prefill import TAIL_TOKENS, Prefill
+from core.settings.prefill import DOCUMENT_TAIL_TOKENS, Prefill
 
 # A shortened document leaves an eighth of the context, and at least 256 tokens, for the template, the answer
 # and later turns.
@@ -96,7 +96,7 @@ def will_skip(new_tokens: int, dense_s: float | None, prefill: Prefill) -> int:
     may need the whole text or match nothing, and passages that are kept for their position.
     """
     skips = prefill.mode == "on" or (prefill.mode == "auto" and not prefill.is_quick(new_tokens, dense_s))
-    return max(0, round(new_tokens * (1 - prefill.keep_pct / 100)) - TAIL_TOKENS) if skips else 0
+    return max(0, round(new_tokens * (1 - prefill.keep_pct / 100)) - DOCUMENT_TAIL_TOKENS) if skips else 0
 
 
 def beginning(text: str, tokens: int, kept_tokens: int) -> str:

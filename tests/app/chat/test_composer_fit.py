@@ -50,12 +50,12 @@ def test_a_beginning_ends_with_a_whole_line_or_word() -> None:
 
 
 def test_what_will_be_skipped() -> None:
-    assert will_skip(10_000, None, Prefill(keep_pct=20.0)) == 8_000 - 512
+    assert will_skip(10_000, None, Prefill(keep_pct=20.0)) == 8_000 - 128
     assert will_skip(2_047, None, Prefill()) == 0
-    assert will_skip(5_000, 8.1, Prefill(keep_pct=20.0)) == 4_000 - 512
+    assert will_skip(5_000, 8.1, Prefill(keep_pct=20.0)) == 4_000 - 128
     assert will_skip(50_000, 7.9, Prefill()) == 0
     assert will_skip(2_047, 60.0, Prefill()) == 0
-    assert will_skip(1_000, None, Prefill(mode="on", keep_pct=30.0)) == 700 - 512
+    assert will_skip(1_000, None, Prefill(mode="on", keep_pct=30.0)) == 700 - 128
     assert will_skip(1_000, 0.1, Prefill(mode="on", keep_pct=90.0)) == 0
     assert will_skip(50_000, 90.0, Prefill(mode="off")) == 0
 
