@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from core.answer_format import AnswerFormat, parse_answer
 from core.encoder.background import BackgroundEmbedding
 from core.encoder.store import Embedder
+from core.engine.edited import edited_ids
 from core.engine.generation import Generation
 from core.engine.memory_guard import MemoryGuard
 from core.engine.model_session import ModelProposer, ModelSession
@@ -37,6 +38,7 @@ from core.errors import (
     PromptTooLongError,
 )
 from core.events import (
+    TYPED,
     Change,
     DocumentEmbedded,
     Event,
@@ -358,8 +360,10 @@ class Engine:
         request = replace(request, settings=drawn(request.settings))
         prompt, format = self._prompt(request)
         tokenizer = self.loaded.tokenizer
-        continuation = request.continuation
-        check_continuation(continuation, self.loaded.info)
+        check_continuation(request, self.loaded.info)
+        continuation: Sequence[int] = request.continuation
+        if TYPED in continuation:
+            continuation = edited_ids(tokenizer, prompt, format, continuation, request.continuation_texts)
 
         @cache
         def laid_out() -> Layout:
@@ -521,7 +525,7 @@ class Engine:
                 most_tokens if beyond else None,
                 context_tokens - 1,
                 self._embedder,
-                guard.chunk_tokens,
+                fitting_chunk=guard.chunk_tokens,
             )
             if isolated and plan.proposer is not None:
                 session.drafts.forget()
