@@ -27,6 +27,7 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import largest_window
 from core.models.loader import LoadedModel
 from core.models.runtime import memory
+from core.models.split import StateReceiver
 from core.prefill.later_turns import excerpt, to_quote
 from core.prefill.layout import Layout, Passages
 from core.prefill.plan import (
@@ -83,7 +84,8 @@ class ReadingInputs(Struct, frozen=True):
     None if unknown; `timed(tokens, context_tokens, seconds)` receives the measured time of each chunk.
     `clock`: seconds. `room_tokens`: how much longer quotations may make the prompt.
     `most_tokens`: how many tokens of the prompt the cache may hold where the prompt exceeds the limit
-    `limit_tokens`; None where all of it fits. `embedder`: None without a sentence encoder.
+    `limit_tokens`; None where all of it fits. `embedder`: None without a sentence encoder. `states`: receives
+    the hidden states of the tokens that are read; None if no drafter uses them.
     """
 
     draft: Callable[[], ScoringDraft]
@@ -94,6 +96,7 @@ class ReadingInputs(Struct, frozen=True):
     most_tokens: int | None = None
     limit_tokens: int = 0
     embedder: Embedder | None = None
+    states: StateReceiver | None = None
 
 
 class Outcome(Struct, frozen=True):
@@ -373,6 +376,7 @@ class Reading:
             chunk_tokens=self._settings.chunk_tokens,
             snapshots=self.snapshot_lengths(self._sequence),
             clock=self._inputs.clock,
+            states=self._inputs.states,
         )
         yield from self._followed(steps)
 
@@ -449,6 +453,7 @@ class Reading:
             chunk_tokens=self._settings.chunk_tokens,
             snapshots=[*(min(length, end - 2) for length in lengths), end],
             clock=self._inputs.clock,
+            states=self._inputs.states,
         )
         yield from self._followed(steps)
 
