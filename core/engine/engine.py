@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from core.answer_format import AnswerFormat, parse_answer
 from core.encoder.background import BackgroundEmbedding
 from core.encoder.store import Embedder
+from core.engine.edited import edited_ids
 from core.engine.generation import Generation
 from core.engine.model_session import ModelProposer, ModelSession
 from core.engine.planning import Planning, branches, decoding_options, drafted_without_model
@@ -29,6 +30,7 @@ from core.engine.saved_chats import SavedChats
 from core.engine.title import cleaned, title_request
 from core.errors import ClusterError, EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
 from core.events import (
+    TYPED,
     Change,
     DocumentEmbedded,
     Event,
@@ -327,8 +329,10 @@ class Engine:
         request = replace(request, settings=drawn(request.settings))
         prompt, format = self._prompt(request)
         tokenizer = self.loaded.tokenizer
-        continuation = request.continuation
-        check_continuation(continuation, self.loaded.info)
+        check_continuation(request, self.loaded.info)
+        continuation: Sequence[int] = request.continuation
+        if TYPED in continuation:
+            continuation = edited_ids(tokenizer, prompt, format, continuation, request.continuation_texts)
 
         @cache
         def laid_out() -> Layout:

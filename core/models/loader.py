@@ -149,7 +149,7 @@ def load(
     packed = {name for name, module in model.named_modules() if "scales" in module}
     _check_numbers(folder, model, lambda module: module in packed)
     if mx.default_device() == mx.cpu:
-        model = _expand_for_cpu(model)
+        model = expand_for_cpu(model)
     mx.eval(model.parameters())
     _check_numbers(folder, model, lambda module: module not in packed)
     check_sound(folder, model)
@@ -166,7 +166,7 @@ def load_part(folder: Path, split: Callable[[nn.Module], None]) -> nn.Module:
     check(folder)
     model = _unread(folder)
     if mx.default_device() == mx.cpu:
-        model = _expand_for_cpu(model)
+        model = expand_for_cpu(model)
     split(model)
     mx.eval(model.parameters())
     _check_numbers(folder, model, lambda module: True)
@@ -344,7 +344,8 @@ def _folder(reference: str) -> Path:
     )
 
 
-def _expand_for_cpu(model: nn.Module) -> nn.Module:
+def expand_for_cpu(model: nn.Module) -> nn.Module:
+    """`model` in float32, without quantised modules."""
     model = dequantize_model(expand(model))
     model.set_dtype(mx.float32)
     return model
