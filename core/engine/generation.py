@@ -41,6 +41,7 @@ from core.events import (
     Token,
 )
 from core.kv.cached_sequence import CachedSequence
+from core.kv.quantised import KvQuantisation
 from core.machine.compare import ExactWidths
 from core.machine.width_cost import LiveCost
 from core.models.loader import LoadedModel
@@ -59,7 +60,7 @@ class AnswerPlan(Struct, frozen=True):
     """The settings that are applied, and a change for each requested one that is not.
 
     `cost` is T(w) for the planner; None if only the gate decides. `samples` collects verified blocks for
-    later checks; None unless exactness is `exact`.
+    later checks; None unless exactness is `exact`. `kv`: how the cache is quantised.
     """
 
     settings: Settings
@@ -71,6 +72,7 @@ class AnswerPlan(Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     options: DecodingOptions = PLAIN
     samples: ExactWidths | None = None
+    kv: KvQuantisation | None = None
 
 
 def within_context(
