@@ -115,7 +115,7 @@ def test_a_chat_goes_on_with_its_answer() -> None:
     chat = CHAT.write("t1", first).finish("t1", end(FIRST))
     assert chat.turn("t1").answer.can_go_on(MODEL)
     assert chat.messages_before("t1") == (Message("user", "Why?"),)
-    going = chat.go_on("t1")
+    going = chat.go_on("t1", MODEL)
     answer = going.turn("t1").answer
     assert (answer.status, answer.over, answer.text) == ("writing", False, "Be")
     assert not answer.can_go_on(MODEL)
