@@ -1,4 +1,4 @@
-"""ChatStore: chats and kept documents in one SQLite file: list, load, write, purge, search.
+"""ChatStore: chats, projects and kept documents in one SQLite file: list, load, write, purge, search.
 
 Invariant: after `write(chat)`, `load` returns an equal chat or raises. Only changes are written: an object
 that is identical in `before` is in the database already, and of an answer in progress only the new tokens
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from app.session.chats.archive import Hit, Summary, passage_of
 from app.session.chats.conversation import Answer, Conversation, Turn
+from app.session.chats.projects import Project
 from app.session.documents import DocumentHit, KeptDocument
 from app.store import packing, schema
 from app.store.database import (
@@ -34,6 +35,7 @@ from app.store.database import (
 )
 from app.store.documents import DocumentJob, DocumentRows, carry_out
 from app.store.faults import NewerStoreError
+from app.store.projects import ProjectGone, ProjectJob, ProjectRows
 from app.store.rows import WRITE_HEAD, Rows, head_values, version_values
 from core.events.text import well_formed, well_formed_record
 
@@ -75,6 +77,7 @@ class ChatStore(Database):
                 raise NewerStoreError(version, len(schema.MIGRATIONS))
             self._rows = Rows(self.connection)
             self.document_rows = DocumentRows(self.connection, self.full_text)
+            self.project_rows = ProjectRows(self.connection)
             if not read_only:
                 self._ensure_words()
         except BaseException:
@@ -114,6 +117,7 @@ class ChatStore(Database):
                 proceed()
                 with contextlib.suppress(KeyError):
                     self.document_text(document.id)
+            self.projects()
         except (ValueError, TypeError, OverflowError) as error:
             raise ChecksumError(str(error)) from error
 
@@ -137,6 +141,10 @@ class ChatStore(Database):
                 best = max(texts, key=lambda text: sum(word.casefold() in text.casefold() for word in words))
                 hits[chat] = Hit(chat, turn, *passage_of(best, words))
         return list(hits.values())
+
+    def projects(self) -> list[Project]:
+        """Returns all projects, deleted ones marked. Raises `ValueError` if a row is damaged."""
+        return list(self.project_rows.all())
 
     def documents(self) -> list[KeptDocument]:
         """Returns all kept documents, removed ones marked. Raises `ValueError` if a row is damaged."""
@@ -317,7 +325,7 @@ class ChatStore(Database):
 
 
 class MemoryStore(ChatStore):
-    """Chats and documents that last for this run only. Each call is one transaction."""
+    """Chats, projects and documents that last for this run only. Each call is one transaction."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -338,6 +346,17 @@ class MemoryStore(ChatStore):
         """Carries out `job`."""
         with self.transaction():
             carry_out(job, self.document_rows)
+
+    def do_project(self, job: ProjectJob) -> None:
+        """Carries out `job`."""
+        with self.transaction():
+            self.project_rows.do(job)
+
+    def save_project(self, project: Project) -> None:
+        self.do_project(project)
+
+    def purge_project(self, project_id: str) -> None:
+        self.do_project(ProjectGone(project_id))
 
 
 def _is_longer(answer: Answer, before: Answer) -> bool:

@@ -1,4 +1,6 @@
-"""Library: the chats and documents of one home. Reads on the caller's thread, writes on the writer's thread.
+"""Library: the chats, projects and documents of one home.
+
+Reads on the caller's thread, writes on the writer's thread.
 
     whole      reads and saves
     missing    as whole, but some chats are missing; a backup may have them
@@ -24,11 +26,13 @@ from msgspec import Struct
 
 from app.session.chats.archive import Hit, Summary
 from app.session.chats.conversation import Conversation
+from app.session.chats.projects import Project
 from app.session.documents import DocumentHit, KeptDocument
 from app.store import strings
 from app.store.chat_store import ChatStore, MemoryStore
 from app.store.documents import DocumentAdded, DocumentChanged, DocumentGone, DocumentJob, text_key
 from app.store.faults import StoreError, is_damage, saving_trouble
+from app.store.projects import ProjectGone, ProjectJob
 from app.store.recovery import BackupKeeper, Backups, ChatCount, Unsaved
 from app.store.salvage import UNREADABLE, Salvage, copy_beside
 from app.store.writer import Writer
@@ -174,6 +178,24 @@ class Library:
         others = (hit for hit in found if hit.chat_id not in hits and hit.chat_id not in self.purged)
         return [*hits.values(), *others]
 
+    def projects(self) -> Sequence[Project]:
+        found: dict[str, Project] = {}
+        for store in reversed(self.stores):  # the unsaved changes replace those of the file
+            try:
+                found.update((each.id, each) for each in store.projects())
+            except UNREADABLE as error:
+                if isinstance(error, sqlite3.Error) and not is_damage(error):
+                    continue
+                self.found_damage(error)
+                return self.projects()
+        return [each for each in found.values() if each.id not in self.purged]
+
+    def save_project(self, project: Project) -> None:
+        self._do_project(project)
+
+    def purge_project(self, project_id: str) -> None:
+        self._do_project(ProjectGone(project_id))
+
     # ---- life cycle
 
     def listen(self, tell: Callable[[Exception | None], None]) -> None:
@@ -251,6 +273,8 @@ class Library:
                 with store.transaction():
                     for summary in self.summaries():
                         store.write(self.load(summary.id))
+                    for project in self.projects():
+                        store.project_rows.do(project)
                     for document in self.documents.documents():
                         store.document_rows.add(document, self.documents.text(document.id))
             finally:
@@ -279,10 +303,15 @@ class Library:
             store = ChatStore(fuller.path, read_only=True)
             try:
                 chats = [store.load(chat_id) for chat_id in fuller.chats]
+                projects = store.projects()
             finally:
                 store.close()
         except UNREADABLE as error:
             raise StoreError(strings.NOT_RESTORED, str(error)) from None
+        known = {each.id for each in self.projects()}
+        for project in projects:
+            if project.id not in known:
+                self.save_project(project)
         for chat in chats:
             self.save(chat)
         self.accept_missing()
@@ -302,6 +331,14 @@ class Library:
         self._tell(error)
 
     # ---- inside
+
+    def _do_project(self, job: ProjectJob) -> None:
+        if self._writer:
+            self._writer.do_project(job)
+            return
+        self.memory.do_project(job)
+        if isinstance(job, ProjectGone):
+            self.purged.add(job.id)
 
     def _known(self) -> frozenset[str]:
         return frozenset(summary.id for summary in self.summaries())
@@ -355,7 +392,7 @@ class Library:
         reader = ChatStore(self._path)
         try:
             self._take_unsaved(reader)
-            reader.summaries()  # damage there would leave the sidebar empty
+            reader.summaries(), reader.projects()  # damage there would leave the sidebar empty
             condition = self._begin_count(reader)
         except BaseException:
             reader.close()
@@ -400,6 +437,8 @@ class Library:
                 self.purged.add(chat_id)
             elif isinstance(chat, Conversation):
                 self.memory.save(chat)
+            elif isinstance(chat, Project | ProjectGone):
+                self._do_project(chat)
             else:
                 self.documents.keep_unsaved(chat)
 

@@ -104,9 +104,10 @@ class PreferencesFile:
         """Returns a model's `base` with the person's defaults for all chats."""
         return apply(base, self._now.defaults)[0]
 
-    def first_preset(self) -> Preset | None:
-        """Returns the preset of new chats; None for the defaults alone."""
-        return find(self._now.preset, self._now.presets)
+    def first_preset(self, name: str = "") -> Preset | None:
+        """Returns the preset `name`, or else that of new chats; None for the defaults alone."""
+        own = self._now.presets
+        return find(name, own) or find(self._now.preset, own)
 
     def set_defaults(
         self,

@@ -22,7 +22,7 @@ from core.events import Token
 
 _HEAD = (
     "id, created, changed, title, name, turns, pinned, context_used_tokens, overrides, draft, deleted,"
-    " archived, preset, queued"
+    " archived, preset, queued, project"
 )
 _HEAD_FIELDS = _HEAD.split(", ")
 WRITE_HEAD = (
@@ -55,6 +55,7 @@ class ChatHead(Struct, frozen=True):
             chat.deleted,
             chat.archived,
             len(chat.queued),
+            chat.project,
         )
 
 
@@ -175,7 +176,7 @@ class Rows:
     def _head(self, row: tuple[Any, ...]) -> ChatHead:
         row = (*row, *schema.ADDED_HEAD[len(row) - len(schema.OLD_HEAD) :])
         chat, created, changed, title, name, turns, pinned, context, overrides, draft, *ends = row
-        deleted, archived, preset, queued = ends
+        deleted, archived, preset, queued, project = ends
         began = self._value(datetime.fromisoformat, created, datetime.now(UTC))
         return ChatHead(
             Conversation(
@@ -191,6 +192,7 @@ class Rows:
                 self._value(_time, archived, None),
                 self._value(_text, preset, ""),
                 self._value(packing.unpack_messages, queued, ()),
+                self._value(_text, project, ""),
             ),
             self._value(_text, title, ""),
             self._value(datetime.fromisoformat, changed, began),
@@ -261,6 +263,7 @@ def head_values(chat: Conversation) -> tuple[Value, ...]:
         chat.archived.isoformat() if chat.archived else None,
         chat.preset,
         packing.pack_messages(chat.queued),
+        chat.project,
     )
     return (*values, checksum(*values))
 

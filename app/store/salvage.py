@@ -18,10 +18,12 @@ import msgspec
 from msgspec.structs import replace
 
 from app.session.chats.conversation import Answer, Conversation, Turn, Version
+from app.session.chats.projects import Project
 from app.session.documents import KeptDocument
 from app.store.chat_store import MemoryStore
 from app.store.database import Database
 from app.store.documents import DocumentAdded, DocumentRows
+from app.store.projects import ProjectRows
 from app.store.rows import ChatPlace, Rows, with_others
 from app.store.schema import refuse_foreign
 from core.events import Token
@@ -62,6 +64,7 @@ class Salvage(MemoryStore):
             for chat in self._read_all(database.connection, rows):
                 self._try(lambda: self.save(chat), None)  # noqa: B023
             self._read_documents(database.connection)
+            self._read_projects(database.connection)
         except UNREADABLE:
             self.lost += 1
         finally:
@@ -77,6 +80,13 @@ class Salvage(MemoryStore):
             text = self._try(lambda: rows.text(document.id), None)  # noqa: B023
             if text is not None:
                 self.do_document(DocumentAdded(document, text))
+
+    def _read_projects(self, connection: sqlite3.Connection) -> None:
+        rows = ProjectRows(connection, self._note)
+        found: list[Project] = []
+        self._try(lambda: found.extend(rows.all()), None)
+        for project in found:
+            self._try(lambda: self.do_project(project), None)  # noqa: B023
 
     def _read_all(self, connection: sqlite3.Connection, rows: Rows) -> Iterator[Conversation]:
         heads = self._select(connection, "SELECT id FROM chats")

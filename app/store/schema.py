@@ -1,11 +1,12 @@
 """Schema: the tables of the chat database and their migrations.
 
-    chats    one row a chat: title, times, pin, overrides, draft, queue, deletion, archiving, preset
+    chats    one row a chat: title, times, pin, overrides, draft, queue, deletion, archiving, preset, project
     turns    one row a question, in places 0, 1, …
     answers  one row an answer beside its turn: state, and the tokens as one blob
     parts    tokens added to an answer since its row was written, while it is being generated
     versions one row a version of a turn that is not shown: the question and its answer
     words    the search index, one row a turn (rowid = turns.id): FTS5 where SQLite has it
+    projects one row a project: see projects.py
     documents, document_words   kept documents and their search index: see documents.py
 
 A database of another program is refused, and nothing in it is changed.
@@ -84,6 +85,11 @@ ALTER TABLE chats ADD COLUMN preset TEXT NOT NULL DEFAULT '';
 """
 # From version 5 to 6. The default is an empty list in msgpack.
 _QUEUED = "ALTER TABLE chats ADD COLUMN queued BLOB NOT NULL DEFAULT x'90'"
+# From version 6 to 7. A chat without a project has an empty id.
+_PROJECTS = """
+CREATE TABLE projects (id TEXT PRIMARY KEY, state BLOB NOT NULL, sum INTEGER NOT NULL);
+ALTER TABLE chats ADD COLUMN project TEXT NOT NULL DEFAULT ''
+"""
 # Columns of `chats` up to version 3, without the checksum.
 OLD_HEAD = (
     "id",
@@ -98,8 +104,9 @@ OLD_HEAD = (
     "draft",
     "deleted",
 )
-# Values of the later columns `archived`, `preset` and `queued` in a row of an older version.
-ADDED_HEAD: tuple[Value, ...] = (None, "", b"\x90")
+# The later columns, and their values in a row of an older version.
+_ADDED = ("archived", "preset", "queued", "project")
+ADDED_HEAD: tuple[Value, ...] = (None, "", b"\x90", "")
 # From version 4 to 5. The text is the last column, so listing documents does not read it.
 _DOCUMENTS = """
 CREATE TABLE documents (
@@ -136,11 +143,13 @@ MIGRATIONS: list[Migration] = [
     lambda connection: _widen(connection, _ARCHIVE, 0, 2),
     lambda connection: run(connection, _DOCUMENTS),
     lambda connection: _widen(connection, _QUEUED, 2, 3),
+    lambda connection: _widen(connection, _PROJECTS, 3, 4),
 ]
 VERSION = len(MIGRATIONS)
 # The first versions with checksums and parts of answers; versions of turns; archive and presets; documents;
-# queued messages.
-CHECKED_VERSION, VERSIONS_VERSION, ARCHIVE_VERSION, DOCUMENTS_VERSION, QUEUE_VERSION = 2, 3, 4, 5, 6
+# queued messages; projects.
+CHECKED_VERSION, VERSIONS_VERSION, ARCHIVE_VERSION, DOCUMENTS_VERSION = 2, 3, 4, 5
+QUEUE_VERSION, PROJECTS_VERSION = 6, 7
 
 # A damaged database of ours still has at least two of these.
 _OURS = ("chats", "turns", "answers", "facts")
@@ -155,7 +164,7 @@ def refuse_foreign(connection: sqlite3.Connection) -> None:
 
 def head_of(version: int, columns: Sequence[str]) -> Sequence[str]:
     """Returns those of `columns`, today's columns of `chats`, that `version` has."""
-    added = 0 if version < ARCHIVE_VERSION else 2 if version < QUEUE_VERSION else 3
+    added = 2 * (version >= ARCHIVE_VERSION) + (version >= QUEUE_VERSION) + (version >= PROJECTS_VERSION)
     return columns[: len(OLD_HEAD) + added]
 
 
@@ -197,7 +206,7 @@ def _widen(connection: sqlite3.Connection, script: str, before: int, after: int)
 
     A damaged row keeps its checksum and so stays recognisable as damaged.
     """
-    columns = ", ".join((*OLD_HEAD, "archived", "preset")[: len(OLD_HEAD) + before])
+    columns = ", ".join((*OLD_HEAD, *_ADDED[:before]))
     rows = connection.execute(f"SELECT {columns}, sum FROM chats WHERE sum IS NOT NULL").fetchall()
     run(connection, script)
     for *values, found in rows:

@@ -1,4 +1,4 @@
-"""Writer: saves chats and documents in batches on its own thread, so that no caller waits for a disk.
+"""Writer: saves chats, projects and documents in batches on its own thread, so that no caller waits.
 
 Each chat has one waiting state; a newer one replaces it. Every batch is one transaction. A batch that
 fails keeps waiting, is reported once, and is retried; `close()` tries a last time, for a limited time.
@@ -19,8 +19,11 @@ import time
 from collections.abc import Callable
 
 from app.session.chats.conversation import Conversation
+from app.session.chats.projects import Project
 from app.store.chat_store import ChatStore
 from app.store.documents import DocumentJob, carry_out, key_of
+from app.store.projects import ProjectGone, ProjectJob
+from app.store.projects import key_of as key_of_project
 
 INTERVAL_S = 0.25
 RETRY_S = 3.0
@@ -33,8 +36,8 @@ _ABOUT_A_VALUE = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.Programming
 # Number of chats whose written state is remembered, so that only changes to them are written.
 _KNOWN_CHATS = 6
 
-# What waits under a key: a chat's newest state, None to delete the chat, or a change of a document.
-Job = Conversation | DocumentJob | None
+# What waits under a key: a chat's newest state, None to delete it, or a change of a project or document.
+Job = Conversation | ProjectJob | DocumentJob | None
 
 
 class Writer:
@@ -81,11 +84,15 @@ class Writer:
         """Queues a change of a document."""
         self._add(key_of(job), job)
 
+    def do_project(self, job: ProjectJob) -> None:
+        """Queues a change of a project."""
+        self._add(key_of_project(job), job)
+
     def pending_document(self, key: str) -> DocumentJob | None:
         """Returns the job that waits under `key`, if any."""
         with self._wake:
             job = next((waiting[key] for waiting in self._waiting() if key in waiting), None)
-        return None if isinstance(job, Conversation) else job
+        return None if isinstance(job, Conversation | Project | ProjectGone) else job
 
     def when_kept(self, done: Callable[[bool], None]) -> None:
         """Writes the waiting jobs at once, durably.
@@ -211,6 +218,8 @@ class Writer:
                             store.purge(chat_id)
                         elif isinstance(chat, Conversation):
                             store.write(chat, self._known.get(chat_id))
+                        elif isinstance(chat, Project | ProjectGone):
+                            store.project_rows.do(chat)
                         else:
                             carry_out(chat, store.document_rows)
                 except Exception as error:

@@ -420,7 +420,7 @@ def write_report(results: PrefillResults) -> str:
         ),
         "",
         f"“Met”: at least the target, if there is one, and {TARGET_OF_MODEL:.0%} of the cost model."
-        " Tokens that are always read (template, question, first passage, last 512 tokens) are part of k."
+        " Tokens that are always read (template, question, first passage, end) are part of k."
         " The cost model assumes that prefill time is proportional to the length; attention grows with its"
         " square, so the measured ratio can be far higher where attention is slow.",
         "",

@@ -61,6 +61,7 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import Cache, CacheEntry
 from core.kv.verify_block import VerifyBlock
 from core.models.rope import Rotation, rotations
+from core.models.split import StateReceiver
 
 # Consecutive empty drafts before the loop runs ahead.
 _EMPTY_DRAFTS_TO_PIPELINE = 2
@@ -117,6 +118,7 @@ class DecodeLoop:
     - `grammar`, positioned at the end of the context, masks each row; forced tokens are drafted if
       `grammar.drafts`, even if the drafter never drafts.
     - `samples` copies chain blocks for later checks.
+    - `states` receives the hidden state of every emitted token that was read.
 
     Worker's main thread.
     """
@@ -140,6 +142,7 @@ class DecodeLoop:
         top_logprobs: int | None = None,
         grammar: GrammarState | None = None,
         samples: BlockSamples | None = None,
+        states: StateReceiver | None = None,
     ) -> None:
         self._model = model
         self._sequence = sequence
@@ -161,6 +164,8 @@ class DecodeLoop:
         self._rejected: list[RejectedRow] = []
         self._exactness = exactness
         self._samples = samples
+        self._states = states
+        self._hidden = mx.array(0.0)  # of the last forward pass, [rows, size], if requested
         self._stops = stops
         self._rotations: list[Rotation] | None = None
         self._running: Choices | None = None
@@ -292,6 +297,9 @@ class DecodeLoop:
         accepted = [draft.tokens[node] for node in walked.path]
         rows = [*range(lead), *(lead + node for node in walked.path)]
         known = [*pending, *accepted]
+        if self._states is not None:
+            chain = rows[-1] == len(rows) - 1
+            self._hand_out(known, self._hidden[: len(rows)] if chain else self._hidden[mx.array(rows)])
         if self._samples is not None and before is not None:
             self._samples.keep_block(before, known, draft.tokens[len(accepted) :])
         if walked.last is None:
@@ -311,6 +319,12 @@ class DecodeLoop:
         if len(self._guessed):
             self._drafter.feedback(self._guessed, max(0, len(accepted) - len(self._forced)))
         return Step((*accepted, last), len(draft), len(accepted), walked.tested, draft_s, walked.last is None)
+
+    def _hand_out(self, tokens: Sequence[int], hidden: mx.array, start: int | None = None) -> None:
+        """Passes on the hidden states of known tokens, from position `start`; None: the sequence's end."""
+        assert self._states is not None
+        first = len(self._sequence.tokens) if start is None else start
+        self._states.receive(range(first, first + len(tokens)), tokens, hidden)
 
     def _recycle(self, draft: Draft, path: Sequence[int]) -> None:
         """Ranks ids along the accepted path, and after the rejected guesses nearest to it."""
@@ -353,6 +367,9 @@ class DecodeLoop:
             sequence.append(self._pending)
             self._pending = []
         logits = self._step_logits = self._logits
+        if self._states is not None:
+            read = sequence.tokens[len(sequence.tokens) - len(self._hidden) :]
+            self._hand_out(read, self._hidden, len(sequence.tokens) - len(read))
         ahead: Choices | None = None
         # A grammar cannot say what follows a token that is not known yet.
         no_draft_expected = not self._drafts or self._empty_drafts >= _EMPTY_DRAFTS_TO_PIPELINE
@@ -397,8 +414,14 @@ class DecodeLoop:
             if self._rotations is None:
                 self._rotations = rotations(self._model)
             hooks = tree_pass(self._model, cache, draft.parents, len(lead), self._rotations)
+        first = max(0, len(lead) - 1)
         with hooks:
-            logits = self._model(block[None], cache=cache)[0, max(0, len(lead) - 1) :]
+            if self._states is None:
+                logits = self._model(block[None], cache=cache)[0, first:]
+            else:
+                split = self._states.split
+                hidden = split.body(block[None], cache=cache)
+                logits, self._hidden = split.output(hidden)[0, first:], hidden[0]
         if self._keeps_logits:
             self._logits = logits
         rows = self._history.inputs(lead, draft, unknown, logits.shape[-1])

@@ -22,13 +22,23 @@ from msgspec.structs import replace
 from core.answer_format import AnswerFormat, parse_answer
 from core.encoder.background import BackgroundEmbedding
 from core.encoder.store import Embedder
+from core.engine.edited import edited_ids
 from core.engine.generation import Generation
+from core.engine.memory_guard import MemoryGuard
 from core.engine.model_session import ModelProposer, ModelSession
 from core.engine.planning import Planning, branches, decoding_options, drafted_without_model
 from core.engine.saved_chats import SavedChats
 from core.engine.title import cleaned, title_request
-from core.errors import ClusterError, EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
+from core.errors import (
+    ClusterError,
+    EmptyPromptError,
+    ModelTooLargeError,
+    NoModelError,
+    OutOfMemoryError,
+    PromptTooLongError,
+)
 from core.events import (
+    TYPED,
     Change,
     DocumentEmbedded,
     Event,
@@ -48,6 +58,7 @@ from core.machine.exactness import Profile
 from core.machine.trials import Verdict
 from core.machine.width_cost import CONTEXTS, CostProfile
 from core.models.chat_template import format_of, switches_thinking, unread_calls, with_answer_opened
+from core.models.folder import gigabytes
 from core.models.loader import LoadedModel, Progress, load
 from core.models.prompt import Prompt, check_continuation, check_fits, count_tokens, offsets, plain, render
 from core.models.runtime import memory
@@ -85,8 +96,9 @@ class Engine:
     `memory` stores what drafters learn; by default only for the engine's lifetime. `say` receives events of
     rehearsal and of document embedding. `clock` returns seconds. `threads` may adapt the number of BLAS
     threads to other programs; by default all are used, so that measurements are comparable. `saved_files`:
-    the folder of saved chats; by default in the cache folder. Raises `NotPreparedError` if MLX was imported
-    before `core.models.runtime.runtime.prepare()` was called.
+    the folder of saved chats; by default in the cache folder. `left_bytes` returns the memory that is left
+    for models and answers. Raises `NotPreparedError` if MLX was imported before
+    `core.models.runtime.runtime.prepare()` was called.
     """
 
     def __init__(
@@ -96,8 +108,10 @@ class Engine:
         clock: Callable[[], float] = time.perf_counter,
         threads: BlasThreads | None = None,
         saved_files: SavedFiles | None = None,
+        left_bytes: Callable[[], int] = memory.left_bytes,
     ) -> None:
         check_prepared()
+        self._left_bytes = left_bytes
         self._threads = threads or BlasThreads("held still")
         self._resident: ModelSession | None = None
         self._memory = memory or TableMemory()
@@ -170,11 +184,23 @@ class Engine:
         return self.loaded.info
 
     def make_room(self, size_bytes: int) -> None:
-        """Free the sentence encoder and the model if `size_bytes` more would exceed the memory limit."""
-        if memory.used_bytes() + size_bytes > memory.limit_bytes():
-            self._embedder.unload()
-            if self._resident:
-                self.unload()
+        """Free the sentence encoder and the model if `size_bytes` more exceed the memory that is left.
+
+        Raises `ModelTooLargeError`, and then frees nothing, if they would not suffice.
+        """
+        left_bytes = self._left_bytes()
+        if size_bytes <= left_bytes:
+            return
+        left_bytes += self._resident.nbytes if self._resident else 0
+        if size_bytes > left_bytes:
+            needs, left = gigabytes(size_bytes), gigabytes(max(0, left_bytes))
+            raise ModelTooLargeError(
+                f"This model needs {needs} GB of memory, and {left} GB are left.",
+                "Close other programs, or choose a smaller model or a version of it with fewer bits.",
+            )
+        self._embedder.unload()
+        if self._resident:
+            self.unload()
 
     def use(self, loaded: LoadedModel) -> None:
         """Use a model that is already in memory."""
@@ -189,6 +215,13 @@ class Engine:
         self.unload()
         self._embedder.unload()
         self._memory.close()
+
+    def _release_contexts(self) -> None:
+        """Free what an answer does not need: the caches of other chats and the sentence encoder."""
+        session = self._session
+        session.rest = None
+        session.prefix_cache.fit(0)
+        self._embedder.unload()
 
     def unload(self) -> None:
         """Free the model, the draft model and their caches, which are saved where chats are."""
@@ -321,14 +354,16 @@ class Engine:
 
         Times are measured from `requested_s` of the engine's clock; None: from now. `cancelled()` is called
         between steps and prefill chunks; an abandoned iterator counts as cancelled. Raises `RequestError`
-        before the first event, and `OutOfMemoryError`.
+        before the first event, `NotEnoughMemoryError` before a token is read, and `OutOfMemoryError`.
         """
         requested_s = self._clock() if requested_s is None else requested_s
         request = replace(request, settings=drawn(request.settings))
         prompt, format = self._prompt(request)
         tokenizer = self.loaded.tokenizer
-        continuation = request.continuation
-        check_continuation(continuation, self.loaded.info)
+        check_continuation(request, self.loaded.info)
+        continuation: Sequence[int] = request.continuation
+        if TYPED in continuation:
+            continuation = edited_ids(tokenizer, prompt, format, continuation, request.continuation_texts)
 
         @cache
         def laid_out() -> Layout:
@@ -481,6 +516,7 @@ class Engine:
                 sequence = session.prefix_cache.take(text.ids, whole=whole)
                 self._saved_chats.taken(sequence, request.chat, settings.prefill)
             plan = planning.without_reuse(plan, sequence, text)
+            guard = MemoryGuard(session.model.need, self._left_bytes, self._release_contexts)
             inputs = ReadingInputs(
                 lambda: planning.scoring(plan),
                 session.profile.dense_s,
@@ -490,6 +526,7 @@ class Engine:
                 most_tokens if beyond else None,
                 context_tokens - 1,
                 self._embedder,
+                fitting_chunk=guard.chunk_tokens,
             )
             if isolated and plan.proposer is not None:
                 session.drafts.forget()
@@ -504,16 +541,19 @@ class Engine:
                 self._clock,
                 requested_s,
                 self._threads,
+                guard,
             )
             try:
-                yield from answer.events()
+                with memory.wired():
+                    yield from answer.events()
             finally:
                 session.profile.keep_pace()
                 if not isolated:
                     self._memory.answer_finished(plan.settings)
                     session.prefix_cache.fit(settings.prefill.memory_mib << 20)
                     self._saved_chats.answered(request.chat, settings.prefill)
-            if not isolated and sequence.skipped and settings.prefill.finish_reading:
+            reads_rest = not isolated and sequence.skipped and settings.prefill.finish_reading
+            if reads_rest and guard.holds(len(sequence.tokens)):
                 chunk = settings.prefill.chunk_tokens
                 session.rest = read_rest(
                     session.model.model, session.prefix_cache, sequence, chunk_tokens=chunk

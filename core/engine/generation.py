@@ -23,8 +23,9 @@ from core.drafting.draft import Drafter
 from core.drafting.gate import Gate, default_cost
 from core.drafting.predicted import prediction_counts
 from core.drafting.registry import DrafterSpec
+from core.engine.memory_guard import MemoryGuard
 from core.engine.model_session import ModelProposer
-from core.errors import BrokenLogitsError, GrammarError
+from core.errors import BrokenLogitsError, GrammarError, NotEnoughMemoryError
 from core.events import (
     Change,
     Citation,
@@ -106,8 +107,10 @@ class Generation:
         clock: Callable[[], float],
         requested_s: float,
         threads: BlasThreads,
+        guard: MemoryGuard,
     ) -> None:
         self._loaded = loaded
+        self._guard = guard
         self._threads = threads
         self._sequence = sequence
         self._loaded_columns, sequence.loaded_columns = sequence.loaded_columns, 0
@@ -143,7 +146,10 @@ class Generation:
         self._plan = replace(plan, settings=settings, changes=(*plan.changes, *changes))
         try:
             cancelled = cancelled or (yield from self._read_prompt())
+            self._shorten()
             reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
+        except NotEnoughMemoryError:
+            raise  # nothing was computed, and what was cached before stays
         except Exception:
             # A failed forward has advanced the caches of some layers only.
             self._sequence.clear()
@@ -212,7 +218,7 @@ class Generation:
         if proposer is None or not proposer.loaded.has_rows(self._prompt):
             return False
         proposer.sequence.reuse(self._prompt)
-        chunk_tokens = self._plan.settings.prefill.chunk_tokens
+        chunk_tokens = self._reading.chunk_tokens
         model, sequence = proposer.loaded.model, proposer.sequence
         steps = read_prompt(
             model,
@@ -236,6 +242,16 @@ class Generation:
                 return True
             self._threads.look()
         return False
+
+    def _shorten(self) -> None:
+        """Limit the answer to what the memory holds; a change says so."""
+        plan, held = self._plan, self._sequence.columns.count
+        wanted = plan.settings.sampling.max_tokens
+        fits = self._guard.answer_tokens(held, wanted)
+        if fits < wanted:
+            change = Change("sampling.max_tokens", str(wanted), str(fits), "more does not fit the memory")
+            settings = assign(plan.settings, "sampling.max_tokens", fits)
+            self._plan = replace(plan, settings=settings, changes=(*plan.changes, change))
 
     def _write(self) -> Generator[Event, None, FinishReason]:
         """Decode, and keep the text. Returns why the answer ended."""

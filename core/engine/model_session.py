@@ -79,6 +79,12 @@ class DraftModels:
         """The folder of the draft model, if one is loaded."""
         return (self._held[1].info.path,) if self._held else ()
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the draft model's weights and cache."""
+        cache = self.proposer.sequence.nbytes if self.proposer else 0
+        return cache + (self._held[1].info.size_bytes if self._held else 0)
+
     def drafting(self, reference: str) -> ModelProposer:
         """The draft model for drafting, loaded if necessary. Raises `DraftModelError`, `ModelError`."""
         if not reference:
@@ -150,6 +156,11 @@ class ModelSession:
     def folders(self) -> tuple[str, ...]:
         """Folders of the model and of the draft model, if one is loaded."""
         return (self.model.info.path, *self.drafts.folders)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of weights and caches, the draft model's included: what unloading frees."""
+        return self.model.info.size_bytes + self.prefix_cache.nbytes + self.drafts.nbytes
 
     def forget_contexts(self) -> None:
         """Clear the prefix cache and the draft model's sequence."""

@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Struct
 
 from core.kv.cached_sequence import CachedSequence, PrefixCache
+from core.models.split import StateReceiver
 
 Positions = np.ndarray[Any, Any]
 
@@ -38,11 +39,12 @@ def read_prompt(
     chunk_tokens: int,
     snapshots: Sequence[int] = (),
     clock: Callable[[], float] = time.perf_counter,
+    states: StateReceiver | None = None,
 ) -> Iterator[ReadProgress]:
     """Bring `sequence` from a prefix of `prompt` to all of it but the last token.
 
     Yields before the first chunk and after each. A chunk ends at each of the lengths `snapshots` (ascending),
-    where the sequence takes a snapshot.
+    where the sequence takes a snapshot. `states` receives the hidden states.
     """
     estimate = _Estimate(len(prompt) - 1 - sequence.skipped, sequence.columns.count, clock)
     if len(sequence.tokens) in snapshots:
@@ -52,10 +54,11 @@ def read_prompt(
         at = len(sequence.tokens)
         ends = [length for length in snapshots if at < length] + [len(prompt) - 1]
         chunk = list(prompt[at : min(at + chunk_tokens, *ends)])
-        # The logits are not evaluated, so MLX never computes the output projection.
-        model(mx.array(chunk)[None], cache=sequence.cache)
+        hidden = _forward(model, chunk, sequence, states)
         sequence.settle()
         sequence.append(chunk)
+        if states is not None:
+            states.receive(range(at, at + len(chunk)), chunk, hidden[0])
         if len(sequence.tokens) in snapshots:
             sequence.snapshot(snapshots)
         mx.clear_cache()
@@ -71,6 +74,7 @@ def read_kept(
     chunk_tokens: int,
     snapshots: Sequence[int] = (),
     clock: Callable[[], float] = time.perf_counter,
+    states: StateReceiver | None = None,
 ) -> Iterator[ReadProgress]:
     """Like `read_prompt`, but reads only the positions `kept`; the sequence knows the others as skipped.
 
@@ -80,9 +84,12 @@ def read_kept(
     estimate = _Estimate(sequence.columns.count + len(kept), sequence.columns.count, clock)
     yield estimate.progress(sequence.columns.count)
     for chunk in _chunks(kept, chunk_tokens, snapshots):
-        model(mx.array([prompt[i] for i in chunk])[None], cache=sequence.cache)
+        ids = [prompt[i] for i in chunk]
+        hidden = _forward(model, ids, sequence, states)
         sequence.settle()
         sequence.append_at(prompt, chunk)
+        if states is not None:
+            states.receive(chunk.tolist(), ids, hidden[0])
         if len(sequence.tokens) in snapshots:
             sequence.snapshot(snapshots)
         mx.clear_cache()
@@ -103,6 +110,13 @@ def read_rest(
     for _ in read_prompt(model, twin, ids, chunk_tokens=chunk_tokens):
         yield
     prefix_cache.replace(sequence, twin)
+
+
+def _forward(
+    model: Callable[..., Any], ids: Sequence[int], sequence: CachedSequence, states: StateReceiver | None
+) -> Any:
+    """Reads `ids`. Nothing is evaluated, so MLX never computes the output layer."""
+    return (model if states is None else states.split.body)(mx.array(ids)[None], cache=sequence.cache)
 
 
 def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> list[Positions]:

@@ -12,11 +12,12 @@ from typing import Protocol
 from msgspec import Struct
 
 from app.session.chats.conversation import Conversation
+from app.session.chats.projects import ProjectArchive
 
 
 class Summary(Struct, frozen=True):
     """A chat without its turns, for the sidebar. `deleted` and `archived` are the times of these commands.
-    `queued` counts the messages that wait to be sent."""
+    `queued` counts the messages that wait to be sent. `project` is the id of its project."""
 
     id: str
     title: str
@@ -26,6 +27,7 @@ class Summary(Struct, frozen=True):
     deleted: datetime | None = None
     archived: datetime | None = None
     queued: int = 0
+    project: str = ""
 
 
 class Hit(Struct, frozen=True):
@@ -40,7 +42,7 @@ class Hit(Struct, frozen=True):
     marks: tuple[tuple[int, int], ...] = ()
 
 
-class ChatArchive(Protocol):
+class ChatArchive(ProjectArchive, Protocol):
     """All calls return at once. Saving happens later; `load` returns the newest saved state."""
 
     def summaries(self) -> Sequence[Summary]: ...
@@ -69,6 +71,7 @@ def summary_of(chat: Conversation) -> Summary:
         chat.deleted,
         chat.archived,
         len(chat.queued),
+        chat.project,
     )
 
 

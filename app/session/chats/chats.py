@@ -10,18 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Literal
 from uuid import uuid4
 
 from msgspec.structs import replace
 
 from app.session.chats.archive import ChatArchive, Hit, Summary, summary_of
 from app.session.chats.conversation import NOTHING_WRITTEN, Conversation, merged
-from app.session.chats.presets import Preset
+from app.session.chats.presets import Override, Preset
+from app.session.chats.projects import Project, Projects
 from core.errors import RequestError
 
 UNFINISHED_NOTE = "Draftlight was closed before this answer was finished."
 
 
+# What an import did with a chat.
+Addition = Literal["added", "updated", "restored", "known"]
+SYSTEM_PROMPT = "chat.system_prompt"
 # A chat of 60,000 tokens takes about 15 MB. Enough for the open chat, the running one and a few recent ones.
 _HELD = 4
 KEPT_DELETED = timedelta(days=30)
@@ -35,7 +41,8 @@ def utc_now() -> datetime:
 class Chats:
     """`now` returns the creation time of a chat; `open_id` is the chat to open first, if it exists.
 
-    `first_preset` returns the preset of new chats, None for the defaults. `erased` receives the text of each
+    `first_preset` returns the preset of new chats, None for the defaults; it is given the name of a project's
+    preset. `erased` receives the text of each
     document of a permanently deleted chat, `purged` the chat's id.
     """
 
@@ -44,7 +51,7 @@ class Chats:
         archive: ChatArchive,
         now: Callable[[], datetime] = utc_now,
         open_id: str = "",
-        first_preset: Callable[[], Preset | None] = lambda: None,
+        first_preset: Callable[[str], Preset | None] = lambda name: None,
         erased: Callable[[str], None] = lambda text: None,
         purged: Callable[[str], None] = lambda chat_id: None,
     ) -> None:
@@ -53,11 +60,12 @@ class Chats:
         self._erased = erased
         self._purged = purged
         self._archive = archive
+        self.projects = Projects(archive, now)
         self._summaries = {summary.id: summary for summary in self._archive.summaries()}
         self._held: dict[str, Conversation] = {}
         self._open_id = ""
         known = self._summaries.get(open_id)
-        if known and not known.deleted:
+        if known and not self._deleted(known):
             self.select(open_id)
         else:
             self.start()
@@ -77,19 +85,21 @@ class Chats:
 
     def deleted(self) -> tuple[Summary, ...]:
         """The deleted chats that can be restored, the last deleted first."""
-        found = [each for each in self._summaries.values() if each.deleted and each.turns]
-        return tuple(
-            sorted(found, key=lambda each: each.deleted.timestamp() if each.deleted else 0, reverse=True)
-        )
+        found = [
+            (when.timestamp(), replace(each, deleted=when))
+            for each in self._summaries.values()
+            if each.turns and (when := self._deleted(each))
+        ]
+        return tuple(each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True))
 
     @property
     def has_deleted(self) -> bool:
         """Whether a deleted chat can be restored."""
-        return any(each.deleted and each.turns for each in self._summaries.values())
+        return any(each.turns and self._deleted(each) for each in self._summaries.values())
 
     def queued(self) -> tuple[str, ...]:
         """The ids of the chats with messages waiting to be sent, the open chat first."""
-        found = [each.id for each in self._summaries.values() if each.queued and not each.deleted]
+        found = [each.id for each in self._summaries.values() if each.queued and not self._deleted(each)]
         return tuple(sorted(found, key=lambda chat_id: chat_id != self._open_id))
 
     def summary(self, chat_id: str) -> Summary:
@@ -118,21 +128,40 @@ class Chats:
         self._open_id = chat_id
         return chat
 
-    def start(self) -> Conversation:
-        """Open a new chat. An unused chat, with its draft, is reused.
+    def start(self, project_id: str = "") -> Conversation:
+        """Open a new chat, in a project if it exists. An unused chat there, with its draft, is reused.
 
-        It gets the preset for new chats. Without one, or if it has that preset already, its settings stay.
+        It gets the preset for new chats, or the preset and the system prompt of the project. A reused chat
+        that has that preset already keeps its settings.
         """
-        unused = [each.id for each in self._summaries.values() if not each.turns and not each.deleted]
-        unused += [chat.id for chat in self._held.values() if not chat.turns and not chat.deleted]
-        chat = self.get(unused[0]) if unused else Conversation(uuid4().hex, self.now())
-        preset = self._first_preset()
-        name, overrides = (preset.name, preset.overrides) if preset else ("", ())
-        if chat.preset != name:
+        project = self.projects.find(project_id)
+        unused = self._unused(project)
+        chat = unused or Conversation(uuid4().hex, self.now())
+        name, overrides = self._first_settings(project)
+        if unused is None or chat.preset != name:
             chat = replace(chat, preset=name, overrides=overrides)
         self._open_id = chat.id
+        chat = chat.in_project(project.id if project else "")
         self.keep(replace(chat, created=self.now(), turns=(), context_used_tokens=0))
         return self.open
+
+    def change_project(self, project: Project) -> None:
+        """Replace the project of the same id. Its unused chat gets the new preset and system prompt."""
+        before = self._first_settings(self.projects.find(project.id))
+        self.projects.change(project)
+        name, overrides = self._first_settings(project)
+        unused = self._unused(project)
+        if unused and (name, overrides) != before:
+            self.keep(replace(unused, preset=name, overrides=overrides))
+
+    def in_project(self, project_id: str) -> tuple[Summary, ...]:
+        """The chats of a project that have a question, archived ones included, newest first."""
+        return tuple(each for each in self._living() if each.project == project_id)
+
+    def restore(self, chat_id: str) -> None:
+        """Restore a deleted chat; outside of its project if that was deleted."""
+        chat = self.get(chat_id).with_deleted(None)
+        self.keep(chat if self.projects.find(chat.project) else chat.in_project(""))
 
     def branch(self, turn_id: str, name: str = "") -> Conversation:
         """Open a new chat with a copy of the open chat's turns up to and including `turn_id`.
@@ -151,6 +180,7 @@ class Chats:
             name=name,
             overrides=chat.overrides,
             preset=chat.preset,
+            project=chat.project,
         )
         self._open_id = branch.id
         self.keep(branch)
@@ -160,19 +190,41 @@ class Chats:
         """Read the list of chats from the archive again, after damage was found or repaired."""
         held = {chat_id: summary_of(chat) for chat_id, chat in self._held.items() if not chat.is_blank}
         self._summaries = {each.id: each for each in self._archive.summaries()} | held
+        self.projects.refresh()
 
-    def add(self, chat: Conversation) -> Conversation:
-        """Import a chat. If its id belongs to another chat, it gets a new one.
+    def add(self, chat: Conversation) -> tuple[Conversation, Addition]:
+        """Imports a chat. Returns the stored chat with its versions, and what had to be done.
 
-        Its queued messages become its draft, so that nothing is sent without the author's action.
+        A chat with the same id is updated if it has nothing that `chat` lacks, and restored if it was
+        deleted. If both have something else, `chat` is added as another one. It is in its project if that
+        exists. Its queued messages become its draft, so that nothing is sent without the author's action.
         """
         if chat.queued:
             drafts = [*chat.queued, chat.draft] if chat.draft != NOTHING_WRITTEN else chat.queued
             chat = chat.with_draft(merged(drafts)).with_queued(())
-        if chat.id in self._summaries or chat.id in self._held:
-            chat = replace(chat, id=uuid4().hex)
+        if self.projects.find(chat.project) is None:
+            chat = chat.in_project("")
+        for _ in range(2):
+            if chat.id not in self._summaries and chat.id not in self._held:
+                self.keep(chat)
+                return chat, "added"
+            try:
+                known = self.get(chat.id)
+            except RequestError:  # unreadable
+                known = Conversation(chat.id, chat.created)
+            if _has(known, chat) and (chat.turns or known.draft == chat.draft):
+                if chat.deleted or not self._deleted(known):
+                    return known, "known"
+                self.restore(chat.id)
+                return self.get(chat.id), "restored"
+            if known.turns and _has(chat, known):
+                self.keep(known.with_turns(chat.turns))
+                self.restore(chat.id)
+                return self.get(chat.id), "updated"
+            chat = replace(chat, id=_other_id(chat))
+        chat = replace(chat, id=uuid4().hex)
         self.keep(chat)
-        return chat
+        return chat, "added"
 
     def purge(self, chat_id: str) -> None:
         """Delete a chat permanently. The open chat is not purged: select another first."""
@@ -185,11 +237,13 @@ class Chats:
         self._purged(chat_id)
 
     def purge_old(self) -> None:
-        """Delete permanently the chats that were deleted at least `KEPT_DELETED` ago."""
+        """Delete permanently the chats and projects that were deleted at least `KEPT_DELETED` ago."""
         last = (self.now() - KEPT_DELETED).timestamp()
         for each in list(self._summaries.values()):
-            if each.deleted and each.deleted.timestamp() <= last:
+            deleted = self._deleted(each)
+            if deleted and deleted.timestamp() <= last:
                 self.purge(each.id)
+        self.projects.purge_deleted_until(last)
 
     def search(self, query: str) -> Sequence[Hit]:
         """Returns the matching chats with a question, archived ones included, best first."""
@@ -201,12 +255,35 @@ class Chats:
 
     def _living(self) -> list[Summary]:
         """The chats with a question that are not deleted, newest first."""
-        living = [each for each in reversed(self._summaries.values()) if each.turns and not each.deleted]
+        living = [
+            each for each in reversed(self._summaries.values()) if each.turns and not self._deleted(each)
+        ]
         return sorted(living, key=lambda each: each.when.timestamp(), reverse=True)
 
     def _can_be_found(self, chat_id: str) -> bool:
         summary = self._summaries.get(chat_id)
-        return summary is not None and summary.turns > 0 and not summary.deleted
+        return summary is not None and summary.turns > 0 and not self._deleted(summary)
+
+    def _deleted(self, chat: Summary | Conversation) -> datetime | None:
+        """The time of a chat's deletion, by itself or with its project."""
+        return chat.deleted or (self.projects.chats_deleted(chat.project) if chat.project else None)
+
+    def _unused(self, project: Project | None) -> Conversation | None:
+        """The chat without a question in a project, or outside of all projects."""
+        known: Sequence[Summary | Conversation] = (*self._summaries.values(), *self._held.values())
+        for each in known:
+            if not each.turns and not self._deleted(each) and self.projects.find(each.project) == project:
+                return self.get(each.id)
+        return None
+
+    def _first_settings(self, project: Project | None) -> tuple[str, tuple[Override, ...]]:
+        """The preset's name and the overrides of a new chat."""
+        preset = self._first_preset(project.preset if project else "")
+        name, overrides = (preset.name, preset.overrides) if preset else ("", ())
+        if project and project.system_prompt:
+            own = Override(SYSTEM_PROMPT, project.system_prompt)
+            overrides = (*(each for each in overrides if each.key != own.key), own)
+        return name, overrides
 
     def _fetch(self, chat_id: str) -> Conversation:
         # A running answer is always in memory: an unfinished one from the archive was interrupted by an exit.
@@ -222,3 +299,19 @@ class Chats:
                 and (not turns or turns[-1].answer.over)
             ):
                 del self._held[chat_id]
+
+
+def _has(chat: Conversation, other: Conversation) -> bool:
+    """Whether `chat` has everything that was written in `other`."""
+    answers = {version.id: version.answer.text for turn in chat.turns for version in turn.versions}
+    return all(
+        version.id in answers and answers[version.id].startswith(version.answer.text)
+        for turn in other.turns
+        for version in turn.versions
+    )
+
+
+def _other_id(chat: Conversation) -> str:
+    """An id for a chat whose id is in use, the same for each import of it."""
+    versions = [f"{each.id} {len(each.answer.text)}" for turn in chat.turns for each in turn.versions]
+    return sha256("\n".join((chat.id, *versions)).encode("utf-8", "surrogatepass")).hexdigest()[:32]

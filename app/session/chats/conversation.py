@@ -138,7 +138,7 @@ class Conversation(Struct, frozen=True):
     defaults. `draft` is the unsent message; `queued` are the messages to send after the running answer, the
     next one first. `deleted` is set while the deletion can be undone, `archived` while the chat is not
     listed. `preset` is the name of the last chosen preset, empty for none; its settings are among the
-    overrides.
+    overrides. `project` is the id of its project; without a living project of that id it has none.
     """
 
     id: str
@@ -153,6 +153,7 @@ class Conversation(Struct, frozen=True):
     archived: datetime | None = None
     preset: str = ""
     queued: tuple[Message, ...] = ()
+    project: str = ""
 
     @property
     def title(self) -> str:
@@ -291,6 +292,10 @@ class Conversation(Struct, frozen=True):
     def with_queued(self, messages: Sequence[Message]) -> Conversation:
         """Returns the chat with these queued messages, the next one first."""
         return replace(self, queued=tuple(messages))
+
+    def in_project(self, project_id: str) -> Conversation:
+        """Returns the chat in this project; empty for none."""
+        return replace(self, project=project_id)
 
     def with_deleted(self, deleted: datetime | None) -> Conversation:
         """Returns the chat deleted at this time, or restored (None)."""

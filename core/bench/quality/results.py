@@ -237,7 +237,7 @@ def write_report(results: QualityResults) -> str:
         f"{results.model}, keep {results.keep_pct:g}%. Passages and tasks of about {results.context:,}"
         f" prompt tokens; documents of {results.document_context:,} tokens. Of documents and passages"
         f" {results.continuation} tokens are predicted."
-        " Greedy; every prompt read densely and by each reader. The last 512 tokens and the template are"
+        " Greedy; every prompt read densely and by each reader. The end and the template are"
         " always read, so the share read is above keep.",
         "",
         results.environment.line,

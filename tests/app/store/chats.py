@@ -83,6 +83,7 @@ chats = st.builds(
     archived=st.none() | times,
     preset=texts,
     queued=st.lists(messages, max_size=2).map(tuple),
+    project=texts,
 )
 
 

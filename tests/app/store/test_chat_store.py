@@ -165,7 +165,7 @@ def test_chats_of_the_first_version_are_read_before_and_after_migration(tmp_path
         store.close()
 
 
-@pytest.mark.parametrize("version", [3, 5])
+@pytest.mark.parametrize("version", [3, 5, 6])
 @pytest.mark.parametrize("damaged", [False, True])
 def test_chats_of_earlier_versions_keep_their_checksums_through_migration(
     tmp_path: Path, version: int, damaged: bool
@@ -176,8 +176,8 @@ def test_chats_of_earlier_versions_keep_their_checksums_through_migration(
         schema.MIGRATIONS[step](connection)
     connection.execute(f"PRAGMA user_version = {version}")
     chat = replace(chat_of(1), turns=(), preset="" if version == 3 else "Facts")
-    head = head_values(chat)[: len(schema.OLD_HEAD) + (0 if version == 3 else 2)]
-    columns = ", ".join((*schema.OLD_HEAD, "archived", "preset")[: len(head)])
+    head = head_values(chat)[: len(schema.OLD_HEAD) + {3: 0, 5: 2, 6: 3}[version]]
+    columns = ", ".join((*schema.OLD_HEAD, "archived", "preset", "queued")[: len(head)])
     marks = ", ".join("?" * (len(head) + 1))
     connection.execute(f"INSERT INTO chats ({columns}, sum) VALUES ({marks})", (*head, checksum(*head)))
     if damaged:

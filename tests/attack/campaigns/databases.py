@@ -23,28 +23,34 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.session.chats.conversation import Answer, Conversation
+from app.session.chats.projects import Project
 from app.store import schema
 from app.store.chat_store import ChatStore
 from app.store.library import Library
 from app.store.salvage import UNREADABLE
-from tests.app.store.chats import chat_of, written
+from tests.app.store.chats import NOON, chat_of, written
 from tests.attack.campaign import Campaign, Outcome, case_random
 
 _PAGE_BYTES = 4096
 _CHATS = 8
 _RAW = ("no such", "malformed", "sqlite", "Traceback", "codec", "Errno")
 _FIXTURE = Path(__file__).parents[2] / "fixtures" / "home-0.1.0"
-_TABLES = ("chats", "turns", "answers", "facts", "words", "parts")
+_TABLES = ("chats", "turns", "answers", "facts", "words", "parts", "projects")
+_PROJECT = Project("harbour", "Harbour", NOON, "Be brief.", documents=("tides",))
 _COLUMNS = (
     ("chats", "changed"),
     ("chats", "title"),
     ("chats", "turns"),
     ("chats", "draft"),
+    ("chats", "project"),
+    ("projects", "state"),
     ("turns", "question"),
     ("turns", "asked"),
     ("answers", "state"),
     ("answers", "tokens"),
 )
+# Their rows have the same value, or there is only one.
+_ALIKE = (("turns", "asked"), ("projects", "state"))
 _HOLD = """
 import sqlite3, sys
 held = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -79,13 +85,14 @@ def _make(root: Path) -> _Homes:
     known: dict[str, list[Conversation]] = {}
     moments = (root / "early", root / "late")
     library = Library(root / "open")
+    library.save_project(_PROJECT)
 
     def save(chat: Conversation) -> None:
         known.setdefault(chat.id, []).append(chat)
         library.save(chat)
 
     for number in range(_CHATS):
-        save(chat_of(number, 3, 60))
+        save(chat_of(number, 3, 60).in_project(_PROJECT.id if number % 2 else ""))
         if number == 1:
             library.flush()
             shutil.copytree(root / "open", moments[0])
@@ -129,9 +136,9 @@ def _case(homes: _Homes, folder: Path, case: int, dice: random.Random) -> Outcom
             return Outcome(case, f"{kind}: said to a person: {said.reason} {said.hint}")
         if kind in ("foreign", "newer", "folder", "locked") and said.state != "unusable":
             return Outcome(case, f"{kind}: taken as {said.state}")
-        wrong = 0 if older else len(homes.written) - len(right)
+        wrong = 0 if older else len(homes.written) - len(right) + (library.projects() != [_PROJECT])
         if wrong and (said.state == "whole" or (said.state in ("damaged", "missing") and not said.lost)):
-            return Outcome(case, f"{kind}: {wrong} chats are wrong or gone, and it is {said.state}")
+            return Outcome(case, f"{kind}: {wrong} records are wrong or gone, and it is {said.state}")
         counts = {said.state: 1.0, "chats not as written, and said": float(wrong)}
         fault = _save_new(library, folder, {} if older else right)
         if not fault and kind == "foreign" and path.read_bytes() != before:
@@ -282,7 +289,7 @@ def _change_types(path: Path, dice: random.Random) -> None:
 
 def _change_row(path: Path, dice: random.Random) -> None:
     """One row gets what stands in another."""
-    table, column = dice.choice([each for each in _COLUMNS if each != ("turns", "asked")])
+    table, column = dice.choice([each for each in _COLUMNS if each not in _ALIKE])
     rows = f"SELECT rowid FROM {table} ORDER BY rowid"
     one, two = dice.sample(range(7), 2)
     _sql(

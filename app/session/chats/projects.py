@@ -1,0 +1,122 @@
+"""Projects: folders of chats, with what new chats in them start with. Pure.
+
+A chat has the id of its project; an id without a living project means none, so deleting a project and
+restoring it changes one record, whatever the number of its chats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import uuid4
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.events.text import well_formed
+
+
+class Project(Struct, frozen=True):
+    """`preset` is the name of a preset and `model` a model's reference, empty for the usual ones.
+
+    `documents` are ids of kept documents, which are attached to each new chat. `folded`: the list shows the
+    name only. `deleted` is set while the deletion can be undone; `with_chats`: the chats were deleted, too.
+    """
+
+    id: str
+    name: str
+    created: datetime
+    system_prompt: str = ""
+    preset: str = ""
+    model: str = ""
+    documents: tuple[str, ...] = ()
+    folded: bool = False
+    deleted: datetime | None = None
+    with_chats: bool = False
+
+
+class ProjectArchive(Protocol):
+    """The storage of projects: `app.store.library.Library`. All calls return at once; saving is later."""
+
+    def projects(self) -> Sequence[Project]:
+        """Returns all projects, deleted ones included, in no order."""
+        ...
+
+    def save_project(self, project: Project) -> None: ...
+
+    def purge_project(self, project_id: str) -> None: ...
+
+
+class Projects:
+    """The projects of one archive. `now` returns the time."""
+
+    def __init__(self, archive: ProjectArchive, now: Callable[[], datetime]) -> None:
+        self._archive = archive
+        self._now = now
+        self._known: dict[str, Project] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Reads the archive again after damage was found or repaired."""
+        self._known = {each.id: each for each in self._archive.projects()}
+
+    def listed(self) -> tuple[Project, ...]:
+        """Returns the projects by name."""
+        living = [each for each in self._known.values() if each.deleted is None]
+        return tuple(sorted(living, key=lambda each: (each.name.casefold(), each.created.timestamp())))
+
+    def find(self, project_id: str) -> Project | None:
+        """Returns a project; None if there is none with this id, or it was deleted."""
+        found = self._known.get(project_id) if project_id else None
+        return found if found and found.deleted is None else None
+
+    def chats_deleted(self, project_id: str) -> datetime | None:
+        """Returns when the project was deleted together with its chats; None if it was not."""
+        found = self._known.get(project_id) if project_id else None
+        return found.deleted if found and found.with_chats else None
+
+    def add(self, name: str) -> Project:
+        """Creates a project. The name may be in use; white space in it is collapsed."""
+        project = Project(uuid4().hex, _name(name), self._now())
+        self.change(project)
+        return project
+
+    def change(self, project: Project) -> None:
+        """Replaces the project of the same id."""
+        if project != self._known.get(project.id):
+            self._known[project.id] = project
+            self._archive.save_project(project)
+
+    def rename(self, project_id: str, name: str) -> None:
+        """Renames a project; an empty name changes nothing."""
+        found = self.find(project_id)
+        if found and _name(name):
+            self.change(replace(found, name=_name(name)))
+
+    def rename_preset(self, name: str, new: str) -> None:
+        """Replaces the name of a preset in all projects; empty for none."""
+        for each in list(self._known.values()):
+            if each.preset == name:
+                self.change(replace(each, preset=new))
+
+    def delete(self, project_id: str, *, with_chats: bool) -> None:
+        """Deletes a project, and its chats if `with_chats`; they are kept outside of it otherwise."""
+        found = self.find(project_id)
+        if found:
+            self.change(replace(found, deleted=self._now(), with_chats=with_chats))
+
+    def restore(self, project_id: str) -> None:
+        """Restores a deleted project with its chats."""
+        self.change(replace(self._known[project_id], deleted=None, with_chats=False))
+
+    def purge_deleted_until(self, time_s: float) -> None:
+        """Deletes permanently the projects that were deleted until this Unix time."""
+        for each in list(self._known.values()):
+            if each.deleted and each.deleted.timestamp() <= time_s:
+                del self._known[each.id]
+                self._archive.purge_project(each.id)
+
+
+def _name(text: str) -> str:
+    return " ".join(well_formed(text).split())
