@@ -383,6 +383,7 @@ class Engine:
             laid_out,
             len(continuation),
             tuple if request.raw or request.isolated else cache(branching),
+            format,
         )
         events = self._answer(text, request, cancelled, requested_s, prompt.changes)
         with closing(events):
