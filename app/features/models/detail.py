@@ -148,7 +148,7 @@ class ModelDetail(QWidget):
         if not known:
             return
         tokens = min(context_tokens, entry.context_tokens)
-        parts = facts_of.memory_parts(entry, tokens, facts_of.draft_of(entry, state, draft))
+        parts = facts_of.memory_parts(entry, tokens, facts_of.draft_of(entry, state, draft), state.kv)
         need = sum(part.size_bytes for part in parts)
         self.sum.setText(strings.memory_sum(need, state.limit_bytes))
         self.sum.set_color("danger" if need > state.limit_bytes else "text2")

@@ -180,8 +180,8 @@ def memory_sum(need_bytes: int, limit_bytes: int) -> str:
     return f"{gigabytes(need_bytes)} of {gigabytes(limit_bytes)} GB"
 
 
-def cache_at(tokens: int) -> str:
-    return f"Cache at {tokens:,} tokens"
+def cache_at(tokens: int, bits: str = "") -> str:
+    return f"Cache at {tokens:,} tokens, {bits} bits" if bits else f"Cache at {tokens:,} tokens"
 
 
 def on_disk(precision: str, size_bytes: int, tokens_per_s: float) -> str:

@@ -22,6 +22,7 @@ from core.models.library.places import family_label, is_hub_name, readable
 from core.models.library.starter import ensure_starter
 from core.models.loader import load
 from core.models.runtime.memory import machine
+from core.settings.prefill import KvCache
 from tests.core.toy import toy_config, toy_model, write_toy_model
 
 ROOMY = Machine(limit_bytes=64 << 30, expands=True)
@@ -110,6 +111,24 @@ def test_the_cache_is_worked_out_as_it_is(toy_engine: object, toy_folder: Path) 
     held = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache)
     entry = Catalogue(machine()).take(str(toy_folder))
     assert entry.need.cache_at(256) == held
+
+
+@pytest.mark.parametrize(("bits", "hidden"), [(8, 128), (4, 128), (4, 256), (4, 32)])
+def test_a_quantised_cache_is_worked_out_as_it_is(bits: int, hidden: int, tmp_path: Path) -> None:
+    from core.kv.quantised import KvQuantisation, quantisable, quantise
+
+    write_toy_model(tmp_path / "toy", hidden_size=hidden)
+    model = load(str(tmp_path / "toy"))
+    groups = quantisable(model.model, model.new_cache).groups
+    cache = model.new_cache()
+    if groups:
+        quantise(cache, KvQuantisation(bits, 0, groups))
+    model.model(mx.zeros((1, 256), mx.int32), cache=cache)
+    mx.eval([layer.state for layer in cache])
+    need = Catalogue(machine()).take(str(tmp_path / "toy")).need
+    kv = KvCache(str(bits))  # type: ignore[arg-type]
+    assert need.with_cache(kv, 256).cache_at(256) == sum(layer.nbytes for layer in cache)
+    assert (need.with_cache(kv, 256) == need) == (not groups) == (hidden == 32)
 
 
 def test_every_place_is_looked_at_once(tmp_path: Path, toy_folder: Path) -> None:
