@@ -489,6 +489,7 @@ class Engine:
                 most_tokens if beyond else None,
                 context_tokens - 1,
                 self._embedder,
+                plan.head,
             )
             if isolated and plan.proposer is not None:
                 session.drafts.forget()

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from core.decoding.mtp import HeadProposer
 from core.decoding.options import FAST, DecodingOptions, Exactness
 from core.drafting.calibration import Calibration
+from core.drafting.draft_model import Proposer
 from core.drafting.ngram_table import NgramTables
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
@@ -60,6 +62,11 @@ class Planning:
             changes.append(Change("drafting.drafter", name, "off", reason))
             settings = assign(settings, "drafting.drafter", "off")
         spec = drafter_spec(settings.drafting.drafter)
+        head = self._session.head() if spec.needs_proposer == "head" else None
+        if isinstance(head, str):
+            changes.append(Change("drafting.drafter", spec.name, "auto", f"{info.name}: {head}"))
+            settings, head = assign(settings, "drafting.drafter", "auto"), None
+            spec = drafter_spec("auto")
         forces = options.grammar is not None and options.grammar.drafts
         verifies = spec.drafts or (forces and not why_not)
         mode = settings.decoding.exactness
@@ -77,7 +84,9 @@ class Planning:
         if options.grammar is not None and forces and why_not:
             options.grammar.drafts = False
             changes.append(Change("grammar.drafts", "true", "false", why_not))
-        resources = self._resources(settings, spec, changes, isolated)
+        if spec.needs_proposer != "head":
+            head = None  # exactness can have replaced the drafter
+        resources = self._resources(settings, spec, changes, isolated, head)
         drafter = spec.build(settings, resources)
         if options.prediction and spec.drafts:
             planned = spec.planned(settings)
@@ -88,7 +97,9 @@ class Planning:
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
         cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
         samples = profile.widths if exact.mode == "exact" else None
-        return AnswerPlan(settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples)
+        return AnswerPlan(
+            settings, spec, drafter, exact, cost, proposer, head, tuple(changes), options, samples
+        )
 
     def without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
         """Clear `sequence` if reusing it might give other logits than a cold start; adds a change."""
@@ -102,7 +113,12 @@ class Planning:
         return replace(plan, changes=(*plan.changes, change))
 
     def _resources(
-        self, settings: Settings, spec: DrafterSpec, changes: list[Change], isolated: bool
+        self,
+        settings: Settings,
+        spec: DrafterSpec,
+        changes: list[Change],
+        isolated: bool,
+        head: HeadProposer | None,
     ) -> Resources:
         info = self._session.model.info
         trees = False
@@ -111,7 +127,9 @@ class Planning:
             trees = not why_not
             if why_not:
                 changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
-        proposer = self._session.drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
+        proposer: Proposer | None = head
+        if spec.needs_proposer == "draft model":
+            proposer = self._session.drafts.drafting(settings.draft_model.model)
         beforehand = self._session.beforehand
         frozen = beforehand.frozen(settings.cacheback, changes) if spec.takes_frozen else None
         return Resources(
@@ -153,7 +171,7 @@ def _retired(settings: Settings) -> list[Change]:
 
 def drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:
     """Replaces the drafter `draft-model`, which would have to read all of a text longer than the context."""
-    if not drafter_spec(settings.drafting.drafter).needs_proposer:
+    if drafter_spec(settings.drafting.drafter).needs_proposer != "draft model":
         return settings, ()
     reason = "the text is longer than the context of a draft model"
     change = Change("drafting.drafter", settings.drafting.drafter, "auto", reason)
