@@ -347,7 +347,7 @@ MENUS = (
                 ),
             ),
             (
-                Command("import", strings.IMPORT, lambda c: c.controller.chat.transfer.import_files()),
+                Command("import", strings.IMPORT, lambda c: c.controller.chat.importing.choose()),
                 Command(
                     "export_markdown", strings.EXPORT_MARKDOWN, lambda c: c.export("markdown"), when=_asked
                 ),

@@ -1,4 +1,4 @@
-"""`draft-model` and `mtp`: a smaller model of the tokenizer family, or the model's own MTP head, drafts a chain.
+"""`draft-model` and `mtp`: a smaller model of the family, or the model's own MTP head, drafts a chain.
 
 The former is the comparison in the ngram-mod article. The `Proposer` owns the model; this module keeps the
 context, requests a chain and ends it at the first token with a probability below `stop_below`.

@@ -22,13 +22,23 @@ from msgspec.structs import replace
 from core.answer_format import AnswerFormat, parse_answer
 from core.encoder.background import BackgroundEmbedding
 from core.encoder.store import Embedder
+from core.engine.edited import edited_ids
 from core.engine.generation import Generation
+from core.engine.memory_guard import MemoryGuard
 from core.engine.model_session import ModelProposer, ModelSession
 from core.engine.planning import Planning, branches, decoding_options, drafted_without_model
 from core.engine.saved_chats import SavedChats
 from core.engine.title import cleaned, title_request
-from core.errors import ClusterError, EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
+from core.errors import (
+    ClusterError,
+    EmptyPromptError,
+    ModelTooLargeError,
+    NoModelError,
+    OutOfMemoryError,
+    PromptTooLongError,
+)
 from core.events import (
+    TYPED,
     Change,
     DocumentEmbedded,
     Event,
@@ -48,6 +58,7 @@ from core.machine.exactness import Profile
 from core.machine.trials import Verdict
 from core.machine.width_cost import CONTEXTS, CostProfile
 from core.models.chat_template import format_of, switches_thinking, unread_calls, with_answer_opened
+from core.models.folder import gigabytes
 from core.models.loader import LoadedModel, Progress, load
 from core.models.prompt import Prompt, check_continuation, check_fits, count_tokens, offsets, plain, render
 from core.models.runtime import memory
@@ -62,6 +73,7 @@ from core.prefill.reading import PromptText, ReadingInputs
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings
 from core.settings.declaration import check
+from core.settings.prefill import KvCache
 from core.settings.request import drawn
 from core.tables.memory import TableMemory, TableResult
 
@@ -85,8 +97,9 @@ class Engine:
     `memory` stores what drafters learn; by default only for the engine's lifetime. `say` receives events of
     rehearsal and of document embedding. `clock` returns seconds. `threads` may adapt the number of BLAS
     threads to other programs; by default all are used, so that measurements are comparable. `saved_files`:
-    the folder of saved chats; by default in the cache folder. Raises `NotPreparedError` if MLX was imported
-    before `core.models.runtime.runtime.prepare()` was called.
+    the folder of saved chats; by default in the cache folder. `left_bytes` returns the memory that is left
+    for models and answers. Raises `NotPreparedError` if MLX was imported before
+    `core.models.runtime.runtime.prepare()` was called.
     """
 
     def __init__(
@@ -96,8 +109,10 @@ class Engine:
         clock: Callable[[], float] = time.perf_counter,
         threads: BlasThreads | None = None,
         saved_files: SavedFiles | None = None,
+        left_bytes: Callable[[], int] = memory.left_bytes,
     ) -> None:
         check_prepared()
+        self._left_bytes = left_bytes
         self._threads = threads or BlasThreads("held still")
         self._resident: ModelSession | None = None
         self._memory = memory or TableMemory()
@@ -170,11 +185,23 @@ class Engine:
         return self.loaded.info
 
     def make_room(self, size_bytes: int) -> None:
-        """Free the sentence encoder and the model if `size_bytes` more would exceed the memory limit."""
-        if memory.used_bytes() + size_bytes > memory.limit_bytes():
-            self._embedder.unload()
-            if self._resident:
-                self.unload()
+        """Free the sentence encoder and the model if `size_bytes` more exceed the memory that is left.
+
+        Raises `ModelTooLargeError`, and then frees nothing, if they would not suffice.
+        """
+        left_bytes = self._left_bytes()
+        if size_bytes <= left_bytes:
+            return
+        left_bytes += self._resident.nbytes if self._resident else 0
+        if size_bytes > left_bytes:
+            needs, left = gigabytes(size_bytes), gigabytes(max(0, left_bytes))
+            raise ModelTooLargeError(
+                f"This model needs {needs} GB of memory, and {left} GB are left.",
+                "Close other programs, or choose a smaller model or a version of it with fewer bits.",
+            )
+        self._embedder.unload()
+        if self._resident:
+            self.unload()
 
     def use(self, loaded: LoadedModel) -> None:
         """Use a model that is already in memory."""
@@ -189,6 +216,13 @@ class Engine:
         self.unload()
         self._embedder.unload()
         self._memory.close()
+
+    def _release_contexts(self) -> None:
+        """Free what an answer does not need: the caches of other chats and the sentence encoder."""
+        session = self._session
+        session.rest = None
+        session.prefix_cache.fit(0)
+        self._embedder.unload()
 
     def unload(self) -> None:
         """Free the model, the draft model and their caches, which are saved where chats are."""
@@ -259,9 +293,13 @@ class Engine:
         """Measure T(w) at these context lengths, even if it was measured before. Takes some seconds."""
         return self._session.profile.costs_anew(contexts)
 
-    def try_out(self) -> Verdict:
-        """Whether trees and drafts are exact for this model. The first test takes some seconds."""
-        return self._session.profile.try_out()
+    def try_out(self, kv: KvCache | None = None) -> Verdict:
+        """Whether trees and drafts are exact for this model. The first test takes some seconds.
+
+        `kv`: with caches quantised like that where the model supports it.
+        """
+        session = self._session
+        return session.profiles_of(session.quantisation(kv or KvCache())[0])[-1].try_out()
 
     def idle_work(self) -> bool:
         """Do one piece of idle work. Returns whether there is more.
@@ -273,13 +311,13 @@ class Engine:
         """
         session = self._resident
         # Another number of threads splits sums differently, which changes their last bits.
-        self._threads.idle(steady=_COMPARES if session and session.profile.widths.has_work else "")
+        self._threads.idle(steady=_COMPARES if session and session.compares_widths else "")
         if self._saved_chats.piece() or self._embedding.piece():
             return True
         if session is None:
             return False
         try:
-            if session.read_rest_piece() or session.profile.some():
+            if session.read_rest_piece() or session.measure_some():
                 return True
         except Exception as error:
             session.model.report_error(error)
@@ -309,7 +347,7 @@ class Engine:
     def idle_due_s(self) -> float | None:
         """Seconds until scheduled idle work; None if none is scheduled."""
         due = [self._rehearsal.due_s() or None, self._saved_chats.due_s()]
-        due.append(self._resident.profile.due_s() if self._resident else None)
+        due.append(self._resident.measuring_due_s() if self._resident else None)
         return min((each for each in due if each is not None), default=None)
 
     # ---- answers
@@ -321,14 +359,16 @@ class Engine:
 
         Times are measured from `requested_s` of the engine's clock; None: from now. `cancelled()` is called
         between steps and prefill chunks; an abandoned iterator counts as cancelled. Raises `RequestError`
-        before the first event, and `OutOfMemoryError`.
+        before the first event, `NotEnoughMemoryError` before a token is read, and `OutOfMemoryError`.
         """
         requested_s = self._clock() if requested_s is None else requested_s
         request = replace(request, settings=drawn(request.settings))
         prompt, format = self._prompt(request)
         tokenizer = self.loaded.tokenizer
-        continuation = request.continuation
-        check_continuation(continuation, self.loaded.info)
+        check_continuation(request, self.loaded.info)
+        continuation: Sequence[int] = request.continuation
+        if TYPED in continuation:
+            continuation = edited_ids(tokenizer, prompt, format, continuation, request.continuation_texts)
 
         @cache
         def laid_out() -> Layout:
@@ -343,6 +383,7 @@ class Engine:
             laid_out,
             len(continuation),
             tuple if request.raw or request.isolated else cache(branching),
+            format,
         )
         events = self._answer(text, request, cancelled, requested_s, prompt.changes)
         with closing(events):
@@ -473,23 +514,28 @@ class Engine:
             plan = replace(plan, changes=(*changes, *refused, *plan.changes, *unsaved))
             whole = bool(dense_reason(settings.prefill, text.asked))
             if isolated:
-                sequence = CachedSequence(session.model.new_cache)
+                sequence = CachedSequence(session.model.new_cache, plan.kv)
             else:
-                unsaved = self._saved_chats.before(request.chat, text.ids, settings.prefill, whole=whole)
+                unsaved = self._saved_chats.before(
+                    request.chat, text.ids, settings.prefill, whole=whole, kv=plan.kv
+                )
                 plan = replace(plan, changes=(*plan.changes, *unsaved))
-                sequence = session.prefix_cache.take(text.ids, whole=whole)
+                sequence = session.prefix_cache.take(text.ids, whole=whole, kv=plan.kv)
                 self._saved_chats.taken(sequence, request.chat, settings.prefill)
             plan = planning.without_reuse(plan, sequence, text)
+            profile = session.profile_at(plan.kv, held_tokens)
+            guard = MemoryGuard(session.model.need, self._left_bytes, self._release_contexts)
             inputs = ReadingInputs(
                 lambda: planning.scoring(plan),
-                session.profile.dense_s,
-                session.profile.timed,
+                profile.dense_s,
+                profile.timed,
                 self._clock,
                 (context_tokens - held_tokens) // 2,
                 most_tokens if beyond else None,
                 context_tokens - 1,
                 self._embedder,
-                plan.head,
+                states=plan.head,
+                fitting_chunk=guard.chunk_tokens,
             )
             if isolated and plan.proposer is not None:
                 session.drafts.forget()
@@ -504,16 +550,19 @@ class Engine:
                 self._clock,
                 requested_s,
                 self._threads,
+                guard,
             )
             try:
-                yield from answer.events()
+                with memory.wired():
+                    yield from answer.events()
             finally:
-                session.profile.keep_pace()
+                profile.keep_pace()
                 if not isolated:
                     self._memory.answer_finished(plan.settings)
                     session.prefix_cache.fit(settings.prefill.memory_mib << 20)
                     self._saved_chats.answered(request.chat, settings.prefill)
-            if not isolated and sequence.skipped and settings.prefill.finish_reading:
+            reads_rest = not isolated and sequence.skipped and settings.prefill.finish_reading
+            if reads_rest and guard.holds(len(sequence.tokens)):
                 chunk = settings.prefill.chunk_tokens
                 session.rest = read_rest(
                     session.model.model, session.prefix_cache, sequence, chunk_tokens=chunk

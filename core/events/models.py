@@ -118,14 +118,16 @@ DownloadState = Literal["running", "paused", "failed", "done", "cancelled"]
 
 # Above this share of the limit a model is tight.
 _TIGHT = 0.8
+# The chunk of a prompt for which working memory is estimated: the default of prefill.chunk_tokens.
+CHUNK_TOKENS = 512
 
 
 class MemoryNeed(Struct, frozen=True):
     """Estimated memory of a model in bytes, without loading it.
 
     `weights`: as loaded on this machine. Cache: `growing` per token of the context, `windowed` per token up
-    to `window_tokens`, and the constant `state`. `working`: for a chunk of the prompt, plus `working_growing`
-    per token of the context.
+    to `window_tokens`, and the constant `state`. `working`: for a chunk of `CHUNK_TOKENS` of the prompt, plus
+    `working_growing` per token of the context. `process`: the process without a model.
     """
 
     weights: int = 0
@@ -135,19 +137,21 @@ class MemoryNeed(Struct, frozen=True):
     state: int = 0
     working: int = 0
     working_growing: int = 0
+    process: int = 0
 
     def cache_at(self, context_tokens: int) -> int:
         """Size of the KV cache at this context length."""
         inside = min(context_tokens, self.window_tokens)
         return self.growing * context_tokens + self.windowed * inside + self.state
 
-    def working_at(self, context_tokens: int) -> int:
-        """Working memory at this context length."""
-        return self.working + self.working_growing * context_tokens
+    def working_at(self, context_tokens: int, chunk_tokens: int = CHUNK_TOKENS) -> int:
+        """Working memory of a chunk at this context length."""
+        return (self.working + self.working_growing * context_tokens) * chunk_tokens // CHUNK_TOKENS
 
     def total_at(self, context_tokens: int) -> int:
-        """Weights, cache and working memory at this context length."""
-        return self.weights + self.cache_at(context_tokens) + self.working_at(context_tokens)
+        """Weights, cache, working memory and the process at this context length."""
+        used = self.weights + self.cache_at(context_tokens) + self.working_at(context_tokens)
+        return used + self.process
 
 
 def fit_of(need_bytes: int, limit_bytes: int) -> Fit:

@@ -210,7 +210,8 @@ def memory_parts(
     if draft:
         size = draft.need.weights + draft.need.cache_at(tokens)
         parts.append(MemoryPart(strings.DRAFT_MODEL, "series_purple", size))
-    return (*parts, MemoryPart(strings.WORKING, "series_grey", entry.need.working_at(tokens)))
+    working = entry.need.working_at(tokens) + entry.need.process
+    return (*parts, MemoryPart(strings.WORKING, "series_grey", working))
 
 
 def precision(entry: ModelEntry) -> str:

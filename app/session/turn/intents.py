@@ -23,7 +23,7 @@ from core.settings.cluster import Cluster
 
 class Submit(Struct, frozen=True):
     """Answer `messages`. `request` is a new id and names the turn, unless an answer is being continued with
-    it. `isolated`, `continuation` and `chat` as in `Generate`.
+    it. `isolated`, `continuation`, `chat` and `continuation_texts` as in `Generate`.
     """
 
     request: str
@@ -32,6 +32,7 @@ class Submit(Struct, frozen=True):
     isolated: bool = False
     continuation: tuple[int, ...] = ()
     chat: str = ""
+    continuation_texts: tuple[str, ...] = ()
 
 
 class Stop(Struct, frozen=True):

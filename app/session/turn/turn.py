@@ -261,6 +261,7 @@ def _submit(link: Link, given: Submit) -> Transition:
         given.isolated,
         given.continuation,
         chat=given.chat,
+        continuation_texts=given.continuation_texts,
     )
     begun = AnswerBegun(given.request)
     if link.served:

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from core.events import MemoryNeed
+from core.events import CHUNK_TOKENS, MemoryNeed
 from core.system.paths import resources_dir
 
 # Names of the same value in different types' configs.
@@ -220,7 +220,6 @@ if __name__ == "__main__":
 
 
 Kind = Literal["full", "window", "state"]
-_CHUNK_TOKENS = 512  # chunk of a prompt: the default of prefill.chunk_tokens
 # MLX's Metal kernels fuse attention for these (steel_attention, MLX 0.32); others hold the scores.
 _FUSED_HEAD_DIMENSIONS = (64, 80, 128)
 # Memory of Python, MLX and the tokenizer library without weights (measured on Linux: 174 MiB).
@@ -258,9 +257,9 @@ def need_of(config: dict[str, Any], parameters: int, stored_bytes: int, machine:
         windowed=a_token * kinds.count("window"),
         window_tokens=_int(text, *WINDOW_NAMES),
         state=_state_bytes(text, hidden) * kinds.count("state"),
-        working=_CHUNK_TOKENS * (8 * hidden + 3 * inner) * element
-        + (_PROCESS_BYTES if machine.expands else 0),
-        working_growing=0 if fused else heads * _CHUNK_TOKENS * element,
+        working=CHUNK_TOKENS * (8 * hidden + 3 * inner) * element,
+        working_growing=0 if fused else heads * CHUNK_TOKENS * element,
+        process=_PROCESS_BYTES if machine.expands else 0,
     )
 
 

@@ -253,24 +253,24 @@ def test_the_model_in_use_goes_only_when_there_is_no_room_for_both(
     tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from core.engine.engine import Engine
-    from core.models.runtime import memory
 
     write_toy_model(tmp_path / "second")
-    engine = Engine()
+    left = [1 << 40]
+    engine = Engine(left_bytes=lambda: left[0])
     engine.load(str(toy_folder))
     seen: list[bool] = []
     monkeypatch.setattr(engine, "unload", lambda: seen.append(True))
     engine.make_room(1)
     assert seen == []
-    monkeypatch.setattr(memory, "used_bytes", lambda: memory.limit_bytes())
+    left[0] = 0
     engine.make_room(1)
     assert seen == [True]
     monkeypatch.undo()
     (tmp_path / "second" / "tokenizer.json").write_text("{")
-    monkeypatch.setattr(memory, "used_bytes", lambda: memory.limit_bytes())
     with pytest.raises(ModelError):
         engine.load(str(tmp_path / "second"))
     assert engine.loaded.info.path == str(toy_folder)
+    left[0] = 1 << 40
     engine.load(str(toy_folder))
     assert engine.is_loaded
     engine.unload()
