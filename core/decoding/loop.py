@@ -220,6 +220,7 @@ class DecodeLoop:
 
     def _verify_or_run(self, left: int) -> Step:
         started = time.perf_counter()
+        self._read_to_quantisation()
         # One token is reserved for the target's own, so an accepted draft never exceeds the limit.
         draft = self._propose(left - 1)
         draft_s = time.perf_counter() - started
@@ -243,8 +244,22 @@ class DecodeLoop:
         observe_s = time.perf_counter() - started
         return replace(step, draft_s=step.draft_s + observe_s, width=self._width, forced=forced)
 
+    def _read_to_quantisation(self) -> None:
+        """Reads the pending tokens before the column at which the cache is quantised, if there are others."""
+        left = self._sequence.columns_left
+        if left is not None and left < len(self._pending):
+            block, self._pending = self._pending[:left], self._pending[left:]
+            cache, ids = self._sequence.cache, mx.array(block)[None]
+            if self._states is None:
+                self._model(ids, cache=cache)
+            else:
+                self._hand_out(block, self._states.split.body(ids, cache=cache)[0])
+            self._sequence.append(block)
+
     def _propose(self, budget: int) -> Draft:
         self._forced, self._guessed = (), EMPTY
+        if (left := self._sequence.columns_left) is not None:
+            budget = min(budget, left - len(self._pending))
         if self._exactness.width_limit is not None:
             budget = min(budget, self._exactness.width_limit - len(self._pending))
         if self._exactness.length_limit is not None:

@@ -76,6 +76,7 @@ from core.prefill.reading import PromptText, ReadingInputs
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings
 from core.settings.declaration import check
+from core.settings.prefill import KvCache
 from core.settings.request import drawn
 from core.tables.memory import TableMemory, TableResult
 
@@ -368,9 +369,13 @@ class Engine:
         """Measure T(w) at these context lengths, even if it was measured before. Takes some seconds."""
         return self._session.profile.costs_anew(contexts)
 
-    def try_out(self) -> Verdict:
-        """Whether trees and drafts are exact for this model. The first test takes some seconds."""
-        return self._session.profile.try_out()
+    def try_out(self, kv: KvCache | None = None) -> Verdict:
+        """Whether trees and drafts are exact for this model. The first test takes some seconds.
+
+        `kv`: with caches quantised like that where the model supports it.
+        """
+        session = self._session
+        return session.profiles_of(session.quantisation(kv or KvCache())[0])[-1].try_out()
 
     def idle_work(self) -> bool:
         """Do one piece of idle work. Returns whether there is more.
@@ -382,13 +387,13 @@ class Engine:
         """
         session = self._resident
         # Another number of threads splits sums differently, which changes their last bits.
-        self._threads.idle(steady=_COMPARES if session and session.profile.widths.has_work else "")
+        self._threads.idle(steady=_COMPARES if session and session.compares_widths else "")
         if self._saved_chats.piece() or self._embedding.piece():
             return True
         if session is None:
             return False
         try:
-            if session.read_rest_piece() or session.profile.some():
+            if session.read_rest_piece() or session.measure_some():
                 return True
         except Exception as error:
             session.model.report_error(error)
@@ -420,7 +425,7 @@ class Engine:
     def idle_due_s(self) -> float | None:
         """Seconds until scheduled idle work; None if none is scheduled."""
         due = [self._rehearsal.due_s() or None, self._saved_chats.due_s(), self._release_due_s()]
-        due.append(self._resident.profile.due_s() if self._resident else None)
+        due.append(self._resident.measuring_due_s() if self._resident else None)
         return min((each for each in due if each is not None), default=None)
 
     # ---- answers
@@ -456,6 +461,7 @@ class Engine:
             laid_out,
             len(continuation),
             tuple if request.raw or request.isolated else cache(branching),
+            format,
         )
         events = self._answer(text, request, cancelled, requested_s, prompt.changes)
         with closing(events):
@@ -587,23 +593,30 @@ class Engine:
             plan = replace(plan, changes=(*changes, *refused, *plan.changes, *unsaved))
             whole = bool(dense_reason(settings.prefill, text.asked))
             if isolated:
-                sequence = CachedSequence(session.model.new_cache)
+                sequence = CachedSequence(session.model.new_cache, plan.kv)
             else:
-                unsaved = self._saved_chats.before(request.chat, text.ids, settings.prefill, whole=whole)
+                unsaved = self._saved_chats.before(
+                    request.chat, text.ids, settings.prefill, whole=whole, kv=plan.kv
+                )
                 plan = replace(plan, changes=(*plan.changes, *unsaved))
-                sequence = session.prefix_cache.take(text.ids, whole=whole)
+                sequence = session.prefix_cache.take(text.ids, whole=whole, kv=plan.kv)
                 self._saved_chats.taken(sequence, request.chat, settings.prefill)
             plan = planning.without_reuse(plan, sequence, text)
-            guard = MemoryGuard(session.model.need, self._left_bytes, self._release_contexts)
+            profile = session.profile_at(plan.kv, held_tokens)
+            need = session.model.need
+            if need is not None and plan.kv is not None:
+                need = need.with_cache(settings.kv, held_tokens)
+            guard = MemoryGuard(need, self._left_bytes, self._release_contexts)
             inputs = ReadingInputs(
                 lambda: planning.scoring(plan),
-                session.profile.dense_s,
-                session.profile.timed,
+                profile.dense_s,
+                profile.timed,
                 self._clock,
                 (context_tokens - held_tokens) // 2,
                 most_tokens if beyond else None,
                 context_tokens - 1,
                 self._embedder,
+                states=plan.head,
                 fitting_chunk=guard.chunk_tokens,
             )
             if isolated and plan.proposer is not None:
@@ -625,7 +638,7 @@ class Engine:
                 with memory.wired():
                     yield from answer.events()
             finally:
-                session.profile.keep_pace()
+                profile.keep_pace()
                 if not isolated:
                     self._memory.answer_finished(plan.settings)
                     session.prefix_cache.fit(settings.prefill.memory_mib << 20)

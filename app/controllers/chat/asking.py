@@ -196,15 +196,20 @@ class AskController(QObject):
             self._ask_again(turn_id or self._chats.open.turns[-1].id, None, settings)
 
     def continue_answer(self, turn_id: str) -> None:
-        """Continue the last answer where it was stopped, with the settings that it was begun with."""
-        if not self._ready or turn_id != self.continuable:
+        """Continue the last answer where it was stopped, with the settings that it was begun with; with the
+        current ones if a person edited it.
+        """
+        info = self._link().info
+        if not self._ready or info is None or turn_id != self.continuable:
             return
         chat = self._chats.open
-        continued = chat.go_on(turn_id)
+        settings = drawn_again(self._views.inspector.settings)
+        continued = chat.go_on(turn_id, info.name)
         finished = continued.turn(turn_id).answer.finished
-        assert finished
-        last = chat.turns[-1].answer.tokens[-1]
-        self._ask(continued, Running(chat.id, turn_id, chat.turns, last), finished.effective.settings)
+        if finished and chat.turn(turn_id).answer.status != "edited":
+            settings = finished.effective.settings
+        last = continued.turn(turn_id).answer.tokens[-1]
+        self._ask(continued, Running(chat.id, turn_id, chat.turns, last), settings)
         self._views.composer.edit.setFocus()
 
     def show_version(self, turn_id: str, index: int) -> None:
@@ -312,10 +317,14 @@ class AskController(QObject):
         self._answering.start(running)
         self._trouble.end(Until.ASKED)
         if running.after:
-            ids = tuple(token.id for token in chat.turn(running.turn_id).answer.tokens)
+            answer = chat.turn(running.turn_id).answer
+            ids = tuple(token.id for token in answer.tokens)
+            texts = tuple(token.text for token in answer.tokens) if answer.is_edited else ()
             asked = chat.messages_before(running.turn_id)
             turn_id = self._chats.new_turn_id()
-            self._handle(Submit(turn_id, asked, settings, continuation=ids, chat=chat.id))
+            self._handle(
+                Submit(turn_id, asked, settings, continuation=ids, chat=chat.id, continuation_texts=texts)
+            )
         else:
             self._handle(Submit(running.turn_id, chat.messages_for_request(), settings, chat=chat.id))
 
