@@ -537,6 +537,7 @@ class Engine:
                 most_tokens if beyond else None,
                 context_tokens - 1,
                 self._embedder,
+                states=plan.head,
                 fitting_chunk=guard.chunk_tokens,
             )
             if isolated and plan.proposer is not None:

@@ -6,12 +6,15 @@ Worker's main thread.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 from msgspec.structs import replace
 
 from core.decoding.grammar import Grammars
+from core.decoding.mtp import HeadProposer
+from core.drafting.draft_model import NO_PROPOSAL, Proposal
 from core.errors import DraftModelError
 from core.events import ModelInfo
 from core.kv.cached_sequence import CachedSequence, PrefixCache
@@ -19,6 +22,8 @@ from core.kv.mlx_lm_caches import Cache
 from core.kv.quantised import KvQuantisation, Quantisable, quantisable, quantise
 from core.machine.profile import MachineProfile
 from core.models.loader import LoadedModel, load
+from core.models.mtp import NO_HEAD, load_head
+from core.models.split import split
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings.prefill import KvCache
 from core.tables.prebuilt import PrebuiltTables
@@ -37,20 +42,20 @@ class ModelProposer:
         self.loaded = loaded
         self.sequence = CachedSequence(loaded.new_cache)
 
-    def propose(self, context: Sequence[int], count: int) -> tuple[list[int], list[float]]:
-        """Up to `count` greedy ids after `context`, and their probabilities; one evaluation for all.
+    def propose(self, context: Sequence[int], count: int) -> Proposal:
+        """Up to `count` greedy ids after `context`; one evaluation for all.
 
         Empty if `context` contains an id that this model does not have.
         """
         room = self.loaded.info.context_tokens - len(context)
         count = min(count, room)
         if count < 1:
-            return [], []
+            return NO_PROPOSAL
         sequence = self.sequence
         sequence.reuse(context)
         unread = list(context[len(sequence.tokens) :])
         if not self.loaded.has_rows(unread):
-            return [], []
+            return NO_PROPOSAL
         block = mx.array(unread)
         ids: list[mx.array] = []
         probabilities: list[mx.array] = []
@@ -63,7 +68,7 @@ class ModelProposer:
         likely: Any = mx.concatenate(probabilities).tolist()
         # The newest guess was not fed; all earlier ones were.
         sequence.append([*unread, *found[:-1]])
-        return found, likely
+        return Proposal(found, likely)
 
 
 class DraftModels:
@@ -174,12 +179,29 @@ class ModelSession:
         self._quantisable: Quantisable | None = None
         self.grammars = Grammars(model)
         self.beforehand = PrebuiltTables(model.info)
+        self._head: HeadProposer | str | None = None
         self.rest: Generator[None, None, None] | None = None
 
     @property
     def folders(self) -> tuple[str, ...]:
         """Folders of the model and of the draft model, if one is loaded."""
         return (self.model.info.path, *self.drafts.folders)
+
+    def head(self) -> HeadProposer | str:
+        """The model's MTP head, loaded at the first call; or why it cannot draft."""
+        if self._head is None:
+            self._head = self._load_head()
+        return self._head
+
+    def _load_head(self) -> HeadProposer | str:
+        info = self.model.info
+        if info.machines:
+            return "a model on several machines does not draft with its MTP head"
+        found = load_head(self.model.model, Path(info.path)) if info.path else NO_HEAD
+        if isinstance(found, str):
+            return found
+        parts = split(self.model.model)
+        return parts if isinstance(parts, str) else HeadProposer(found, parts)
 
     @property
     def nbytes(self) -> int:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from core.decoding.mtp import HeadProposer
 from core.decoding.options import FAST, DecodingOptions, Exactness
 from core.drafting.calibration import Calibration
+from core.drafting.draft_model import Proposer
 from core.drafting.ngram_table import NgramTables
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
@@ -71,6 +73,11 @@ class Planning:
             changes.append(Change("drafting.drafter", name, "off", reason))
             settings = assign(settings, "drafting.drafter", "off")
         spec = drafter_spec(settings.drafting.drafter)
+        head = self._session.head() if spec.needs_proposer == "head" else None
+        if isinstance(head, str):
+            changes.append(Change("drafting.drafter", spec.name, "auto", f"{info.name}: {head}"))
+            settings, head = assign(settings, "drafting.drafter", "auto"), None
+            spec = drafter_spec("auto")
         forces = options.grammar is not None and options.grammar.drafts
         verifies = spec.drafts or (forces and not why_not)
         mode = settings.decoding.exactness
@@ -89,7 +96,9 @@ class Planning:
         if options.grammar is not None and forces and why_not:
             options.grammar.drafts = False
             changes.append(Change("grammar.drafts", "true", "false", why_not))
-        resources = self._resources(settings, spec, changes, isolated, kv)
+        if spec.needs_proposer != "head":
+            head = None  # exactness can have replaced the drafter
+        resources = self._resources(settings, spec, changes, isolated, kv, head)
         drafter = spec.build(settings, resources)
         if options.prediction and spec.drafts:
             planned = spec.planned(settings)
@@ -102,7 +111,8 @@ class Planning:
         cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
         samples = profile.widths if exact.mode == "exact" else None
         return AnswerPlan(
-            settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples, kv
+            *(settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples, kv),
+            head=head,
         )
 
     def without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
@@ -123,6 +133,7 @@ class Planning:
         changes: list[Change],
         isolated: bool,
         kv: KvQuantisation | None,
+        head: HeadProposer | None,
     ) -> Resources:
         info = self._session.model.info
         trees = False
@@ -131,7 +142,9 @@ class Planning:
             trees = not why_not
             if why_not:
                 changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
-        proposer = self._session.drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
+        proposer: Proposer | None = head
+        if spec.needs_proposer == "draft model":
+            proposer = self._session.drafts.drafting(settings.draft_model.model)
         beforehand = self._session.beforehand
         frozen = beforehand.frozen(settings.cacheback, changes) if spec.takes_frozen else None
         return Resources(
@@ -173,7 +186,7 @@ def _retired(settings: Settings) -> list[Change]:
 
 def drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:
     """Replaces the drafter `draft-model`, which would have to read all of a text longer than the context."""
-    if not drafter_spec(settings.drafting.drafter).needs_proposer:
+    if drafter_spec(settings.drafting.drafter).needs_proposer != "draft model":
         return settings, ()
     reason = "the text is longer than the context of a draft model"
     change = Change("drafting.drafter", settings.drafting.drafter, "auto", reason)

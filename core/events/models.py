@@ -115,7 +115,8 @@ LoadEvent = LoadProgress | ModelLoaded | ModelUnloaded
 
 
 Fit = Literal["fits", "tight", "too-large"]
-ModelSource = Literal["starter", "download", "hub-cache", "folder"]
+# `hub-cache` and `other-app`: in a folder of another program, where Draftlight changes nothing.
+ModelSource = Literal["starter", "download", "hub-cache", "other-app", "folder"]
 DownloadState = Literal["running", "paused", "failed", "done", "cancelled"]
 
 # Above this share of the limit a model is tight.
@@ -180,6 +181,7 @@ class ModelEntry(Struct, frozen=True):
 
     `reference`: for `load_model`. `family`: fingerprint of its tokenizer, empty if unreadable. `bits`: 0 if
     not quantised. `dtype`: on disk. `problem`, `hint`: why it cannot be loaded and what to do; else empty.
+    `listed_in`: the imported folder of several models in which it was found; else empty.
     """
 
     reference: str
@@ -199,6 +201,7 @@ class ModelEntry(Struct, frozen=True):
     need: MemoryNeed = MemoryNeed()
     problem: str = ""
     hint: str = ""
+    listed_in: str = ""
 
 
 class HubModel(Struct, frozen=True):
