@@ -524,7 +524,10 @@ class Engine:
                 self._saved_chats.taken(sequence, request.chat, settings.prefill)
             plan = planning.without_reuse(plan, sequence, text)
             profile = session.profile_at(plan.kv, held_tokens)
-            guard = MemoryGuard(session.model.need, self._left_bytes, self._release_contexts)
+            need = session.model.need
+            if need is not None and plan.kv is not None:
+                need = need.with_cache(settings.kv, held_tokens)
+            guard = MemoryGuard(need, self._left_bytes, self._release_contexts)
             inputs = ReadingInputs(
                 lambda: planning.scoring(plan),
                 profile.dense_s,

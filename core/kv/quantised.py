@@ -1,8 +1,8 @@
 """Quantised caches: mlx-lm's `QuantizedKVCache` for the layers that keep the whole text.
 
 Only `KVCache` entries grow with the text and are quantised. Sliding windows and recurrent states have a
-constant size and keep their precision. The group size is the largest of 64 and 32 that divides the head
-dimensions of an entry's keys and values.
+constant size and keep their precision. The group size is the largest of `KV_GROUP_SIZES` that divides the
+head dimensions of an entry's keys and values.
 
 As with mlx-lm's `quantized_kv_start`, entries are converted once they hold `start` columns. mlx-lm converts
 them after the forward pass that reaches it, so its caches depend on the chunks. Here no forward pass crosses
@@ -20,9 +20,8 @@ from mlx_lm.models.cache import CacheList, KVCache
 from msgspec import Struct
 
 from core.kv.mlx_lm_caches import Cache, LanguageModel, is_appending, leaves
+from core.settings.prefill import KV_GROUP_SIZES
 
-# Those that MLX supports for the head dimensions of models; 64 is mlx-lm's default.
-_GROUP_SIZES = (64, 32)
 # Difference of a logit, relative to the largest one, above which 8 bits indicate wrong attention.
 _LARGEST_DIFFERENCE = 0.5
 _BITS_OF_TRIAL = 8
@@ -53,7 +52,7 @@ class Quantisable(Struct, frozen=True):
 
 def group_size(*dimensions: int) -> int:
     """The group size for arrays with these last dimensions; 0 if there is none."""
-    return next((size for size in _GROUP_SIZES if all(each % size == 0 for each in dimensions)), 0)
+    return next((size for size in KV_GROUP_SIZES if all(each % size == 0 for each in dimensions)), 0)
 
 
 def quantise(cache: Cache, kv: KvQuantisation) -> None:

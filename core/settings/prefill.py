@@ -211,6 +211,8 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 KvBits = Literal["off", "8", "4"]
+# Numbers that share a scale: the largest of these that divides the dimensions of a head. 64: as in mlx-lm.
+KV_GROUP_SIZES = (64, 32)
 
 
 class KvCache(Struct, frozen=True, forbid_unknown_fields=True):

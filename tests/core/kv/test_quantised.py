@@ -65,7 +65,9 @@ def test_full_attention_is_quantised_and_nothing_else(name: str) -> None:
     assert held == [kind == FULL for kind in kinds]
 
 
-@pytest.mark.parametrize("name", [n for n in ARCHITECTURES if set(ARCHITECTURES[n].caches) == {FULL}])
+@pytest.mark.parametrize(
+    "name", thinned([n for n in ARCHITECTURES if set(ARCHITECTURES[n].caches) == {FULL}], keep=["llama"])
+)
 def test_an_answer_equals_that_of_mlx_lm(name: str) -> None:
     """mlx-lm quantises after the prompt's chunk of up to 2,048 tokens, before its last token."""
     if name in REFUSED:
@@ -85,7 +87,7 @@ def test_an_answer_equals_that_of_mlx_lm(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", thinned([n for n in ARCHITECTURES if n not in REFUSED], keep=THREE))
-@pytest.mark.parametrize("seed", thinned(range(8), keep=[0, 1]))
+@pytest.mark.parametrize("seed", thinned(range(8), keep=[0]))
 def test_chunks_turns_and_changed_settings_give_what_a_cold_start_gives(name: str, seed: int) -> None:
     """Chats that share beginnings, each turn with some quantisation and chunk size."""
     rng = random.Random(f"{name} {seed}")
@@ -93,7 +95,7 @@ def test_chunks_turns_and_changed_settings_give_what_a_cold_start_gives(name: st
     prefixes, texts = PrefixCache(lambda: make_prompt_cache(model_of(name))), [prompt_of(rng, 150)]
     kinds, reused = set(), 0
     kv = rng.choice(every)
-    for _ in range(12):
+    for _ in range(10):
         kv = rng.choice(every) if rng.random() < 0.5 else kv
         text = rng.choice(texts)
         prompt = [*text[: rng.randrange(20, len(text))], *prompt_of(rng, rng.randrange(2, 60))]
@@ -101,7 +103,7 @@ def test_chunks_turns_and_changed_settings_give_what_a_cold_start_gives(name: st
         sequence = prefixes.take(prompt, kv=kv)
         reused += sequence.reuse(prompt)
         snapshots = sorted(rng.sample(range(1, len(prompt)), 3))
-        read(name, sequence, prompt, rng.choice((7, 33, 512)), snapshots)
+        read(name, sequence, prompt, rng.choice((17, 33, 512)), snapshots)
         cold = sequence_of(name, kv)
         read(name, cold, prompt, 64)
         # With 4 bits a wrong precision of one column differs by a hundredth and more.
