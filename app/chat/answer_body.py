@@ -54,8 +54,10 @@ class ThoughtHead(QAbstractButton):
         theme.zoomed.connect(self._fit)
 
     def show_figures(self, figures: PartFigures, over: bool) -> None:
-        """Show the figures of the thought. Tokens are hidden if there is one only: it was imported."""
+        """Show the figures of the thought; none if it has only one token, because it was imported."""
         parts = [(strings.THOUGHT if over else strings.THINKING).format(seconds=_tenths(figures.took_s))]
+        if over and figures.tokens <= 1 and not figures.took_s:
+            parts = [strings.IMPORTED_THOUGHT]
         if figures.tokens > 1:
             parts.append(strings.TOKENS.format(tokens=figures.tokens))
         if figures.tokens > 1 and figures.percent is not None:

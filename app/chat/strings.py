@@ -89,6 +89,7 @@ COPY_MESSAGE = "Copy message"
 # ---- inside an answer
 THINKING = "Thinking, {seconds}"
 THOUGHT = "Thought for {seconds}"
+IMPORTED_THOUGHT = "Thought"
 ACCEPTED_SHARE = "{accepted:,} from drafts ({percent}%)"
 ANSWER_ALONE = "answer {tokens} in {seconds}"
 WITH_THOUGHT = "{tokens} with the thought"

@@ -183,6 +183,11 @@ class Commands(QObject):
         chat = self.controller.chats.open
         self.controller.chat.listing.pin(chat.id, not chat.pinned)
 
+    def move(self) -> None:
+        """Open the menu of projects for the open chat."""
+        self.columns.show_sidebar(True)
+        self.views.sidebar.open_move_menu(self.controller.chats.open.id)
+
     def archive(self) -> None:
         chat = self.controller.chats.open
         self.controller.chat.listing.archive(chat.id, chat.archived is None)
@@ -347,7 +352,15 @@ MENUS = (
     Menu(
         strings.FILE,
         (
-            (Command("new_chat", strings.NEW_CHAT, lambda c: c.controller.chat.start(), ("Ctrl+N",)),),
+            (
+                Command("new_chat", strings.NEW_CHAT, lambda c: c.controller.chat.start(), ("Ctrl+N",)),
+                Command(
+                    "new_project",
+                    strings.NEW_PROJECT,
+                    lambda c: c.views.sidebar.new_project_requested.emit(""),
+                    ("Ctrl+Shift+N",),
+                ),
+            ),
             (
                 Command("attach", strings.ATTACH, lambda c: c.views.composer.choose_files(), ("Ctrl+O",)),
                 Command(
@@ -527,6 +540,7 @@ MENUS = (
             (
                 Command("rename", strings.RENAME, Commands.rename, when=_asked),
                 Command("pin", strings.PIN, Commands.pin, when=_asked),
+                Command("move", strings.MOVE, Commands.move, when=_asked),
                 Command("archive", strings.ARCHIVE, Commands.archive, ("Ctrl+Shift+A",), _asked),
                 Command(
                     "delete",

@@ -12,6 +12,8 @@ WINDOW = "&Window"
 HELP = "&Help"
 
 NEW_CHAT = "New Chat"
+NEW_PROJECT = "New Project…"
+MOVE = "Move to Project…"
 ATTACH = "Attach File…"
 ATTACH_FOLDER = "Attach Folder…"
 RENAME = "Rename Chat…"

@@ -39,6 +39,7 @@ from app.features.lab.controller import LabController
 from app.features.models import strings as models_strings
 from app.features.models.facts import DEFAULT_CONTEXT_TOKENS
 from app.features.models.menu import fill_model_menu
+from app.features.projects.controller import ProjectsController
 from app.features.race.page import RacePage
 from app.features.settings.controller import AppSettings
 from app.gauges.strip import InstrumentStrip
@@ -105,6 +106,16 @@ class MainWindow(QMainWindow):
         )
         self.windows = SideWindows(self)
         self.app_settings = AppSettings(theme, self.views, self.controller.home.preferences, self)
+        self.projects = ProjectsController(
+            theme,
+            self.views,
+            self.controller.chats,
+            self.controller.chat,
+            self.controller.library,
+            self.controller.models,
+            self.controller.home.preferences,
+            self,
+        )
         self.commands = Commands(
             self.controller, self.views, self.columns, self.windows, self.app_settings.zoom, self
         )
@@ -397,6 +408,7 @@ class MainWindow(QMainWindow):
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.changed.connect(lambda settings: self.controller.server.apply(settings.server))
         self.app_settings.changed.connect(lambda settings: self.controller.keeping.follow_settings())
+        self.app_settings.changed.connect(lambda settings: self.controller.unload_when_idle())
         self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)

@@ -20,6 +20,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.answer_format import AnswerFormat
 from core.encoder.store import Embedder
 from core.errors import PromptTooLongError
 from core.events import Change, PrefillPhase, PrefillProgress, ReadingMap
@@ -57,7 +58,7 @@ class PromptText(Struct, frozen=True):
     """A prompt: its ids, the question's words (empty if unknown) and a function that computes its layout.
 
     The last `continued_tokens` of the ids begin the answer. `branches()` returns prefix lengths that later
-    prompts of the same chat probably share.
+    prompts of the same chat probably share. `format`: the answer's syntax, None if unknown.
     """
 
     ids: list[int]
@@ -65,6 +66,7 @@ class PromptText(Struct, frozen=True):
     layout: Callable[[], Layout]
     continued_tokens: int = 0
     branches: Callable[[], Sequence[int]] = tuple
+    format: AnswerFormat | None = None
 
     def quoting(self, at: int, quoted: list[int]) -> PromptText:
         """With `quoted` before the token `at`. It is always read."""

@@ -86,10 +86,10 @@ class ChatController(QObject):
         self._page.show()
         self._meter.set_reading(self._views.inspector.settings.prefill)
 
-    def start(self) -> None:
-        """Open an empty chat."""
+    def start(self, project_id: str = "") -> None:
+        """Open an empty chat, in a project if its id is given."""
         self._page.keep_draft()
-        self._chats.start()
+        self._chats.start(project_id)
         self.show()
         self._views.composer.edit.setFocus()
 

@@ -138,7 +138,10 @@ class ChatPage(QObject):
 
     def show_names(self) -> None:
         """Show the title in the header, and emit `names_changed`."""
-        self._views.header.set_title(self._chats.open.title or panels_strings.NEW_CHAT)
+        chat = self._chats.open
+        project = self._chats.projects.find(chat.project)
+        new = panels_strings.new_chat_in(project.name) if project else panels_strings.NEW_CHAT
+        self._views.header.set_title(chat.title or new)
         self.names_changed.emit()
 
 

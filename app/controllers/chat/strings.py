@@ -163,6 +163,10 @@ def deleted(titles: Sequence[str]) -> str:
     return f"“{titles[0]}” deleted" if len(titles) == 1 else f"{len(titles):,} chats deleted"
 
 
+def moved(title: str, project: str) -> str:
+    return f"“{title}” moved to “{project}”" if project else f"“{title}” moved out of its project"
+
+
 def archived(title: str) -> str:
     return f"“{title}” archived"
 

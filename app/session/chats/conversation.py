@@ -284,7 +284,8 @@ class Conversation(Struct, frozen=True):
         status: AnswerStatus = "stopped" if finished.reason == "cancelled" else "finished"
         answer = self.turn(turn_id).answer
         if answer.finished is not None:
-            finished = joined(answer.finished, finished)
+            begun = answer.tokens[: answer.finished.stats.tokens]
+            finished = joined(answer.finished, finished, sum(len(token.text) for token in begun))
         finished = _with_known_match(self.turn(turn_id), finished)
         answer = replace(answer, status=status, finished=finished, asked_of=None, note=note)
         if finished.effective.reading == "dense":

@@ -10,6 +10,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 
+from app.chat.answer_body import ThoughtHead
 from app.controllers.chat import importing as importing_module
 from app.shell.window import MainWindow
 from app.store.library import Library
@@ -41,6 +42,8 @@ def test_an_archive_is_imported_once_and_its_chats_go_on(qapp: QApplication, tmp
         chat = controller.chats.open
         assert [len(turn.versions) for turn in chat.turns] == [2, 2]
         assert last(window).text == "The lamp is from 1902."
+        (thought,) = window.findChildren(ThoughtHead)
+        assert thought.text() == "Thought"
         window.views.composer.set_text("And its keeper? Write 5")
         window.views.composer.send_button.click()
         await until(lambda: len(controller.chats.open.turns) == 3 and last(window).over)

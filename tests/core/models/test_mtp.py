@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -162,9 +161,8 @@ def formula(name: str, raw: Raw, args: Any, embeddings: Any, states: Any) -> Any
 @pytest.mark.parametrize("name", HEADS)
 def test_the_head_equals_the_formula(name: str, layout: Any, tmp_path: Path) -> None:
     raw = write_headed_model(tmp_path, name, layout)
-    config = json.loads((tmp_path / "config.json").read_text())
     model = model_of(name)
-    head = load_head(model, tmp_path, config)
+    head = load_head(model, tmp_path)
     assert isinstance(head, MtpHead), head
     parts = split(model)
     assert isinstance(parts, SplitModel)
@@ -188,21 +186,20 @@ def test_a_model_with_a_head_in_its_own_files_loads(name: str, tmp_path: Path) -
     write_headed_model(tmp_path, name, "raw")
     assert head_bytes(tmp_path, dict(CONFIGS[name][0])) > 0
     loaded = load(str(tmp_path))
-    assert isinstance(load_head(loaded.model, tmp_path, dict(CONFIGS[name][0])), MtpHead)
+    assert isinstance(load_head(loaded.model, tmp_path), MtpHead)
 
 
 def test_a_declared_head_whose_tensors_are_missing_is_none(tmp_path: Path) -> None:
     write_headed_model(tmp_path, "qwen3_5")
     (tmp_path / "mtp.safetensors").unlink()
-    config = {**CONFIGS["qwen3_5"][0], "mtp_num_hidden_layers": 1}
-    assert not head_tensors(tmp_path, config)
-    assert load_head(model_of("qwen3_5"), tmp_path, config) == "its files contain no MTP head"
+    assert not head_tensors(tmp_path, {**CONFIGS["qwen3_5"][0], "mtp_num_hidden_layers": 1})
+    assert load_head(model_of("qwen3_5"), tmp_path) == "its files contain no MTP head"
 
 
 def test_a_head_that_does_not_fit_says_why(tmp_path: Path) -> None:
     model = model_of("qwen3_5")
     raw = raw_head("qwen3_5", model)
-    config = dict(CONFIGS["qwen3_5"][0])
+    write_headed_model(tmp_path, "qwen3_5")
     for spoiled, reason in (
         (
             {"layers.0.mlp.extra.weight": np.ones((2, 2), np.float32)},
@@ -213,16 +210,16 @@ def test_a_head_that_does_not_fit_says_why(tmp_path: Path) -> None:
     ):
         weights = {key: mx.array(value) for key, value in (raw | spoiled).items()}
         mx.save_safetensors(str(tmp_path / "mtp.safetensors"), weights)
-        assert reason in str(load_head(model, tmp_path, config))
+        assert reason in str(load_head(model, tmp_path))
 
 
 def test_fp8_weights_are_expanded(tmp_path: Path) -> None:
     model = model_of("qwen3_5")
-    raw = raw_head("qwen3_5", model)
+    raw = write_headed_model(tmp_path, "qwen3_5")
     weights = {key: mx.array(value) for key, value in raw.items()}
     stored = mx.to_fp8(weights["fc.weight"] * 4)
     beside = {**weights, "fc.weight": stored, "fc.weight_scale_inv": mx.full((1, 1), 0.25)}
     mx.save_safetensors(str(tmp_path / "mtp.safetensors"), beside)
-    head = load_head(model, tmp_path, dict(CONFIGS["qwen3_5"][0]))
+    head = load_head(model, tmp_path)
     assert isinstance(head, MtpHead), head
     assert mx.abs(head.projection.weight - weights["fc.weight"]).max().item() < 0.1
