@@ -130,6 +130,8 @@ class Commands(QObject):
             (controller.racing.halt if controller.racing.recording else controller.racing.close)()
         elif found is not None:
             found.close()
+        elif views.transcript.edited is not None and views.transcript.edited.editor is not None:
+            views.transcript.edited.editor.cancel()
         elif plan.sidebar_over or plan.inspector_over:
             self.columns.close_over()
         elif controller.asking.is_editing:
@@ -253,6 +255,15 @@ class Commands(QObject):
         return self.controller.chats.open.turns[-1].id
 
 
+def _undo(commands: Commands) -> None:
+    """Undoes the last change of the focused text; the last edit of an answer if a text without Undo has the
+    focus.
+    """
+    focused = QApplication.focusWidget()
+    undo = getattr(focused, "undo", commands.controller.asking.undo_answer_edit)
+    undo()
+
+
 def _edit(*methods: str) -> Callable[[Commands], None]:
     """Calls the first of `methods` that the focused text has; Qt's texts and ours differ in names."""
 
@@ -360,7 +371,7 @@ MENUS = (
                 ),
             ),
             (
-                Command("import", strings.IMPORT, lambda c: c.controller.chat.transfer.import_files()),
+                Command("import", strings.IMPORT, lambda c: c.controller.chat.importing.choose()),
                 Command(
                     "export_markdown", strings.EXPORT_MARKDOWN, lambda c: c.export("markdown"), when=_asked
                 ),
@@ -378,7 +389,7 @@ MENUS = (
         strings.EDIT,
         (
             (
-                Command("undo", strings.UNDO, _edit("undo"), ("Ctrl+Z",)),
+                Command("undo", strings.UNDO, _undo, ("Ctrl+Z",)),
                 Command("redo", strings.REDO, _edit("redo"), ("Ctrl+Shift+Z",)),
             ),
             (
@@ -496,6 +507,13 @@ MENUS = (
                     strings.EDIT_LAST,
                     lambda c: c.controller.asking.edit(),
                     when=lambda facts: facts.asked and not facts.busy_here,
+                ),
+                Command(
+                    "edit_answer",
+                    strings.EDIT_ANSWER,
+                    lambda c: c.controller.asking.edit_answer(),
+                    ("Ctrl+Shift+E",),
+                    lambda facts: facts.asked and not facts.busy_here,
                 ),
                 Command(
                     "continue",

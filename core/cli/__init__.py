@@ -25,6 +25,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from core.documents.child import main as read
 
         return read(arguments[1:])
+    if arguments[:1] == ["--read-chats"]:
+        from core.chat_archives.child import main as read_chats
+
+        return read_chats(arguments[1:])
     if arguments == ["--follower"]:
         from core.cluster.follower import main as follower
 

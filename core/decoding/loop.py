@@ -61,6 +61,7 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import Cache, CacheEntry
 from core.kv.verify_block import VerifyBlock
 from core.models.rope import Rotation, rotations
+from core.models.split import StateReceiver
 
 # Consecutive empty drafts before the loop runs ahead.
 _EMPTY_DRAFTS_TO_PIPELINE = 2
@@ -80,6 +81,7 @@ class Step(Struct, frozen=True):
     - `rechecked`: the target's own token was too close to call and was computed again at width 1.
     - `logprobs`: of each token, if requested.
     - `forced`: accepted tokens, the first ones, that were drafted because the grammar allows no others.
+    - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 if none was asked.
     """
 
     tokens: tuple[int, ...]
@@ -91,6 +93,7 @@ class Step(Struct, frozen=True):
     width: int = 1
     logprobs: tuple[Logprob, ...] = ()
     forced: int = 0
+    proposal_cost: float = 0.0
 
 
 class BlockSamples(Protocol):
@@ -117,6 +120,7 @@ class DecodeLoop:
     - `grammar`, positioned at the end of the context, masks each row; forced tokens are drafted if
       `grammar.drafts`, even if the drafter never drafts.
     - `samples` copies chain blocks for later checks.
+    - `states` receives the hidden state of every emitted token that was read.
 
     Worker's main thread.
     """
@@ -140,6 +144,7 @@ class DecodeLoop:
         top_logprobs: int | None = None,
         grammar: GrammarState | None = None,
         samples: BlockSamples | None = None,
+        states: StateReceiver | None = None,
     ) -> None:
         self._model = model
         self._sequence = sequence
@@ -154,6 +159,7 @@ class DecodeLoop:
         # Parts of the current draft: forced tokens, which the drafter has observed, and its own draft.
         self._forced: tuple[int, ...] = ()
         self._guessed = EMPTY
+        self._proposal_cost = 0.0
         self._gate = gate
         self._planner = planner
         self._recycles = recycles
@@ -161,6 +167,8 @@ class DecodeLoop:
         self._rejected: list[RejectedRow] = []
         self._exactness = exactness
         self._samples = samples
+        self._states = states
+        self._hidden = mx.array(0.0)  # of the last forward pass, [rows, size], if requested
         self._stops = stops
         self._rotations: list[Rotation] | None = None
         self._running: Choices | None = None
@@ -215,6 +223,7 @@ class DecodeLoop:
 
     def _verify_or_run(self, left: int) -> Step:
         started = time.perf_counter()
+        self._read_to_quantisation()
         # One token is reserved for the target's own, so an accepted draft never exceeds the limit.
         draft = self._propose(left - 1)
         draft_s = time.perf_counter() - started
@@ -232,14 +241,34 @@ class DecodeLoop:
         if self._gate is not None:
             self._gate.record(1 + step.drafted - forced, accepted)
         if self._planner is not None:
-            self._planner.record(self._width, len(step.tokens))
+            self._planner.record(self._width, len(step.tokens), self._proposal_cost)
         if self._grammar is not None:
             self._grammar.advance(step.tokens)
         observe_s = time.perf_counter() - started
-        return replace(step, draft_s=step.draft_s + observe_s, width=self._width, forced=forced)
+        return replace(
+            step,
+            draft_s=step.draft_s + observe_s,
+            width=self._width,
+            forced=forced,
+            proposal_cost=self._proposal_cost,
+        )
+
+    def _read_to_quantisation(self) -> None:
+        """Reads the pending tokens before the column at which the cache is quantised, if there are others."""
+        left = self._sequence.columns_left
+        if left is not None and left < len(self._pending):
+            block, self._pending = self._pending[:left], self._pending[left:]
+            cache, ids = self._sequence.cache, mx.array(block)[None]
+            if self._states is None:
+                self._model(ids, cache=cache)
+            else:
+                self._hand_out(block, self._states.split.body(ids, cache=cache)[0])
+            self._sequence.append(block)
 
     def _propose(self, budget: int) -> Draft:
-        self._forced, self._guessed = (), EMPTY
+        self._forced, self._guessed, self._proposal_cost = (), EMPTY, 0.0
+        if (left := self._sequence.columns_left) is not None:
+            budget = min(budget, left - len(self._pending))
         if self._exactness.width_limit is not None:
             budget = min(budget, self._exactness.width_limit - len(self._pending))
         if self._exactness.length_limit is not None:
@@ -270,6 +299,7 @@ class DecodeLoop:
             self._empty_drafts += 1
             return EMPTY
         draft = sanitise(self._drafter.draft(budget), vocabulary=self._vocabulary, budget=budget)
+        self._proposal_cost = self._drafter.proposal_cost
         if self._grammar is not None:
             draft = self._grammar.filter_draft(draft, self._forced)
         if self._planner is not None:
@@ -292,6 +322,9 @@ class DecodeLoop:
         accepted = [draft.tokens[node] for node in walked.path]
         rows = [*range(lead), *(lead + node for node in walked.path)]
         known = [*pending, *accepted]
+        if self._states is not None:
+            chain = rows[-1] == len(rows) - 1
+            self._hand_out(known, self._hidden[: len(rows)] if chain else self._hidden[mx.array(rows)])
         if self._samples is not None and before is not None:
             self._samples.keep_block(before, known, draft.tokens[len(accepted) :])
         if walked.last is None:
@@ -311,6 +344,12 @@ class DecodeLoop:
         if len(self._guessed):
             self._drafter.feedback(self._guessed, max(0, len(accepted) - len(self._forced)))
         return Step((*accepted, last), len(draft), len(accepted), walked.tested, draft_s, walked.last is None)
+
+    def _hand_out(self, tokens: Sequence[int], hidden: mx.array, start: int | None = None) -> None:
+        """Passes on the hidden states of known tokens, from position `start`; None: the sequence's end."""
+        assert self._states is not None
+        first = len(self._sequence.tokens) if start is None else start
+        self._states.receive(range(first, first + len(tokens)), tokens, hidden)
 
     def _recycle(self, draft: Draft, path: Sequence[int]) -> None:
         """Ranks ids along the accepted path, and after the rejected guesses nearest to it."""
@@ -353,6 +392,9 @@ class DecodeLoop:
             sequence.append(self._pending)
             self._pending = []
         logits = self._step_logits = self._logits
+        if self._states is not None:
+            read = sequence.tokens[len(sequence.tokens) - len(self._hidden) :]
+            self._hand_out(read, self._hidden, len(sequence.tokens) - len(read))
         ahead: Choices | None = None
         # A grammar cannot say what follows a token that is not known yet.
         no_draft_expected = not self._drafts or self._empty_drafts >= _EMPTY_DRAFTS_TO_PIPELINE
@@ -397,8 +439,14 @@ class DecodeLoop:
             if self._rotations is None:
                 self._rotations = rotations(self._model)
             hooks = tree_pass(self._model, cache, draft.parents, len(lead), self._rotations)
+        first = max(0, len(lead) - 1)
         with hooks:
-            logits = self._model(block[None], cache=cache)[0, max(0, len(lead) - 1) :]
+            if self._states is None:
+                logits = self._model(block[None], cache=cache)[0, first:]
+            else:
+                split = self._states.split
+                hidden = split.body(block[None], cache=cache)
+                logits, self._hidden = split.output(hidden)[0, first:], hidden[0]
         if self._keeps_logits:
             self._logits = logits
         rows = self._history.inputs(lead, draft, unknown, logits.shape[-1])

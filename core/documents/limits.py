@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 # Plain text and HTML are held whole; longer ones could not be in any context.
 MOST_TEXT_BYTES = 32 * 1024 * 1024
+# Of which most is pictures, as digits, and attachments.
+MOST_RTF_BYTES = 128 * 1024 * 1024
+MOST_MAIL_BYTES = 48 * 1024 * 1024
 # PDF and Word files are mostly pictures and fonts.
 MOST_DOCUMENT_BYTES = 512 * 1024 * 1024
 # Decoded and looked at between two frames.

@@ -1,7 +1,7 @@
 """Reads a document: recognises the kind of file, calls its reader and turns errors into refusals.
 
-The first bytes decide the kind, and a zip's parts; the suffix only separates HTML and notebooks from other
-text. Text, code, CSV and JSON are unchanged; everything else becomes readable text. Refusals are
+The first bytes decide the kind, and a zip's parts; the suffix only separates kinds of text. Text, code and
+JSON are unchanged; everything else becomes readable text. Refusals are
 `RequestError`s that name the file. Only regular files are opened, once each, so that a change on disk has no
 effect. Enforces the limit of characters only.
 
@@ -22,6 +22,8 @@ from typing import IO
 from core.documents import strings
 from core.documents.limits import (
     MOST_DOCUMENT_BYTES,
+    MOST_MAIL_BYTES,
+    MOST_RTF_BYTES,
     MOST_TEXT_BYTES,
     QUICK_BYTES,
     DamagedError,
@@ -35,8 +37,8 @@ from core.documents.limits import (
     UnpacksError,
     UnreadableError,
 )
-from core.documents.text import Guess, decode
-from core.documents.types import HTML_ENDINGS
+from core.documents.text import Guess, declared_in_text, decode
+from core.documents.types import KINDS_BY_ENDING
 from core.errors import RequestError
 from core.events.text import well_formed
 
@@ -64,9 +66,10 @@ _OTHER_KINDS = tuple(
         (rb"\x7fELF", strings.KIND_PROGRAM),
         (rb"\xcf\xfa\xed\xfe", strings.KIND_PROGRAM),
         (rb"MZ[^\n\r]{0,58}\0", strings.KIND_PROGRAM),
-        (rb"\{\\rtf\d", strings.KIND_RTF),
     )
 )
+_RTF_MARK = b"{\\rtf"
+_WEBVTT_MARKS = (b"WEBVTT", b"\xef\xbb\xbfWEBVTT")
 _OLE_MARK = b"\xd0\xcf\x11\xe0"
 # What a zip holds, by the parts that only its kind has, and by the type that a part `mimetype` names.
 _PARTS = (
@@ -82,8 +85,12 @@ _TYPES = (
     (b"application/epub+zip", "book"),
 )
 _MOST_TYPE_BYTES = 200
-# Texts whose kind only the ending tells.
-_KINDS_BY_ENDING = {**dict.fromkeys(HTML_ENDINGS, "html"), ".ipynb": "notebook"}
+# What is read whole may be less long.
+_MOST_BYTES = {
+    **dict.fromkeys(("text", *KINDS_BY_ENDING.values()), MOST_TEXT_BYTES),
+    "rtf": MOST_RTF_BYTES,
+    "mail": MOST_MAIL_BYTES,
+}
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -138,11 +145,12 @@ def document_text(
                 text = _package(kind, stream, path, name, told, gathered)
             elif kind == "html":
                 text = _html(stream.read(MOST_TEXT_BYTES), name, told, gathered, guessed, encoding)
+            elif kind == "mail":
+                text = _mail(stream.read(MOST_MAIL_BYTES), name, gathered, guessed, encoding)
             else:
                 told(0, max(size_bytes, 1), "bytes")
                 text = _plain(stream.read(MOST_TEXT_BYTES), name, guessed, chosen=encoding)
-                if kind == "notebook":
-                    text = _notebook(text, gathered)
+                text = _formatted(kind, text, gathered)
         except TooLongError:
             raise RequestError(strings.file_too_long(name, most_characters), strings.PASTE_PART) from None
         except OSError as error:
@@ -170,13 +178,13 @@ def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
-    """pdf, html, notebook, text or one of `_PACKAGES`. The stream is at its beginning again."""
+    """pdf, text or a kind of it, or one of `_PACKAGES`. The stream is at its beginning again."""
     try:
         head = stream.read(_HEAD_BYTES)
         stream.seek(0)
     except OSError as error:
         raise _unreadable(name, error) from error
-    kind = _KINDS_BY_ENDING.get(path.suffix.lower(), "text")
+    kind = KINDS_BY_ENDING.get(path.suffix.lower(), "text")
     # Programs write other bytes before a PDF's header; a text may mention it.
     if head.lstrip().startswith(_PDF_MARK) or (path.suffix.lower() == ".pdf" and _PDF_MARK in head):
         kind = "pdf"
@@ -184,11 +192,15 @@ def _kind(stream: IO[bytes], size_bytes: int, path: Path, name: str) -> str:
         kind = _zip_kind(stream)
     elif head.startswith(_OLE_MARK):
         kind = "old"
+    elif head.lstrip().startswith(_RTF_MARK):
+        kind = "rtf"
+    elif head.startswith(_WEBVTT_MARKS):
+        kind = "subtitles"
     else:
         for mark, other in _OTHER_KINDS:
             if mark.match(head):
                 raise _refused(name, other)
-    most_bytes = MOST_TEXT_BYTES if kind in ("html", "notebook", "text") else MOST_DOCUMENT_BYTES
+    most_bytes = _MOST_BYTES.get(kind, MOST_DOCUMENT_BYTES)
     if size_bytes > most_bytes:
         raise RequestError(strings.file_size(name, size_bytes, most_bytes), strings.PASTE_PART)
     return kind
@@ -198,7 +210,7 @@ def _plain(
     data: bytes, name: str, guessed: Callable[[Guess], None], *, declared: str = "", chosen: str = ""
 ) -> str:
     try:
-        found = decode(data, declared, chosen)
+        found = decode(data, declared or declared_in_text(data), chosen)
     except ValueError:
         raise _refused(name, strings.KIND_BINARY) from None
     if not found.certain and found.others:
@@ -220,10 +232,31 @@ def _html(
     return html_text(markup, told, gathered)
 
 
-def _notebook(source: str, gathered: Gathered) -> str:
-    from core.documents.notebook import notebook_text
+def _mail(data: bytes, name: str, gathered: Gathered, guessed: Callable[[Guess], None], encoding: str) -> str:
+    from core.documents.mail import mail_text
 
-    text = notebook_text(source, gathered)
+    try:
+        text = mail_text(data, gathered)
+    except (TooLongError, MemoryError):
+        raise
+    except Exception as error:  # the email package fails in many ways
+        raise _of(DamagedError(), name, "mail") from error
+    return _plain(data, name, guessed, chosen=encoding) if text is None else text
+
+
+def _formatted(kind: str, source: str, gathered: Gathered) -> str:
+    """The readable text of a notebook, a table, subtitles or a log; `source` if it is none of them."""
+    text: str | None = None
+    if kind == "notebook":
+        from core.documents.notebook import notebook_text
+
+        text = notebook_text(source, gathered)
+    elif kind in ("table", "subtitles", "log"):
+        from core.documents.text_formats import log_text, subtitles_text, table_text
+
+        if kind == "log":
+            return log_text(source)
+        text = (table_text if kind == "table" else subtitles_text)(source, gathered)
     return source if text is None else text
 
 
@@ -285,13 +318,19 @@ def _opendocument(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     return opendocument_text(stream, told, gathered)
 
 
+def _rtf(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
+    from core.documents.rtf import rtf_text
+
+    return rtf_text(stream.read(MOST_RTF_BYTES), told, gathered)
+
+
 def _book(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     from core.documents.epub import epub_text
 
     return epub_text(stream, told, gathered)
 
 
-# Readers of packages of parts, and what a damaged one is called.
+# Readers of formats of other programs, and what a damaged file is called.
 _PACKAGES: dict[str, tuple[Callable[[IO[bytes], Told, Gathered], str], str]] = {
     "word": (_docx, "Word"),
     "sheets": (_sheets, "spreadsheet"),
@@ -299,6 +338,7 @@ _PACKAGES: dict[str, tuple[Callable[[IO[bytes], Told, Gathered], str], str]] = {
     "slides": (_slides, "presentation"),
     "opendocument": (_opendocument, "OpenDocument"),
     "book": (_book, "EPUB"),
+    "rtf": (_rtf, "rich text"),
 }
 
 

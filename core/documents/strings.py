@@ -7,9 +7,11 @@ KIND_ARCHIVE = ("an archive", "Unpack it and attach the texts inside.")
 KIND_SOUND = ("a sound", "Only texts can be attached.")
 KIND_PROGRAM = ("a program", "Only texts can be attached.")
 KIND_OLD_OFFICE = ("an old Word or PowerPoint file", "Save it as .docx or .pptx, or as plain text.")
-KIND_RTF = ("a rich text file", "Save it as .docx or as plain text.")
 KIND_OPEN_DOCUMENT = ("a document of another program", "Save it as .docx or PDF.")
-KIND_BINARY = ("not a text", "Text, code, HTML, PDF, Office and OpenDocument files can be attached.")
+KIND_BINARY = (
+    "not a text",
+    "Text, code, HTML, PDF, Office, OpenDocument, rich text and mail files can be attached.",
+)
 PASTE_PART = "Paste the part that matters."
 CHECK_FILE = "Check the file."
 ATTACH_FILES = "Choose a file or a folder."
@@ -104,6 +106,10 @@ def file_encoded(name: str, encoding: str) -> str:
 def hidden_text(words: int) -> str:
     """The last line of a text whose file has text that its own program does not show."""
     return f"[left out: {words:,} {'word' if words == 1 else 'words'} that the file hides]"
+
+
+def attachment_left_out(name: str) -> str:
+    return f"[left out: the attachment “{name}”]"
 
 
 def hidden_sheet(name: str) -> str:

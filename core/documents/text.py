@@ -24,8 +24,8 @@ _MARKS = (
 )
 # Seven-bit encodings that switch alphabets by escape sequences.
 _ESCAPES = ((b"\x1b$B", "iso2022_jp_2"), (b"\x1b$@", "iso2022_jp_2"), (b"\x1b$)C", "iso2022_kr"))
-# Tab, line ends, form feed, escape (terminal logs), and DOS's end of file.
-_HARMLESS = frozenset("\t\n\r\x0b\x0c\x1a\x1b\x85")
+# Tab, line ends, form feed, what terminals write (bell, backspace, escape), and DOS's end of file.
+_HARMLESS = frozenset("\a\b\t\n\r\x0b\x0c\x1a\x1b\x85")
 _LOOKED_AT = 65_536
 _MOST_CONTROLS = 0.002
 # Minimum ratio of valid multi-byte characters to bad bytes in damaged UTF-8.
@@ -115,6 +115,29 @@ def codec_of(label: str) -> str:
         if known in _WHATWG:
             return _WHATWG[known]
     return "" if name.replace("_", "-").removesuffix("-codec") in _NOT_OF_TEXTS else name
+
+
+# XML, LaTeX, and what editors and programming languages agreed on for the first lines.
+_DECLARED = re.compile(
+    rb"""\A<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,40})
+    |\\usepackage\s*\[([\w-]{1,40})\]\s*\{inputenc\}
+    |\A(?:[^\n]{0,200}\n)?[ \t]*[#%/;"][^\n]{0,80}?coding\s*[:=]\s*([\w.-]{1,40})""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_TEX_NAMES = {"ansinew": "cp1252", "applemac": "mac-roman", "macce": "mac-latin2", "utf8x": "utf-8"}
+_HEAD_BYTES = 8192
+
+
+def declared_in_text(data: bytes) -> str:
+    """The encoding that a text declares for itself; empty if there is none, or if it is UTF-8 all the same.
+
+    Editors convert files to UTF-8 and leave the declaration as it was.
+    """
+    for found in _DECLARED.finditer(data[:_HEAD_BYTES]):
+        label = next(filter(None, found.groups())).decode("ascii", "replace").lower()
+        if codec_of(label := _TEX_NAMES.get(label, label)):
+            return "" if _strict(data, "utf-8") is not None else label
+    return ""
 
 
 def _decode(data: bytes, declared: str) -> Decoded | None:

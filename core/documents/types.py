@@ -1,6 +1,6 @@
 """Document types that can be read, with the uniform type identifiers of macOS.
 
-`reading.py` recognises a file by its content; endings decide only between HTML and other text. The app bundle
+`reading.py` recognises a file by its content; endings decide only between kinds of text. The app bundle
 declares the identifiers, so that the Finder offers Draftlight in Open With.
 """
 
@@ -10,14 +10,27 @@ from msgspec import Struct
 
 
 class DocumentType(Struct, frozen=True):
-    """`kind` as `reading.py` names it, `title` as the Finder shows it."""
+    """`kind` as `reading.py` names it, `title` as the Finder shows it.
+
+    `endings` are used for files that macOS has no uniform type for.
+    """
 
     kind: str
     title: str
     uniform_types: tuple[str, ...]
+    endings: tuple[str, ...] = ()
 
 
 HTML_ENDINGS = frozenset((".html", ".htm", ".xhtml"))
+# Texts whose kind only the ending tells.
+KINDS_BY_ENDING = {
+    **dict.fromkeys(HTML_ENDINGS, "html"),
+    **dict.fromkeys((".csv", ".tsv", ".tab"), "table"),
+    **dict.fromkeys((".srt", ".vtt"), "subtitles"),
+    **dict.fromkeys((".eml", ".mht", ".mhtml"), "mail"),
+    ".log": "log",
+    ".ipynb": "notebook",
+}
 DOCUMENT_TYPES = (
     DocumentType("pdf", "PDF document", ("com.adobe.pdf",)),
     DocumentType("word", "Word document", ("org.openxmlformats.wordprocessingml.document",)),
@@ -38,6 +51,17 @@ DOCUMENT_TYPES = (
     ),
     DocumentType("book", "E-book", ("org.idpf.epub-container",)),
     DocumentType("html", "Web page", ("public.html", "public.xhtml")),
+    DocumentType("rtf", "Rich text document", ("public.rtf",)),
+    DocumentType("mail", "Mail message", ("com.apple.mail.email",)),
+    DocumentType(
+        "table",
+        "Table",
+        ("public.comma-separated-values-text", "public.tab-separated-values-text"),
+    ),
+    DocumentType("subtitles", "Subtitles", (), ("srt", "vtt")),
+    DocumentType("notebook", "Notebook", (), ("ipynb",)),
+    DocumentType("log", "Log", ("public.log", "com.apple.log")),
+    DocumentType("text", "TeX document", (), ("tex",)),
     DocumentType(
         "text",
         "Text document",
@@ -49,9 +73,6 @@ DOCUMENT_TYPES = (
             "public.json",
             "public.xml",
             "public.yaml",
-            "public.comma-separated-values-text",
-            "public.tab-separated-values-text",
-            "public.log",
         ),
     ),
 )

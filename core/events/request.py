@@ -12,6 +12,9 @@ from core.settings import Settings
 Role = Literal["system", "user", "assistant", "tool"]
 GrammarKind = Literal["json_object", "json_schema", "tool_calls"]
 
+# The id of a token that a person wrote.
+TYPED = -1
+
 
 class Attachment(Struct, frozen=True, forbid_unknown_fields=True):
     """A document attached to a message, with its full text. `tokens`: for display; 0 if not counted."""
@@ -77,6 +80,9 @@ class Generate(Wire, frozen=True):
     - `isolated` (`apart` on the wire): uses a separate cache and empty tables, and keeps and learns nothing.
     - `continuation` (`begun` on the wire): ids of an interrupted answer, without a stop token. The answer
       continues after them as if never interrupted; events contain only new tokens, counted from 0.
+    - `continuation_texts` (`begun_texts` on the wire): the texts of these tokens, if a person edited the
+      answer. Those with the id −1 are the person's, an empty one is a deletion, and the model continues as if
+      it had written them.
     - `raw`: the only message's content is the prompt, without a chat template.
     - `tools`: declared through the chat template.
     - `stops`: the answer ends before the first occurrence of one of these texts.
@@ -99,6 +105,7 @@ class Generate(Wire, frozen=True):
     logit_bias: dict[int, float] = field(default_factory=dict)
     top_logprobs: int | None = None
     chat: str = ""
+    continuation_texts: tuple[str, ...] = field(default=(), name="begun_texts")
 
 
 class Cancel(Wire, frozen=True):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from core.answer_format import answer_format, parse_past_answer
 from core.errors import ChatTemplateError, EmptyPromptError, PromptTooLongError, RequestError
-from core.events import Change, Message, ModelInfo, Tool, ToolCall
+from core.events import TYPED, Change, Generate, Message, ModelInfo, Tool, ToolCall
 from core.events.text import well_formed, well_formed_record
 from core.models.chat_template import (
     ChatTemplate,
@@ -71,9 +71,18 @@ class Prompt(Struct, frozen=True):
         return words
 
 
-def check_continuation(continuation: Sequence[int], info: ModelInfo) -> None:
-    """Raises `RequestError` if the answer to continue has ids outside the model's vocabulary."""
-    strange = next((token for token in continuation if not 0 <= token < info.vocabulary), None)
+def check_continuation(request: Generate, info: ModelInfo) -> None:
+    """Raises `RequestError` if the answer to continue has ids outside the model's vocabulary, or texts for
+    other tokens.
+    """
+    ids, texts = request.continuation, request.continuation_texts
+    if texts and len(texts) != len(ids):
+        raise RequestError(
+            f"The continuation answer has {len(ids):,} tokens and {len(texts):,} texts.",
+            "Give a text for each token, or none.",
+        )
+    least = TYPED if texts else 0
+    strange = next((token for token in ids if not least <= token < info.vocabulary), None)
     if strange is not None:
         raise RequestError(
             f"The continuation answer has the token {strange:,}; {info.name} knows {info.vocabulary:,}.",

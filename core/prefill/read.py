@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Struct
 
 from core.kv.cached_sequence import CachedSequence, PrefixCache
+from core.models.split import StateReceiver
 
 Positions = np.ndarray[Any, Any]
 
@@ -38,12 +39,16 @@ def read_prompt(
     chunk_tokens: int,
     snapshots: Sequence[int] = (),
     clock: Callable[[], float] = time.perf_counter,
+    states: StateReceiver | None = None,
 ) -> Iterator[ReadProgress]:
     """Bring `sequence` from a prefix of `prompt` to all of it but the last token.
 
-    Yields before the first chunk and after each. A chunk ends at each of the lengths `snapshots` (ascending),
-    where the sequence takes a snapshot.
+    Yields before the first chunk and after each. A chunk ends where the cache is quantised, and at each of
+    the lengths `snapshots` (ascending), where the sequence takes a snapshot. `states` receives the hidden
+    states.
     """
+    if states is not None:
+        states.begin(sequence, prompt)
     estimate = _Estimate(len(prompt) - 1 - sequence.skipped, sequence.columns.count, clock)
     if len(sequence.tokens) in snapshots:
         sequence.snapshot(snapshots)
@@ -51,11 +56,12 @@ def read_prompt(
     while len(sequence.tokens) < len(prompt) - 1:
         at = len(sequence.tokens)
         ends = [length for length in snapshots if at < length] + [len(prompt) - 1]
-        chunk = list(prompt[at : min(at + chunk_tokens, *ends)])
-        # The logits are not evaluated, so MLX never computes the output projection.
-        model(mx.array(chunk)[None], cache=sequence.cache)
+        chunk = list(prompt[at : min(at + _fitting(sequence, chunk_tokens), *ends)])
+        hidden = _forward(model, chunk, sequence, states)
         sequence.settle()
         sequence.append(chunk)
+        if states is not None:
+            states.receive(range(at, at + len(chunk)), chunk, hidden[0])
         if len(sequence.tokens) in snapshots:
             sequence.snapshot(snapshots)
         mx.clear_cache()
@@ -71,18 +77,26 @@ def read_kept(
     chunk_tokens: int,
     snapshots: Sequence[int] = (),
     clock: Callable[[], float] = time.perf_counter,
+    states: StateReceiver | None = None,
 ) -> Iterator[ReadProgress]:
     """Like `read_prompt`, but reads only the positions `kept`; the sequence knows the others as skipped.
 
     `kept` (ascending int32) begins at or after the sequence's end and ends with the next-to-last position of
     `prompt`. Snapshots are taken at those of the lengths `snapshots` that follow a kept position.
     """
+    if states is not None:
+        states.begin(sequence, prompt)
     estimate = _Estimate(sequence.columns.count + len(kept), sequence.columns.count, clock)
     yield estimate.progress(sequence.columns.count)
-    for chunk in _chunks(kept, chunk_tokens, snapshots):
-        model(mx.array([prompt[i] for i in chunk])[None], cache=sequence.cache)
+    # One of the chunks ends where the cache is quantised.
+    parts = np.split(kept, [_fitting(sequence, len(kept))])
+    for chunk in (chunk for part in parts if len(part) for chunk in _chunks(part, chunk_tokens, snapshots)):
+        ids = [prompt[i] for i in chunk]
+        hidden = _forward(model, ids, sequence, states)
         sequence.settle()
         sequence.append_at(prompt, chunk)
+        if states is not None:
+            states.receive(chunk.tolist(), ids, hidden[0])
         if len(sequence.tokens) in snapshots:
             sequence.snapshot(snapshots)
         mx.clear_cache()
@@ -103,6 +117,19 @@ def read_rest(
     for _ in read_prompt(model, twin, ids, chunk_tokens=chunk_tokens):
         yield
     prefix_cache.replace(sequence, twin)
+
+
+def _fitting(sequence: CachedSequence, tokens: int) -> int:
+    """How many of `tokens` the next forward pass may read."""
+    left = sequence.columns_left
+    return tokens if left is None else min(tokens, left)
+
+
+def _forward(
+    model: Callable[..., Any], ids: Sequence[int], sequence: CachedSequence, states: StateReceiver | None
+) -> Any:
+    """Reads `ids`. Nothing is evaluated, so MLX never computes the output layer."""
+    return (model if states is None else states.split.body)(mx.array(ids)[None], cache=sequence.cache)
 
 
 def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> list[Positions]:

@@ -129,11 +129,11 @@ def _plist(bundle: Bundle, project: Project) -> Iterator[Result]:
         [] if info.get("NSLocalNetworkUsageDescription") else ["NSLocalNetworkUsageDescription is missing"]
     )
     yield _result("Info.plist", wrong, f"{len(wanted) + 1} keys as wanted, {project.version}")
-    types = {kind for entry in info.get("CFBundleDocumentTypes", []) for kind in entry["LSItemContentTypes"]}
-    read = {name for kind in DOCUMENT_TYPES for name in kind.uniform_types}
-    roles = {
-        (entry["CFBundleTypeRole"], entry["LSHandlerRank"]) for entry in info.get("CFBundleDocumentTypes", [])
-    }
+    keys = ("LSItemContentTypes", "CFBundleTypeExtensions")
+    entries = info.get("CFBundleDocumentTypes", [])
+    types = {kind for entry in entries for key in keys for kind in entry.get(key, [])}
+    read = {name for kind in DOCUMENT_TYPES for name in (*kind.uniform_types, *kind.endings)}
+    roles = {(entry["CFBundleTypeRole"], entry["LSHandlerRank"]) for entry in entries}
     wrong = [f"{name} is missing" for name in sorted(read - types)]
     wrong += [f"{name} cannot be read" for name in sorted(types - read)]
     wrong += [] if roles == {("Viewer", "Alternate")} else [f"roles are {roles}, so it may take over files"]

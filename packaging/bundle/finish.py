@@ -51,8 +51,9 @@ def write_document_types(info: Path) -> None:
             "CFBundleTypeName": kind.title,
             "CFBundleTypeRole": "Viewer",
             "LSHandlerRank": "Alternate",
-            "LSItemContentTypes": list(kind.uniform_types),
         }
+        | ({"LSItemContentTypes": list(kind.uniform_types)} if kind.uniform_types else {})
+        | ({"CFBundleTypeExtensions": list(kind.endings)} if kind.endings else {})
         for kind in DOCUMENT_TYPES
     ]
     info.write_bytes(plistlib.dumps(content))

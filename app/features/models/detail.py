@@ -148,7 +148,7 @@ class ModelDetail(QWidget):
         if not known:
             return
         tokens = min(context_tokens, entry.context_tokens)
-        parts = facts_of.memory_parts(entry, tokens, facts_of.draft_of(entry, state, draft))
+        parts = facts_of.memory_parts(entry, tokens, facts_of.draft_of(entry, state, draft), state.kv)
         need = sum(part.size_bytes for part in parts)
         self.sum.setText(strings.memory_sum(need, state.limit_bytes))
         self.sum.set_color("danger" if need > state.limit_bytes else "text2")
@@ -185,18 +185,19 @@ class ModelDetail(QWidget):
         self.at_start.setAccessibleName(self.at_start.text())
         self.at_start.setEnabled(not at_start)
         self.at_start.updateGeometry()
-        self.remove.setVisible(entry.source != "starter")
+        can_forget = entry.source == "folder" or bool(entry.listed_in)
+        self.remove.setVisible(can_forget or entry.source == "download")
         self.remove.setEnabled(not loaded)
-        words = strings.FORGET if entry.source == "folder" else strings.REMOVE
+        words = strings.FORGET if can_forget else strings.REMOVE
         self.remove.setAccessibleName(words)
         self.remove.setToolTip(words)
-        self.confirm.setText(words if entry.source == "folder" else strings.ERASE)
+        self.confirm.setText(words if can_forget else strings.ERASE)
         self.confirm.setAccessibleName(self.confirm.text())
         self.confirm.updateGeometry()
-        if entry.source == "folder":
+        if entry.listed_in:
+            self.question.setText(strings.ask_forget_all(entry.listed_in))
+        elif can_forget:
             self.question.setText(strings.ask_forget(entry.name))
-        elif entry.source == "hub-cache":
-            self.question.setText(strings.ask_erase_shared(entry.name, entry.disk_bytes))
         else:
             self.question.setText(strings.ask_erase(entry.name, entry.disk_bytes))
         if loaded:

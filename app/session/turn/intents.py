@@ -12,6 +12,7 @@ from core.events import (
     Generate,
     Message,
     StandStill,
+    UnloadIdle,
 )
 from core.events.cluster import ClusterCommand
 from core.events.idle import EmbeddingCommand, RehearsalCommand, SavedChatsCommand, TitleCommand
@@ -23,7 +24,7 @@ from core.settings.cluster import Cluster
 
 class Submit(Struct, frozen=True):
     """Answer `messages`. `request` is a new id and names the turn, unless an answer is being continued with
-    it. `isolated`, `continuation` and `chat` as in `Generate`.
+    it. `isolated`, `continuation`, `chat` and `continuation_texts` as in `Generate`.
     """
 
     request: str
@@ -32,6 +33,7 @@ class Submit(Struct, frozen=True):
     isolated: bool = False
     continuation: tuple[int, ...] = ()
     chat: str = ""
+    continuation_texts: tuple[str, ...] = ()
 
 
 class Stop(Struct, frozen=True):
@@ -78,7 +80,13 @@ class Load(Struct, frozen=True):
 
 
 IdleCommand = (
-    TableCommand | RehearsalCommand | TitleCommand | EmbeddingCommand | SavedChatsCommand | StandStill
+    TableCommand
+    | RehearsalCommand
+    | TitleCommand
+    | EmbeddingCommand
+    | SavedChatsCommand
+    | StandStill
+    | UnloadIdle
 )
 
 

@@ -225,11 +225,11 @@ def test_a_message_that_comes_back_is_whole(composer: Composer) -> None:
 def test_files_are_attached_and_others_refused(composer: Composer, tmp_path: Path) -> None:
     refused: list[RequestError] = []
     composer.attach_failed.connect(refused.append)
-    text, picture = tmp_path / "berths.csv", tmp_path / "picture.png"
+    text, picture = tmp_path / "berths.txt", tmp_path / "picture.png"
     text.write_bytes("\ufeffnorth,1\r\nsouth,2\r\n".encode())
     picture.write_bytes(b"\x89PNG\xff\xfe")
     composer.attach_files([text, picture, tmp_path / "nowhere.txt"])
-    assert composer.attachments == (Attachment("berths.csv", "north,1\nsouth,2\n"),)
+    assert composer.attachments == (Attachment("berths.txt", "north,1\nsouth,2\n"),)
     (error,) = refused
     assert error.message == "2 files were not attached."
     for said in ("“picture.png” is a picture.", "“nowhere.txt” is not a file."):

@@ -70,7 +70,10 @@ _NAMES = (
     " ",
     "...",
 )
-_ENDINGS = (".txt", ".pdf", ".docx", ".html", ".md", ".csv", ".PDF", "", ".tar.gz", ".xhtml", ".png")
+_ENDINGS = (
+    *(".txt", ".pdf", ".docx", ".html", ".md", ".csv", ".PDF", "", ".tar.gz", ".xhtml", ".png"),
+    *(".rtf", ".eml", ".srt", ".log", ".ipynb"),
+)
 _NO_FILES = (
     "pipe",
     "folder",

@@ -6,14 +6,18 @@ text if it has to be refused; the others return None.
 
 from __future__ import annotations
 
+import csv
 import encodings.aliases
 import io
+import json
 import random
 import zipfile
 import zlib
 from collections.abc import Callable
+from email.message import EmailMessage
 from pathlib import Path
 
+from core.documents.strings import attachment_left_out
 from tests.core.documents.made import (
     W,
     paragraph,
@@ -348,9 +352,169 @@ def package_bomb(dice: random.Random, path: Path) -> str | None:
     return None
 
 
+def rtf_page(dice: random.Random, path: Path) -> str | None:
+    """An ordinary rich text, in code units of UTF-16 with a fallback."""
+    said = [words(dice, 20).replace("\u202e", "x") for _ in range(dice.randrange(1, 60))]
+    body = ""
+    for one in said:
+        units = one.encode("utf-16-le")
+        for at in range(0, len(units), 2):
+            unit = int.from_bytes(units[at : at + 2], "little", signed=True)
+            body += chr(unit) if 32 <= unit < 127 else f"\\u{unit}?"
+        body += dice.choice(("\\par ", "\\par\n", "\\\n"))
+    path.write_bytes(b"{\\rtf1\\ansi{\\info{\\title no}}" + body.encode() + b"}")
+    return "\n\n".join(said)
+
+
+def rtf_bomb(dice: random.Random, path: Path) -> str | None:
+    """Groups, notes, tables, fonts and boxes over and over, or nested."""
+    many = dice.choice((100, 10_000, 1_000_000))
+    shapes = (
+        *("{", "}", "\\", "\\*", "\\par ", "\\'41", "\\'", "\\u-10179?", "\\u9" + "9" * 50, "\\bin9999999 "),
+        *("{\\footnote x}", "{\\footnote x", "\\cell ", "\\trowd\\cellx9\\cell\\row ", "\\row", "\\cellx5 "),
+        *(
+            "{\\shptxt x",
+            "{\\listtext x",
+            "{\\upr{\\ud x",
+            "{\\fonttbl\\f7\\fcharset2 Symbol;}",
+            "\\v x",
+            "\\cpg932 ",
+        ),
+        *("\\" + "a" * 60, "\\uc99999 \\u5 x", "{\\super 1}", "\\ansicpg65001 \\'c3", "x\0\n", "{\\pict ff}"),
+    )
+    shape = "".join(dice.choice(shapes) for _ in range(dice.randrange(1, 4)))
+    rows = "".join(f"\\trowd\\cellx{number * 300}\\cell\\row" for number in range(many // 10))
+    body = dice.choice((shape * (many // 4), shape * (many // 4), rows, "\\bin99999999999"))
+    path.write_bytes(b"{\\rtf1 " + dice.choice((b"", b"{\\*\\x ")) + body.encode("latin-1"))
+    return None
+
+
+def mail_page(dice: random.Random, path: Path) -> str | None:
+    """An ordinary message, plain or with a page, perhaps with an attachment."""
+    said = [words(dice, 20).replace("\u202e", "x") for _ in range(dice.randrange(1, 30))]
+    mail = EmailMessage()
+    mail["Subject"] = "From the quay"
+    mail["To"] = "a@example.org"
+    mail.set_content("\n\n".join(said))
+    if dice.random() < 0.5:
+        mail.add_alternative("".join(f"<p>{one}</p>" for one in said), subtype="html")
+    attached = dice.random() < 0.5
+    if attached:
+        mail.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="a.pdf")
+    path.write_bytes(bytes(mail))
+    end = f"\n\n{attachment_left_out('a.pdf')}" if attached else ""
+    return "\n\n".join(("# From the quay", "To: a@example.org", *said)) + end
+
+
+def mail_bomb(dice: random.Random, path: Path) -> str | None:
+    """Parts, fields and encoded words over and over, or nested; charsets of any name."""
+    many = dice.choice((10, 1000, 100_000))
+    part = "Content-Type: multipart/mixed; boundary=b{0}\n\n--b{0}\n"
+    codec = dice.choice(_CODECS)
+    body = dice.choice(
+        (
+            lambda: "".join(part.format(number) for number in range(many)),
+            lambda: part.format(1) + "--b1\n" * many,
+            lambda: part.format(1) + "Content-Disposition: attachment\n\nx\n--b1\n" * many,
+            lambda: "Content-Type: message/rfc822\n\n" * many,
+            lambda: "X-Y: z\n" * many,
+            lambda: (
+                "Subject: " + dice.choice(("=?utf-8?q?", "=?x?b?!!?=", "=?x?=", "=?utf-8?b?/w?= ")) * many
+            ),
+            lambda: "Content-Type: text/plain" + '; a*0="x' * many,
+            lambda: "Content-Disposition: attachment; filename*0*=x-none''%ff" + ";filename*1=y" * many,
+            lambda: (
+                f"Content-Type: text/plain; charset={codec}\n\n"
+                + dice.choice(("+ADw-b", "xn--", "\xff")) * many
+            ),
+            lambda: f"Content-Type: text/html; charset={codec}\n\n<meta charset={codec}>" + "<p>x" * many,
+            lambda: (
+                "Content-Transfer-Encoding: base64\nContent-Type: text/html\n\n" + "PHA+" * many + "=" * many
+            ),
+            lambda: "Content-Transfer-Encoding: x-uuencode\n\nbegin 666 a\n" + "M!!!\n" * many,
+            lambda: "Content-Type: multipart/alternative; boundary=" + "b" * many + "\n\n--b\n",
+        )
+    )()
+    path.write_bytes(b"From: a@example.org\n" + body.encode("latin-1"))
+    return None
+
+
+def table_page(dice: random.Random, path: Path) -> str | None:
+    """An ordinary table in one of the usual dialects and encodings."""
+    rows = [[words(dice, 3).replace("\u202e", "x") for _ in range(4)] for _ in range(dice.randrange(2, 300))]
+    written = io.StringIO()
+    quoting = dice.choice((csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
+    ends = dice.choice(("\n", "\r\n"))
+    csv.writer(written, delimiter=dice.choice(",;\t|"), quoting=quoting, lineterminator=ends).writerows(rows)
+    path.write_bytes(written.getvalue().encode(dice.choice(("utf-8", "utf-8-sig", "utf-16"))))
+    return "\n".join(map("\t".join, rows))
+
+
+def table_bomb(dice: random.Random, path: Path) -> str | None:
+    """Quotation marks that are never closed, rows of any width, separators only."""
+    many = dice.choice((100, 10_000, 1_000_000))
+    shapes = ('"', ",", '","', "',", "a;", "\n", '\n"x', '\\"', "\t|", "sep=,\n", "x", ",,\n", '""', "1,2\n")
+    shape = "".join(dice.choice(shapes) for _ in range(dice.randrange(1, 5)))
+    rows = "".join("," * (number % 2000) + "\n" for number in range(many // 1000))
+    path.write_text(dice.choice(("a,b\n1,2\n", "")) + dice.choice((shape * many, shape * many, rows)))
+    return None
+
+
+def subtitles_page(dice: random.Random, path: Path) -> str | None:
+    """Ordinary subtitles."""
+    said = [words(dice, 9).replace("\u202e", "x") for _ in range(dice.randrange(1, 59))]
+    captions = (
+        f"{number}\n00:10:{number:02},000 --> 00:10:{number:02},500\n<i>{one}</i>\n\n"
+        for number, one in enumerate(said)
+    )
+    path.write_text("".join(captions), encoding="utf-8")
+    return "\n".join(f"[10:{number:02}] {one}" for number, one in enumerate(said))
+
+
+def lines_bomb(dice: random.Random, path: Path) -> str | None:
+    """Times, markup and control sequences over and over: subtitles, or a log."""
+    many = dice.choice((100, 10_000, 1_000_000))
+    shapes = (
+        *(
+            "00:00:00,000 --> ",
+            "00:01.000 --> 00:02.000\n",
+            "<v ",
+            "<v x>",
+            "{\\",
+            "<",
+            "WEBVTT\n",
+            "NOTE\n",
+            "\n\n",
+        ),
+        *("1\n", "99:" * 9, "\x1b[", "\x1b]", "\x1b", "\x1b[0m", "0;", "&lt", "<c.", "x"),
+    )
+    shape = "".join(dice.choice(shapes) for _ in range(dice.randrange(1, 4)))
+    path.write_text(dice.choice(("", "WEBVTT\n\n", "00:01.000 --> 00:02.000\nx\n")) + shape * many)
+    return None
+
+
+def notebook_bomb(dice: random.Random, path: Path) -> str | None:
+    """A notebook with cells of any type, deep or many."""
+    many = dice.choice((10, 1000, 100_000))
+    cell: object = dice.choice(
+        (
+            {},
+            [],
+            None,
+            {"cell_type": "code", "outputs": [None, {"data": []}, {"text": [1]}], "source": ["`" * many]},
+        )
+    )
+    text = json.dumps({"cells": [cell, {"cell_type": "markdown", "source": "x"}] * many, "metadata": cell})
+    path.write_text(dice.choice((text, text[: dice.randrange(len(text))], "[" * many, '{"cells":' * many)))
+    return None
+
+
 def damaged(dice: random.Random, path: Path) -> str | None:
     """An ordinary document of any kind with bytes changed, taken out, doubled, or its end missing."""
-    makers = (pdf_page, docx_page, package_page, package_page, html_page, pdf_equal, pdf_font)
+    makers = (
+        *(pdf_page, docx_page, package_page, package_page, html_page, pdf_equal, pdf_font),
+        *(rtf_page, mail_page, table_page, subtitles_page),
+    )
     dice.choice(makers)(dice, path)
     data = bytearray(path.read_bytes())
     for _ in range(dice.choice((1, 1, 3, 30))):
@@ -402,6 +566,16 @@ MAKERS: tuple[tuple[Maker, str, int], ...] = (
     (pdf_picture, ".pdf", 2),
     (package_page, ".pptx", 5),
     (package_bomb, ".xlsx", 10),
+    (rtf_page, ".rtf", 5),
+    (rtf_bomb, ".rtf", 10),
+    (mail_page, ".eml", 4),
+    (mail_bomb, ".eml", 10),
+    (table_page, ".csv", 4),
+    (table_bomb, ".csv", 8),
+    (subtitles_page, ".srt", 3),
+    (lines_bomb, ".vtt", 4),
+    (lines_bomb, ".log", 2),
+    (notebook_bomb, ".ipynb", 4),
     (damaged, "", 20),
     (sparse, ".pdf", 1),
 )

@@ -13,7 +13,7 @@ from pypdf.annotations import FreeText
 
 from core.documents import limits, reading
 from core.documents.reading import document_text, quick_text
-from core.documents.types import DOCUMENT_TYPES
+from core.documents.types import DOCUMENT_TYPES, KINDS_BY_ENDING
 from core.errors import RequestError
 from tests.core.documents.made import W, paragraph, pdf_of, pdf_of_content, write_docx
 
@@ -42,7 +42,7 @@ def test_a_byte_that_no_encoding_knows_costs_one_character(tmp_path: Path) -> No
         ("photo.jpg", b"\xff\xd8\xff\xe0" + b"\0" * 9, "“photo.jpg” is a picture."),
         ("pack.gz", b"\x1f\x8b\x08\0", "“pack.gz” is an archive."),
         ("old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1" + b"\0" * 9, "“old.doc” is an old Word or PowerPoint file."),
-        ("letter.rtf", rb"{\rtf1\ansi hello}", "“letter.rtf” is a rich text file."),
+        ("letter.rtf", rb"{\rtf1\ansi }", "“letter.rtf” holds no text."),
         ("noise.txt", bytes(range(256)) * 4, "“noise.txt” is not a text."),
         ("half.txt", b"text and\0 more \0" * 50 + b"\xc3", "“half.txt” is not a text."),
         ("nothing.txt", b"", "“nothing.txt” holds no text."),
@@ -105,8 +105,10 @@ def test_only_short_plain_texts_are_quick(tmp_path: Path) -> None:
     for name, data in (("a.html", b"<p>words"), ("a.pdf", pdf_of(["words"])), ("a.txt", b"x" * 2_000_000)):
         (tmp_path / name).write_bytes(data)
         assert quick_text(tmp_path / name) is None
-    (tmp_path / "a.csv").write_bytes(b"x" * 1_000_000)
-    assert quick_text(tmp_path / "a.csv") == "x" * 1_000_000
+    (tmp_path / "a.csv").write_bytes(b"a,b\n")
+    assert quick_text(tmp_path / "a.csv") is None
+    (tmp_path / "a.md").write_bytes(b"x" * 1_000_000)
+    assert quick_text(tmp_path / "a.md") == "x" * 1_000_000
 
 
 @pytest.mark.timeout(20)
@@ -297,9 +299,11 @@ def test_every_kind_that_is_read_is_declared_to_the_desktop() -> None:
         with zipfile.ZipFile(packed, "w") as archive:
             archive.writestr(part, "application/vnd.oasis.opendocument.text")
         contents[kind] = packed.getvalue()
+    contents |= {"rtf": b"{\\rtf1 One}", **dict.fromkeys(KINDS_BY_ENDING.values(), b"One")}
     assert {kind.kind for kind in DOCUMENT_TYPES} == set(contents)
+    endings = {kind: ending for ending, kind in KINDS_BY_ENDING.items()}
     for kind, content in contents.items():
-        path = Path("page.htm" if kind == "html" else "file")
+        path = Path(f"file{endings.get(kind, '')}")
         assert reading._kind(io.BytesIO(content), len(content), path, path.name) == kind
 
 

@@ -1,0 +1,297 @@
+"""Reads the chats of an export: a ZIP archive, a JSON file, or a folder of JSON files.
+
+Files and formats are recognised by content. The chats are read one after the other, so that memory does not
+depend on the size of the archive, and a damaged chat costs only itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from msgspec import Struct, field
+
+from core.chat_archives import strings
+from core.chat_archives.elements import Elements
+from core.chat_archives.formats import ArchivedChat, read_chat
+from core.chat_archives.tree import ArchivedPath, Tree
+from core.errors import RequestError
+
+# One chat as JSON, images included. All JSON files of an archive, unpacked.
+MOST_CHAT_BYTES = 64 * 1024 * 1024
+MOST_BYTES = 8 * 1024 * 1024 * 1024
+_MOST_FILES = 100_000
+# Real chats are compressed to between a third and a thirtieth.
+_MOST_RATIO = 200
+_SMALL_BYTES = 16 * 1024 * 1024
+_ZIP_MARKS = (b"PK\3\4", b"PK\5\6")
+# What `zipfile` raises for damaged archives.
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+
+
+# Fields that only chats have; one of them is near the beginning of each export.
+_CHAT_FIELDS = re.compile(
+    rb'"(?:mapping|chat_messages|draftlight_chats|childrenIds|currentlySelected)"\s*:|"versions"\s*:\s*\['
+)
+# Documents that are ZIP archives too, by their first entry.
+_DOCUMENT_ENTRIES = (b"[Content_Types].xml", b"mimetype", b"_rels/")
+_LOOKED_AT_BYTES = 64 * 1024
+
+
+def looks_like_chats(path: Path) -> bool:
+    """Whether a file that is dropped is to be imported rather than attached. Reads only its beginning."""
+    if path.suffix.lower() not in (".zip", ".json"):
+        return False
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            head = file.read(_LOOKED_AT_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+    except (OSError, ValueError):
+        return False
+    if head[:4] in _ZIP_MARKS:
+        return not head[30:].startswith(_DOCUMENT_ENTRIES)
+    return _CHAT_FIELDS.search(head) is not None
+
+
+class ChatHead(Struct, frozen=True, tag="chat"):
+    """A chat begins. `branch` is the number of the branch that it is, 0 for the conversation itself."""
+
+    id: str
+    source: str
+    title: str = ""
+    created_s: float | None = None
+    archived: bool = False
+    pinned: bool = False
+    system: str = ""
+    branch: int = 0
+
+
+class OwnChat(Struct, frozen=True, tag="own"):
+    """A chat of Draftlight's own export, as JSON that is not parsed."""
+
+    json: str
+
+
+class Losses(Struct, frozen=True, tag="lost"):
+    """What the conversation `title` or the file of that name had that cannot be kept, by kind."""
+
+    title: str
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+Record = ChatHead | OwnChat | Losses
+
+
+class ChatReader:
+    """Reads the file or folder `path`. `progressed` gets the bytes that were read, and all bytes.
+
+    `records()` yields heads, each followed by its `ArchivedPath`, and losses. Raises `RequestError` if
+    nothing in `path` is a chat.
+    """
+
+    def __init__(self, path: Path, progressed: Callable[[int, int], None] = lambda done, total: None) -> None:
+        self._path = path
+        self._name = path.name or str(path)
+        self._progressed = progressed
+        self._done_bytes = self._total_bytes = 0
+        self._chats = 0
+        self._damaged = False
+        self._newer = 0
+
+    def records(self) -> Iterator[Record | ArchivedPath]:
+        """Yields everything that the export has."""
+        lost: Counter[str] = Counter()
+        for name, stream in self._files():
+            try:
+                yield from self._file(name, stream)
+            except _DamagedError:
+                self._damaged = True
+                lost[name] += 1
+            except OSError as error:
+                raise self._unreadable(error) from None
+        for name in lost:
+            yield Losses(name, {"chats": 1})
+        if not self._chats:
+            if self._newer:
+                raise RequestError(strings.newer(self._name), strings.NEWER_HINT)
+            if self._damaged:
+                raise RequestError(strings.damaged(self._name), strings.DAMAGED_HINT)
+            raise RequestError(strings.no_chats(self._name), strings.NO_CHATS_HINT)
+
+    # ---- files
+
+    def _files(self) -> Iterator[tuple[str, IO[bytes]]]:
+        if self._path.is_dir():
+            files = []
+            for folder, _, names in os.walk(self._path):
+                files += [Path(folder, name) for name in sorted(names) if name.lower().endswith(".json")]
+                if len(files) > _MOST_FILES:
+                    raise RequestError(strings.too_many_files(self._name, _MOST_FILES), strings.IN_PARTS)
+            self._total_bytes = sum(file.stat().st_size for file in files if file.is_file())
+            for file in files:
+                if file.is_file():
+                    with self._opened(file) as stream:
+                        yield file.name, self._counted(stream)
+            return
+        with self._opened(self._path) as stream:
+            if stream.read(4) in _ZIP_MARKS:
+                yield from self._members(stream)
+                return
+            self._total_bytes = stream.seek(0, os.SEEK_END)
+            if self._total_bytes > MOST_BYTES:
+                raise RequestError(
+                    strings.too_large(self._name, self._total_bytes, MOST_BYTES), strings.IN_PARTS
+                )
+            stream.seek(0)
+            yield self._name, self._counted(stream)
+
+    def _members(self, stream: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
+        try:
+            archive = zipfile.ZipFile(stream)
+        except _BROKEN:
+            raise RequestError(strings.damaged(self._name), strings.DAMAGED_HINT) from None
+        with archive:
+            members = [each for each in archive.infolist() if each.filename.lower().endswith(".json")]
+            self._total_bytes = sum(each.file_size for each in members)
+            if len(members) > _MOST_FILES:
+                raise RequestError(strings.too_many_files(self._name, _MOST_FILES), strings.IN_PARTS)
+            if self._total_bytes > MOST_BYTES:
+                raise RequestError(
+                    strings.too_large(self._name, self._total_bytes, MOST_BYTES), strings.IN_PARTS
+                )
+            for each in members:
+                if each.file_size > max(_SMALL_BYTES, _MOST_RATIO * each.compress_size):
+                    raise RequestError(strings.unpacks(self._name, each.file_size), strings.UNPACKS_HINT)
+            for each in members:
+                if each.flag_bits & 1:
+                    raise RequestError(strings.locked(self._name), strings.LOCKED_HINT)
+                name = each.filename.rpartition("/")[2]
+                if name.startswith("._"):  # macOS's resource forks
+                    continue
+                try:
+                    member = archive.open(each)
+                except _BROKEN:
+                    self._damaged = True
+                    continue
+                with member:
+                    yield name, self._counted(member)
+
+    @contextmanager
+    def _opened(self, path: Path) -> Iterator[IO[bytes]]:
+        """Never waits for a pipe or a device."""
+        try:
+            file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+        except OSError as error:
+            raise self._unreadable(error) from None
+        with file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise RequestError(strings.not_a_file(self._name), strings.NO_CHATS_HINT)
+            yield file
+
+    def _unreadable(self, error: OSError) -> RequestError:
+        return RequestError(strings.not_read(self._name, error.strerror or str(error)), strings.DAMAGED_HINT)
+
+    def _counted(self, stream: IO[bytes]) -> IO[bytes]:
+        return _Counted(stream, self._advance)  # type: ignore[return-value]
+
+    def _advance(self, read_bytes: int) -> None:
+        self._done_bytes += read_bytes
+        self._progressed(self._done_bytes, self._total_bytes)
+
+    # ---- chats
+
+    def _file(self, name: str, stream: IO[bytes]) -> Iterator[Record | ArchivedPath]:
+        elements = Elements(stream, MOST_CHAT_BYTES)
+        if not elements.is_json:
+            self._damaged = self._damaged or elements.is_empty
+            return
+        before = self._chats
+        unreadable = unknown = 0
+        try:
+            for element in elements:
+                if elements.own is not None:
+                    if elements.own > 1:
+                        self._newer = elements.own
+                        return
+                    self._chats += 1
+                    yield OwnChat(element.decode("utf-8", "replace"))
+                    continue
+                try:
+                    raw, counts = _parsed(element)
+                    chat = read_chat(raw)
+                    del raw, element
+                    if chat:
+                        yield from self._paths(chat, counts)
+                    else:
+                        unknown += 1
+                except (ValueError, RecursionError, MemoryError):
+                    unreadable += 1
+        finally:
+            lost = unreadable + elements.too_large + elements.damaged
+            if lost:
+                self._damaged = True
+        # Archives have files that are not about chats; what is unreadable in them is not lost.
+        if self._chats > before and lost + unknown:
+            yield Losses(name, {"chats": lost + unknown})
+
+    def _paths(self, chat: ArchivedChat, counts: Counter[str]) -> Iterator[Record | ArchivedPath]:
+        tree = Tree(chat.id, chat.nodes, chat.current)
+        title = chat.title
+        for path in tree.paths():
+            self._chats += 1
+            head = ChatHead(
+                path.id,
+                chat.source,
+                title,
+                chat.created_s,
+                chat.archived,
+                chat.pinned and not path.branch,
+                chat.system,
+                path.branch,
+            )
+            yield head
+            yield path
+        chat.lost += counts
+        chat.lost["versions"] += tree.lost_versions
+        chat.lost["branches"] += tree.lost_branches
+        if found := {kind: count for kind, count in chat.lost.items() if count}:
+            yield Losses(title, found)
+
+
+class _DamagedError(Exception):
+    """The file cannot be unpacked further."""
+
+
+class _Counted:
+    """A stream that reports how much was read. Raises `_DamagedError`."""
+
+    def __init__(self, stream: IO[bytes], advance: Callable[[int], None]) -> None:
+        self._stream = stream
+        self._advance = advance
+
+    def read(self, size_bytes: int) -> bytes:
+        try:
+            data = self._stream.read(size_bytes)
+        except _BROKEN as error:
+            raise _DamagedError from error
+        self._advance(len(data))
+        return data
+
+
+def _parsed(element: bytes) -> tuple[Any, Counter[str]]:
+    """The value of an element; counts its damaged characters. Raises `ValueError` or `RecursionError`."""
+    counts: Counter[str] = Counter()
+    try:
+        text = element.decode()
+    except UnicodeDecodeError:
+        text = element.decode("utf-8", "replace")
+        counts["characters"] = text.count("\ufffd")
+    return json.loads(text, strict=False), counts

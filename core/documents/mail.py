@@ -1,0 +1,118 @@
+"""Mail messages (.eml) and web pages saved as one (.mht): header fields, text, names of attachments. Pure.
+
+Of alternatives the HTML text is read, as mail programs show it, and the plain text if that has no words.
+Forwarded messages follow where they are attached.
+"""
+
+from __future__ import annotations
+
+import email
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from email.errors import HeaderParseError
+from email.header import decode_header
+from email.message import Message
+
+from core.documents import strings
+from core.documents.html import declared_charset, html_text
+from core.documents.limits import Gathered
+from core.documents.text import decode
+
+_SHOWN = ("From", "To", "Cc", "Date")
+_FIELDS = (*_SHOWN, "Subject", "MIME-Version", "Content-Type", "Message-ID")
+# Of a field; the decoder of header fields takes quadratic time.
+_MOST_FIELD_CHARACTERS = 4_000
+_MOST_DEPTH = 20
+_ENCODED_WORDS = re.compile(r"=\?[^?\s]{1,80}\?[bq]\?", re.IGNORECASE)
+
+
+def mail_text(data: bytes, gathered: Gathered) -> str | None:
+    """The message; None if `data` has no header fields of one. Raises `TooLongError`."""
+    message = email.message_from_bytes(data)
+    if not any(name in message for name in _FIELDS):
+        return None
+    for piece in _message(message, gathered, 1):
+        gathered.add(f"{piece}\n\n")
+    return gathered.text().strip("\n")
+
+
+def _message(message: Message, gathered: Gathered, depth: int) -> Iterator[str]:
+    fields = dict(reversed([(name.lower(), str(value)) for name, value in message.raw_items()]))
+    if subject := _field(fields.get("subject", "")):
+        yield f"{'#' if depth == 1 else '##'} {subject}"
+    lines = ((name, _field(fields.get(name.lower(), ""))) for name in _SHOWN)
+    if shown := "\n".join(f"{name}: {value}" for name, value in lines if value):
+        yield shown
+    yield from _part(message, gathered, depth)
+
+
+def _part(part: Message, gathered: Gathered, depth: int) -> Iterator[str]:
+    """The text of a part and of those inside; a line for each attachment."""
+    kind, inside = part.get_content_type(), part.get_payload()
+    if isinstance(inside, list) and depth < _MOST_DEPTH:
+        parts = [each for each in inside if isinstance(each, Message)]
+        if kind == "message/rfc822":
+            for each in parts:
+                yield from _message(each, gathered, depth + 1)
+        elif kind == "message/delivery-status":
+            yield "\n".join(
+                f"{name}: {_field(str(value))}" for each in parts for name, value in each.raw_items()
+            )
+        elif kind == "multipart/alternative":
+            found = (list(_part(each, gathered, depth + 1)) for each in reversed(_by_preference(parts)))
+            yield from next(filter(None, found), [])
+        else:
+            for each in parts:
+                yield from _part(each, gathered, depth + 1)
+        return
+    is_attached = part.get_content_disposition() == "attachment"
+    text = None if is_attached else _words(part, kind, gathered)
+    if text:
+        yield text
+    name = _field(part.get_filename() or "")
+    # Pictures of a page have no names.
+    if text is None and (name or is_attached):
+        yield strings.attachment_left_out(name or kind)
+
+
+def _by_preference(parts: list[Message]) -> list[Message]:
+    """Alternatives, the one to read last: a text or texts rather than a calendar entry."""
+    return sorted(parts, key=lambda part: part.get_content_maintype() in ("text", "multipart"))
+
+
+def _words(part: Message, kind: str, gathered: Gathered) -> str | None:
+    """The text of a part; None if it is of another kind."""
+    if kind not in ("text/plain", "text/html"):
+        return None
+    data = part.get_payload(decode=True)
+    if not isinstance(data, bytes):
+        return None
+    charset = part.get_content_charset() or ""
+    try:
+        if kind == "text/plain":
+            return decode(data, charset).text.strip("\n")
+        markup = decode(data, charset or declared_charset(data)).text
+    except ValueError:
+        return None
+    return html_text(markup, lambda done, total, unit: None, Gathered(gathered.left), titled=False)
+
+
+def _field(value: str) -> str:
+    """A header field on one line, with its encoded words decoded."""
+    value = value[:_MOST_FIELD_CHARACTERS]
+    pieces: list[str] = []
+    if _ENCODED_WORDS.search(value):
+        with suppress(HeaderParseError):
+            for piece, charset in decode_header(value):
+                data = piece.encode("utf-8", "surrogateescape") if isinstance(piece, str) else piece
+                pieces.append(_decoded(data, charset or ""))
+    text = "".join(pieces) or _decoded(value.encode("utf-8", "surrogateescape"), "")
+    return " ".join(text.split())
+
+
+def _decoded(data: bytes, charset: str) -> str:
+    try:
+        return decode(data, charset).text
+    except ValueError:
+        return ""

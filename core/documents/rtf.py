@@ -1,0 +1,408 @@
+"""Rich text (.rtf) to text, in one pass over its control words. Pure.
+
+Follows Microsoft's Rich Text Format specification 1.9.1. Paragraphs have an empty line between them, headings
+`#` marks by their outline level, items the number or bullet that the file stores. A row of a table is a line
+with tabs between cells; the positions of the cells keep merged ones in their columns. Bytes are decoded with
+the code page of their font, together, as the second byte of a character may be an ordinary letter. Text
+marked as hidden is left out and counted; deleted text, headers, comments and equations are left out.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_right
+from typing import NamedTuple
+
+from core.documents import strings
+from core.documents.docx_symbols import scripted, symbol
+from core.documents.limits import Gathered, Told
+
+_TOKEN = re.compile(
+    rb"\\(?:([A-Za-z]{1,32})(?:(-?[0-9]{1,10})[0-9]*)? ?|'([0-9A-Fa-f]{2})|([^A-Za-z]))"
+    rb"|([{}])|([^\\{}\r\n\0]+)|[\r\n\0]+",
+    re.DOTALL,
+)
+_SKIPPED_TEXT = re.compile(rb"[^\\{}]+")
+# Destinations without text of the page. Unknown ones are marked with `\*`.
+_LEFT_OUT = frozenset(
+    (
+        *("aftncn", "aftnsep", "aftnsepc", "annotation", "atnauthor", "atndate", "atnid", "atnref"),
+        *("bkmkend", "bkmkstart", "colortbl", "datafield", "do", "falt", "fchars", "filetbl", "fldinst"),
+        *("footer", "footerf", "footerl", "footerr", "ftncn", "ftnsep", "ftnsepc", "generator", "header"),
+        *("headerf", "headerl", "headerr", "info", "lchars", "listoverridetable", "listtable", "mmath"),
+        *("nonesttables", "nonshppict", "objclass", "objdata", "objname", "panose", "pict", "pntxta"),
+        *("pntxtb", "private", "revtbl", "rxe", "shprslt", "sp", "stylesheet", "tc", "tcn", "template"),
+        *("themedata", "txe", "upr", "xe"),
+    )
+)
+# Marked destinations that are read.
+_KEPT = frozenset(("footnote", "shpinst", "shptxt", "ud"))
+_CHARACTERS = {
+    "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "bullet": "•", "lquote": "‘", "rquote": "’",
+    "ldblquote": "“", "rdblquote": "”", "emspace": "\u2003", "enspace": "\u2002", "qmspace": "\u2005",
+    "zwj": "\u200d", "zwnj": "\u200c", "ltrmark": "\u200e", "rtlmark": "\u200f", "lbr": "\n",
+}  # fmt: skip
+_SYMBOLS = {b"~": "\u00a0", b"_": "\u2011", b"\\": "\\", b"{": "{", b"}": "}"}
+_PARAGRAPH_ENDS = frozenset(("par", "page", "sect", "column"))
+_SCRIPTS = {"super": "super", "sub": "sub", "up": "super", "dn": "sub", "nosupersub": ""}
+# Code pages of Windows by the character set of a font, and Python's names of those it calls otherwise.
+_CHARSETS = {
+    77: 10000, 78: 932, 79: 949, 80: 936, 81: 950, 85: 10006, 86: 10081, 88: 10029, 89: 10007, 128: 932,
+    129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257,
+    204: 1251, 222: 874, 238: 1250, 254: 437, 255: 850,
+}  # fmt: skip
+_CODE_PAGES = {
+    936: "gb18030", 950: "big5hkscs", 1361: "johab", 10000: "mac_roman", 10006: "mac_greek",
+    10007: "mac_cyrillic", 10029: "mac_latin2", 10081: "mac_turkish", 65001: "utf-8",
+}  # fmt: skip
+_SYMBOL_CHARSET = 2
+_PRIVATE = 0xF000
+_MOST_LEVELS = 8
+# Edges of cells closer than this, in twentieths of a point, belong to one column.
+_NEAR_TWIPS = 100
+_MOST_COLUMNS = 64
+_TELL_EVERY_BYTES = 1024 * 1024
+
+
+def rtf_text(data: bytes, told: Told, gathered: Gathered) -> str:
+    """The text of the file; empty if it has none. Raises `TooLongError`."""
+    return _Reader(data, gathered).read(told)
+
+
+class _State(NamedTuple):
+    """Properties of a group, which end with it. A `font` of -1 is the file's default."""
+
+    left_out: bool = False
+    in_fonts: bool = False
+    font: int = -1
+    fallback: int = 1
+    hidden: bool = False
+    deleted: bool = False
+    script: str = ""
+    in_table: bool = False
+    heading: int = 0
+    level: int = 0
+
+
+class _Row(NamedTuple):
+    """`edges` are where the cells begin, and where the last one ends, in twips."""
+
+    edges: list[int]
+    cells: list[str]
+
+
+class _Reader:
+    def __init__(self, data: bytes, gathered: Gathered) -> None:
+        self._data = data
+        self._gathered = gathered
+        self._state = _State()
+        self._groups: list[_State] = []
+        # Text of the open paragraph; of notes, text boxes and list marks, with the depth of their group.
+        self._line: list[str] = []
+        self._stories: list[tuple[int, str, list[str]]] = []
+        self._bytes = bytearray()
+        self._skipped = 0
+        self._codec = "cp1252"
+        self._default_font = -1
+        self._fonts: dict[int, tuple[str, str]] = {}
+        self._font = -1
+        self._mark = ""
+        self._notes: list[str] = []
+        self._hidden_words = 0
+        self._edges: list[int] = [0]
+        self._cell: list[str] = []
+        self._cells: list[str] = []
+        self._rows: list[_Row] = []
+        self._before = ""
+
+    def read(self, told: Told) -> str:
+        data, at, tell_at = self._data, 0, 0
+        while at < len(data):
+            if at >= tell_at:
+                told(at, len(data), "bytes")
+                tell_at = at + _TELL_EVERY_BYTES
+            if self._state.left_out and (rest := _SKIPPED_TEXT.match(data, at)):
+                at = rest.end()
+                continue
+            found = _TOKEN.match(data, at)
+            if found is None:  # a backslash at the end of the file
+                break
+            at = found.end()
+            word, parameter, code, sign, brace, text = found.groups()
+            if word is not None:
+                name, value = word.decode("ascii"), int(parameter) if parameter else None
+                if name == "bin":
+                    at += max(value or 0, 0)
+                self._word(name, value, marked=data.endswith(b"\\*", 0, found.start()))
+            elif brace:
+                self._brace(brace)
+            elif self._state.left_out:
+                continue
+            elif code:
+                self._add_bytes(bytes((int(code, 16),)))
+            elif sign:
+                self._sign(sign)
+            elif text:
+                self._add_bytes(text)
+        self._flush()
+        while self._stories:
+            self._close_story()
+        self._end_paragraph()
+        self._end_table()
+        if self._notes:
+            self._block("\n".join(f"[{n}] {note}" for n, note in enumerate(self._notes, 1)), "notes")
+        if self._hidden_words and self._before:
+            self._block(strings.hidden_text(self._hidden_words), "hidden")
+        return self._gathered.text()
+
+    # ---- tokens
+
+    def _brace(self, brace: bytes) -> None:
+        self._flush()
+        self._skipped = 0
+        if brace == b"{":
+            self._groups.append(self._state)
+        elif self._groups:
+            self._state = self._groups.pop()
+            if self._stories and len(self._groups) < self._stories[-1][0]:
+                self._close_story()
+
+    def _sign(self, sign: bytes) -> None:
+        if self._skipped:
+            self._skipped -= 1
+            return
+        self._flush()
+        if sign in b"\r\n":
+            self._end_paragraph()
+        elif sign in _SYMBOLS:
+            self._add(_SYMBOLS[sign])
+
+    def _word(self, name: str, value: int | None, *, marked: bool) -> None:
+        self._flush()
+        if name in _LEFT_OUT or (marked and name not in _KEPT):
+            self._state = self._state._replace(left_out=True)
+        elif name in ("ud", "shptxt"):
+            # Inside of destinations that are left out.
+            self._state = self._state._replace(left_out=False)
+        if name == "shptxt":
+            self._open_story("box")
+        if self._state.left_out:
+            return
+        if name == "u" and value is not None:
+            self._add_unicode(value)
+        elif self._skipped:
+            self._skipped -= 1
+        elif name in _CHARACTERS:
+            self._add(_CHARACTERS[name])
+        elif name in _PARAGRAPH_ENDS:
+            self._end_paragraph()
+        elif name in ("listtext", "pntext"):
+            self._open_story("mark")
+        elif name == "footnote":
+            self._open_story("note")
+        else:
+            self._property(name, value)
+            self._table_word(name, value or 0)
+
+    def _property(self, name: str, value: int | None) -> None:
+        state, is_on = self._state, value != 0
+        match name:
+            case "ansicpg":
+                self._codec = _codec(value or 0) or self._codec
+            case "mac" | "pc" | "pca":
+                self._codec = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850"}[name]
+            case "deff":
+                self._default_font = value or 0
+            case "fonttbl":
+                self._state = state._replace(in_fonts=True)
+            case "f" if state.in_fonts:
+                self._font = value or 0
+                self._fonts[self._font] = ("", "")
+            case "f":
+                self._state = state._replace(font=value or 0)
+            case "fcharset" | "cpg" if state.in_fonts:
+                page = _CHARSETS.get(value or 0, 0) if name == "fcharset" else value or 0
+                is_symbol = name == "fcharset" and value == _SYMBOL_CHARSET
+                self._fonts[self._font] = ("symbol" if is_symbol else _codec(page), "")
+            case "uc":
+                self._state = state._replace(fallback=min(max(value or 0, 0), 100))
+            case "v":
+                self._state = state._replace(hidden=is_on)
+            case "deleted":
+                self._state = state._replace(deleted=is_on)
+            case "super" | "sub" | "up" | "dn" | "nosupersub":
+                self._state = state._replace(script=_SCRIPTS[name] if is_on else "")
+            case "plain":
+                self._state = state._replace(font=-1, hidden=False, deleted=False, script="")
+            case "pard":
+                self._state = state._replace(in_table=False, heading=0, level=0)
+            case "intbl":
+                self._state = state._replace(in_table=is_on)
+            case "outlinelevel" if value is not None:
+                self._state = state._replace(heading=value + 1 if 0 <= value < 6 else 0)
+            case "ilvl":
+                self._state = state._replace(level=min(max(value or 0, 0), _MOST_LEVELS))
+            case "chftn" if not self._stories:
+                self._add(f"[{len(self._notes) + 1}]")
+
+    def _table_word(self, name: str, value: int) -> None:
+        match name:
+            case "trowd":
+                self._edges = [0]
+            case "trleft":
+                self._edges[0] = value
+            case "cellx":
+                self._edges.append(value)
+            case "cell" if not self._stories:
+                self._take_cell_text()
+                self._cells.append(self._joined_cell())
+            case "row" if not self._stories:
+                self._rows.append(_Row(list(self._edges), self._cells))
+                self._cells = []
+            case "cell" | "row" | "nestcell" | "nestrow":
+                self._add(" ")
+
+    # ---- text
+
+    def _add_bytes(self, data: bytes) -> None:
+        if self._skipped:
+            cut = min(self._skipped, len(data))
+            self._skipped -= cut
+            data = data[cut:]
+        self._bytes += data
+
+    def _flush(self) -> None:
+        """Decode the collected bytes with the code page of the font."""
+        if not self._bytes:
+            return
+        data, state = bytes(self._bytes), self._state
+        self._bytes.clear()
+        if state.in_fonts:
+            codec, name = self._fonts.get(self._font, ("", ""))
+            self._fonts[self._font] = (codec, name + data.decode("ascii", "replace").partition(";")[0])
+            return
+        codec, name = self._font_of(state)
+        if codec == "symbol":
+            self._add("".join(symbol(name, f"{_PRIVATE + byte:x}") if byte > 32 else " " for byte in data))
+        else:
+            self._add(data.decode(codec or self._codec, "replace"))
+
+    def _font_of(self, state: _State) -> tuple[str, str]:
+        return self._fonts.get(state.font if state.font >= 0 else self._default_font, ("", ""))
+
+    def _add_unicode(self, value: int) -> None:
+        """A UTF-16 code unit, after which the fallback for older programs is skipped."""
+        self._skipped = self._state.fallback
+        unit = value & 0xFFFF
+        codec, name = self._font_of(self._state)
+        in_symbols = codec == "symbol" and _PRIVATE <= unit <= _PRIVATE + 0xFF
+        self._add(symbol(name, f"{unit:x}") if in_symbols else chr(unit))
+
+    def _add(self, text: str) -> None:
+        state = self._state
+        if state.left_out or state.in_fonts or state.deleted:
+            return
+        if state.hidden:
+            self._hidden_words += len(text.split())
+            return
+        self._line.append(scripted(text, state.script) if state.script else text)
+
+    # ---- paragraphs, notes and tables
+
+    def _open_story(self, kind: str) -> None:
+        self._stories.append((len(self._groups), kind, self._line))
+        self._line = []
+
+    def _close_story(self) -> None:
+        _, kind, outer = self._stories.pop()
+        text, self._line = "".join(self._line), outer
+        if kind == "mark":
+            self._mark = text.strip()
+        elif kind == "note":
+            number = f"[{len(self._notes) + 1}]"
+            if outer[-1:] != [number]:
+                outer.append(number)
+            self._notes.append(" ".join(text.split()))
+        elif text.strip():
+            outer.append(f"\n{text.strip()}\n")
+
+    def _end_paragraph(self) -> None:
+        if self._stories:
+            self._line.append("\n")
+        elif self._state.in_table:
+            self._take_cell_text()
+        else:
+            self._end_table()
+            text, kind = self._paragraph()
+            if text:
+                self._block(text, kind)
+
+    def _paragraph(self) -> tuple[str, str]:
+        """The open paragraph with its marks, which ends, and its kind; an empty text if it has no words."""
+        lines, mark, state = "".join(self._line).split("\n"), self._mark, self._state
+        self._line, self._mark = [], ""
+        text = "\n".join(filter(None, (line.strip() for line in lines)))
+        if not text:
+            return "", ""
+        if mark:
+            is_number = mark != "o" and any(letter.isalnum() for letter in mark)
+            text = f"{mark if is_number else '-'} {text}"
+        if state.heading:
+            return f"{'#' * state.heading} {text}", "paragraph"
+        return (f"{'    ' * state.level}{text}", "item") if mark else (text, "paragraph")
+
+    def _take_cell_text(self) -> None:
+        self._cell.append(self._paragraph()[0])
+
+    def _joined_cell(self) -> str:
+        """The paragraphs of the open cell on one line; the cell ends."""
+        text, self._cell = " ".join(" ".join(self._cell).split()), []
+        return text
+
+    def _end_table(self) -> None:
+        if self._cells or self._cell:
+            self._rows.append(_Row([], [*self._cells, self._joined_cell()]))
+            self._cells = []
+        rows, self._rows = self._rows, []
+        columns = _columns(rows)
+        lines = ("\t".join(_placed(row, columns)).rstrip("\t") for row in rows)
+        if text := "\n".join(filter(None, lines)):
+            self._block(text, "table")
+
+    def _block(self, text: str, kind: str) -> None:
+        """Write a block, with an empty line before it unless it is another item of a list."""
+        gap = "" if not self._before else "\n" if kind == self._before == "item" else "\n\n"
+        self._gathered.add(gap + text)
+        self._before = kind
+
+
+def _columns(rows: list[_Row]) -> list[int]:
+    """Where the columns of the table begin, in twips; empty if the rows have no common ones."""
+    columns: list[int] = []
+    for edge in sorted({edge for row in rows for edge in row.edges[: len(row.cells)]}):
+        if not columns or edge > columns[-1] + _NEAR_TWIPS:
+            columns.append(edge)
+    known = all(len(row.edges) > len(row.cells) for row in rows)
+    return columns if known and len(columns) <= _MOST_COLUMNS else []
+
+
+def _placed(row: _Row, columns: list[int]) -> list[str]:
+    """The cells of `row`, each in its column."""
+    if not columns:
+        return row.cells
+    placed: list[str] = []
+    for edge, cell in zip(row.edges, row.cells):
+        column = bisect_right(columns, edge) - 1
+        placed += [""] * (column - len(placed))
+        placed.append(cell)
+    return placed
+
+
+def _codec(page: int) -> str:
+    """Python's codec for a code page of Windows; empty for one that it does not have."""
+    name = _CODE_PAGES.get(page, f"cp{page}")
+    try:
+        return codecs.lookup(name).name if page else ""
+    except LookupError:
+        return ""

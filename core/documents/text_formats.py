@@ -1,0 +1,185 @@
+"""Text files with a format of their own: tables with separators, subtitles and logs. Pure.
+
+A table (.csv, .tsv) becomes a line per row with tabs between cells, whatever its separator and quotes are.
+Subtitles (.srt, .vtt) become a line per caption, such as `[12:03] Good evening.`, without numbers and markup.
+Logs lose the control sequences of terminals. A file without the format of its ending is left as it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from core.documents.limits import Gathered
+
+# ---- tables
+
+# Where several separators explain a file equally well, the first one wins.
+_SEPARATORS = "\t;|,"
+_SAMPLE_CHARACTERS = 64 * 1024
+_SAMPLE_ROWS = 200
+# Share of the rows that have the most common number of cells, at least.
+_REGULAR = 0.8
+_BROKEN_QUOTES = 0.05
+# Excel names the separator in a first line.
+_NAMED = re.compile(r"sep=(.)\n", re.IGNORECASE)
+# A cell with more lines than this began with a quotation mark that is never closed.
+_MOST_CELL_LINES = 500
+_BREAKS = re.compile(r"[\t\n\r\v\f]")
+
+
+class _Dialect(NamedTuple):
+    separator: str
+    quote: str
+    escape: str | None
+
+    def rows(self, text: str, *, strict: bool = False, quotes: bool = True) -> Iterator[list[str]]:
+        """The cells of each row. Raises csv.Error if `strict`, for a quotation mark that is out of place."""
+        return csv.reader(
+            io.StringIO(text),
+            delimiter=self.separator,
+            quotechar=self.quote,
+            escapechar=self.escape,
+            doublequote=self.escape is None,
+            quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE,
+            strict=strict,
+        )
+
+
+def table_text(text: str, gathered: Gathered) -> str | None:
+    """The rows of the table `text`; None if it has no separators. Raises `TooLongError`."""
+    named = _NAMED.match(text)
+    text = text[named.end() :] if named else text
+    dialect = _dialect(text, named[1] if named else _SEPARATORS)
+    if dialect is None:
+        return None
+    # The module has one limit for all its readers; the number of characters is limited here.
+    csv.field_size_limit(sys.maxsize)
+    quotes = not any(cell.count("\n") > _MOST_CELL_LINES for row in dialect.rows(text) for cell in row)
+    for row in dialect.rows(text, quotes=quotes):
+        gathered.add("\t".join(map(_one_line, row)).rstrip("\t") + "\n")
+    return gathered.text().strip("\n")
+
+
+def _one_line(cell: str) -> str:
+    return " ".join(cell.split()) if _BREAKS.search(cell) else cell.strip(" ")
+
+
+def _dialect(text: str, separators: str) -> _Dialect | None:
+    """The separator, quotation mark and escape that give the most regular rows; None if none does."""
+    sample = text[:_SAMPLE_CHARACTERS]
+    if len(sample) < len(text):
+        sample = sample[: sample.rfind("\n") + 1]
+    dialects = (
+        _Dialect(separator, quote, escape)
+        for quote in "\"'"
+        for separator in separators
+        for escape in ((None, "\\") if f"\\{quote}" in sample else (None,))
+    )
+    regular, best = max(((_regularity(sample, each), each) for each in dialects), key=lambda each: each[0])
+    return best if regular >= _REGULAR else None
+
+
+def _regularity(sample: str, dialect: _Dialect) -> float:
+    """Share of the sample's rows with the most common number of cells; 0 if that is a single one."""
+    broken = 0.0
+    try:
+        rows = list(islice(dialect.rows(sample, strict=True), _SAMPLE_ROWS))
+    except csv.Error:
+        # A quotation mark inside of a cell, or a sample that ends in one.
+        broken = _BROKEN_QUOTES
+        rows = list(islice(dialect.rows(sample), _SAMPLE_ROWS))
+    widths = Counter(len(row) for row in rows if row)
+    if not widths:
+        return 0.0
+    width, count = widths.most_common(1)[0]
+    return count / widths.total() - broken if width > 1 else 0.0
+
+
+# ---- subtitles
+
+_CLOCK = r"(?:\d{1,4}:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?"
+_TIMES = re.compile(rf"\s*({_CLOCK})\s*-->\s*({_CLOCK})(?:\s.*)?")
+_SPEAKER = re.compile(r"<v(?:\.[^ \t>]{0,200})?[ \t]+([^<>]{1,200})>")
+_MARKUP = re.compile(
+    r"</?(?:[biusvc]|font|ruby|rt|lang)(?:[ \t.][^<>]{0,200})?>|<\d[\d:.]{0,20}>|\{\\[^{}]{0,200}\}",
+    re.IGNORECASE,
+)
+_WEBVTT = "WEBVTT"
+# Blocks of a .vtt file that are not captions.
+_NOT_CAPTIONS = ("NOTE", "STYLE", "REGION", _WEBVTT)
+
+
+def subtitles_text(text: str, gathered: Gathered) -> str | None:
+    """The captions of `text` with their times; None if it has none. Raises `TooLongError`."""
+    last, end = "", ""
+    has_captions = False
+    is_webvtt = text.startswith(_WEBVTT)
+    for times, lines in _captions(text):
+        if times is None:
+            gathered.add("".join(f"{line}\n" for line in lines if not is_webvtt))
+            continue
+        has_captions = True
+        words = [spoken for line in lines if (spoken := _spoken(line))]
+        # Captions that roll up repeat the line before.
+        while is_webvtt and times[1] == end and words and words[0] == last:
+            del words[0]
+        end = times[2]
+        if words:
+            gathered.add(f"[{_shown(times[1])}] {' '.join(words)}\n")
+            last = words[-1]
+    return gathered.text().strip("\n") if has_captions else None
+
+
+def _captions(text: str) -> Iterator[tuple[re.Match[str] | None, list[str]]]:
+    """Times and lines of each caption; first the lines before all captions, with None."""
+    times: re.Match[str] | None = None
+    lines: list[str] = []
+    # Whether the line above is empty, the first of its block, or in a block without captions.
+    empty, first, skipped = True, False, False
+    for line in text.split("\n"):
+        if found := _TIMES.fullmatch(line):
+            # The line above is the number or the name of this caption.
+            if lines and (first or lines[-1].strip().isdigit()):
+                lines.pop()
+            yield times, lines
+            times, lines, empty, first, skipped = found, [], False, False, False
+        elif not line.strip():
+            empty, first, skipped = True, False, False
+        else:
+            skipped = skipped or (empty and line.split()[0] in _NOT_CAPTIONS)
+            first, empty = empty, False
+            if not skipped:
+                lines.append(line)
+    yield times, lines
+
+
+def _spoken(line: str) -> str:
+    """The words of a line, without markup; a speaker's name comes before them."""
+    line = _MARKUP.sub("", _SPEAKER.sub(r"\1: ", line))
+    return " ".join(html.unescape(line).split())
+
+
+def _shown(clock: str) -> str:
+    """The time of a caption as `12:03`, or `1:12:03` after the first hour."""
+    *hours, minutes, seconds = (int(part) for part in re.split("[.,]", clock)[0].split(":"))
+    return f"{hours[0]}:{minutes:02}:{seconds:02}" if any(hours) else f"{minutes:02}:{seconds:02}"
+
+
+# ---- logs
+
+_TERMINAL = re.compile(
+    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[ -/]{1,2}[0-~]|[0-Z\\^-~])"
+)
+
+
+def log_text(text: str) -> str:
+    """`text` without the control sequences of terminals: colors, cursor movements, titles."""
+    return _TERMINAL.sub("", text) if "\x1b" in text else text

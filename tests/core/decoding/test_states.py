@@ -1,0 +1,107 @@
+"""Hidden states of read tokens: whatever is drafted, they are those of one pass over the text."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+import pytest
+from mlx_lm.models.cache import make_prompt_cache
+
+from core.decoding.loop import DecodeLoop
+from core.decoding.sampling import Sampler
+from core.drafting.draft import OffDrafter
+from core.drafting.registry import DRAFTERS
+from core.kv.cached_sequence import CachedSequence
+from core.models.split import SplitModel, split
+from core.prefill.read import read_prompt
+from core.settings.request import Sampling
+from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
+from tests.core.decoding.test_loop import Oracle, plain, prompt_with_repetition
+from tests.core.drafters import build
+from tests.core.toy import toy_sequence
+
+TOKENS = 60
+
+
+class Received:
+    def __init__(self, parts: SplitModel) -> None:
+        self.split = parts
+        self.states: dict[int, tuple[int, mx.array]] = {}
+
+    def begin(self, sequence: CachedSequence, prompt: Sequence[int]) -> None:
+        self.states.clear()
+
+    def receive(self, positions: Sequence[int], ids: Sequence[int], states: mx.array) -> None:
+        assert len(positions) == len(ids) == len(states)
+        assert not self.states or positions[0] <= max(self.states) + 1
+        for position, token, state in zip(positions, ids, states):
+            self.states[position] = token, state
+
+
+def _architectures() -> list[Any]:
+    few = ("llama", "qwen3_5", "gemma3_text", "deepseek_v3")
+    return [
+        name if name in few else pytest.param(name, marks=pytest.mark.sweep)
+        for name in ARCHITECTURES
+        if name != "llama4"  # nothing is drafted on its caches
+    ]
+
+
+@pytest.mark.parametrize("drafts", ["pipelined", "chains", "trees"])
+@pytest.mark.parametrize("architecture", _architectures())
+def test_the_states_are_those_of_the_text(architecture: str, drafts: str) -> None:
+    model: Any = tiny(architecture)
+    parts = split(model)
+    assert isinstance(parts, SplitModel), parts
+    prompt = prompt_with_repetition(random.Random(architecture))
+    answer = plain(model, prompt, TOKENS)
+    drafter: Any = OffDrafter()
+    if drafts == "chains":
+        drafter = Oracle(answer, 0.2, random.Random(0))
+    elif drafts == "trees":
+        drafter = build(DRAFTERS["cacheback"], trees=ARCHITECTURES[architecture].trees)
+    received, sequence = Received(parts), toy_sequence(model)
+    for _ in read_prompt(model, sequence, prompt, chunk_tokens=32, states=received):
+        pass
+    drafter.begin(prompt)
+    loop = DecodeLoop(
+        model,
+        sequence,
+        prompt[-1],
+        drafter,
+        Sampler(Sampling()),
+        vocabulary=VOCABULARY,
+        drafts=drafts != "pipelined",
+        states=received,
+    )
+    got = [token for step in loop.steps(TOKENS) for token in step.tokens]
+    assert got == answer
+    text = [*prompt, *answer]
+    assert sorted(received.states) == list(range(max(received.states) + 1))
+    assert max(received.states) >= len(text) - 2
+    whole = parts.body(mx.array([text]), cache=make_prompt_cache(model))[0]
+    for position, (token, state) in received.states.items():
+        assert token == text[position]
+        assert mx.abs(state - whole[position]).max().item() < 1e-3
+
+
+class Capped(nn.Module):
+    """A model whose logits are more than an output layer on its body."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = tiny("llama")
+        self.model = self.inner.model
+        self.layers = self.inner.layers
+
+    def __call__(self, inputs: mx.array, cache: Any = None) -> mx.array:
+        return mx.tanh(self.inner(inputs, cache=cache))
+
+
+def test_a_model_that_cannot_be_split_says_why() -> None:
+    assert split(Capped()) == "its logits are not those of its output layer on its last hidden state"
+    assert "no body apart from its output layer" in str(split(nn.Linear(2, 2)))
