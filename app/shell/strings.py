@@ -13,6 +13,8 @@ HELP = "&Help"
 
 NEW_CHAT = "New Chat"
 NEW_PROJECT = "New Project…"
+NEW_CHAT_IN_PROJECT = "New Chat in Project"
+PROJECT_SETTINGS = "Project Settings…"
 MOVE = "Move to Project…"
 ATTACH = "Attach File…"
 ATTACH_FOLDER = "Attach Folder…"
