@@ -107,8 +107,15 @@ class ModelUnloaded(Wire, frozen=True):
     """No model is loaded."""
 
 
+class ModelReleased(Wire, frozen=True):
+    """The model left memory: it was idle (`unload_idle`), or makes room for the one that is being loaded. If
+    that fails too, the next request loads the released one again: `load_progress`*, `model_loaded`, then the
+    request's own events, or its `failed`.
+    """
+
+
 LoadCommand = LoadModel | UnloadModel
-LoadEvent = LoadProgress | ModelLoaded | ModelUnloaded
+LoadEvent = LoadProgress | ModelLoaded | ModelUnloaded | ModelReleased
 
 
 # ---- models on this machine

@@ -1,4 +1,4 @@
-"""Tried as people would, on a virtual display, with real keys and a real mouse: `first_hour`,
+"""Tried as people would, on a virtual display, with real keys and a real mouse: `edited_answer`, `first_hour`,
 `from_elsewhere`, `new_user`, `second_week`."""
 
 from __future__ import annotations
@@ -78,6 +78,12 @@ def test_a_new_user(display: str, tmp_path: Path) -> None:
 
 def test_the_first_hour(display: str, tmp_path: Path) -> None:
     assert "  closed" in visit("first", display, tmp_path / "home", "first_hour")
+
+
+def test_an_edited_answer(display: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert "continued from a word" in visit("first", display, home, "edited_answer")
+    assert "sees the edited text" in visit("again", display, home, "edited_answer")
 
 
 def test_the_second_week(display: str, tmp_path: Path) -> None:
