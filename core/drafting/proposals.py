@@ -25,7 +25,7 @@ from core.drafting.draft_model import NO_PROPOSAL, Proposal, Proposer
 from core.drafting.evidence import Guess
 from core.drafting.gate import default_cost
 
-# The kind of a guess that only a proposal makes; the calibration of the other evidence learns nothing from it.
+# The kind of a guess that only a proposal makes; the other evidence learns nothing from it.
 PROPOSED_KIND = -1
 _MOST_TOKENS = 4
 # Other evidence is likely, or so confident that nothing is asked.
