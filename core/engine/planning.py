@@ -109,7 +109,8 @@ class Planning:
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
         profile = self._session.profile_at(kv, prompt_tokens)
         cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
-        samples = profile.widths if exact.mode == "exact" else None
+        # Blocks before and after the column at which the cache is quantised belong to different profiles.
+        samples = profile.widths if exact.mode == "exact" and len(profiles) == 1 else None
         return AnswerPlan(
             *(settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples, kv),
             head=head,
