@@ -12,11 +12,8 @@ sparse prefill skipped have none, too. Worker's main thread.
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable, Sequence
-from statistics import median
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -30,29 +27,19 @@ from core.models.split import SplitModel
 
 # Rows that wait for the next proposal; a prefill's chunks are read at once.
 _WAITING_ROWS = 64
-_TIMED = 16
 
 
 class HeadProposer:
     """Serves one answer after the other; a `StateReceiver`. `split`: the model of `head`."""
 
-    def __init__(
-        self, head: MtpHead, split: SplitModel, clock: Callable[[], float] = time.perf_counter
-    ) -> None:
+    def __init__(self, head: MtpHead, split: SplitModel) -> None:
         self.split = split
         self._head = head
-        self._clock = clock
         self._sequence: CachedSequence | None = None
         self._context: list[int] = []
         # Positions of waiting rows, the states before them [rows, size], and the end of the known rows.
         self._waiting: list[tuple[list[int], mx.array]] = []
         self._end = 0
-        self._seconds: deque[float] = deque(maxlen=_TIMED)
-
-    @property
-    def token_s(self) -> float:
-        """Seconds per guessed token in recent proposals; 0 if there were none."""
-        return median(self._seconds) if self._seconds else 0.0
 
     def begin(self, sequence: CachedSequence, prompt: Sequence[int]) -> None:
         """Starts with the context `prompt`; the head's rows of another context are removed."""
@@ -102,7 +89,6 @@ class HeadProposer:
             return NO_PROPOSAL
         if sequence.state is None or sequence.state[0] != last - 1:
             return NO_PROPOSAL
-        started = self._clock()
         own = sequence.head
         self._context[last:] = context[last:]
         if len(own.tokens) > last:
@@ -131,7 +117,6 @@ class HeadProposer:
         self._end = last + 1
         for entry in leaves(own.cache):
             entry.trim(count - 1)  # type: ignore[attr-defined]
-        self._seconds.append((self._clock() - started) / count)
         return Proposal(found, chances, int(second[0].item()), float(second[1].item()))
 
     def _read_waiting(self) -> None:

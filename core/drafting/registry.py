@@ -20,6 +20,7 @@ from core.drafting.gram_table import Continuations
 from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.ngram_simple import NgramSimpleDrafter
 from core.drafting.ngram_table import NgramTable, NgramTables
+from core.drafting.proposals import Proposals
 from core.errors import InternalError, UnknownDrafterError
 from core.settings import Settings
 
@@ -29,7 +30,7 @@ class Resources(Struct, frozen=True):
 
     `capacity_tokens` is the model's context length and `family` the tokenizer's fingerprint. All requests
     share `tables` and the family's `calibration`. `trees`: whether trees can be verified exactly. `frozen`,
-    `continuations`, `calibration` and `proposer` are None if not available.
+    `continuations`, `calibration`, `proposer` and `proposals` are None if not available.
     """
 
     capacity_tokens: int
@@ -40,6 +41,7 @@ class Resources(Struct, frozen=True):
     continuations: Continuations | None = None
     calibration: Calibration | None = None
     proposer: Proposer | None = None
+    proposals: Proposals | None = None
 
 
 ProposerKind = Literal["", "draft model", "head"]
@@ -76,6 +78,7 @@ def _auto(settings: Settings, resources: Resources) -> Drafter:
         calibration=resources.calibration,
         continuations=resources.continuations,
         memory=_memory(settings, resources) if settings.auto.remembered else None,
+        proposals=resources.proposals,
     )
 
 

@@ -310,7 +310,9 @@ class Generation:
                 now_s = self._now()
                 step_s, before_s = now_s - before_s, now_s
                 if plan.cost is not None:
-                    plan.cost.step(step.width, step_s)
+                    # T is the time of the block alone.
+                    asked_s = step.draft_s if step.proposal_cost else 0.0
+                    plan.cost.step(step.width, step_s - asked_s)
                 self._threads.step(step_s / (plan.cost or default_cost)(step.width))
                 self._tally.add(step, now_s)
                 for index, token in enumerate(step.tokens):

@@ -97,6 +97,20 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
             " ngram-mod.",
         ),
     ] = True
+    head: Annotated[
+        bool,
+        switch(
+            "MTP head",
+            "Asks the model’s own head for further tokens, if its files include one and while it pays.",
+        ),
+    ] = True
+    draft_model: Annotated[
+        bool,
+        switch(
+            "Draft model",
+            "Asks the chosen draft model where other evidence is uncertain and while it pays.",
+        ),
+    ] = False
 
 
 class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):

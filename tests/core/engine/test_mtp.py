@@ -104,6 +104,24 @@ def test_answers_equal_plain_decoding(engine: Engine, name: str, mode: str) -> N
 
 
 @each_head
+@pytest.mark.parametrize("mode", ["greedy", "sampled"])
+def test_auto_asks_the_head(engine: Engine, name: str, mode: str) -> None:
+    values = {"drafting.drafter": "auto", **(SAMPLED if mode == "sampled" else {})}
+    prompt = prompt_with_repetition(random.Random(name))
+    expected = plainly(engine, prompt, **values)
+    got, finished = run(engine, prompt, drafting(**values))
+    assert got == expected
+    assert finished.effective.drafter == "auto"
+    assert_head_follows(engine, [*prompt, *got])
+    # A step in which the head is not asked also passes its state on.
+    follow = [*prompt, *got, *prompt_with_repetition(random.Random(1), 20)]
+    got, _ = run(engine, follow, drafting(**values))
+    assert got == plainly(engine, follow, **values)
+    run(engine, follow, drafting(**{**values, "auto.head": False}))
+    assert engine.sequence.head is None
+
+
+@each_head
 def test_stops_cancels_and_the_turn_after_them(engine: Engine, name: str) -> None:
     prompt = prompt_with_repetition(random.Random(name))
     expected = plainly(engine, prompt, 80)
