@@ -321,23 +321,22 @@ def test_a_family_is_called_what_its_members_share() -> None:
     assert family_label(["Llama 3.2 1B Instruct"]) == "Llama 3.2"
 
 
-def test_the_model_in_use_goes_only_when_there_is_no_room_for_both(
-    tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_model_in_use_goes_only_when_there_is_no_room_for_both(tmp_path: Path, toy_folder: Path) -> None:
     from core.engine.engine import Engine
 
     write_toy_model(tmp_path / "second")
     left = [1 << 40]
     engine = Engine(left_bytes=lambda: left[0])
     engine.load(str(toy_folder))
-    seen: list[bool] = []
-    monkeypatch.setattr(engine, "unload", lambda: seen.append(True))
     engine.make_room(1)
-    assert seen == []
+    assert engine.is_loaded
     left[0] = 0
     engine.make_room(1)
-    assert seen == [True]
-    monkeypatch.undo()
+    assert not engine.is_loaded
+    assert engine.released is not None
+    left[0] = 1 << 40
+    engine.load(engine.released.reference)
+    left[0] = 0
     (tmp_path / "second" / "tokenizer.json").write_text("{")
     with pytest.raises(ModelError):
         engine.load(str(tmp_path / "second"))
