@@ -23,7 +23,7 @@ from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_text
 from app.richtext.canvas.canvas_menu import open_outside, to_clipboard
-from app.richtext.canvas.selection import TextPlace, TextSelection, everything
+from app.richtext.canvas.selection import TextPlace, TextSelection, everything, word_at
 from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.layout.piece_box import PieceBox
 from app.richtext.layout.tint_paint import InkTable, Pointed, TintMode, paint_marks, paint_tints
@@ -33,7 +33,7 @@ from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of
-from core.events import Token
+from core.events import TYPED, Token
 
 _ICON_PX = 16
 _GAP_PX = 5
@@ -117,6 +117,8 @@ class AnswerBody(TextCanvas):
 
     token_pointed = Signal(int)  # index, or −1 for none
     source_clicked = Signal(object)  # Source
+    edit_requested = Signal()
+    continue_requested = Signal(int)  # after the character before this offset of the source
 
     def __init__(
         self,
@@ -139,6 +141,8 @@ class AnswerBody(TextCanvas):
         self._pointed = -1
         self._open = 0  # the number of boxes at the end whose pieces are open
         self._writing = True
+        self.can_edit = False  # whether the menu offers Edit
+        self.can_continue = False  # whether the model is ready to continue
         self.setAccessibleName(strings.ANSWER_NAME)
         # It grows downwards, so the text above needs no repainting.
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
@@ -239,8 +243,32 @@ class AnswerBody(TextCanvas):
         step = self.table[self._pointed].step if self._pointed >= 0 and self._mode == "hover" else None
         return step is None or all(run.step != step for run in box.inks.runs)
 
-    def add_to_menu(self, menu: QMenu) -> None:
+    def add_to_menu(self, menu: QMenu, at: QPointF) -> None:
         menu.addAction(strings.MENU_COPY_MARKDOWN, lambda: to_clipboard(self._text.answer_source))
+        if not self.can_edit:
+            return
+        menu.addSeparator()
+        menu.addAction(strings.MENU_EDIT, self.edit_requested.emit)
+        end = self._word_end(at)
+        action = menu.addAction(strings.MENU_CONTINUE, lambda: self.continue_requested.emit(end))
+        action.setEnabled(end > 0 and self.can_continue)
+
+    def _word_end(self, at: QPointF) -> int:
+        """The offset in the source after the word at `at`, or after the token that the keys point at; 0 if
+        there is none.
+        """
+        if self._pointed >= 0 and self.hasFocus() and not self.underMouse():
+            return self.table.range_of(self._pointed)[1]
+        place = self.place_at(at, between=False)
+        if place is None:
+            return 0
+        piece = self.boxes[place.piece].piece
+        last = source_at(piece.segments, word_at(piece.text, place.char)[1] - 1)
+        return 0 if last is None else last + 1
+
+    def is_of_model(self, token: int) -> bool:
+        """Whether the model wrote the token with that index; False for −1 and for a person's text."""
+        return token >= 0 and self.table[token].id != TYPED
 
     def token_rect(self, token: int) -> QRectF | None:
         """The rectangle of the token's first line on the canvas; None if it is not shown."""
@@ -451,6 +479,7 @@ class AnswerBody(TextCanvas):
             place = self.place_at(point, between=False)
             source = source_at(self.boxes[place.piece].piece.segments, place.char) if place else None
             token = -1 if source is None else self.table.at(source)
+        token = token if self.is_of_model(token) else -1
         self._point(token)
 
     def _point(self, token: int) -> None:

@@ -14,6 +14,7 @@ from app.chat.intents import (
     Branch,
     CompareVersions,
     ContinueAnswer,
+    EditAnswer,
     Intent,
     OpenSource,
     ReadEverything,
@@ -129,6 +130,7 @@ class AnswerFooter(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._copies_only = False
+        self._editable = False
         self._finished = False
         self._notes: list[TextLabel] = []
         self.strip = TokenStrip(theme, point, self)
@@ -138,6 +140,7 @@ class AnswerFooter(QWidget):
         self.copy_button = ActionButton(theme, "copy", strings.COPY_ANSWER, self)
         self._again = ActionButton(theme, "redo", strings.REGENERATE, self)
         self._branch = ActionButton(theme, "branch", strings.BRANCH, self)
+        self.edit_button = ActionButton(theme, "edit", strings.EDIT_ANSWER, self)
         self.compare_button = Button(theme, strings.COMPARE, "link", True, self)
         self.continue_button = Button(theme, strings.CONTINUE, "link", True, self)
         self.everything_button = Button(theme, strings.READ_EVERYTHING, "link", True, self)
@@ -147,18 +150,22 @@ class AnswerFooter(QWidget):
         for button, intent in (
             (self._again, Regenerate(turn_id)),
             (self._branch, Branch(turn_id)),
+            (self.edit_button, EditAnswer(turn_id)),
             (self.compare_button, CompareVersions(turn_id)),
             (self.continue_button, ContinueAnswer(turn_id)),
             (self.everything_button, ReadEverything(turn_id)),
         ):
             button.clicked.connect(lambda checked=False, intent=intent: act(intent))
-        for widget in (*self.buttons, *self._links, self._estimate):
+        for widget in (*self.buttons, self.edit_button, *self._links, self._estimate):
             widget.hide()
 
     @property
     def buttons(self) -> tuple[ActionButton, ...]:
         """The icon buttons, from left to right."""
-        return (self.copy_button,) if self._copies_only else (self.copy_button, self._again, self._branch)
+        if self._copies_only:
+            return (self.copy_button,)
+        edit = (self.edit_button,) if self._editable else ()
+        return (self.copy_button, self._again, self._branch, *edit)
 
     @property
     def _links(self) -> tuple[QWidget, ...]:
@@ -167,7 +174,7 @@ class AnswerFooter(QWidget):
     def offer_copy_only(self) -> None:
         """Offer Copy only, for answers to API clients."""
         self._copies_only = True
-        for button in (self._again, self._branch):
+        for button in (self._again, self._branch, self.edit_button):
             button.hide()
 
     @property
@@ -184,9 +191,15 @@ class AnswerFooter(QWidget):
         self.stats.set_parts(parts)
 
     def finish(
-        self, parts: Sequence[StatsPart], notes: Sequence[str], sources: tuple[Source, ...] = ()
+        self,
+        parts: Sequence[StatsPart],
+        notes: Sequence[str],
+        sources: tuple[Source, ...] = (),
+        *,
+        editable: bool = False,
     ) -> None:
-        """Show the final figures, the notes, the sources and the icon buttons."""
+        """Show the final figures, the notes, the sources and the icon buttons; Edit if `editable`."""
+        self._editable = editable
         self.stats.set_parts(parts)
         self.sources.show_sources(sources)
         for text in notes:

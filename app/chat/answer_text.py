@@ -17,6 +17,7 @@ from app.richtext.markdown.blocks import Block, BlockSplitter, reads_early, show
 from app.richtext.markdown.markdown import parse_block, read_open
 from app.richtext.markdown.piece import Piece, Styled, open_code_piece, plain_piece, shown_range
 from app.richtext.markdown.token_table import TokenTable
+from app.session.chats.editing import Edit
 from core.answer_format import AnswerFormat, AnswerSplitter, Part, lone_closing_tag
 from core.events import Token
 
@@ -168,6 +169,31 @@ class AnswerText:
             return source
         answer = "".join(source[start:end] for start, end in self._answer_ranges)
         return answer if answer == source else answer.strip("\n")
+
+    def edits(self, text: str) -> tuple[Edit, ...]:
+        """The edits of the source after which `answer_source` is `text`; thoughts and marks stay.
+
+        Everything from the first to the last change is one edit in each part of the answer.
+        """
+        source, shown = self.table.text, self.answer_source
+        ranges = [(0, len(source))] if shown == source else self._answer_ranges
+        joined = "".join(source[start:end] for start, end in ranges)
+        same = _common(shown, text)
+        same_end = _common(shown[same:][::-1], text[same:][::-1])
+        before = len(joined) - len(joined.lstrip("\n")) if joined != source else 0
+        low, high = before + same, before + len(shown) - same_end
+        typed = text[same : len(text) - same_end]
+        found: list[Edit] = []
+        at = 0
+        for number, (start, end) in enumerate(ranges):
+            after = at + end - start
+            is_last = number == len(ranges) - 1
+            if at <= low < after or (found and at < high) or (is_last and not found):
+                first = start + max(0, low - at)
+                found.append(Edit(first, max(first, min(end, start + high - at)), typed))
+                typed = ""
+            at = after
+        return tuple(edit for edit in found if edit.text or edit.start < edit.end)
 
     @property
     def thought_tokens(self) -> list[range]:
@@ -322,6 +348,12 @@ class AnswerText:
         if self._thinks:
             pieces = tuple(replace(piece, thought=self.thoughts[-1].start) for piece in pieces)
         return certain, pieces
+
+
+def _common(first: str, second: str) -> int:
+    """The number of characters at the beginning that both texts have."""
+    pairs = enumerate(zip(first, second))
+    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
 
 
 def _head(start: int) -> Piece:

@@ -298,6 +298,7 @@ class Transcript(QScrollArea):
         self._regenerable = possible
         for item in self._pool.answers:
             item.footer.set_regenerable(possible)
+            item.body.can_continue = possible
 
     def offer_continue(self, turn_id: str) -> None:
         """Offer Continue under the answer of `turn_id` only; under none if empty."""
@@ -307,6 +308,28 @@ class Transcript(QScrollArea):
         for entry, item in self._items.items():
             if isinstance(item, AnswerView):
                 item.footer.offer_continue(entry.turn_id == turn_id)
+
+    @property
+    def edited(self) -> AnswerView | None:
+        """The widget of the answer that is being edited."""
+        return next((answer for answer in self._pool.answers if answer.editor is not None), None)
+
+    def edit_answer(self, turn_id: str) -> None:
+        """Edit an answer in its place. Another edited one is saved first."""
+        answer = self._pool.ready(self._answers[turn_id])
+        if self.edited is not answer:
+            self.save_edit()
+        if isinstance(answer, AnswerView):
+            answer.edit()
+            self._column.place()
+            if answer.editor is not None:
+                self.ensureWidgetVisible(answer.editor.save_button)
+                self.ensureWidgetVisible(answer.editor.area, 0, 0)
+
+    def save_edit(self) -> None:
+        """Save the answer that is being edited, if any, and close its editor."""
+        if self.edited is not None:
+            self.edited.save_edit()
 
     def answer_text(self, turn_id: str) -> str:
         """The Markdown source of an answer."""
@@ -345,8 +368,13 @@ class Transcript(QScrollArea):
         return self._items[entry].body
 
     def _is_selected_in(self, entry: Entry) -> bool:
-        """Whether deleting its widget would lose a selection. One over several entries is kept elsewhere."""
-        return not self._selecting.is_wide and self._items[entry].body.selection is not None
+        """Whether deleting its widget would lose a selection or an edit. A selection over several entries is
+        kept elsewhere.
+        """
+        item = self._items[entry]
+        if isinstance(item, AnswerView) and item.editor is not None:
+            return True
+        return not self._selecting.is_wide and item.body.selection is not None
 
     # ---- widgets for entries
 
@@ -386,9 +414,10 @@ class Transcript(QScrollArea):
                 entry.documents = self._documents()
             item = AnswerView(self._theme, entry, self.intent.emit, resized, self._tips.point, parent)
             if self._read_only:
-                item.footer.offer_copy_only()
+                item.offer_copy_only()
             item.set_mode(self._mode)
             item.footer.set_regenerable(self._regenerable)
+            item.body.can_continue = self._regenerable
             item.footer.offer_continue(entry.turn_id == self._continuable)
             item.set_newest(entry is self._newest_over())
         item.body.show_selection(self._selecting.part(entry))
@@ -555,6 +584,7 @@ def _answer_entry(turn: Turn, drafter: str) -> AnswerEntry:
     answer = turn.answer
     entry = AnswerEntry(turn.id, drafter, answer.tokens, None, answer.finished, answer.note)
     entry.over, entry.imported = answer.over, answer.status == "imported"
+    entry.edited, entry.has_figures = answer.is_edited, answer.status != "edited"
     entry.reading = answer.reading
     entry.version_index, entry.versions = turn.place, len(turn.versions)
     return entry

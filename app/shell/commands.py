@@ -130,6 +130,8 @@ class Commands(QObject):
             (controller.racing.halt if controller.racing.recording else controller.racing.close)()
         elif found is not None:
             found.close()
+        elif views.transcript.edited is not None and views.transcript.edited.editor is not None:
+            views.transcript.edited.editor.cancel()
         elif plan.sidebar_over or plan.inspector_over:
             self.columns.close_over()
         elif controller.asking.is_editing:
@@ -251,6 +253,15 @@ class Commands(QObject):
     def last_turn(self) -> str:
         """Id of the last turn of the open chat, which has one."""
         return self.controller.chats.open.turns[-1].id
+
+
+def _undo(commands: Commands) -> None:
+    """Undoes the last change of the focused text; the last edit of an answer if a text without Undo has the
+    focus.
+    """
+    focused = QApplication.focusWidget()
+    undo = getattr(focused, "undo", commands.controller.asking.undo_answer_edit)
+    undo()
 
 
 def _edit(*methods: str) -> Callable[[Commands], None]:
@@ -378,7 +389,7 @@ MENUS = (
         strings.EDIT,
         (
             (
-                Command("undo", strings.UNDO, _edit("undo"), ("Ctrl+Z",)),
+                Command("undo", strings.UNDO, _undo, ("Ctrl+Z",)),
                 Command("redo", strings.REDO, _edit("redo"), ("Ctrl+Shift+Z",)),
             ),
             (
@@ -496,6 +507,13 @@ MENUS = (
                     strings.EDIT_LAST,
                     lambda c: c.controller.asking.edit(),
                     when=lambda facts: facts.asked and not facts.busy_here,
+                ),
+                Command(
+                    "edit_answer",
+                    strings.EDIT_ANSWER,
+                    lambda c: c.controller.asking.edit_answer(),
+                    ("Ctrl+Shift+E",),
+                    lambda facts: facts.asked and not facts.busy_here,
                 ),
                 Command(
                     "continue",

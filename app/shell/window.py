@@ -408,6 +408,7 @@ class MainWindow(QMainWindow):
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.changed.connect(lambda settings: self.controller.server.apply(settings.server))
         self.app_settings.changed.connect(lambda settings: self.controller.keeping.follow_settings())
+        self.app_settings.changed.connect(lambda settings: self.controller.unload_when_idle())
         self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)

@@ -17,6 +17,8 @@ from contextlib import closing
 from functools import cache
 
 import mlx.core as mx
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, parse_answer
@@ -47,6 +49,7 @@ from core.events import (
     MachineUse,
     Message,
     ModelInfo,
+    ModelReleased,
     Rehearsing,
     SavedChatsListed,
     Token,
@@ -77,6 +80,8 @@ from core.settings.prefill import KvCache
 from core.settings.request import drawn
 from core.tables.memory import TableMemory, TableResult
 
+EngineEvent = Rehearsing | DocumentEmbedded | SavedChatsListed | ModelReleased
+
 
 def never() -> bool:
     """The cancel check of a caller that never cancels."""
@@ -87,8 +92,18 @@ def never() -> bool:
 # about a second per million characters.
 _MOST_CONTEXTS = 64
 
+# A day, because longer times overflow the timeout of a queue.
+_LONGEST_IDLE_S = 86_400.0
+
 # Why the number of threads stays constant while block widths are compared.
 _COMPARES = "widths are compared"
+
+
+class Released(Struct, frozen=True):
+    """What stays of a model that was idle: enough to count tokens and to load it again."""
+
+    tokenizer: TokenizerWrapper
+    info: ModelInfo
 
 
 class Engine:
@@ -105,7 +120,7 @@ class Engine:
     def __init__(
         self,
         memory: TableMemory | None = None,
-        say: Callable[[Rehearsing | DocumentEmbedded | SavedChatsListed], None] = lambda event: None,
+        say: Callable[[EngineEvent], None] = lambda event: None,
         clock: Callable[[], float] = time.perf_counter,
         threads: BlasThreads | None = None,
         saved_files: SavedFiles | None = None,
@@ -121,6 +136,10 @@ class Engine:
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
         self._saved_chats = SavedChats(say, clock, saved_files)
         self._clock = clock
+        self._say = say
+        self._released: Released | None = None
+        self._idle_s = 0.0
+        self._used_at_s = clock()
 
     # ---- the model
 
@@ -141,6 +160,11 @@ class Engine:
         return self._session.model
 
     @property
+    def _described(self) -> LoadedModel | Released:
+        """Tokenizer and description of the model, also of a released one. Raises `NoModelError`."""
+        return self._released or self.loaded
+
+    @property
     def sequence(self) -> CachedSequence:
         """The conversation's cache and the tokens it holds. Raises `NoModelError`."""
         return self._session.prefix_cache.current
@@ -152,8 +176,10 @@ class Engine:
 
     @property
     def model_folders(self) -> tuple[str, ...]:
-        """Folders of the loaded model and of the draft model, if there is one."""
-        return self._resident.folders if self._resident else ()
+        """Folders of the loaded or released model and of the draft model, if there is one."""
+        if self._resident is None:
+            return (self._released.info.path,) if self._released else ()
+        return self._resident.folders
 
     @property
     def machines_use(self) -> tuple[MachineUse, ...]:
@@ -179,13 +205,13 @@ class Engine:
     def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
         """Load the model `reference`. Raises `ModelError`, and then keeps the current model.
 
-        If memory does not suffice for both, the current model is freed before the new weights are read.
+        If memory does not suffice for both, the current model is released before the new weights are read.
         """
         self.use(load(reference, progress, self.make_room))
         return self.loaded.info
 
     def make_room(self, size_bytes: int) -> None:
-        """Free the sentence encoder and the model if `size_bytes` more exceed the memory that is left.
+        """Free the sentence encoder and release the model if `size_bytes` more exceed the memory left.
 
         Raises `ModelTooLargeError`, and then frees nothing, if they would not suffice.
         """
@@ -200,12 +226,19 @@ class Engine:
                 "Close other programs, or choose a smaller model or a version of it with fewer bits.",
             )
         self._embedder.unload()
-        if self._resident:
+        if self._resident and self._may_return(self._resident.model.info):
+            self._release()  # it is loaded again if the new one turns out to be damaged
+        elif self._resident:
             self.unload()
 
     def use(self, loaded: LoadedModel) -> None:
         """Use a model that is already in memory."""
-        self.unload()
+        released = self._released
+        if released is not None and released.info.path == loaded.info.path:
+            self._free()  # its rehearsal stays as it was
+        else:
+            self.unload()
+        self._used_at_s = self._clock()
         self._resident = ModelSession(loaded)
         self._saved_chats.use(self._resident)
         info = loaded.info
@@ -227,11 +260,54 @@ class Engine:
     def unload(self) -> None:
         """Free the model, the draft model and their caches, which are saved where chats are."""
         self._rehearsal.forget_model()
+        self._free()
+
+    def _free(self) -> None:
         self._saved_chats.release()
         if self._resident:
             self._resident.model.close()
-        self._resident = None
+        self._resident = self._released = None
         mx.clear_cache()
+
+    def unload_idle(self, after_s: float) -> None:
+        """Release the model after `after_s` seconds without a request, at most a day; 0: never.
+
+        The chats' caches are saved first. A model on several machines is never released, because a process
+        can join a cluster once.
+        """
+        self._idle_s = min(max(0.0, after_s), _LONGEST_IDLE_S)
+
+    @property
+    def released(self) -> ModelInfo | None:
+        """The model that was released while idle; a request needs it to be loaded again."""
+        return self._released.info if self._released else None
+
+    def _release_due_s(self) -> float | None:
+        """Seconds until the model is released; None if it is not."""
+        session = self._resident
+        if session is None or not self._idle_s or not self._may_return(session.model.info):
+            return None
+        if self._rehearsal.state.state in ("waiting", "running"):
+            return None
+        return max(0.0, self._used_at_s + self._idle_s - self._clock())
+
+    def _release_if_due(self) -> None:
+        if self._release_due_s() == 0.0:
+            self._release()
+            self._embedder.unload()
+
+    @staticmethod
+    def _may_return(info: ModelInfo) -> bool:
+        """Whether the model can be loaded again by its reference alone."""
+        return bool(info.reference) and not info.machines
+
+    def _release(self) -> None:
+        self._rehearsal.drop()  # its work holds the model
+        self._rehearsal.resume()
+        released = Released(self.loaded.tokenizer, self.loaded.info)
+        self._free()
+        self._released = released
+        self._say(ModelReleased())
 
     def forget(self, *, tables: bool = False) -> None:
         """Clear the prefix cache, so that the next answer starts cold.
@@ -262,8 +338,8 @@ class Engine:
 
         Estimated for a text that is far longer than the context.
         """
-        loaded = self.loaded
-        return count_tokens(loaded.tokenizer, well_formed(text), loaded.info.context_tokens)
+        described = self._described
+        return count_tokens(described.tokenizer, well_formed(text), described.info.context_tokens)
 
     def count_prompt(self, request: Generate) -> int:
         """Number of prompt tokens of `request`; estimated for one that is far too long.
@@ -276,8 +352,8 @@ class Engine:
             return error.tokens
 
     def dense_s(self, tokens: int) -> float | None:
-        """Estimated seconds of a dense prefill of `tokens`; None if not measured. Raises `NoModelError`."""
-        return self._session.profile.dense_s(tokens)
+        """Estimated seconds of a dense prefill of `tokens`; None if not measured, or without a model."""
+        return self._resident.profile.dense_s(tokens) if self._resident else None
 
     def exactness_profile(self, *, complete: bool = False) -> Profile:
         """How the model's logits depend on the block width on this machine.
@@ -307,7 +383,7 @@ class Engine:
         In this order: load and save chats; embed documents (also without a model), because a question about
         them is likely; read the passages that a sparse prefill skipped, if that setting is on; test drafts
         and trees, measure T(w) and the prefill pace, if missing, and compare widths for `guarded` and
-        `exact`; rehearse, if that is on.
+        `exact`; rehearse, if that is on; release an idle model, if that is on.
         """
         session = self._resident
         # Another number of threads splits sums differently, which changes their last bits.
@@ -325,6 +401,8 @@ class Engine:
         more = self._rehearsal.piece(session.model)
         if self._rehearsal.made_table:
             session.beforehand.forget()
+        if not more:
+            self._release_if_due()
         return more
 
     def rehearse(self, wanted: bool) -> None:
@@ -346,7 +424,7 @@ class Engine:
 
     def idle_due_s(self) -> float | None:
         """Seconds until scheduled idle work; None if none is scheduled."""
-        due = [self._rehearsal.due_s() or None, self._saved_chats.due_s()]
+        due = [self._rehearsal.due_s() or None, self._saved_chats.due_s(), self._release_due_s()]
         due.append(self._resident.measuring_due_s() if self._resident else None)
         return min((each for each in due if each is not None), default=None)
 
@@ -392,24 +470,24 @@ class Engine:
     def _prompt(self, request: Generate) -> tuple[Prompt, AnswerFormat | None]:
         """The prompt, and the format of the answer, which is None for a raw prompt. Raises `RequestError`."""
         settings = request.settings
-        tokenizer = self.loaded.tokenizer
-        model_tokens = self.loaded.info.context_tokens
+        tokenizer, info = self._described.tokenizer, self._described.info
+        model_tokens = info.context_tokens
         context_tokens = settings.prefill.context_of(model_tokens)
         most_tokens = context_tokens * (_MOST_CONTEXTS if settings.prefill.reads_beyond else 1)
         check_fits(tokenizer, request.messages, most_tokens - 1, context_tokens < model_tokens)
         if request.raw:
             text = request.messages[-1].content if request.messages else ""
-            return plain(tokenizer, text, self.loaded.info.vocabulary), None
+            return plain(tokenizer, text, info.vocabulary), None
         return self._rendered(request, request.messages)
 
     def _rendered(self, request: Generate, messages: Sequence[Message]) -> tuple[Prompt, AnswerFormat]:
         """The prompt of `messages` with the settings of `request`, and the format of the answer."""
-        tokenizer, chat = self.loaded.tokenizer, request.settings.chat
+        tokenizer, chat = self._described.tokenizer, request.settings.chat
         # An answer by a grammar starts without a thought.
         formed = request.grammar is not None and request.grammar.begins_at_once
         silent = formed and chat.thinking and switches_thinking(tokenizer)
         thinks = chat.thinking and not silent
-        rows = self.loaded.info.vocabulary
+        rows = self._described.info.vocabulary
         prompt = render(tokenizer, messages, chat.system_prompt, request.tools, thinks, rows)
         format = format_of(tokenizer, prompt.text, tools=bool(request.tools))
         if any(change.setting == "tools" for change in prompt.changes):
@@ -477,6 +555,7 @@ class Engine:
             raise
         finally:
             self._rehearsal.resume()
+            self._used_at_s = self._clock()
 
     def _answer_alone(
         self,
@@ -537,6 +616,7 @@ class Engine:
                 most_tokens if beyond else None,
                 context_tokens - 1,
                 self._embedder,
+                states=plan.head,
                 fitting_chunk=guard.chunk_tokens,
             )
             if isolated and plan.proposer is not None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
 from core.decoding.loop import DecodeLoop, Step, Tally
+from core.decoding.mtp import HeadProposer
 from core.decoding.options import PLAIN, DecodingOptions, Exactness
 from core.decoding.planner import Planner
 from core.decoding.sampling import Sampler
@@ -63,8 +64,9 @@ _LEAST_SOURCED_TOKENS = 4
 class AnswerPlan(Struct, frozen=True):
     """The settings that are applied, and a change for each requested one that is not.
 
-    `cost` is T(w) for the planner; None if only the gate decides. `samples` collects verified blocks for
-    later checks; None unless exactness is `exact`. `kv`: how the cache is quantised.
+    `cost` is T(w) for the planner; None if only the gate decides. `proposer`: the draft model, if it drafts.
+    `head`: the model's MTP head, if it drafts. `samples` collects verified blocks for later checks; None
+    unless exactness is `exact`. `kv`: how the cache is quantised.
     """
 
     settings: Settings
@@ -77,6 +79,7 @@ class AnswerPlan(Struct, frozen=True):
     options: DecodingOptions = PLAIN
     samples: ExactWidths | None = None
     kv: KvQuantisation | None = None
+    head: HeadProposer | None = None
 
 
 def within_context(
@@ -159,6 +162,8 @@ class Generation:
                 self._plan.proposer.sequence.clear()
             raise
         finally:
+            if self._plan.head is not None:
+                self._plan.head.end()
             self._drop_unshown()
         yield Finished(
             self._request,
@@ -290,6 +295,7 @@ class Generation:
             top_logprobs=plan.options.top_logprobs,
             grammar=plan.options.grammar,
             samples=plan.samples,
+            states=plan.head,
         )
         # Without a template the answer continues the prompt's own text.
         before = self._prompt if self._asked.raw else self._before
@@ -304,7 +310,9 @@ class Generation:
                 now_s = self._now()
                 step_s, before_s = now_s - before_s, now_s
                 if plan.cost is not None:
-                    plan.cost.step(step.width, step_s)
+                    # T is the time of the block alone.
+                    asked_s = step.draft_s if step.proposal_cost else 0.0
+                    plan.cost.step(step.width, step_s - asked_s)
                 self._threads.step(step_s / (plan.cost or default_cost)(step.width))
                 self._tally.add(step, now_s)
                 for index, token in enumerate(step.tokens):

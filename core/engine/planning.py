@@ -9,20 +9,23 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from core.decoding.mtp import HeadProposer
 from core.decoding.options import FAST, DecodingOptions, Exactness
 from core.drafting.calibration import Calibration
+from core.drafting.draft_model import Proposer
 from core.drafting.ngram_table import NgramTables
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.engine.generation import AnswerPlan, within_context
 from core.engine.model_session import ModelProposer, ModelSession
-from core.errors import DraftlightError
+from core.errors import DraftlightError, DraftModelError, ModelError
 from core.events import Change, Generate, Message, ToolCall
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.kv.quantised import KvQuantisation
 from core.machine.exactness import exactness, strictest
 from core.models.loader import LoadedModel
+from core.models.mtp import NO_HEAD
 from core.prefill.reading import PromptText
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings import Settings, assign
@@ -71,6 +74,11 @@ class Planning:
             changes.append(Change("drafting.drafter", name, "off", reason))
             settings = assign(settings, "drafting.drafter", "off")
         spec = drafter_spec(settings.drafting.drafter)
+        head = self._session.head() if spec.needs_proposer == "head" else None
+        if isinstance(head, str):
+            changes.append(Change("drafting.drafter", spec.name, "auto", f"{info.name}: {head}"))
+            settings, head = assign(settings, "drafting.drafter", "auto"), None
+            spec = drafter_spec("auto")
         forces = options.grammar is not None and options.grammar.drafts
         verifies = spec.drafts or (forces and not why_not)
         mode = settings.decoding.exactness
@@ -89,7 +97,17 @@ class Planning:
         if options.grammar is not None and forces and why_not:
             options.grammar.drafts = False
             changes.append(Change("grammar.drafts", "true", "false", why_not))
-        resources = self._resources(settings, spec, changes, isolated, kv)
+        if spec.needs_proposer != "head":
+            head = None  # exactness can have replaced the drafter
+        profile = self._session.profile_at(kv, prompt_tokens)
+        cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
+        resources = self._resources(settings, spec, changes, isolated, kv, head)
+        if spec.name == "auto" and cost is not None:
+            asked = self._asked_by_auto(settings, changes)
+            if asked is not None:
+                proposals = self._session.proposals(asked, cost, isolated=isolated)
+                resources = replace(resources, proposer=asked, proposals=proposals)
+            head = asked if isinstance(asked, HeadProposer) else None
         drafter = spec.build(settings, resources)
         if options.prediction and spec.drafts:
             planned = spec.planned(settings)
@@ -98,11 +116,10 @@ class Planning:
             given = f"{len(options.prediction):,} tokens"
             changes.append(Change("prediction", given, "not drafted from", "the drafter is off"))
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        profile = self._session.profile_at(kv, prompt_tokens)
-        cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
         samples = profile.widths if exact.mode == "exact" else None
         return AnswerPlan(
-            settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples, kv
+            *(settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples, kv),
+            head=head,
         )
 
     def without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
@@ -123,6 +140,7 @@ class Planning:
         changes: list[Change],
         isolated: bool,
         kv: KvQuantisation | None,
+        head: HeadProposer | None,
     ) -> Resources:
         info = self._session.model.info
         trees = False
@@ -131,7 +149,9 @@ class Planning:
             trees = not why_not
             if why_not:
                 changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
-        proposer = self._session.drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
+        proposer: Proposer | None = head
+        if spec.needs_proposer == "draft model":
+            proposer = self._session.drafts.drafting(settings.draft_model.model)
         beforehand = self._session.beforehand
         frozen = beforehand.frozen(settings.cacheback, changes) if spec.takes_frozen else None
         return Resources(
@@ -144,6 +164,25 @@ class Planning:
             calibration=Calibration() if isolated else self._memory.calibration_for(settings),
             proposer=proposer,
         )
+
+    def _asked_by_auto(self, settings: Settings, changes: list[Change]) -> Proposer | None:
+        """The model that `auto` asks: the draft model or the MTP head; None if there is none."""
+        reference = settings.draft_model.model
+        if settings.auto.draft_model and reference:
+            try:
+                return self._session.drafts.drafting(reference)
+            except (DraftModelError, ModelError) as error:
+                changes.append(Change("auto.draft_model", "on", "off", error.message))
+        elif settings.auto.draft_model:
+            changes.append(Change("auto.draft_model", "on", "off", "no draft model is chosen"))
+        if not settings.auto.head or self._session.model.info.machines:
+            return None
+        head = self._session.head()
+        if isinstance(head, HeadProposer):
+            return head
+        if head != NO_HEAD:
+            changes.append(Change("auto.head", "on", "off", head))
+        return None
 
     def _trees_refused(self, settings: Settings, kv: KvQuantisation | None) -> str:
         """Why trees cannot be verified; empty if they can."""
@@ -172,10 +211,13 @@ def _retired(settings: Settings) -> list[Change]:
 
 
 def drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:
-    """Replaces the drafter `draft-model`, which would have to read all of a text longer than the context."""
-    if not drafter_spec(settings.drafting.drafter).needs_proposer:
-        return settings, ()
+    """Without a draft model that drafts, which would have to read all of a text longer than the context."""
     reason = "the text is longer than the context of a draft model"
+    if settings.drafting.drafter == "auto" and settings.auto.draft_model:
+        change = Change("auto.draft_model", "on", "off", reason)
+        return assign(settings, "auto.draft_model", False), (change,)
+    if drafter_spec(settings.drafting.drafter).needs_proposer != "draft model":
+        return settings, ()
     change = Change("drafting.drafter", settings.drafting.drafter, "auto", reason)
     return assign(settings, "drafting.drafter", "auto"), (change,)
 

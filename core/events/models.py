@@ -107,15 +107,23 @@ class ModelUnloaded(Wire, frozen=True):
     """No model is loaded."""
 
 
+class ModelReleased(Wire, frozen=True):
+    """The model left memory: it was idle (`unload_idle`), or makes room for the one that is being loaded. If
+    that fails too, the next request loads the released one again: `load_progress`*, `model_loaded`, then the
+    request's own events, or its `failed`.
+    """
+
+
 LoadCommand = LoadModel | UnloadModel
-LoadEvent = LoadProgress | ModelLoaded | ModelUnloaded
+LoadEvent = LoadProgress | ModelLoaded | ModelUnloaded | ModelReleased
 
 
 # ---- models on this machine
 
 
 Fit = Literal["fits", "tight", "too-large"]
-ModelSource = Literal["starter", "download", "hub-cache", "folder"]
+# `hub-cache` and `other-app`: in a folder of another program, where Draftlight changes nothing.
+ModelSource = Literal["starter", "download", "hub-cache", "other-app", "folder"]
 DownloadState = Literal["running", "paused", "failed", "done", "cancelled"]
 
 # Above this share of the limit a model is tight.
@@ -179,7 +187,9 @@ class ModelEntry(Struct, frozen=True):
     """One model on this machine, described from its config and headers.
 
     `reference`: for `load_model`. `family`: fingerprint of its tokenizer, empty if unreadable. `bits`: 0 if
-    not quantised. `dtype`: on disk. `problem`, `hint`: why it cannot be loaded and what to do; else empty.
+    not quantised. `dtype`: on disk. `head_bytes`: size of its MTP head; 0 if its files have none. `problem`,
+    `hint`: why it cannot be loaded and what to do; else empty.
+    `listed_in`: the imported folder of several models in which it was found; else empty.
     """
 
     reference: str
@@ -196,9 +206,11 @@ class ModelEntry(Struct, frozen=True):
     dtype: str = ""
     context_tokens: int = 0
     layers: int = 0
+    head_bytes: int = 0
     need: MemoryNeed = MemoryNeed()
     problem: str = ""
     hint: str = ""
+    listed_in: str = ""
 
 
 class HubModel(Struct, frozen=True):

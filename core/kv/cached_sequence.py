@@ -70,6 +70,10 @@ class CachedSequence:
         # and that no answer has counted yet.
         self.chat = ""
         self.loaded_columns = 0
+        # The cache of the model's MTP head for the same tokens, which may lack some of them, and the newest
+        # hidden state [1, size] that it has not read, with its position. None if no head drafts.
+        self.head: CachedSequence | None = None
+        self.state: tuple[int, mx.array] | None = None
         self.why_no_rollback = why_no_rollback(self.cache)
         self.keeps_all = keeps_all(self.cache)
         self._quantise_if_due()
@@ -111,7 +115,8 @@ class CachedSequence:
     def nbytes(self) -> int:
         """Size of the cache's arrays and the snapshots."""
         held = sum(int(entry.nbytes) for entry in leaves(self.cache) if not entry.empty())
-        return held + sum(snapshot.nbytes for snapshot in self._snapshots)
+        own = self.head.nbytes if self.head is not None else 0
+        return held + own + sum(snapshot.nbytes for snapshot in self._snapshots)
 
     @property
     def columns_left(self) -> int | None:
@@ -214,6 +219,10 @@ class CachedSequence:
             if excess and entry.trim(excess) != excess:
                 raise InternalError(f"A {type(entry).__name__} did not trim {excess} tokens.")
         del self.tokens[length:]
+        if self.head is not None and len(self.head.tokens) > length:
+            self.head.truncate(length)
+        if self.state is not None and self.state[0] >= length:
+            self.state = None
 
     def snapshot(self, wanted: Collection[int] = ()) -> None:
         """Takes a snapshot, so that `truncate` can return to the current length. No effect if `keeps_all`.
@@ -278,6 +287,10 @@ class CachedSequence:
         for new, entry in zip(leaves(other.cache), leaves(self.cache), strict=True):
             if is_appending(new) and is_appending(entry):
                 _copy_head(new, entry, other.columns.count)
+        if self.head is not None:
+            other.head = self.head.fork(min(length, len(self.head.tokens)))
+        if self.state is not None and self.state[0] < length:
+            other.state = self.state
         return other
 
     def settle(self) -> None:
@@ -291,6 +304,7 @@ class CachedSequence:
         self.columns = Columns()
         self._snapshots = []
         self.loaded_columns = 0
+        self.head = self.state = None
         self.is_quantised = False
         self._quantise_if_due()
         mx.clear_cache()

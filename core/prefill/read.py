@@ -47,6 +47,8 @@ def read_prompt(
     the lengths `snapshots` (ascending), where the sequence takes a snapshot. `states` receives the hidden
     states.
     """
+    if states is not None:
+        states.begin(sequence, prompt)
     estimate = _Estimate(len(prompt) - 1 - sequence.skipped, sequence.columns.count, clock)
     if len(sequence.tokens) in snapshots:
         sequence.snapshot(snapshots)
@@ -82,6 +84,8 @@ def read_kept(
     `kept` (ascending int32) begins at or after the sequence's end and ends with the next-to-last position of
     `prompt`. Snapshots are taken at those of the lengths `snapshots` that follow a kept position.
     """
+    if states is not None:
+        states.begin(sequence, prompt)
     estimate = _Estimate(sequence.columns.count + len(kept), sequence.columns.count, clock)
     yield estimate.progress(sequence.columns.count)
     # One of the chunks ends where the cache is quantised.

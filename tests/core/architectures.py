@@ -51,16 +51,16 @@ def tiny(name: str, seed: int = 0) -> nn.Module:
 _WIDE_SCALES = {"qwen3_5": 1.85, "nemotron_h": 1.6}
 
 
-def wide(name: str, seed: int = 0) -> nn.Module:
+def wide(name: str, context_tokens: int = CONTEXT_TOKENS) -> nn.Module:
     """Like `tiny`, with heads of 32 dimensions, the smallest that can be quantised."""
     spec = ARCHITECTURES[name]
-    return build(_widened(spec.config), _WIDE_SCALES.get(name, spec.weight_scale), seed)
+    return build(_widened(spec.config, context_tokens), _WIDE_SCALES.get(name, spec.weight_scale))
 
 
-def _widened(config: Mapping[str, Any]) -> dict[str, Any]:
+def _widened(config: Mapping[str, Any], context_tokens: int) -> dict[str, Any]:
     if "text_config" in config:
-        return {**config, "text_config": _widened(config["text_config"])}
-    found = {**config, "hidden_size": 128, "head_dim": 32}
+        return {**config, "text_config": _widened(config["text_config"], context_tokens)}
+    found = {**config, "hidden_size": 128, "head_dim": 32, "max_position_embeddings": context_tokens}
     if "kv_lora_rank" in config:
         found |= {"kv_lora_rank": 32, "qk_rope_head_dim": 32}
     if config["model_type"] == "phi3":

@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     command("ttft", "time to first token of a fresh installation, drafts on and off", _ttft)
     command("warm-tables", "a conversation with cold and warm tables", _warm_tables)
     command("citations", "precision and recall of the numbers in an answer", lambda added: None)
+    command("kv-bits", "size and quality of quantised caches", add_model)
     command("sources", "precision of the sources of an answer", add_model)
     return root
 

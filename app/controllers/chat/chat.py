@@ -109,8 +109,9 @@ class ChatController(QObject):
 
     def branch(self, turn_id: str) -> Conversation:
         """Open and return a new chat with the turns up to and including `turn_id`."""
-        self._page.keep_draft()
-        branched = self._chats.branch(turn_id, self._branch_name())
+        place = len(self._chats.open.upto(turn_id)) - 1
+        self._page.keep_draft()  # which may replace the turn by another version
+        branched = self._chats.branch(self._chats.open.turns[place].id, self._branch_name())
         self.show()
         return branched
 

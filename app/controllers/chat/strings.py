@@ -14,6 +14,7 @@ IMPORT_FILTER = "Chats (*.zip *.json *.md *.markdown *.txt)"
 STOP_IMPORT = "Stop"
 DETAILS = "Details…"
 DONE = "Done"
+EDIT_NOT_UNDONE = "The answer has changed since the edit. Its earlier version is still there."
 UNDO = "Undo"
 UNDO_IMPORT = "Undo Import"
 ALL_CHATS_FILE = "Draftlight chats"
@@ -113,6 +114,10 @@ def export_filter(ending: str) -> str:
     return "JSON (*.json)" if ending == "json" else "Markdown (*.md)"
 
 
+ANSWER_EDITED = "The answer was edited. The model sees this version."
+EDIT_UNDONE = "The answer is as it was before the edit."
+UNDO = "Undo"
+EDIT_LATER = "An answer can be edited when the current one is complete."
 NOT_SAVED_TITLE = "The chats cannot be saved."
 NOTHING_SAVED = "Changes are kept in memory until you close this window."
 DEFAULTS_NOT_SAVED = "The defaults could not be saved. They apply until you close this window."

@@ -233,8 +233,15 @@ def precision(entry: ModelEntry) -> str:
     return strings.bits(entry.bits, entry.dtype)
 
 
+_ORIGINS = {
+    "starter": strings.STARTER,
+    "hub-cache": strings.OTHER_APP,
+    "other-app": strings.OTHER_APP,
+}
+
+
 def _row(entry: ModelEntry, name: str, state: ModelsState, context_tokens: int, color: str) -> RowFacts:
-    origin = {"starter": strings.STARTER, "hub-cache": strings.HUB_CACHE}.get(entry.source, "")
+    origin = _ORIGINS.get(entry.source, "")
     last = origin or (strings.context(entry.context_tokens) if entry.context_tokens else "")
     standing = _standing(entry, state)
     words = {

@@ -57,6 +57,7 @@ GROUP_TITLES = {
     "look": "Appearance",
     "writing": "Writing",
     "allowed": "For all chats",
+    "memory": "Memory",
     "updates": "Updates",
     "server": "Local server",
 }

@@ -332,8 +332,8 @@ class TextCanvas(ReadAloud):
         """Whether the words of a code block have colours of their own now."""
         return True
 
-    def add_to_menu(self, menu: QMenu) -> None:
-        """Called before the context menu opens."""
+    def add_to_menu(self, menu: QMenu, at: QPointF) -> None:
+        """Called before the context menu opens at `at`."""
 
     def paint_under_text(self, painter: QPainter, box: PieceBox, lines: range) -> None:
         """Called before the text of `lines` is painted; the painter's origin is the column's left."""
@@ -467,8 +467,9 @@ class TextCanvas(ReadAloud):
         self.pointer_moved(None)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        menu = canvas_menu(self, event.pos().toPointF())
-        self.add_to_menu(menu)
+        at = event.pos().toPointF()
+        menu = canvas_menu(self, at)
+        self.add_to_menu(menu, at)
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(event.globalPos())
 

@@ -243,8 +243,8 @@ class Conversation(Struct, frozen=True):
         return self._with_version(turn_id, new_id, tokens, asked, replaces=answer.status == "edited")
 
     def cut_answer(self, turn_id: str, new_id: str, end: int, asked: datetime | None = None) -> Conversation:
-        """Returns the chat with a new version of the turn `turn_id`, `new_id`, whose answer is to be continued
-        after the token that contains the character before offset `end`. Raises `KeyError`.
+        """Returns the chat with a new version of the turn `turn_id`, `new_id`, whose answer is to be
+        continued after the token that contains the character before offset `end`. Raises `KeyError`.
         """
         answer = self.turn(turn_id).answer
         tokens = cut_after(_editable(answer), end)

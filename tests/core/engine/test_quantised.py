@@ -21,9 +21,10 @@ from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine
 from core.events import Finished
 from core.kv.mlx_lm_caches import leaves, why_no_rollback
+from core.kv.saved_files import SavedFiles
 from core.settings import Settings
 from core.settings.prefill import KvCache
-from tests.core.architectures import ARCHITECTURES, FULL, wide
+from tests.core.architectures import ARCHITECTURES, CONTEXT_TOKENS, FULL, wide
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.engine.test_conformance import (
     ONE_DRAFTER,
@@ -35,8 +36,13 @@ from tests.core.engine.test_conformance import (
     run,
     settings,
 )
+from tests.core.engine.test_saved_chats import run as ask
+from tests.core.engine.test_saved_chats import started
+from tests.core.engine.test_sparse_session import prompt_of
+from tests.thinned import thinned
 
 TOKENS = 100
+LONG_TOKENS = 2048
 REFUSED = ("gpt_oss", "deepseek_v3")
 # A column in the answer to a prompt of about 60 tokens.
 IN_THE_ANSWER = 90
@@ -48,8 +54,8 @@ def tokenizer(toy_folder: Path) -> TokenizerWrapper:
 
 
 @cache
-def wide_once(architecture: str) -> Any:
-    return wide(architecture)
+def wide_once(architecture: str, context_tokens: int = CONTEXT_TOKENS) -> Any:
+    return wide(architecture, context_tokens)
 
 
 @pytest.fixture
@@ -195,4 +201,72 @@ def test_trees_wait_for_their_trial_on_quantised_caches(
     engine.try_out(KvCache("8"))
     _, finished = run(engine, prompt, wanted)
     assert "drafting.drafter" not in changes(finished)
+    engine.unload()
+
+
+SPARSE = {
+    "prefill.mode": "on",
+    "prefill.scorer": "lexical",
+    "prefill.passages": "fixed",
+    "prefill.keep_pct": 7,
+    "prefill.chunk_tokens": 64,
+    "prefill.finish_reading": True,
+    "tables.learn": False,
+}
+
+
+@pytest.mark.parametrize(
+    "architecture", thinned([n for n in ARCHITECTURES if n not in REFUSED], keep=["llama", "qwen3_5"])
+)
+@pytest.mark.parametrize("start", thinned([0, 300, 615], keep=[300]))
+def test_sparse_reading_the_rest_of_it_and_a_restart(
+    architecture: str, start: int, tokenizer: TokenizerWrapper, toy_folder: Path, tmp_path: Path
+) -> None:
+    """Of 800 tokens, some 600 are read; a restart, the rest in idle time, and more turns follow."""
+    model = wide_once(architecture, LONG_TOKENS)
+    loaded = engine_of(
+        architecture, tokenizer, str(toy_folder), model=model, context_tokens=LONG_TOKENS
+    ).loaded
+    files, sparse = SavedFiles(tmp_path / "contexts"), {**SPARSE, "sampling.max_tokens": 20}
+    dense = {**sparse, "prefill.mode": "off"}
+
+    def plain(prompt: list[int], **values: Any) -> list[int]:
+        fresh = started(loaded, SavedFiles(tmp_path / "none"))
+        return ask(fresh, prompt, chosen(("off", "fast"), toy_folder, start, "4", **values), chat="")[0]
+
+    engine, prompt = started(loaded, files), prompt_of(31, 800)
+    wanted = chosen(ONE_DRAFTER, toy_folder, start, "4", **sparse)
+    got, finished = ask(engine, prompt, wanted)
+    assert got == plain(prompt, **sparse)
+    assert finished.effective.reading == "sparse"
+    assert finished.stats.skipped_tokens > 100
+    engine.unload()
+
+    engine = started(loaded, files)
+    again, finished = ask(engine, [*prompt, *got[:5]], wanted)
+    follow = [*prompt, *got[:5], *again, *prompt_of(32, 30)]
+    assert finished.stats.disk_tokens > 0
+    while engine._session.read_rest_piece():
+        pass
+    assert engine.sequence.skipped == 0
+    warm, finished = ask(engine, follow, chosen(ONE_DRAFTER, toy_folder, start, "4", **dense))
+    assert finished.stats.reused_tokens >= len(prompt)
+    assert warm == plain(follow, **dense)
+    assert any(quantised(engine))
+    engine.unload()
+
+    engine = started(loaded, files)
+    longer = [*follow, *warm, *prompt_of(33, 20)]
+    warm, finished = ask(engine, longer, chosen(ONE_DRAFTER, toy_folder, start, "4", **dense))
+    assert finished.stats.disk_tokens >= len(follow) - 1
+    assert warm == plain(longer, **dense)
+    # Another precision finds nothing in the file, and replaces it.
+    engine.unload()
+    engine = started(loaded, files)
+    _, finished = ask(engine, longer, chosen(ONE_DRAFTER, toy_folder, start, "8", **dense))
+    assert finished.stats.disk_tokens == 0
+    engine.unload()
+    engine = started(loaded, files)
+    _, finished = ask(engine, longer, chosen(ONE_DRAFTER, toy_folder, start, "8", **dense))
+    assert finished.stats.disk_tokens > 0
     engine.unload()
