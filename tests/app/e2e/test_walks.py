@@ -1,5 +1,5 @@
 """Tried as people would, on a virtual display, with real keys and a real mouse: `edited_answer`, `first_hour`,
-`from_elsewhere`, `new_user`, `second_week`."""
+`from_elsewhere`, `new_user`, `project`, `second_week`."""
 
 from __future__ import annotations
 
@@ -90,6 +90,12 @@ def test_the_second_week(display: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert "the answer continued" in visit("first", display, home, "second_week")
     assert "and continued" in visit("again", display, home, "second_week")
+
+
+def test_a_project(display: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert "asked in the project" in visit("first", display, home, "project")
+    assert "restored with its chat" in visit("again", display, home, "project")
 
 
 def test_someone_from_elsewhere(display: str, tmp_path: Path) -> None:
