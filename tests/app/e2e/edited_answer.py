@@ -49,7 +49,7 @@ async def first(window: MainWindow) -> int:
     assert last(window).text == before.text + TYPED_TEXT
     (turn,) = controller.chats.open.turns
     assert turn.versions[0].answer == before
-    assert view(window).footer.stats.text == "edited"
+    assert view(window).footer.stats.text == "Edited"
     hands.step(f"edited: {last(window).text!r}")
     await hands.press("ctrl+z")
     await hands.until(lambda: last(window) == before, "the edit is undone")
@@ -96,7 +96,7 @@ async def again(window: MainWindow) -> int:
     hands = Hands(window)
     assert last(window).is_edited
     assert len(window.controller.chats.open.turns[-1].versions) == 3
-    assert "edited" in view(window).footer.stats.text
+    assert "Edited" in view(window).footer.stats.text
     await ready(hands)
     await ask(hands, "Which was the fourth?")
     await answered(hands)

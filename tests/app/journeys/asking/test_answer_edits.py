@@ -89,7 +89,7 @@ def test_an_answer_is_edited_continued_and_kept(qapp: QApplication, tmp_path: Pa
         ]
         footer = view(window).footer
         assert footer.versions.text == "2/2"
-        assert footer.stats.text == "edited"
+        assert footer.stats.text == "Edited"
         assert view(window).body.hasFocus()
         # The tints of the model's tokens stay, the person's text has none.
         inks = [ink for box in view(window).body.boxes for ink in box.inks.inks if ink.origin != "normal"]
@@ -103,7 +103,7 @@ def test_an_answer_is_edited_continued_and_kept(qapp: QApplication, tmp_path: Pa
         assert [each.content for each in commands[0].messages] == ["write 6"]
         assert commands[0].continuation == (0, 1, 2, 3, 4, TYPED)
         assert commands[0].continuation_texts[-2:] == (" w4", " typed by me")
-        assert "edited" in view(window).footer.stats.text
+        assert "Edited" in view(window).footer.stats.text
         assert "tokens" in view(window).footer.stats.text
         # The next question sees it.
         ask(window, "write 1")
@@ -116,7 +116,7 @@ def test_an_answer_is_edited_continued_and_kept(qapp: QApplication, tmp_path: Pa
         turn = window.controller.chats.open.turns[0]
         assert turn.answer.is_edited
         assert len(turn.versions) == 2
-        assert "edited" in view(window, 0).footer.stats.text
+        assert "Edited" in view(window, 0).footer.stats.text
         assert window.controller.chats.search("typed")
 
     play(qapp, scene, folder=tmp_path)
