@@ -72,6 +72,10 @@ class PromptTooLongError(RequestError, code="prompt-too-long"):
         )
 
 
+class NotEnoughMemoryError(RequestError, code="not-enough-memory"):
+    """An answer would need more memory than is left. Nothing was computed."""
+
+
 class NoModelError(RequestError, code="no-model"):
     """A model is required and none is loaded."""
 

@@ -69,6 +69,7 @@ NAMES = frozenset(
         "Turkish",
         "Arabic",
     }
+    | {"Claude", "Open", "LM", "Studio"}
     # windows, sections and values of settings, by their labels
     | {"Race", "Tables", "Lab", "Settings", "Document", "Auto", "Cacheback", "Reset", "Learning", "Exactness"}
 )
@@ -76,7 +77,14 @@ NAMES = frozenset(
 _SHOWN_AS_COMMAND = {"Command": 1, "Button": 1, "Menu": 0, "QMenu": 0, "addAction": 0, "addMenu": 0}
 # Titles of windows, and texts that reach a menu or a button in another way.
 _ALSO_COMMANDS = frozenset(
-    {"COPY_SOURCE", "EXPORT_ALL_JSON", "EXPORT_ALL_MARKDOWN", "EXPORT_OWN_PRESETS", "FROM_LIBRARY"}
+    {
+        "UNDO_IMPORT",
+        "COPY_SOURCE",
+        "EXPORT_ALL_JSON",
+        "EXPORT_ALL_MARKDOWN",
+        "EXPORT_OWN_PRESETS",
+        "FROM_LIBRARY",
+    }
     | {
         "IMPORT_PRESETS",
         "KEEP_IN_LIBRARY",

@@ -1,4 +1,7 @@
-"""AnswerView: one answer in the transcript: the reading card during the prefill, then text and footer."""
+"""AnswerView: one answer in the transcript: the reading card during the prefill, then text and footer.
+
+While a person edits the answer, an editor takes the place of both.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,17 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QRect, Qt
 from PySide6.QtGui import QEnterEvent, QGuiApplication, QMouseEvent, QResizeEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat import stats_line, strings, token_strip
+from app.chat import answer_editor, stats_line, strings, token_strip
 from app.chat.answer_body import AnswerBody
+from app.chat.answer_editor import AnswerEditor
 from app.chat.answer_footer import AnswerFooter
 from app.chat.entry import AnswerEntry
-from app.chat.intents import Intent, SelectAnswer
+from app.chat.intents import ContinueFrom, EditAnswer, Intent, OpenSource, SaveAnswer, SelectAnswer
 from app.chat.reading_card import ReadingCard
 from app.chat.reading_facts import dense_estimate, dense_time_s, is_worth_showing, prompt_fits
-from app.chat.sources import sources_of
+from app.chat.sources import Source, sources_of
 from app.chat.token_facts import TokenFacts, facts_of
 from app.richtext.canvas.accessible_text import announce
 from app.richtext.canvas.text_canvas import MARGIN_PX
@@ -62,16 +66,22 @@ class AnswerView(QWidget):
         self._on_pointed = point
         self._drafter = entry.drafter
         self._ready = False
+        self._sources: tuple[Source, ...] = ()
+        self._copies_only = False
         self._card: ReadingCard | None = None
+        self._editor: AnswerEditor | None = None
         self._is_newest = False
         self._hovered = False
         self._finished = False
         self._stats_shown_s = 0.0
         self.body = AnswerBody(theme, self, entry.text, entry.unfolded)
+        self.body.source_clicked.connect(lambda source: act(OpenSource(entry.turn_id, source)))
         self.footer = AnswerFooter(theme, entry.turn_id, act, self.copy, self._strip_pointed, self)
         self.footer.hide()
         self.body.height_changed.connect(resized)
         self.body.token_pointed.connect(self._body_pointed)
+        self.body.edit_requested.connect(lambda: act(EditAnswer(entry.turn_id)))
+        self.body.continue_requested.connect(lambda end: act(ContinueFrom(entry.turn_id, end)))
 
     # ---- preparation
 
@@ -83,7 +93,11 @@ class AnswerView(QWidget):
     def prepare_step(self) -> bool:
         """Parse and lay out for a few milliseconds. Returns True once the whole entry is shown."""
         column = self.width() - 2 * self.OUTDENT_PX
-        if self._ready or not self._entry.parse_step() or not self.body.lay_out_step(column):
+        if self._ready or not self._entry.parse_step():
+            return self._ready
+        if self._entry.over and not self.body.boxes:
+            self._find_sources()
+        if not self.body.lay_out_step(column):
             return self._ready
         self._ready = True
         entry = self._entry
@@ -108,6 +122,58 @@ class AnswerView(QWidget):
     def card(self) -> ReadingCard | None:
         """The reading card; None except during the prefill."""
         return self._card
+
+    @property
+    def editor(self) -> AnswerEditor | None:
+        """The editor; None except while a person edits the answer."""
+        return self._editor
+
+    def edit(self) -> None:
+        """Edit the answer in its place."""
+        if self._editor is None and self.is_editable:
+            text = self._entry.text.answer_source
+            self._editor = AnswerEditor(self._theme, text, self._save, self.end_edit, self._resized, self)
+            self.body.hide()
+            self.footer.hide()
+            self._editor.show()
+            self._resized()
+        if self._editor is not None:
+            self._editor.setFocus()
+
+    def save_edit(self) -> None:
+        """Save the text of the editor as a version, if it was changed, and close the editor."""
+        if self._editor is not None:
+            self._save(self._editor.text if self._editor.is_changed else self._entry.text.answer_source)
+
+    def end_edit(self) -> None:
+        """Close the editor. Its text is discarded."""
+        if self._editor is None:
+            return
+        focus = QApplication.focusWidget()
+        self.body.show()
+        self.footer.show()
+        if focus is not None and self._editor.isAncestorOf(focus):
+            self.body.setFocus()
+        self._editor.hide()
+        self._editor.deleteLater()
+        self._editor = None
+        self._resized()
+
+    def _save(self, text: str) -> None:
+        edits = self._entry.text.edits(text)
+        self.end_edit()
+        if edits:
+            self._act(SaveAnswer(self._entry.turn_id, edits))
+
+    def offer_copy_only(self) -> None:
+        """Offer Copy only, for answers to API clients."""
+        self._copies_only = True
+        self.footer.offer_copy_only()
+
+    @property
+    def is_editable(self) -> bool:
+        """Whether the answer is over and has a text that is not a thought."""
+        return self._entry.over and not self._copies_only and bool(self._entry.text.answer_source.strip())
 
     def facts(self, token: int) -> TokenFacts:
         """The tooltip's content for that token."""
@@ -149,7 +215,9 @@ class AnswerView(QWidget):
         self.body.finish()  # completes the thoughts
         alone = self.body.figures
         notes = [note] if note else []
-        if finished:
+        if not self._entry.has_figures:
+            parts = stats_line.edited_parts()
+        elif finished:
             self._drafter = finished.effective.drafter
             parts = stats_line.finished_parts(finished, by_you=not note, alone=alone)
             notes = [stats_line.change_text(change) for change in finished.effective.changes] + notes
@@ -161,13 +229,14 @@ class AnswerView(QWidget):
                 if self._entry.imported
                 else stats_line.cut_off_parts(self.body.table, alone)
             )
-        # An unmatched answer shares words with a passage only by chance.
-        passages = finished.sources if finished and not finished.effective.unmatched else ()
-        self.footer.finish(
-            parts, notes, sources_of(passages, self.text, self._entry.documents, self._entry.reading)
-        )
+        self._find_sources()
+        if self._entry.edited and self._entry.has_figures:
+            parts = (*stats_line.edited_parts(), *parts)
+        self.footer.finish(parts, notes, self._sources, editable=self.is_editable)
+        self.body.can_edit = self.is_editable
         self.footer.show_version(self._entry.version_index, self._entry.versions)
-        if finished and finished.effective.reading == "sparse" and prompt_fits(finished.stats):
+        is_sparse = finished is not None and finished.effective.reading == "sparse"
+        if finished and is_sparse and self._entry.has_figures and prompt_fits(finished.stats):
             stats = finished.stats
             dense_s = dense_time_s(self._entry.reading, stats)
             self.footer.offer_everything(dense_estimate(stats.prompt_tokens, dense_s))
@@ -177,6 +246,16 @@ class AnswerView(QWidget):
         self._resized()
         if self._ready and self.isVisible():
             announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.text}")
+
+    def _find_sources(self) -> None:
+        """Find the sources, and show their numbers in the text."""
+        entry, finished = self._entry, self._entry.finished
+        # An unmatched answer shares words with a passage only by chance.
+        if finished and not finished.effective.unmatched and not self._sources:
+            self._sources = sources_of(
+                finished.sources, self.text, entry.documents, entry.reading, finished.citations
+            )
+        self.body.cite(self._sources)
 
     def _show_live(self) -> None:
         """Show the figures of an unfinished answer."""
@@ -231,6 +310,8 @@ class AnswerView(QWidget):
         """The height in screen pixels in a text column of that width."""
         if self._card:
             return px(self._card.height_px)
+        if self._editor:
+            return self._editor.height_for(width)
         height = self.body.height_for(width)
         if not self.footer.isHidden():
             height += px(_STRIP_GAP_PX - token_strip.REACH_PX) + self.footer.height_for(
@@ -247,6 +328,14 @@ class AnswerView(QWidget):
         if self._card:
             self._card.setGeometry(self.OUTDENT_PX, 0, column, px(self._card.height_px))
             return
+        if self._editor:
+            self._editor.setGeometry(
+                self.OUTDENT_PX - answer_editor.OUTDENT_PX,
+                0,
+                column + 2 * answer_editor.OUTDENT_PX,
+                self._editor.height_for(column),
+            )
+            return
         height = self.body.height_for(column)
         # 2 px more, because outlines reach below the last line.
         self.body.setGeometry(self.OUTDENT_PX - MARGIN_PX, 0, column + 2 * MARGIN_PX, height + 2)
@@ -258,7 +347,7 @@ class AnswerView(QWidget):
     # ---- pointing
 
     def _body_pointed(self, token: int) -> None:
-        rect = self.body.token_rect(token) if token >= 0 else None
+        rect = self.body.token_rect(token) if self.body.is_of_model(token) else None
         if rect is None:
             self._on_pointed(self, -1, QRect())
             return

@@ -15,13 +15,15 @@ from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, PartFigures, TextChange
+from app.chat.source_numbers import SourceNumber
+from app.chat.sources import Source
 from app.chat.stats_line import SEPARATOR
 from app.chat.token_facts import seconds
 from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_text
 from app.richtext.canvas.canvas_menu import open_outside, to_clipboard
-from app.richtext.canvas.selection import TextPlace, TextSelection, everything
+from app.richtext.canvas.selection import TextPlace, TextSelection, everything, word_at
 from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.layout.piece_box import PieceBox
 from app.richtext.layout.tint_paint import InkTable, Pointed, TintMode, paint_marks, paint_tints
@@ -31,7 +33,7 @@ from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of
-from core.events import Token
+from core.events import TYPED, Token
 
 _ICON_PX = 16
 _GAP_PX = 5
@@ -54,8 +56,10 @@ class ThoughtHead(QAbstractButton):
         theme.zoomed.connect(self._fit)
 
     def show_figures(self, figures: PartFigures, over: bool) -> None:
-        """Show the figures of the thought. Tokens are hidden if there is one only: it was imported."""
+        """Show the figures of the thought; none if it has only one token, because it was imported."""
         parts = [(strings.THOUGHT if over else strings.THINKING).format(seconds=_tenths(figures.took_s))]
+        if over and figures.tokens <= 1 and not figures.took_s:
+            parts = [strings.IMPORTED_THOUGHT]
         if figures.tokens > 1:
             parts.append(strings.TOKENS.format(tokens=figures.tokens))
         if figures.tokens > 1 and figures.percent is not None:
@@ -112,6 +116,9 @@ class AnswerBody(TextCanvas):
     """The text canvas of one answer."""
 
     token_pointed = Signal(int)  # index, or −1 for none
+    source_clicked = Signal(object)  # Source
+    edit_requested = Signal()
+    continue_requested = Signal(int)  # after the character before this offset of the source
 
     def __init__(
         self,
@@ -128,10 +135,14 @@ class AnswerBody(TextCanvas):
         self._text = text or AnswerText()
         self._unfolded = set[int]() if unfolded is None else unfolded
         self._heads: list[ThoughtHead] = []
+        self._sources: tuple[Source, ...] = ()
+        self._numbers: dict[tuple[int, int], SourceNumber] = {}  # by piece and place in its text
         self._mode: TintMode = "always"
         self._pointed = -1
         self._open = 0  # the number of boxes at the end whose pieces are open
         self._writing = True
+        self.can_edit = False  # whether the menu offers Edit
+        self.can_continue = False  # whether the model is ready to continue
         self.setAccessibleName(strings.ANSWER_NAME)
         # It grows downwards, so the text above needs no repainting.
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
@@ -187,6 +198,19 @@ class AnswerBody(TextCanvas):
             self._apply(self._text.finish())
         self.setAccessibleDescription(self._text.answer_source)
 
+    def cite(self, sources: Sequence[Source]) -> None:
+        """Show the numbers of `sources`, from 1 on, after the sentences that they support."""
+        self._sources = tuple(sources)
+        ends = [(end, str(number)) for number, source in enumerate(sources, 1) for end in source.ends]
+        changed = self._text.cite(sorted(ends))
+        if self.is_given_up or not (changed and self.boxes):
+            return
+        kept = self._selected_source()
+        self.replace_boxes({index: self._text.closed[index] for index in changed})
+        self._select_source(kept)
+        self._place_parts()
+        self.height_changed.emit()
+
     @property
     def mode(self) -> TintMode:
         """When tokens are tinted."""
@@ -219,8 +243,32 @@ class AnswerBody(TextCanvas):
         step = self.table[self._pointed].step if self._pointed >= 0 and self._mode == "hover" else None
         return step is None or all(run.step != step for run in box.inks.runs)
 
-    def add_to_menu(self, menu: QMenu) -> None:
+    def add_to_menu(self, menu: QMenu, at: QPointF) -> None:
         menu.addAction(strings.MENU_COPY_MARKDOWN, lambda: to_clipboard(self._text.answer_source))
+        if not self.can_edit:
+            return
+        menu.addSeparator()
+        menu.addAction(strings.MENU_EDIT, self.edit_requested.emit)
+        end = self._word_end(at)
+        action = menu.addAction(strings.MENU_CONTINUE, lambda: self.continue_requested.emit(end))
+        action.setEnabled(end > 0 and self.can_continue)
+
+    def _word_end(self, at: QPointF) -> int:
+        """The offset in the source after the word at `at`, or after the token that the keys point at; 0 if
+        there is none.
+        """
+        if self._pointed >= 0 and self.hasFocus() and not self.underMouse():
+            return self.table.range_of(self._pointed)[1]
+        place = self.place_at(at, between=False)
+        if place is None:
+            return 0
+        piece = self.boxes[place.piece].piece
+        last = source_at(piece.segments, word_at(piece.text, place.char)[1] - 1)
+        return 0 if last is None else last + 1
+
+    def is_of_model(self, token: int) -> bool:
+        """Whether the model wrote the token with that index; False for −1 and for a person's text."""
+        return token >= 0 and self.table[token].id != TYPED
 
     def token_rect(self, token: int) -> QRectF | None:
         """The rectangle of the token's first line on the canvas; None if it is not shown."""
@@ -243,6 +291,7 @@ class AnswerBody(TextCanvas):
     def lay_out_again(self) -> None:
         super().lay_out_again()
         self._place_heads()
+        self._place_numbers()
 
     # ---- growing
 
@@ -309,8 +358,8 @@ class AnswerBody(TextCanvas):
             self._ink_from(box.inks, piece, resume)
         return box.text_top + changed * box.layout.style.line_px
 
-    def _box(self, piece: Piece) -> PieceBox:
-        box = super()._box(piece)
+    def _made(self, piece: Piece, top: float, hidden: bool, rule_top: float) -> PieceBox:
+        box = super()._made(piece, top, hidden, rule_top)
         box.ink_by(self._inks_of)
         return box
 
@@ -330,6 +379,28 @@ class AnswerBody(TextCanvas):
     def _place_parts(self) -> None:
         self.place_copies()
         self._place_heads()
+        self._place_numbers()
+
+    def _place_numbers(self) -> None:
+        """Place a number in each space that the text has for one."""
+        spaces = {
+            (index, styled.end): (box, styled)
+            for index, box in enumerate(self.boxes)
+            for styled in box.piece.styles
+            if styled.style == "cited" and not box.hidden
+        }
+        for place in self._numbers.keys() - spaces.keys():
+            gone = self._numbers.pop(place)
+            gone.hide()
+            gone.deleteLater()
+        for place, (box, styled) in spaces.items():
+            if place not in self._numbers:
+                number = int(styled.target)
+                source = self._sources[number - 1]
+                choose = self.source_clicked.emit
+                self._numbers[place] = SourceNumber(self._theme, number, source, choose, self)
+            area = box.layout.number_area(styled).translated(MARGIN_PX + box.text_left, box.text_top)
+            self._numbers[place].place(area, box.layout.style)
 
     def _place_heads(self) -> None:
         """Place a head above each thought."""
@@ -408,6 +479,7 @@ class AnswerBody(TextCanvas):
             place = self.place_at(point, between=False)
             source = source_at(self.boxes[place.piece].piece.segments, place.char) if place else None
             token = -1 if source is None else self.table.at(source)
+        token = token if self.is_of_model(token) else -1
         self._point(token)
 
     def _point(self, token: int) -> None:

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from app.richtext.markdown.blocks import Block, BlockSplitter, reads_early, shown_end
 from app.richtext.markdown.markdown import parse_block, read_open
-from app.richtext.markdown.piece import Piece, open_code_piece, plain_piece
+from app.richtext.markdown.piece import Piece, Styled, open_code_piece, plain_piece, shown_range
 from app.richtext.markdown.token_table import TokenTable
+from app.session.chats.editing import Edit
 from core.answer_format import AnswerFormat, AnswerSplitter, Part, lone_closing_tag
 from core.events import Token
 
@@ -132,6 +133,34 @@ class AnswerText:
         """All pieces in order."""
         return [*self.closed, *self.open]
 
+    def cite(self, marks: Sequence[tuple[int, str]]) -> list[int]:
+        """Reserve space for the numbers of sources: (end of a sentence in the source, number), in order.
+
+        They replace earlier ones. Returns the indices of the changed pieces. The text must be complete.
+        """
+        numbers: dict[int, list[Styled]] = {}
+        at = 0
+        for end, number in marks:
+            while at + 1 < len(self.closed) and self.closed[at].source_end < end:
+                at += 1
+            piece = self.closed[at] if self.closed else None
+            shown = shown_range(piece.segments, piece.source_start, end) if piece else None
+            if piece is None or shown is None or piece.kind not in ("text", "heading"):
+                continue
+            last = len(piece.text[: shown[1]].rstrip())
+            if last:
+                numbers.setdefault(at, []).append(Styled(last - 1, last, "cited", number))
+        changed = []
+        for index, piece in enumerate(self.closed):
+            styles = (
+                *(styled for styled in piece.styles if styled.style != "cited"),
+                *numbers.get(index, ()),
+            )
+            if styles != piece.styles:
+                self.closed[index] = replace(piece, styles=styles)
+                changed.append(index)
+        return changed
+
     @property
     def answer_source(self) -> str:
         """The source without thoughts and marks."""
@@ -140,6 +169,31 @@ class AnswerText:
             return source
         answer = "".join(source[start:end] for start, end in self._answer_ranges)
         return answer if answer == source else answer.strip("\n")
+
+    def edits(self, text: str) -> tuple[Edit, ...]:
+        """The edits of the source after which `answer_source` is `text`; thoughts and marks stay.
+
+        Everything from the first to the last change is one edit in each part of the answer.
+        """
+        source, shown = self.table.text, self.answer_source
+        ranges = [(0, len(source))] if shown == source else self._answer_ranges
+        joined = "".join(source[start:end] for start, end in ranges)
+        same = _common(shown, text)
+        same_end = _common(shown[same:][::-1], text[same:][::-1])
+        before = len(joined) - len(joined.lstrip("\n")) if joined != source else 0
+        low, high = before + same, before + len(shown) - same_end
+        typed = text[same : len(text) - same_end]
+        found: list[Edit] = []
+        at = 0
+        for number, (start, end) in enumerate(ranges):
+            after = at + end - start
+            is_last = number == len(ranges) - 1
+            if at <= low < after or (found and at < high) or (is_last and not found):
+                first = start + max(0, low - at)
+                found.append(Edit(first, max(first, min(end, start + high - at)), typed))
+                typed = ""
+            at = after
+        return tuple(edit for edit in found if edit.text or edit.start < edit.end)
 
     @property
     def thought_tokens(self) -> list[range]:
@@ -294,6 +348,12 @@ class AnswerText:
         if self._thinks:
             pieces = tuple(replace(piece, thought=self.thoughts[-1].start) for piece in pieces)
         return certain, pieces
+
+
+def _common(first: str, second: str) -> int:
+    """The number of characters at the beginning that both texts have."""
+    pairs = enumerate(zip(first, second))
+    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
 
 
 def _head(start: int) -> Piece:

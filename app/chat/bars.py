@@ -111,14 +111,16 @@ class NoticeBar(_Bar):
         """Sets how long the next notices are shown."""
         self._timer.setInterval(time_ms)
 
-    def show_notice(self, text: str, action: str = "", act: Callable[[], object] | None = None) -> None:
-        """Show `text`; a button with the label `action` calls `act`."""
+    def show_notice(
+        self, text: str, action: str = "", act: Callable[[], object] | None = None, *, announce: bool = True
+    ) -> None:
+        """Show `text`, read aloud if `announce`; a button with the label `action` calls `act`."""
         self._act = act
         self.action_button.setText(action)
         self.action_button.setAccessibleName(action)
         self.action_button.setVisible(bool(action))
         self.action_button.updateGeometry()
-        self._show_text(text)
+        self._show_text(text, announce)
         self._timer.start()
 
     def clear(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QMimeData, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -29,7 +29,14 @@ from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip
 from app.chat.attachment_preview import AttachmentPreview, ChipPreview
 from app.chat.chip_row import ChipRow, ChipShelf
-from app.chat.composer_edit import DOCUMENT_CHARACTERS, ComposerEdit, CountTokens, LongPaste, SendKeys
+from app.chat.composer_edit import (
+    DOCUMENT_CHARACTERS,
+    ComposerEdit,
+    CountTokens,
+    LongPaste,
+    SendKeys,
+    local_files,
+)
 from app.chat.composer_fit import ComposerNotice, MessageSize, NoticeAction, Remedy, beginning, remedies
 from app.chat.composer_tools import ContextPill, SendButton, ThinkSwitch
 from app.chat.file_intake import FileIntake
@@ -51,6 +58,7 @@ from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px
+from core.chat_archives.reading import looks_like_chats
 from core.errors import RequestError
 from core.events import Attachment, Message
 from core.events.text import well_formed_record
@@ -69,6 +77,7 @@ class Composer(QWidget):
     intent = Signal(object)  # intents.Intent
     draft_changed = Signal()
     attach_failed = Signal(object)  # RequestError
+    import_requested = Signal(object)  # paths of exported chats that were dropped or opened
     folder_attached = Signal(object)  # FolderReading
     attachment_removed = Signal(object)  # Attachment, removed by the person
 
@@ -78,6 +87,7 @@ class Composer(QWidget):
         self._state: ComposerState = "idle"
         self._reason = ""
         self._dragging = False
+        self._drop_text = strings.DROP_TO_ATTACH
         self._over_tokens = 0
         self._placeholder = strings.ASK_FIRST
         set_maximum_width(self, WIDTH_PX)
@@ -138,6 +148,14 @@ class Composer(QWidget):
     def attach_files(self, paths: Sequence[Path]) -> None:
         """Attach files and folders. Failures are emitted together as one `attach_failed`."""
         self._intake.add(paths)
+
+    def take_files(self, paths: Sequence[Path]) -> None:
+        """Attach files and folders that were dropped or opened, and have exported chats imported."""
+        exports = [path for path in paths if looks_like_chats(path)]
+        if others := [path for path in paths if path not in exports]:
+            self.attach_files(others)
+        if exports:
+            self.import_requested.emit(exports)
 
     def choose_files(self) -> None:
         open_files(self, strings.ATTACH_FILE, self.attach_files)
@@ -433,22 +451,32 @@ class Composer(QWidget):
             painter.setFont(ui_font(13, 500))
             painter.setPen(theme.color("accent"))
             row = QRectF(frame.left(), frame.bottom() - 38, frame.width(), 28)
-            painter.drawText(row, int(Qt.AlignmentFlag.AlignCenter), strings.DROP_TO_ATTACH)
+            painter.drawText(row, int(Qt.AlignmentFlag.AlignCenter), self._drop_text)
         painter.end()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         # A picture without a file is accepted, so that the reason for refusing it is shown.
         if event.mimeData().hasUrls() or event.mimeData().hasText() or event.mimeData().hasImage():
             event.acceptProposedAction()
-            self._set_dragging(True)
+            self.show_drag(event.mimeData())
 
     def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
-        self._set_dragging(False)
+        self.end_drag()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        self._set_dragging(False)
+        self.end_drag()
         self.edit.insertFromMimeData(event.mimeData())
         event.acceptProposedAction()
+
+    def show_drag(self, dragged: QMimeData) -> None:
+        """Show that `dragged` can be dropped here, or on the window."""
+        paths = local_files(dragged)
+        is_import = bool(paths) and all(looks_like_chats(path) for path in paths)
+        self._drop_text = strings.DROP_TO_IMPORT if is_import else strings.DROP_TO_ATTACH
+        self._set_dragging(True)
+
+    def end_drag(self) -> None:
+        self._set_dragging(False)
 
     def _set_dragging(self, dragging: bool) -> None:
         self._dragging = dragging

@@ -76,7 +76,7 @@ class FieldHost(Protocol):
         """A text that may be a document was pasted."""
         ...
 
-    def attach_files(self, paths: Sequence[Path]) -> None:
+    def take_files(self, paths: Sequence[Path]) -> None:
         """Files were pasted or dropped."""
         ...
 
@@ -204,9 +204,8 @@ class ComposerEdit(QTextEdit):
         return source.hasUrls() or source.hasText() or source.hasImage()
 
     def insertFromMimeData(self, source: QMimeData) -> None:
-        files = [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
-        if files:
-            self._host.attach_files(files)
+        if files := local_files(source):
+            self._host.take_files(files)
         elif source.hasImage() and not source.hasText():
             self._host.refuse_image()
         elif len(source.text()) > SHORT_CHARACTERS:
@@ -358,3 +357,8 @@ class LongPaste(QObject):
         elif cursor is not None:
             cursor.insertText(text)
             self._edit.ensureCursorVisible()
+
+
+def local_files(source: QMimeData) -> list[Path]:
+    """The files and folders that are dragged or pasted."""
+    return [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]

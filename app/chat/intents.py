@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from app.chat.sources import Source
+from app.session.chats.editing import Edit
 from core.events import Attachment, Message, Passage
 
 
@@ -52,6 +53,26 @@ class ContinueAnswer(Struct, frozen=True):
     """Continue the unfinished answer of `turn_id`."""
 
     turn_id: str
+
+
+class EditAnswer(Struct, frozen=True):
+    """Edit the answer of `turn_id` in its place; the last answer if empty."""
+
+    turn_id: str = ""
+
+
+class SaveAnswer(Struct, frozen=True):
+    """Make a version of the answer of `turn_id` with `edits`."""
+
+    turn_id: str
+    edits: tuple[Edit, ...]
+
+
+class ContinueFrom(Struct, frozen=True):
+    """Continue the answer of `turn_id` after the character before offset `end` of its source."""
+
+    turn_id: str
+    end: int
 
 
 class ShowVersion(Struct, frozen=True):
@@ -148,6 +169,9 @@ Intent = (
     | Regenerate
     | ReadEverything
     | ContinueAnswer
+    | EditAnswer
+    | SaveAnswer
+    | ContinueFrom
     | ShowVersion
     | CompareVersions
     | Branch

@@ -94,6 +94,11 @@ def imported_parts() -> tuple[StatsPart, ...]:
     return (StatsPart(strings.IMPORTED),)
 
 
+def edited_parts() -> tuple[StatsPart, ...]:
+    """The line of an answer that a person edited, until the model continues it."""
+    return (StatsPart(strings.EDITED),)
+
+
 def change_text(change: Change) -> str:
     """A sentence about a setting that was changed."""
     title = next((setting.title for setting in declared() if setting.key == change.setting), change.setting)

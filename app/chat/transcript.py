@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPaintEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractButton, QApplication, QFrame, QScrollArea, QWidget
 from shiboken6 import delete
@@ -27,8 +27,8 @@ from app.chat.widget_pool import Item, UnshownEntry, WidgetPool
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, draw_text
-from app.richtext.canvas.selection import Match
-from app.richtext.canvas.text_canvas import TextCanvas
+from app.richtext.canvas.selection import Match, TextPlace
+from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.layout.tint_paint import TintMode
 from app.session.chats.conversation import Turn
 from app.theme.fonts import ui_font
@@ -270,16 +270,35 @@ class Transcript(QScrollArea):
         entry.documents = self._documents()
         self._unfinished.discard(entry)
         if answer:
+            # The numbers of sources may wrap lines above the one that is being read.
+            place, top_px = self._first_line_of(answer)
             answer.finish(finished, note)
+            if place and place.piece < len(answer.body.boxes):
+                moved_px = round(answer.body.top_of(place) - top_px)
+                if moved_px:
+                    bar = self.verticalScrollBar()
+                    bar.setValue(bar.value() + moved_px)
         self.finder.refresh(entry)
         self._mark_newest()
         self._column.place()
+
+    def _first_line_of(self, answer: AnswerView) -> tuple[TextPlace | None, float]:
+        """The first visible line of an answer that begins above the view, and its top on the canvas.
+
+        None while the transcript follows its end.
+        """
+        if self.is_following:
+            return None, 0.0
+        top = answer.body.mapFrom(self._column, QPoint(0, self._column.view()[0])).y()
+        place = answer.body.place_at(QPointF(MARGIN_PX, top), between=True) if top > 0 else None
+        return place, answer.body.top_of(place) if place else 0.0
 
     def set_regenerable(self, possible: bool) -> None:
         """Enable or disable what starts an answer; disabled while the worker is busy or dead."""
         self._regenerable = possible
         for item in self._pool.answers:
             item.footer.set_regenerable(possible)
+            item.body.can_continue = possible
 
     def offer_continue(self, turn_id: str) -> None:
         """Offer Continue under the answer of `turn_id` only; under none if empty."""
@@ -289,6 +308,28 @@ class Transcript(QScrollArea):
         for entry, item in self._items.items():
             if isinstance(item, AnswerView):
                 item.footer.offer_continue(entry.turn_id == turn_id)
+
+    @property
+    def edited(self) -> AnswerView | None:
+        """The widget of the answer that is being edited."""
+        return next((answer for answer in self._pool.answers if answer.editor is not None), None)
+
+    def edit_answer(self, turn_id: str) -> None:
+        """Edit an answer in its place. Another edited one is saved first."""
+        answer = self._pool.ready(self._answers[turn_id])
+        if self.edited is not answer:
+            self.save_edit()
+        if isinstance(answer, AnswerView):
+            answer.edit()
+            self._column.place()
+            if answer.editor is not None:
+                self.ensureWidgetVisible(answer.editor.save_button)
+                self.ensureWidgetVisible(answer.editor.area, 0, 0)
+
+    def save_edit(self) -> None:
+        """Save the answer that is being edited, if any, and close its editor."""
+        if self.edited is not None:
+            self.edited.save_edit()
 
     def answer_text(self, turn_id: str) -> str:
         """The Markdown source of an answer."""
@@ -327,8 +368,13 @@ class Transcript(QScrollArea):
         return self._items[entry].body
 
     def _is_selected_in(self, entry: Entry) -> bool:
-        """Whether deleting its widget would lose a selection. One over several entries is kept elsewhere."""
-        return not self._selecting.is_wide and self._items[entry].body.selection is not None
+        """Whether deleting its widget would lose a selection or an edit. A selection over several entries is
+        kept elsewhere.
+        """
+        item = self._items[entry]
+        if isinstance(item, AnswerView) and item.editor is not None:
+            return True
+        return not self._selecting.is_wide and item.body.selection is not None
 
     # ---- widgets for entries
 
@@ -368,9 +414,10 @@ class Transcript(QScrollArea):
                 entry.documents = self._documents()
             item = AnswerView(self._theme, entry, self.intent.emit, resized, self._tips.point, parent)
             if self._read_only:
-                item.footer.offer_copy_only()
+                item.offer_copy_only()
             item.set_mode(self._mode)
             item.footer.set_regenerable(self._regenerable)
+            item.body.can_continue = self._regenerable
             item.footer.offer_continue(entry.turn_id == self._continuable)
             item.set_newest(entry is self._newest_over())
         item.body.show_selection(self._selecting.part(entry))
@@ -537,6 +584,7 @@ def _answer_entry(turn: Turn, drafter: str) -> AnswerEntry:
     answer = turn.answer
     entry = AnswerEntry(turn.id, drafter, answer.tokens, None, answer.finished, answer.note)
     entry.over, entry.imported = answer.over, answer.status == "imported"
+    entry.edited, entry.has_figures = answer.is_edited, answer.status != "edited"
     entry.reading = answer.reading
     entry.version_index, entry.versions = turn.place, len(turn.versions)
     return entry

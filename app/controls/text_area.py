@@ -1,4 +1,4 @@
-"""TextArea: several lines of plain text, 12/17, in a hairline box. Tab leaves it."""
+"""TextArea: several lines of plain text in a hairline box, 12/17 by default. Tab leaves it."""
 
 from __future__ import annotations
 
@@ -15,40 +15,45 @@ from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px, px_size
 from core.events.text import well_formed
 
-_LINE_PX = 17
+_PAD_X_PX, _PAD_Y_PX = 10, 8
 
 
 class TextArea(QWidget):
     """Pasted text loses its formatting. `value` is the text, with "\\n" between lines."""
 
     value_changed = Signal(str)  # the whole text
+    resized = Signal()  # `height_for` may differ
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, parent: QWidget | None = None, *, font_px: float = 12, line_px: int = 17
+    ) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._line_px = line_px
         self._value = ""
         self._edit = _Edit(self)
         self._edit.setAcceptRichText(False)
         self._edit.setTabChangesFocus(True)
         self._edit.setFrameShape(QFrame.Shape.NoFrame)
-        set_font(self._edit, 12)
+        set_font(self._edit, font_px)
         self._edit.document().setDocumentMargin(0)
         OverlayScrollBar(theme, self._edit)
         self._edit.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         # Qt shows only its first line. Painted where the text will be, in the same width.
-        self.placeholder = TextLabel(theme, "", 12, _LINE_PX, wrap=True, parent=self._edit.viewport())
+        self.placeholder = TextLabel(theme, "", font_px, line_px, wrap=True, parent=self._edit.viewport())
         self.placeholder.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         over = QVBoxLayout(self._edit.viewport())
         over.setContentsMargins(0, 0, 0, 0)
         over.addWidget(self.placeholder, 0, Qt.AlignmentFlag.AlignTop)
         layout = QVBoxLayout(self)
-        set_margins(layout, 10, 8, 10, 8)
+        set_margins(layout, _PAD_X_PX, _PAD_Y_PX, _PAD_X_PX, _PAD_Y_PX)
         layout.addWidget(self._edit)
         self.setFocusProxy(self._edit)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._ring = FocusRing(self, theme, 6, sources=(self._edit,), with_mouse=True)
         self._edit.textChanged.connect(self._take_text)
         self._edit.composed.connect(self._show_placeholder)
+        self._edit.document().documentLayout().documentSizeChanged.connect(lambda size: self.resized.emit())
         theme.changed.connect(self._restyle)
         theme.zoomed.connect(self._space_lines)
         self._restyle()
@@ -83,7 +88,15 @@ class TextArea(QWidget):
         self._edit.setAccessibleDescription(description)
 
     def sizeHint(self) -> QSize:
-        return px_size(QSize(200, 5 * _LINE_PX + 16))
+        return px_size(QSize(200, 5 * self._line_px + 2 * _PAD_Y_PX))
+
+    def height_for(self, width: int, most_lines: int) -> int:
+        """The height in screen pixels of the whole text at that width, or of `most_lines` lines."""
+        document = self._edit.document()
+        if document.textWidth() != width - 2 * px(_PAD_X_PX):
+            document.setTextWidth(width - 2 * px(_PAD_X_PX))
+        text_px = min(round(document.size().height()), px(most_lines * self._line_px))
+        return text_px + 2 * px(_PAD_Y_PX)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -103,7 +116,7 @@ class TextArea(QWidget):
     def _space_lines(self) -> None:
         """Sets a fixed line height for all lines; new lines inherit it."""
         spacing = QTextBlockFormat()
-        spacing.setLineHeight(px(_LINE_PX), QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+        spacing.setLineHeight(px(self._line_px), QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         cursor = QTextCursor(self._edit.document())
         cursor.select(QTextCursor.SelectionType.Document)
         cursor.mergeBlockFormat(spacing)

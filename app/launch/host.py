@@ -116,4 +116,4 @@ class Host(QObject):
 
     def _attach(self, paths: list[Path]) -> None:
         self._show_window()
-        self._window.views.composer.attach_files(paths)
+        self._window.views.composer.take_files(paths)

@@ -15,3 +15,7 @@ SHOW_SIDEBAR = "Chats panel"
 # ---- the column at the right
 SIDE_TABS = (("settings", "Settings"), ("document", "Document"))
 SIDE_TABS_NAME = "Panel"
+
+
+def new_chat_in(project: str) -> str:
+    return f"New chat in “{project}”"

@@ -130,6 +130,8 @@ class Commands(QObject):
             (controller.racing.halt if controller.racing.recording else controller.racing.close)()
         elif found is not None:
             found.close()
+        elif views.transcript.edited is not None and views.transcript.edited.editor is not None:
+            views.transcript.edited.editor.cancel()
         elif plan.sidebar_over or plan.inspector_over:
             self.columns.close_over()
         elif controller.asking.is_editing:
@@ -180,6 +182,11 @@ class Commands(QObject):
     def pin(self) -> None:
         chat = self.controller.chats.open
         self.controller.chat.listing.pin(chat.id, not chat.pinned)
+
+    def move(self) -> None:
+        """Open the menu of projects for the open chat."""
+        self.columns.show_sidebar(True)
+        self.views.sidebar.open_move_menu(self.controller.chats.open.id)
 
     def archive(self) -> None:
         chat = self.controller.chats.open
@@ -246,6 +253,15 @@ class Commands(QObject):
     def last_turn(self) -> str:
         """Id of the last turn of the open chat, which has one."""
         return self.controller.chats.open.turns[-1].id
+
+
+def _undo(commands: Commands) -> None:
+    """Undoes the last change of the focused text; the last edit of an answer if a text without Undo has the
+    focus.
+    """
+    focused = QApplication.focusWidget()
+    undo = getattr(focused, "undo", commands.controller.asking.undo_answer_edit)
+    undo()
 
 
 def _edit(*methods: str) -> Callable[[Commands], None]:
@@ -336,7 +352,15 @@ MENUS = (
     Menu(
         strings.FILE,
         (
-            (Command("new_chat", strings.NEW_CHAT, lambda c: c.controller.chat.start(), ("Ctrl+N",)),),
+            (
+                Command("new_chat", strings.NEW_CHAT, lambda c: c.controller.chat.start(), ("Ctrl+N",)),
+                Command(
+                    "new_project",
+                    strings.NEW_PROJECT,
+                    lambda c: c.views.sidebar.new_project_requested.emit(""),
+                    ("Ctrl+Shift+N",),
+                ),
+            ),
             (
                 Command("attach", strings.ATTACH, lambda c: c.views.composer.choose_files(), ("Ctrl+O",)),
                 Command(
@@ -347,7 +371,7 @@ MENUS = (
                 ),
             ),
             (
-                Command("import", strings.IMPORT, lambda c: c.controller.chat.transfer.import_files()),
+                Command("import", strings.IMPORT, lambda c: c.controller.chat.importing.choose()),
                 Command(
                     "export_markdown", strings.EXPORT_MARKDOWN, lambda c: c.export("markdown"), when=_asked
                 ),
@@ -365,7 +389,7 @@ MENUS = (
         strings.EDIT,
         (
             (
-                Command("undo", strings.UNDO, _edit("undo"), ("Ctrl+Z",)),
+                Command("undo", strings.UNDO, _undo, ("Ctrl+Z",)),
                 Command("redo", strings.REDO, _edit("redo"), ("Ctrl+Shift+Z",)),
             ),
             (
@@ -485,6 +509,13 @@ MENUS = (
                     when=lambda facts: facts.asked and not facts.busy_here,
                 ),
                 Command(
+                    "edit_answer",
+                    strings.EDIT_ANSWER,
+                    lambda c: c.controller.asking.edit_answer(),
+                    ("Ctrl+Shift+E",),
+                    lambda facts: facts.asked and not facts.busy_here,
+                ),
+                Command(
                     "continue",
                     strings.CONTINUE,
                     lambda c: c.controller.asking.continue_answer(c.controller.asking.continuable),
@@ -509,6 +540,7 @@ MENUS = (
             (
                 Command("rename", strings.RENAME, Commands.rename, when=_asked),
                 Command("pin", strings.PIN, Commands.pin, when=_asked),
+                Command("move", strings.MOVE, Commands.move, when=_asked),
                 Command("archive", strings.ARCHIVE, Commands.archive, ("Ctrl+Shift+A",), _asked),
                 Command(
                     "delete",

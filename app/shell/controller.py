@@ -44,7 +44,7 @@ from app.session.worker.trouble import Trouble, Until
 from app.shell.handlers import AnswerListener, Handlers, RunningAnswer
 from app.store.home import Home
 from core.errors import RequestError
-from core.events import Command, Generate, StandStill
+from core.events import Command, Generate, StandStill, UnloadIdle
 from core.settings import Prefill, Settings, assign, assign_all, permitted
 from core.settings.server import Server
 
@@ -123,6 +123,7 @@ class WindowController(QObject):
         )
         self.server = ServerController(self.sharing, Key(self.home.folder), self._served_base, self)
         self._server_trouble: Trouble | None = None
+        self._unloads_after_s = 0.0
         self._inputs: deque[Input] = deque()
         self._is_handling = False
         self._titles = TitleController(
@@ -181,6 +182,8 @@ class WindowController(QObject):
         """Advance the state and return the work to do, in order."""
         step = advance(self._link, given)
         changed, self._link = step.link != self._link, step.link
+        if not self._is_spoken:
+            self._unloads_after_s = 0.0  # a worker starts with this
         work: list[Callable[[], None]] = [partial(self._handlers.carry_out, each) for each in step.effects]
         if changed:
             link = step.link
@@ -191,6 +194,7 @@ class WindowController(QObject):
                 partial(self.tables.follow, link),
                 partial(self.embedding.follow, link),
                 partial(self.saved_chats.follow, link),
+                self.unload_when_idle,
                 partial(self.link_changed.emit, link),
             ]
         return work
@@ -202,6 +206,13 @@ class WindowController(QObject):
     def stand_still(self, wanted: bool) -> None:
         """Suspend the worker's idle work, or allow it again."""
         self.handle(AskTables(StandStill(wanted)))
+
+    def unload_when_idle(self) -> None:
+        """Tell the worker after which time it may unload the model, if that changed."""
+        after_s = 60.0 * self.home.preferences.now.settings.memory.unload_minutes
+        if self._is_spoken and after_s != self._unloads_after_s:
+            self._unloads_after_s = after_s
+            self.handle(AskTables(UnloadIdle(after_s)))
 
     def show_error(self, error: RequestError) -> None:
         """Show why a request of a person cannot be fulfilled."""
@@ -222,6 +233,11 @@ class WindowController(QObject):
             self.handle(Load(self._link.model, self._link.cluster))
 
     # ---- inside
+
+    @property
+    def _is_spoken(self) -> bool:
+        """Whether there is a worker that accepts commands."""
+        return self._link.alive and self._link.phase is not Phase.STARTING
 
     def _make_context_smaller(self) -> None:
         """Reduce this chat's context and restart a worker that died of it."""

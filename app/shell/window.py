@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtGui import QCloseEvent, QKeyEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 from app.chat.banner import Banner
 from app.chat.bars import EditingBar, NoticeBar, OfferBar, QueueBar
 from app.chat.composer import Composer
+from app.chat.composer_edit import local_files
 from app.chat.first_page import FirstPage
 from app.chat.intents import CompareVersions, Escape, Intent
 from app.chat.token_strip import Legend
@@ -38,6 +39,7 @@ from app.features.lab.controller import LabController
 from app.features.models import strings as models_strings
 from app.features.models.facts import DEFAULT_CONTEXT_TOKENS
 from app.features.models.menu import fill_model_menu
+from app.features.projects.controller import ProjectsController
 from app.features.race.page import RacePage
 from app.features.settings.controller import AppSettings
 from app.gauges.strip import InstrumentStrip
@@ -92,6 +94,7 @@ class MainWindow(QMainWindow):
         self._closed = asyncio.Event()
         self.setWindowTitle(session_strings.APP_NAME)
         self.setMinimumSize(MINIMUM_SIZE)
+        self.setAcceptDrops(True)
 
         self.views = self._make_views()
         self._content = self._make_content()
@@ -103,6 +106,16 @@ class MainWindow(QMainWindow):
         )
         self.windows = SideWindows(self)
         self.app_settings = AppSettings(theme, self.views, self.controller.home.preferences, self)
+        self.projects = ProjectsController(
+            theme,
+            self.views,
+            self.controller.chats,
+            self.controller.chat,
+            self.controller.library,
+            self.controller.models,
+            self.controller.home.preferences,
+            self,
+        )
         self.commands = Commands(
             self.controller, self.views, self.columns, self.windows, self.app_settings.zoom, self
         )
@@ -181,6 +194,20 @@ class MainWindow(QMainWindow):
         else:
             super().keyPressEvent(event)
 
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Files can be dropped anywhere on the window."""
+        if local_files(event.mimeData()) and self.views.composer.isVisible():
+            event.acceptProposedAction()
+            self.views.composer.show_drag(event.mimeData())
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self.views.composer.end_drag()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self.views.composer.end_drag()
+        self.views.composer.take_files(local_files(event.mimeData()))
+        event.acceptProposedAction()
+
     def focusNextPrevChild(self, forward: bool) -> bool:
         return pass_on(self, self.views, forward) or super().focusNextPrevChild(forward)
 
@@ -191,6 +218,7 @@ class MainWindow(QMainWindow):
         controller = self.controller
         for end in (
             controller.chat.transfer.close,
+            controller.chat.importing.close,
             controller.server.close,
             self.worker.close,
             self.lab.close,
@@ -380,6 +408,7 @@ class MainWindow(QMainWindow):
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
         self.app_settings.changed.connect(lambda settings: self.controller.server.apply(settings.server))
         self.app_settings.changed.connect(lambda settings: self.controller.keeping.follow_settings())
+        self.app_settings.changed.connect(lambda settings: self.controller.unload_when_idle())
         self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)

@@ -46,6 +46,7 @@ NOT_OURS_HINT = "Chats can be imported from files that Draftlight exported, and 
 NEWER_FILE = "This file was written by a newer Draftlight."
 DAMAGED_FILE = "The chats in this file are damaged."
 NOT_TEXT = "it is not UTF-8 text"
+TOO_LARGE = "it is larger than 32 MB"
 NOT_UTF_8 = "Its text is not UTF-8."
 TOO_DEEP = "It is nested too deep."
 CANNOT_BE_SAVED = "A chat in this file cannot be saved."
@@ -56,6 +57,10 @@ NO_TURNS_HINT = "Headings such as “## You” and “## Assistant” say who sp
 
 def newer_file_hint(found: int, known: int) -> str:
     return f"Its format is version {found}, this Draftlight knows up to {known}. Update Draftlight first."
+
+
+def branch(title: str, number: int) -> str:
+    return f"{title} ({number})"
 
 
 def attached(name: str) -> str:

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -70,13 +70,8 @@ def main(arguments: Sequence[str]) -> int:
     watch(memory_bytes, out_of_memory)
     bound(memory_bytes, cpu_s)
     try:
-        for record in ChatReader(path, lines.progress).records():
-            if isinstance(record, ArchivedPath):
-                for turn in record.turns:
-                    lines.write(TurnLine(turn))
-                lines.write(PathEnd())
-            else:
-                lines.write(record)
+        for line in lines_of(ChatReader(path, lines.progress)):
+            lines.write(line)
         lines.write(End())
     except RequestError as error:
         lines.write(End(error.message, error.hint))
@@ -91,6 +86,16 @@ def main(arguments: Sequence[str]) -> int:
         lines.write(End(strings.not_read(path.name, type(error).__name__), strings.DAMAGED_HINT))
         return 1
     return 0
+
+
+def lines_of(reader: ChatReader) -> Iterator[Line]:
+    """Yields the lines of everything that `reader` finds. Raises `RequestError`."""
+    for record in reader.records():
+        if isinstance(record, ArchivedPath):
+            yield from map(TurnLine, record.turns)
+            yield PathEnd()
+        else:
+            yield record
 
 
 class _Lines:

@@ -439,7 +439,8 @@ def _lm_studio(raw: dict[str, Any]) -> ArchivedChat:
 
 
 def _lm_studio_version(version: dict[str, Any], node: Node, chat: ArchivedChat) -> None:
-    texts, thoughts = [], []
+    texts: list[str] = []
+    thoughts: list[str] = []
     for step in (version, *map(_dict, _list(version.get("steps")))):
         style = _text(_dict(step.get("style")).get("type"))
         parts: list[str] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import zipfile
 import zlib
@@ -35,6 +36,29 @@ _SMALL_BYTES = 16 * 1024 * 1024
 _ZIP_MARKS = (b"PK\3\4", b"PK\5\6")
 # What `zipfile` raises for damaged archives.
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+
+
+# Fields that only chats have; one of them is near the beginning of each export.
+_CHAT_FIELDS = re.compile(
+    rb'"(?:mapping|chat_messages|draftlight_chats|childrenIds|currentlySelected)"\s*:|"versions"\s*:\s*\['
+)
+# Documents that are ZIP archives too, by their first entry.
+_DOCUMENT_ENTRIES = (b"[Content_Types].xml", b"mimetype", b"_rels/")
+_LOOKED_AT_BYTES = 64 * 1024
+
+
+def looks_like_chats(path: Path) -> bool:
+    """Whether a file that is dropped is to be imported rather than attached. Reads only its beginning."""
+    if path.suffix.lower() not in (".zip", ".json"):
+        return False
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            head = file.read(_LOOKED_AT_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+    except (OSError, ValueError):
+        return False
+    if head[:4] in _ZIP_MARKS:
+        return not head[30:].startswith(_DOCUMENT_ENTRIES)
+    return _CHAT_FIELDS.search(head) is not None
 
 
 class ChatHead(Struct, frozen=True, tag="chat"):

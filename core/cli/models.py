@@ -26,7 +26,8 @@ _FITS = {"fits": "Fits", "tight": "Tight", "too-large": "Too large"}
 _SOURCES = {
     "starter": "starter model",
     "download": "downloaded",
-    "hub-cache": "in the hub's cache",
+    "hub-cache": "in another app's folder",
+    "other-app": "in another app's folder",
     "folder": "imported",
 }
 
@@ -52,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     download.add_argument("model", metavar="OWNER/NAME")
     add_quiet(download)
     download.add_argument("--discard", action="store_true", help="delete the partial download instead")
-    add_command(actions, "import", "add a model folder to the list without copying it", _import).add_argument(
-        "path", type=Path, metavar="FOLDER"
-    )
+    add_command(
+        actions, "import", "list a model folder, or a folder of several models, without copying", _import
+    ).add_argument("path", type=Path, metavar="FOLDER")
     remove = add_command(
         actions, "remove", "delete a model; an imported one is only removed from the list", _remove
     )
@@ -108,6 +109,7 @@ def _facts(entry: ModelEntry) -> tuple[str, ...]:
         f"{entry.parameters / 1e9:.2f} billion parameters" if entry.parameters else "",
         f"{entry.bits}-bit" if entry.bits else entry.dtype,
         _gb(entry.disk_bytes),
+        "MTP head included" if entry.head_bytes else "",
         f"context {entry.context_tokens:,}" if entry.context_tokens else "",
         f"tokenizer {entry.family_name} ({entry.family[:12]})" if entry.family else "",
         _SOURCES[entry.source],
@@ -188,8 +190,11 @@ def _remove(options: argparse.Namespace) -> int:
     entry = catalogue.entry(options.model)
     if entry.source == "folder":
         question = f"Take {entry.name} off the list? Its folder stays."
-    elif entry.source == "hub-cache":
-        question = f"Erase {entry.name} ({_gb(entry.disk_bytes)}) from the cache that other programs share?"
+    elif entry.listed_in:
+        question = f"Take {entry.listed_in} and its models off the list? The folder stays."
+    elif entry.source in ("hub-cache", "other-app"):
+        catalogue.remove(entry.reference)  # raises, with the reason
+        return 1
     else:
         question = f"Erase {entry.name} ({_gb(entry.disk_bytes)})?"
     if not options.yes and not confirmed(question):

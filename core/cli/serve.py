@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from core.cli.arguments import add_model, add_quiet, add_settings, settings_from, whole
 from core.cli.cluster import add_cluster, read_cluster
-from core.errors import DraftlightError, ModelError, WorkerError
-from core.events import ClusterEnded, Failed, LoadProgress, ModelInfo, ModelLoaded
+from core.errors import DraftlightError, ModelError, SettingError, WorkerError
+from core.events import ClusterEnded, Failed, LoadProgress, ModelInfo, ModelLoaded, ModelReleased
 from core.events.codec import WorkerExited, WorkerSilent
 from core.settings import Settings, assign
 from core.settings.server import Server
@@ -26,6 +26,7 @@ from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from core.serve.answering import Serving
+    from core.serve.installed import InstalledModels
     from core.serve.own_worker import OwnWorker, Told
     from core.serve.server import LocalServer
     from core.settings.cluster import Cluster
@@ -71,6 +72,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="maximum tokens of an answer whose request sets no limit"
         f" (default {defaults.longest_answer:,})",
     )  # fmt: skip
+    parser.add_argument(
+        "--unload-after", type=whole(0, 1440), default=0, metavar="MINUTES",
+        help="unload the model after this time without requests; the next one loads it again"
+        " (default 0: never)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--load-models", action="store_true",
+        help="load the installed model that a request names; without it, the loaded one answers",
+    )  # fmt: skip
     parser.add_argument("--learn", action="store_true", help="let tables learn from what clients send")
     add_settings(parser)
     add_quiet(parser)
@@ -97,10 +107,29 @@ def run(options: argparse.Namespace) -> int:
     )
     base_settings(options, None)  # report errors before the server starts
     cluster = read_cluster(options.cluster) if options.cluster else None
+    if cluster is not None and options.load_models:
+        raise SettingError(
+            "--load-models cannot be used with --cluster: a worker joins one cluster in its life.",
+            "Leave out one of the two.",
+        )
     serving = Serving(
-        doors, options.port, options.metrics, strict=options.strict, longest_answer=options.longest_answer
+        doors,
+        options.port,
+        options.metrics,
+        strict=options.strict,
+        longest_answer=options.longest_answer,
+        installed=_installed() if options.load_models else None,
     )
     return asyncio.run(_serve(options, serving, cluster))
+
+
+def _installed() -> InstalledModels:
+    from core.models.library.catalogue import Catalogue
+    from core.models.library.config import Machine
+    from core.serve.installed import InstalledModels
+
+    # The worker knows the machine's memory, and refuses what does not fit.
+    return InstalledModels(Catalogue(Machine(1 << 62, expands=False)).entries)
 
 
 def base_settings(options: argparse.Namespace, model: ModelInfo | None) -> Settings:
@@ -149,7 +178,8 @@ async def running(
     from core.serve.requests import ServedRequests
     from core.serve.server import LocalServer
 
-    worker = OwnWorker(absolute_reference(options.model), report, cluster)
+    unload_after_s = 60.0 * options.unload_after
+    worker = OwnWorker(absolute_reference(options.model), report, cluster, unload_after_s)
     answers = Answers(worker.gate, AnswerQueue(options.waiting), ServedRequests(0))
     base = lru_cache(1)(lambda model: base_settings(options, model))
     server = LocalServer(answers, replace(serving, base=lambda: base(worker.gate.model)))
@@ -187,6 +217,8 @@ class Console:
                 self.line.say(stage if fraction is None else f"{stage}, {fraction:.0%}")
             case ModelLoaded(info):
                 self.line.print(f"{info.name} answers. Ctrl-C ends it.")
+            case ModelReleased():
+                self.line.print("The model was unloaded while idle. The next request loads it again.")
             case ClusterEnded():
                 self.line.print(f"{event.message} {event.hint}".rstrip())
             case Failed():

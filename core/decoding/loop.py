@@ -81,6 +81,7 @@ class Step(Struct, frozen=True):
     - `rechecked`: the target's own token was too close to call and was computed again at width 1.
     - `logprobs`: of each token, if requested.
     - `forced`: accepted tokens, the first ones, that were drafted because the grammar allows no others.
+    - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 if none was asked.
     """
 
     tokens: tuple[int, ...]
@@ -92,6 +93,7 @@ class Step(Struct, frozen=True):
     width: int = 1
     logprobs: tuple[Logprob, ...] = ()
     forced: int = 0
+    proposal_cost: float = 0.0
 
 
 class BlockSamples(Protocol):
@@ -157,6 +159,7 @@ class DecodeLoop:
         # Parts of the current draft: forced tokens, which the drafter has observed, and its own draft.
         self._forced: tuple[int, ...] = ()
         self._guessed = EMPTY
+        self._proposal_cost = 0.0
         self._gate = gate
         self._planner = planner
         self._recycles = recycles
@@ -220,6 +223,7 @@ class DecodeLoop:
 
     def _verify_or_run(self, left: int) -> Step:
         started = time.perf_counter()
+        self._read_to_quantisation()
         # One token is reserved for the target's own, so an accepted draft never exceeds the limit.
         draft = self._propose(left - 1)
         draft_s = time.perf_counter() - started
@@ -237,14 +241,34 @@ class DecodeLoop:
         if self._gate is not None:
             self._gate.record(1 + step.drafted - forced, accepted)
         if self._planner is not None:
-            self._planner.record(self._width, len(step.tokens))
+            self._planner.record(self._width, len(step.tokens), self._proposal_cost)
         if self._grammar is not None:
             self._grammar.advance(step.tokens)
         observe_s = time.perf_counter() - started
-        return replace(step, draft_s=step.draft_s + observe_s, width=self._width, forced=forced)
+        return replace(
+            step,
+            draft_s=step.draft_s + observe_s,
+            width=self._width,
+            forced=forced,
+            proposal_cost=self._proposal_cost,
+        )
+
+    def _read_to_quantisation(self) -> None:
+        """Reads the pending tokens before the column at which the cache is quantised, if there are others."""
+        left = self._sequence.columns_left
+        if left is not None and left < len(self._pending):
+            block, self._pending = self._pending[:left], self._pending[left:]
+            cache, ids = self._sequence.cache, mx.array(block)[None]
+            if self._states is None:
+                self._model(ids, cache=cache)
+            else:
+                self._hand_out(block, self._states.split.body(ids, cache=cache)[0])
+            self._sequence.append(block)
 
     def _propose(self, budget: int) -> Draft:
-        self._forced, self._guessed = (), EMPTY
+        self._forced, self._guessed, self._proposal_cost = (), EMPTY, 0.0
+        if (left := self._sequence.columns_left) is not None:
+            budget = min(budget, left - len(self._pending))
         if self._exactness.width_limit is not None:
             budget = min(budget, self._exactness.width_limit - len(self._pending))
         if self._exactness.length_limit is not None:
@@ -275,6 +299,7 @@ class DecodeLoop:
             self._empty_drafts += 1
             return EMPTY
         draft = sanitise(self._drafter.draft(budget), vocabulary=self._vocabulary, budget=budget)
+        self._proposal_cost = self._drafter.proposal_cost
         if self._grammar is not None:
             draft = self._grammar.filter_draft(draft, self._forced)
         if self._planner is not None:

@@ -71,12 +71,12 @@ class Planner:
                 best, size = worth, count
         return _part(draft, order[:size])
 
-    def record(self, width: int, emitted: int) -> None:
+    def record(self, width: int, emitted: int, proposal_cost: float = 0.0) -> None:
         """Records a step over a block of `width` tokens, including pending ones, that emitted `emitted`
-        tokens.
+        tokens. `proposal_cost`: the time of a model's guesses.
         """
         self._emitted = self._emitted * _DECAY + emitted
-        self._spent = self._spent * _DECAY + self._cost(width)
+        self._spent = self._spent * _DECAY + self._cost(width) + proposal_cost
 
 
 def _reached(draft: Draft) -> list[float]:

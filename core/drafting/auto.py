@@ -15,9 +15,10 @@ from collections.abc import Sequence
 
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, RejectedRow, grow
-from core.drafting.evidence import Evidence, Guess
+from core.drafting.evidence import DraftPosition, Evidence, Guess
 from core.drafting.gram_table import Continuations, Learned, Remembered
 from core.drafting.ngram_table import NgramTable
+from core.drafting.proposals import PROPOSED_KIND, Proposals
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import Auto
 
@@ -30,7 +31,7 @@ class AutoDrafter(Drafter):
 
     `calibration` is shared by all requests of the tokenizer family; None learns for one answer only.
     `continuations` is the family's prebuilt table, if any. `memory` is the family's n-gram table, which is
-    read and written.
+    read and written. `proposals` asks a model, if one takes part.
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class AutoDrafter(Drafter):
         calibration: Calibration | None = None,
         continuations: Continuations | None = None,
         memory: NgramTable | None = None,
+        proposals: Proposals | None = None,
     ) -> None:
         self._settings = settings
         self._calibration = calibration
         self._continuations = continuations
         self._memory = memory
+        self._proposals = proposals
         self._capacity = min(capacity_tokens, CAPACITY_TOKENS)
         self._alternatives = settings.alternatives if tree else 1
         self._evidence = self._new_evidence()
@@ -57,17 +60,23 @@ class AutoDrafter(Drafter):
         self._evidence = self._new_evidence()
         self._evidence.calibration.begin_answer()
         self._evidence.read(prompt)
+        if self._proposals is not None:
+            self._proposals.begin(prompt)
         self._grown = GrownDraft()
 
     def observe(self, tokens: Sequence[int]) -> None:
         node: int | None = -1
         for token in tokens:
             guesses = self._grown.guesses_after.get(node) if node is not None else None
+            if guesses is not None and self._proposals is not None:
+                guesses = [guess for guess in guesses if guess.kind != PROPOSED_KIND]
             self._evidence.observe(token, guesses)
             if self._evidence.learned_is_unreliable:
                 self._evidence.drop_learned(WEIGHTS)
             node = self._grown.nodes.get((node, token)) if node is not None else None
         self._grown = GrownDraft()
+        if self._proposals is not None:
+            self._proposals.observe(tokens)
 
     def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
         """Row i is the ranking at the position of the i-th token of the last `observe`."""
@@ -81,7 +90,9 @@ class AutoDrafter(Drafter):
         self._grown = GrownDraft()
         if most < 1:
             return EMPTY
-        evidence = self._evidence
+        evidence, proposals = self._evidence, self._proposals
+        if proposals is not None:
+            return self._draft_with(proposals, most)
         self._grown = grow(
             evidence.position(),
             evidence.current_guesses(),
@@ -93,8 +104,35 @@ class AutoDrafter(Drafter):
         )
         return self._grown.draft
 
+    def _draft_with(self, proposals: Proposals, most: int) -> Draft:
+        """A draft in which each position also has its depth in the proposal; −1 apart from it."""
+        evidence = self._evidence
+        proposals.ask(evidence.current_guesses(), most)
+
+        def after(position: tuple[DraftPosition, int], token: int) -> tuple[DraftPosition, int]:
+            at, depth = position
+            on_chain = 0 <= depth < len(proposals.chain) and proposals.chain[depth] == token
+            return evidence.after(at, token), depth + 1 if on_chain else -1
+
+        self._grown = grow(
+            (evidence.position(), 0),
+            proposals.join(evidence.current_guesses(), 0),
+            after,
+            lambda position: proposals.join(evidence.guesses(position[0]), position[1]),
+            max_nodes=most,
+            min_probability=self._settings.least_chance,
+            alternatives=self._alternatives,
+        )
+        return self._grown.draft
+
     def feedback(self, draft: Draft, accepted: int) -> None:
-        """Does nothing: `observe` learns from every emitted token, drafted or not."""
+        """For proposals only: `observe` learns from every emitted token, drafted or not."""
+        if self._proposals is not None:
+            self._proposals.verified(draft, accepted)
+
+    @property
+    def proposal_cost(self) -> float:
+        return self._proposals.asked_cost if self._proposals is not None else 0.0
 
     def figures(self) -> TableFigures | None:
         """Counters of the n-gram table, if there is one."""

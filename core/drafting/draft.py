@@ -114,6 +114,11 @@ class Drafter(Protocol):
     def occupancy(self) -> Occupancy:
         """Fill level of the index or table."""
 
+    @property
+    def proposal_cost(self) -> float:
+        """Time that a model took for guesses of the last draft, in plain steps; 0 if none was asked."""
+        return 0.0
+
     def figures(self) -> TableFigures | None:
         """Counters of the shared table that this drafter reads; None if it reads none."""
         return None

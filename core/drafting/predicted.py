@@ -80,6 +80,10 @@ class PredictedDrafter(Drafter):
     def occupancy(self) -> Occupancy:
         return self._drafter.occupancy()
 
+    @property
+    def proposal_cost(self) -> float:
+        return self._drafter.proposal_cost
+
     def figures(self) -> TableFigures | None:
         return self._drafter.figures()
 

@@ -6,6 +6,7 @@ A drafter's name is also a value of `drafting.drafter`; a test compares the two 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ from core.drafting.gram_table import Continuations
 from core.drafting.ngram_mod import NgramModDrafter
 from core.drafting.ngram_simple import NgramSimpleDrafter
 from core.drafting.ngram_table import NgramTable, NgramTables
+from core.drafting.proposals import Proposals
 from core.errors import InternalError, UnknownDrafterError
 from core.settings import Settings
 
@@ -28,7 +30,7 @@ class Resources(Struct, frozen=True):
 
     `capacity_tokens` is the model's context length and `family` the tokenizer's fingerprint. All requests
     share `tables` and the family's `calibration`. `trees`: whether trees can be verified exactly. `frozen`,
-    `continuations`, `calibration` and `proposer` are None if not available.
+    `continuations`, `calibration`, `proposer` and `proposals` are None if not available.
     """
 
     capacity_tokens: int
@@ -39,6 +41,10 @@ class Resources(Struct, frozen=True):
     continuations: Continuations | None = None
     calibration: Calibration | None = None
     proposer: Proposer | None = None
+    proposals: Proposals | None = None
+
+
+ProposerKind = Literal["", "draft model", "head"]
 
 
 class DrafterSpec(Struct, frozen=True):
@@ -46,7 +52,7 @@ class DrafterSpec(Struct, frozen=True):
 
     - `drafts`: False for a drafter that never drafts; the decode loop may then run ahead freely.
     - `trees`: drafts trees where they can be verified.
-    - `needs_proposer`: requires `Resources.proposer`.
+    - `needs_proposer`: the kind of `Resources.proposer` that it requires; empty if none.
     - `takes_frozen`: uses a frozen table if there is one.
     - `planned`: with these settings, drafts carry calibrated confidences, so the planner decides how much is
       verified and no gate is needed.
@@ -58,7 +64,7 @@ class DrafterSpec(Struct, frozen=True):
     build: Callable[[Settings, Resources], Drafter]
     drafts: bool = True
     trees: bool = False
-    needs_proposer: bool = False
+    needs_proposer: ProposerKind = ""
     takes_frozen: bool = False
     planned: Callable[[Settings], bool] = lambda settings: False
     recycles: bool = False
@@ -72,6 +78,7 @@ def _auto(settings: Settings, resources: Resources) -> Drafter:
         calibration=resources.calibration,
         continuations=resources.continuations,
         memory=_memory(settings, resources) if settings.auto.remembered else None,
+        proposals=resources.proposals,
     )
 
 
@@ -95,9 +102,17 @@ def _cacheback(settings: Settings, resources: Resources) -> Drafter:
 
 
 def _draft_model(settings: Settings, resources: Resources) -> Drafter:
+    return DraftModelDrafter(settings.draft_model, _proposer(resources))
+
+
+def _mtp(settings: Settings, resources: Resources) -> Drafter:
+    return DraftModelDrafter(settings.mtp, _proposer(resources))
+
+
+def _proposer(resources: Resources) -> Proposer:
     if resources.proposer is None:
-        raise InternalError("The draft-model drafter was built without its model.")
-    return DraftModelDrafter(settings.draft_model, resources.proposer)
+        raise InternalError("A drafter that asks a model was built without it.")
+    return resources.proposer
 
 
 DRAFTERS: dict[str, DrafterSpec] = {
@@ -127,7 +142,10 @@ DRAFTERS: dict[str, DrafterSpec] = {
             takes_frozen=True,
             planned=lambda settings: settings.cacheback.tree == "planned",
         ),
-        DrafterSpec("draft-model", "a smaller model of the family", _draft_model, needs_proposer=True),
+        DrafterSpec(
+            "draft-model", "a smaller model of the family", _draft_model, needs_proposer="draft model"
+        ),
+        DrafterSpec("mtp", "the model's own MTP head", _mtp, needs_proposer="head"),
     )
 }
 

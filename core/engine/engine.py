@@ -17,6 +17,8 @@ from contextlib import closing
 from functools import cache
 
 import mlx.core as mx
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, parse_answer
@@ -24,11 +26,19 @@ from core.encoder.background import BackgroundEmbedding
 from core.encoder.store import Embedder
 from core.engine.edited import edited_ids
 from core.engine.generation import Generation
+from core.engine.memory_guard import MemoryGuard
 from core.engine.model_session import ModelProposer, ModelSession
 from core.engine.planning import Planning, branches, decoding_options, drafted_without_model
 from core.engine.saved_chats import SavedChats
 from core.engine.title import cleaned, title_request
-from core.errors import ClusterError, EmptyPromptError, NoModelError, OutOfMemoryError, PromptTooLongError
+from core.errors import (
+    ClusterError,
+    EmptyPromptError,
+    ModelTooLargeError,
+    NoModelError,
+    OutOfMemoryError,
+    PromptTooLongError,
+)
 from core.events import (
     TYPED,
     Change,
@@ -39,6 +49,7 @@ from core.events import (
     MachineUse,
     Message,
     ModelInfo,
+    ModelReleased,
     Rehearsing,
     SavedChatsListed,
     Token,
@@ -50,6 +61,7 @@ from core.machine.exactness import Profile
 from core.machine.trials import Verdict
 from core.machine.width_cost import CONTEXTS, CostProfile
 from core.models.chat_template import format_of, switches_thinking, unread_calls, with_answer_opened
+from core.models.folder import gigabytes
 from core.models.loader import LoadedModel, Progress, load
 from core.models.prompt import Prompt, check_continuation, check_fits, count_tokens, offsets, plain, render
 from core.models.runtime import memory
@@ -64,8 +76,11 @@ from core.prefill.reading import PromptText, ReadingInputs
 from core.rehearsal.idle import IdleRehearsal
 from core.settings import Settings
 from core.settings.declaration import check
+from core.settings.prefill import KvCache
 from core.settings.request import drawn
 from core.tables.memory import TableMemory, TableResult
+
+EngineEvent = Rehearsing | DocumentEmbedded | SavedChatsListed | ModelReleased
 
 
 def never() -> bool:
@@ -77,8 +92,18 @@ def never() -> bool:
 # about a second per million characters.
 _MOST_CONTEXTS = 64
 
+# A day, because longer times overflow the timeout of a queue.
+_LONGEST_IDLE_S = 86_400.0
+
 # Why the number of threads stays constant while block widths are compared.
 _COMPARES = "widths are compared"
+
+
+class Released(Struct, frozen=True):
+    """What stays of a model that was idle: enough to count tokens and to load it again."""
+
+    tokenizer: TokenizerWrapper
+    info: ModelInfo
 
 
 class Engine:
@@ -87,19 +112,22 @@ class Engine:
     `memory` stores what drafters learn; by default only for the engine's lifetime. `say` receives events of
     rehearsal and of document embedding. `clock` returns seconds. `threads` may adapt the number of BLAS
     threads to other programs; by default all are used, so that measurements are comparable. `saved_files`:
-    the folder of saved chats; by default in the cache folder. Raises `NotPreparedError` if MLX was imported
-    before `core.models.runtime.runtime.prepare()` was called.
+    the folder of saved chats; by default in the cache folder. `left_bytes` returns the memory that is left
+    for models and answers. Raises `NotPreparedError` if MLX was imported before
+    `core.models.runtime.runtime.prepare()` was called.
     """
 
     def __init__(
         self,
         memory: TableMemory | None = None,
-        say: Callable[[Rehearsing | DocumentEmbedded | SavedChatsListed], None] = lambda event: None,
+        say: Callable[[EngineEvent], None] = lambda event: None,
         clock: Callable[[], float] = time.perf_counter,
         threads: BlasThreads | None = None,
         saved_files: SavedFiles | None = None,
+        left_bytes: Callable[[], int] = memory.left_bytes,
     ) -> None:
         check_prepared()
+        self._left_bytes = left_bytes
         self._threads = threads or BlasThreads("held still")
         self._resident: ModelSession | None = None
         self._memory = memory or TableMemory()
@@ -108,6 +136,10 @@ class Engine:
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
         self._saved_chats = SavedChats(say, clock, saved_files)
         self._clock = clock
+        self._say = say
+        self._released: Released | None = None
+        self._idle_s = 0.0
+        self._used_at_s = clock()
 
     # ---- the model
 
@@ -128,6 +160,11 @@ class Engine:
         return self._session.model
 
     @property
+    def _described(self) -> LoadedModel | Released:
+        """Tokenizer and description of the model, also of a released one. Raises `NoModelError`."""
+        return self._released or self.loaded
+
+    @property
     def sequence(self) -> CachedSequence:
         """The conversation's cache and the tokens it holds. Raises `NoModelError`."""
         return self._session.prefix_cache.current
@@ -139,8 +176,10 @@ class Engine:
 
     @property
     def model_folders(self) -> tuple[str, ...]:
-        """Folders of the loaded model and of the draft model, if there is one."""
-        return self._resident.folders if self._resident else ()
+        """Folders of the loaded or released model and of the draft model, if there is one."""
+        if self._resident is None:
+            return (self._released.info.path,) if self._released else ()
+        return self._resident.folders
 
     @property
     def machines_use(self) -> tuple[MachineUse, ...]:
@@ -166,21 +205,40 @@ class Engine:
     def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
         """Load the model `reference`. Raises `ModelError`, and then keeps the current model.
 
-        If memory does not suffice for both, the current model is freed before the new weights are read.
+        If memory does not suffice for both, the current model is released before the new weights are read.
         """
         self.use(load(reference, progress, self.make_room))
         return self.loaded.info
 
     def make_room(self, size_bytes: int) -> None:
-        """Free the sentence encoder and the model if `size_bytes` more would exceed the memory limit."""
-        if memory.used_bytes() + size_bytes > memory.limit_bytes():
-            self._embedder.unload()
-            if self._resident:
-                self.unload()
+        """Free the sentence encoder and release the model if `size_bytes` more exceed the memory left.
+
+        Raises `ModelTooLargeError`, and then frees nothing, if they would not suffice.
+        """
+        left_bytes = self._left_bytes()
+        if size_bytes <= left_bytes:
+            return
+        left_bytes += self._resident.nbytes if self._resident else 0
+        if size_bytes > left_bytes:
+            needs, left = gigabytes(size_bytes), gigabytes(max(0, left_bytes))
+            raise ModelTooLargeError(
+                f"This model needs {needs} GB of memory, and {left} GB are left.",
+                "Close other programs, or choose a smaller model or a version of it with fewer bits.",
+            )
+        self._embedder.unload()
+        if self._resident and self._may_return(self._resident.model.info):
+            self._release()  # it is loaded again if the new one turns out to be damaged
+        elif self._resident:
+            self.unload()
 
     def use(self, loaded: LoadedModel) -> None:
         """Use a model that is already in memory."""
-        self.unload()
+        released = self._released
+        if released is not None and released.info.path == loaded.info.path:
+            self._free()  # its rehearsal stays as it was
+        else:
+            self.unload()
+        self._used_at_s = self._clock()
         self._resident = ModelSession(loaded)
         self._saved_chats.use(self._resident)
         info = loaded.info
@@ -192,14 +250,64 @@ class Engine:
         self._embedder.unload()
         self._memory.close()
 
+    def _release_contexts(self) -> None:
+        """Free what an answer does not need: the caches of other chats and the sentence encoder."""
+        session = self._session
+        session.rest = None
+        session.prefix_cache.fit(0)
+        self._embedder.unload()
+
     def unload(self) -> None:
         """Free the model, the draft model and their caches, which are saved where chats are."""
         self._rehearsal.forget_model()
+        self._free()
+
+    def _free(self) -> None:
         self._saved_chats.release()
         if self._resident:
             self._resident.model.close()
-        self._resident = None
+        self._resident = self._released = None
         mx.clear_cache()
+
+    def unload_idle(self, after_s: float) -> None:
+        """Release the model after `after_s` seconds without a request, at most a day; 0: never.
+
+        The chats' caches are saved first. A model on several machines is never released, because a process
+        can join a cluster once.
+        """
+        self._idle_s = min(max(0.0, after_s), _LONGEST_IDLE_S)
+
+    @property
+    def released(self) -> ModelInfo | None:
+        """The model that was released while idle; a request needs it to be loaded again."""
+        return self._released.info if self._released else None
+
+    def _release_due_s(self) -> float | None:
+        """Seconds until the model is released; None if it is not."""
+        session = self._resident
+        if session is None or not self._idle_s or not self._may_return(session.model.info):
+            return None
+        if self._rehearsal.state.state in ("waiting", "running"):
+            return None
+        return max(0.0, self._used_at_s + self._idle_s - self._clock())
+
+    def _release_if_due(self) -> None:
+        if self._release_due_s() == 0.0:
+            self._release()
+            self._embedder.unload()
+
+    @staticmethod
+    def _may_return(info: ModelInfo) -> bool:
+        """Whether the model can be loaded again by its reference alone."""
+        return bool(info.reference) and not info.machines
+
+    def _release(self) -> None:
+        self._rehearsal.drop()  # its work holds the model
+        self._rehearsal.resume()
+        released = Released(self.loaded.tokenizer, self.loaded.info)
+        self._free()
+        self._released = released
+        self._say(ModelReleased())
 
     def forget(self, *, tables: bool = False) -> None:
         """Clear the prefix cache, so that the next answer starts cold.
@@ -230,8 +338,8 @@ class Engine:
 
         Estimated for a text that is far longer than the context.
         """
-        loaded = self.loaded
-        return count_tokens(loaded.tokenizer, well_formed(text), loaded.info.context_tokens)
+        described = self._described
+        return count_tokens(described.tokenizer, well_formed(text), described.info.context_tokens)
 
     def count_prompt(self, request: Generate) -> int:
         """Number of prompt tokens of `request`; estimated for one that is far too long.
@@ -244,8 +352,8 @@ class Engine:
             return error.tokens
 
     def dense_s(self, tokens: int) -> float | None:
-        """Estimated seconds of a dense prefill of `tokens`; None if not measured. Raises `NoModelError`."""
-        return self._session.profile.dense_s(tokens)
+        """Estimated seconds of a dense prefill of `tokens`; None if not measured, or without a model."""
+        return self._resident.profile.dense_s(tokens) if self._resident else None
 
     def exactness_profile(self, *, complete: bool = False) -> Profile:
         """How the model's logits depend on the block width on this machine.
@@ -261,9 +369,13 @@ class Engine:
         """Measure T(w) at these context lengths, even if it was measured before. Takes some seconds."""
         return self._session.profile.costs_anew(contexts)
 
-    def try_out(self) -> Verdict:
-        """Whether trees and drafts are exact for this model. The first test takes some seconds."""
-        return self._session.profile.try_out()
+    def try_out(self, kv: KvCache | None = None) -> Verdict:
+        """Whether trees and drafts are exact for this model. The first test takes some seconds.
+
+        `kv`: with caches quantised like that where the model supports it.
+        """
+        session = self._session
+        return session.profiles_of(session.quantisation(kv or KvCache())[0])[-1].try_out()
 
     def idle_work(self) -> bool:
         """Do one piece of idle work. Returns whether there is more.
@@ -271,17 +383,17 @@ class Engine:
         In this order: load and save chats; embed documents (also without a model), because a question about
         them is likely; read the passages that a sparse prefill skipped, if that setting is on; test drafts
         and trees, measure T(w) and the prefill pace, if missing, and compare widths for `guarded` and
-        `exact`; rehearse, if that is on.
+        `exact`; rehearse, if that is on; release an idle model, if that is on.
         """
         session = self._resident
         # Another number of threads splits sums differently, which changes their last bits.
-        self._threads.idle(steady=_COMPARES if session and session.profile.widths.has_work else "")
+        self._threads.idle(steady=_COMPARES if session and session.compares_widths else "")
         if self._saved_chats.piece() or self._embedding.piece():
             return True
         if session is None:
             return False
         try:
-            if session.read_rest_piece() or session.profile.some():
+            if session.read_rest_piece() or session.measure_some():
                 return True
         except Exception as error:
             session.model.report_error(error)
@@ -289,6 +401,8 @@ class Engine:
         more = self._rehearsal.piece(session.model)
         if self._rehearsal.made_table:
             session.beforehand.forget()
+        if not more:
+            self._release_if_due()
         return more
 
     def rehearse(self, wanted: bool) -> None:
@@ -310,8 +424,8 @@ class Engine:
 
     def idle_due_s(self) -> float | None:
         """Seconds until scheduled idle work; None if none is scheduled."""
-        due = [self._rehearsal.due_s() or None, self._saved_chats.due_s()]
-        due.append(self._resident.profile.due_s() if self._resident else None)
+        due = [self._rehearsal.due_s() or None, self._saved_chats.due_s(), self._release_due_s()]
+        due.append(self._resident.measuring_due_s() if self._resident else None)
         return min((each for each in due if each is not None), default=None)
 
     # ---- answers
@@ -323,7 +437,7 @@ class Engine:
 
         Times are measured from `requested_s` of the engine's clock; None: from now. `cancelled()` is called
         between steps and prefill chunks; an abandoned iterator counts as cancelled. Raises `RequestError`
-        before the first event, and `OutOfMemoryError`.
+        before the first event, `NotEnoughMemoryError` before a token is read, and `OutOfMemoryError`.
         """
         requested_s = self._clock() if requested_s is None else requested_s
         request = replace(request, settings=drawn(request.settings))
@@ -347,6 +461,7 @@ class Engine:
             laid_out,
             len(continuation),
             tuple if request.raw or request.isolated else cache(branching),
+            format,
         )
         events = self._answer(text, request, cancelled, requested_s, prompt.changes)
         with closing(events):
@@ -355,24 +470,24 @@ class Engine:
     def _prompt(self, request: Generate) -> tuple[Prompt, AnswerFormat | None]:
         """The prompt, and the format of the answer, which is None for a raw prompt. Raises `RequestError`."""
         settings = request.settings
-        tokenizer = self.loaded.tokenizer
-        model_tokens = self.loaded.info.context_tokens
+        tokenizer, info = self._described.tokenizer, self._described.info
+        model_tokens = info.context_tokens
         context_tokens = settings.prefill.context_of(model_tokens)
         most_tokens = context_tokens * (_MOST_CONTEXTS if settings.prefill.reads_beyond else 1)
         check_fits(tokenizer, request.messages, most_tokens - 1, context_tokens < model_tokens)
         if request.raw:
             text = request.messages[-1].content if request.messages else ""
-            return plain(tokenizer, text, self.loaded.info.vocabulary), None
+            return plain(tokenizer, text, info.vocabulary), None
         return self._rendered(request, request.messages)
 
     def _rendered(self, request: Generate, messages: Sequence[Message]) -> tuple[Prompt, AnswerFormat]:
         """The prompt of `messages` with the settings of `request`, and the format of the answer."""
-        tokenizer, chat = self.loaded.tokenizer, request.settings.chat
+        tokenizer, chat = self._described.tokenizer, request.settings.chat
         # An answer by a grammar starts without a thought.
         formed = request.grammar is not None and request.grammar.begins_at_once
         silent = formed and chat.thinking and switches_thinking(tokenizer)
         thinks = chat.thinking and not silent
-        rows = self.loaded.info.vocabulary
+        rows = self._described.info.vocabulary
         prompt = render(tokenizer, messages, chat.system_prompt, request.tools, thinks, rows)
         format = format_of(tokenizer, prompt.text, tools=bool(request.tools))
         if any(change.setting == "tools" for change in prompt.changes):
@@ -440,6 +555,7 @@ class Engine:
             raise
         finally:
             self._rehearsal.resume()
+            self._used_at_s = self._clock()
 
     def _answer_alone(
         self,
@@ -477,22 +593,31 @@ class Engine:
             plan = replace(plan, changes=(*changes, *refused, *plan.changes, *unsaved))
             whole = bool(dense_reason(settings.prefill, text.asked))
             if isolated:
-                sequence = CachedSequence(session.model.new_cache)
+                sequence = CachedSequence(session.model.new_cache, plan.kv)
             else:
-                unsaved = self._saved_chats.before(request.chat, text.ids, settings.prefill, whole=whole)
+                unsaved = self._saved_chats.before(
+                    request.chat, text.ids, settings.prefill, whole=whole, kv=plan.kv
+                )
                 plan = replace(plan, changes=(*plan.changes, *unsaved))
-                sequence = session.prefix_cache.take(text.ids, whole=whole)
+                sequence = session.prefix_cache.take(text.ids, whole=whole, kv=plan.kv)
                 self._saved_chats.taken(sequence, request.chat, settings.prefill)
             plan = planning.without_reuse(plan, sequence, text)
+            profile = session.profile_at(plan.kv, held_tokens)
+            need = session.model.need
+            if need is not None and plan.kv is not None:
+                need = need.with_cache(settings.kv, held_tokens)
+            guard = MemoryGuard(need, self._left_bytes, self._release_contexts)
             inputs = ReadingInputs(
                 lambda: planning.scoring(plan),
-                session.profile.dense_s,
-                session.profile.timed,
+                profile.dense_s,
+                profile.timed,
                 self._clock,
                 (context_tokens - held_tokens) // 2,
                 most_tokens if beyond else None,
                 context_tokens - 1,
                 self._embedder,
+                states=plan.head,
+                fitting_chunk=guard.chunk_tokens,
             )
             if isolated and plan.proposer is not None:
                 session.drafts.forget()
@@ -507,16 +632,19 @@ class Engine:
                 self._clock,
                 requested_s,
                 self._threads,
+                guard,
             )
             try:
-                yield from answer.events()
+                with memory.wired():
+                    yield from answer.events()
             finally:
-                session.profile.keep_pace()
+                profile.keep_pace()
                 if not isolated:
                     self._memory.answer_finished(plan.settings)
                     session.prefix_cache.fit(settings.prefill.memory_mib << 20)
                     self._saved_chats.answered(request.chat, settings.prefill)
-            if not isolated and sequence.skipped and settings.prefill.finish_reading:
+            reads_rest = not isolated and sequence.skipped and settings.prefill.finish_reading
+            if reads_rest and guard.holds(len(sequence.tokens)):
                 chunk = settings.prefill.chunk_tokens
                 session.rest = read_rest(
                     session.model.model, session.prefix_cache, sequence, chunk_tokens=chunk

@@ -13,7 +13,9 @@ import mlx.core as mx
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.answer_format import AnswerFormat
 from core.decoding.loop import DecodeLoop, Step, Tally
+from core.decoding.mtp import HeadProposer
 from core.decoding.options import PLAIN, DecodingOptions, Exactness
 from core.decoding.planner import Planner
 from core.decoding.sampling import Sampler
@@ -22,10 +24,12 @@ from core.drafting.draft import Drafter
 from core.drafting.gate import Gate, default_cost
 from core.drafting.predicted import prediction_counts
 from core.drafting.registry import DrafterSpec
+from core.engine.memory_guard import MemoryGuard
 from core.engine.model_session import ModelProposer
-from core.errors import BrokenLogitsError, GrammarError
+from core.errors import BrokenLogitsError, GrammarError, NotEnoughMemoryError
 from core.events import (
     Change,
+    Citation,
     Effective,
     Event,
     Finished,
@@ -41,11 +45,13 @@ from core.events import (
     Token,
 )
 from core.kv.cached_sequence import CachedSequence
+from core.kv.quantised import KvQuantisation
 from core.machine.compare import ExactWidths
 from core.machine.width_cost import LiveCost
 from core.models.loader import LoadedModel
 from core.models.runtime import memory
 from core.models.runtime.blas import BlasThreads
+from core.prefill.citations import citations, read_documents
 from core.prefill.read import read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
 from core.prefill.sources import sources
@@ -58,8 +64,9 @@ _LEAST_SOURCED_TOKENS = 4
 class AnswerPlan(Struct, frozen=True):
     """The settings that are applied, and a change for each requested one that is not.
 
-    `cost` is T(w) for the planner; None if only the gate decides. `samples` collects verified blocks for
-    later checks; None unless exactness is `exact`.
+    `cost` is T(w) for the planner; None if only the gate decides. `proposer`: the draft model, if it drafts.
+    `head`: the model's MTP head, if it drafts. `samples` collects verified blocks for later checks; None
+    unless exactness is `exact`. `kv`: how the cache is quantised.
     """
 
     settings: Settings
@@ -71,6 +78,8 @@ class AnswerPlan(Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     options: DecodingOptions = PLAIN
     samples: ExactWidths | None = None
+    kv: KvQuantisation | None = None
+    head: HeadProposer | None = None
 
 
 def within_context(
@@ -103,8 +112,10 @@ class Generation:
         clock: Callable[[], float],
         requested_s: float,
         threads: BlasThreads,
+        guard: MemoryGuard,
     ) -> None:
         self._loaded = loaded
+        self._guard = guard
         self._threads = threads
         self._sequence = sequence
         self._loaded_columns, sequence.loaded_columns = sequence.loaded_columns, 0
@@ -121,6 +132,9 @@ class Generation:
         self._gate = Gate(plan.settings.gate)
         self._tally = Tally()
         self._shown: list[int] = []
+        self._texts: list[str] = []  # of the events Token
+        self._format = text.format or AnswerFormat()
+        self._embedder = inputs.embedder
         self._stop_texts = StopTexts(request.stops)
         self._first_read = 0  # the prompt's last token, once the first step reads it
         self._prefill_s = 0.0
@@ -137,7 +151,10 @@ class Generation:
         self._plan = replace(plan, settings=settings, changes=(*plan.changes, *changes))
         try:
             cancelled = cancelled or (yield from self._read_prompt())
+            self._shorten()
             reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
+        except NotEnoughMemoryError:
+            raise  # nothing was computed, and what was cached before stays
         except Exception:
             # A failed forward has advanced the caches of some layers only.
             self._sequence.clear()
@@ -145,6 +162,8 @@ class Generation:
                 self._plan.proposer.sequence.clear()
             raise
         finally:
+            if self._plan.head is not None:
+                self._plan.head.end()
             self._drop_unshown()
         yield Finished(
             self._request,
@@ -153,6 +172,7 @@ class Generation:
             self._effective(),
             self._sources(),
             self._stop_texts.stopped_by,
+            self._citations(),
         )
 
     def _context_used_tokens(self) -> int:
@@ -165,6 +185,16 @@ class Generation:
             return ()
         reading, settings = self._reading, self._plan.settings.prefill
         return sources(self._loaded, reading.layout, reading.words, reading.seen, self._shown, settings)
+
+    def _citations(self) -> tuple[Citation, ...]:
+        """The supports of the answer's sentences."""
+        texts = [each.text for message in self._asked.messages for each in message.attachments]
+        if not any(texts) or self._reading.outcome.unmatched:
+            return ()
+        begun = self._loaded.tokenizer.decode(self._before) if self._before else ""
+        documents = read_documents(self._reading.layout, self._reading.seen, texts)
+        answer = begun + "".join(self._texts)
+        return citations(answer, self._format, documents, self._embedder, len(begun))
 
     def _plan_reading(self) -> Generator[Event, None, bool]:
         """Decide between dense and sparse prefill, which may need scoring. Returns whether cancelled."""
@@ -195,7 +225,7 @@ class Generation:
         if proposer is None or not proposer.loaded.has_rows(self._prompt):
             return False
         proposer.sequence.reuse(self._prompt)
-        chunk_tokens = self._plan.settings.prefill.chunk_tokens
+        chunk_tokens = self._reading.chunk_tokens
         model, sequence = proposer.loaded.model, proposer.sequence
         steps = read_prompt(
             model,
@@ -220,8 +250,30 @@ class Generation:
             self._threads.look()
         return False
 
+    def _shorten(self) -> None:
+        """Limit the answer to what the memory holds; a change says so."""
+        plan, held = self._plan, self._sequence.columns.count
+        wanted = plan.settings.sampling.max_tokens
+        fits = self._guard.answer_tokens(held, wanted)
+        if fits < wanted:
+            change = Change("sampling.max_tokens", str(wanted), str(fits), "more does not fit the memory")
+            settings = assign(plan.settings, "sampling.max_tokens", fits)
+            self._plan = replace(plan, settings=settings, changes=(*plan.changes, change))
+
     def _write(self) -> Generator[Event, None, FinishReason]:
-        """Decode. Returns why the answer ended."""
+        """Decode, and keep the text. Returns why the answer ended."""
+        with closing(self._decode()) as decoding:
+            while True:
+                try:
+                    event = next(decoding)
+                except StopIteration as end:
+                    return end.value  # type: ignore[no-any-return]
+                if isinstance(event, Token):
+                    self._texts.append(event.text)
+                yield event
+
+    def _decode(self) -> Generator[Event, None, FinishReason]:
+        """The events of decoding. Returns why the answer ended."""
         loaded, plan = self._loaded, self._plan
         plan.drafter.begin(self._prompt)
         self._gate.begin(self._prompt, predicted=bool(plan.options.prediction))
@@ -243,6 +295,7 @@ class Generation:
             top_logprobs=plan.options.top_logprobs,
             grammar=plan.options.grammar,
             samples=plan.samples,
+            states=plan.head,
         )
         # Without a template the answer continues the prompt's own text.
         before = self._prompt if self._asked.raw else self._before
@@ -257,7 +310,9 @@ class Generation:
                 now_s = self._now()
                 step_s, before_s = now_s - before_s, now_s
                 if plan.cost is not None:
-                    plan.cost.step(step.width, step_s)
+                    # T is the time of the block alone.
+                    asked_s = step.draft_s if step.proposal_cost else 0.0
+                    plan.cost.step(step.width, step_s - asked_s)
                 self._threads.step(step_s / (plan.cost or default_cost)(step.width))
                 self._tally.add(step, now_s)
                 for index, token in enumerate(step.tokens):

@@ -5,19 +5,37 @@ Worker's main thread.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 import mlx.core as mx
+from msgspec.structs import replace
 
 from core.decoding.grammar import Grammars
+from core.decoding.mtp import HeadProposer
+from core.drafting.draft_model import NO_PROPOSAL, Proposal, Proposer
+from core.drafting.proposals import Proposals
 from core.errors import DraftModelError
 from core.events import ModelInfo
 from core.kv.cached_sequence import CachedSequence, PrefixCache
+from core.kv.mlx_lm_caches import Cache
+from core.kv.quantised import KvQuantisation, Quantisable, quantisable, quantise
 from core.machine.profile import MachineProfile
+from core.machine.width_cost import LiveCost
 from core.models.loader import LoadedModel, load
+from core.models.mtp import NO_HEAD, load_head
+from core.models.split import split
 from core.prefill.scorers.scorer import ScoringDraft
+from core.settings.prefill import KvCache
 from core.tables.prebuilt import PrebuiltTables
+
+_TIMED_PROPOSALS = 16
+# Of an output layer, in plain steps.
+_OUTPUT_COST = 0.05
 
 
 class ModelProposer:
@@ -33,20 +51,20 @@ class ModelProposer:
         self.loaded = loaded
         self.sequence = CachedSequence(loaded.new_cache)
 
-    def propose(self, context: Sequence[int], count: int) -> tuple[list[int], list[float]]:
-        """Up to `count` greedy ids after `context`, and their probabilities; one evaluation for all.
+    def propose(self, context: Sequence[int], count: int) -> Proposal:
+        """Up to `count` greedy ids after `context`; one evaluation for all.
 
         Empty if `context` contains an id that this model does not have.
         """
         room = self.loaded.info.context_tokens - len(context)
         count = min(count, room)
         if count < 1:
-            return [], []
+            return NO_PROPOSAL
         sequence = self.sequence
         sequence.reuse(context)
         unread = list(context[len(sequence.tokens) :])
         if not self.loaded.has_rows(unread):
-            return [], []
+            return NO_PROPOSAL
         block = mx.array(unread)
         ids: list[mx.array] = []
         probabilities: list[mx.array] = []
@@ -59,7 +77,32 @@ class ModelProposer:
         likely: Any = mx.concatenate(probabilities).tolist()
         # The newest guess was not fed; all earlier ones were.
         sequence.append([*unread, *found[:-1]])
-        return found, likely
+        return Proposal(found, likely)
+
+
+class TimedProposer:
+    """`proposer` with the time that it takes. `prior`: cost of a token in plain steps until it is timed."""
+
+    def __init__(
+        self, proposer: Proposer, prior: float, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._proposer = proposer
+        self._prior = prior
+        self._clock = clock
+        self._seconds: deque[float] = deque(maxlen=_TIMED_PROPOSALS)
+
+    def propose(self, context: Sequence[int], count: int) -> Proposal:
+        """As of the proposer."""
+        started = self._clock()
+        found = self._proposer.propose(context, count)
+        if found.tokens:
+            self._seconds.append((self._clock() - started) / len(found.tokens))
+        return found
+
+    def cost(self, count: int, plain_s: float) -> float:
+        """The cost of `count` tokens in plain steps of `plain_s` seconds each; 0: not known."""
+        token = median(self._seconds) / plain_s if self._seconds and plain_s else self._prior
+        return count * token
 
 
 class DraftModels:
@@ -78,6 +121,12 @@ class DraftModels:
     def folders(self) -> tuple[str, ...]:
         """The folder of the draft model, if one is loaded."""
         return (self._held[1].info.path,) if self._held else ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the draft model's weights and cache."""
+        cache = self.proposer.sequence.nbytes if self.proposer else 0
+        return cache + (self._held[1].info.size_bytes if self._held else 0)
 
     def drafting(self, reference: str) -> ModelProposer:
         """The draft model for drafting, loaded if necessary. Raises `DraftModelError`, `ModelError`."""
@@ -131,10 +180,28 @@ class DraftModels:
         return draft
 
 
+class _Quantised(LoadedModel):
+    """`loaded` with new caches that are quantised from the start, for measurements of its own."""
+
+    def __init__(self, loaded: LoadedModel, kv: KvQuantisation) -> None:
+        info = replace(loaded.info, quantisation=f"{loaded.info.quantisation} cache of {kv.bits} bits")
+        super().__init__(loaded.model, loaded.tokenizer, info)
+        self._loaded = loaded
+        self._kv = kv
+
+    def new_cache(self) -> Cache:
+        """An empty, quantised cache."""
+        cache = self._loaded.new_cache()
+        quantise(cache, self._kv)
+        return cache
+
+
 class ModelSession:
     """`model` with its prefix cache, draft model, compiled grammars, measurements and prebuilt tables.
 
-    `rest` reads the passages that a sparse prefill skipped, in idle time; None if there are none.
+    `rest` reads the passages that a sparse prefill skipped, in idle time; None if there are none. `profile`
+    has the measurements with full-precision caches; those with quantised ones begin with the first request
+    that uses them.
     """
 
     def __init__(self, model: LoadedModel) -> None:
@@ -142,14 +209,120 @@ class ModelSession:
         self.prefix_cache = PrefixCache(model.new_cache)
         self.drafts = DraftModels(model.info)
         self.profile = MachineProfile(model)
+        self._quantised_profiles: dict[int, MachineProfile] = {}
+        self._quantisable: Quantisable | None = None
         self.grammars = Grammars(model)
         self.beforehand = PrebuiltTables(model.info)
+        self._head: HeadProposer | str | None = None
+        # For `auto`: the proposer, its times, and what was learned about it.
+        self._proposals: tuple[Proposer, TimedProposer, Proposals] | None = None
         self.rest: Generator[None, None, None] | None = None
 
     @property
     def folders(self) -> tuple[str, ...]:
         """Folders of the model and of the draft model, if one is loaded."""
         return (self.model.info.path, *self.drafts.folders)
+
+    def head(self) -> HeadProposer | str:
+        """The model's MTP head, loaded at the first call; or why it cannot draft."""
+        if self._head is None:
+            self._head = self._load_head()
+        return self._head
+
+    def proposals(self, proposer: Proposer, live: LiveCost, *, isolated: bool) -> Proposals:
+        """The proposals of `proposer` for an answer with the costs `live`; `isolated`: without a memory."""
+        if isolated or self._proposals is None or self._proposals[0] is not proposer:
+            timed = TimedProposer(proposer, self._relative_cost(proposer))
+            made = Proposals(timed, lambda count: timed.cost(count, live.plain_s), live)
+            if not isolated:
+                self._proposals = proposer, timed, made
+            return made
+        _, known, made = self._proposals
+        made.cost, made.block_cost = (lambda count: known.cost(count, live.plain_s)), live
+        return made
+
+    def _relative_cost(self, proposer: Proposer) -> float:
+        """Expected cost of a guessed token in plain steps, by sizes."""
+        info = self.model.info
+        if isinstance(proposer, ModelProposer):
+            return proposer.loaded.info.size_bytes / max(1, info.size_bytes)
+        return 1.0 / max(1, info.layers) + _OUTPUT_COST
+
+    def _load_head(self) -> HeadProposer | str:
+        info = self.model.info
+        if info.machines:
+            return "a model on several machines does not draft with its MTP head"
+        found = load_head(self.model.model, Path(info.path)) if info.path else NO_HEAD
+        if isinstance(found, str):
+            return found
+        parts = split(self.model.model)
+        return parts if isinstance(parts, str) else HeadProposer(found, parts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of weights and caches, the draft model's included: what unloading frees."""
+        return self.model.info.size_bytes + self.prefix_cache.nbytes + self.drafts.nbytes
+
+    # ---- quantised caches
+
+    def quantisation(self, settings: KvCache) -> tuple[KvQuantisation | None, str]:
+        """How `settings` quantise this model's caches; else None, and why not if they should.
+
+        The first call tries it on the model, with some short forward passes.
+        """
+        if settings.bits == "off":
+            return None, ""
+        if self.model.info.machines:
+            return None, "the model runs on several machines"
+        if self._quantisable is None:
+            self._quantisable = quantisable(self.model.model, self.model.new_cache)
+        found = self._quantisable
+        if found.why_not:
+            return None, found.why_not
+        return KvQuantisation(int(settings.bits), settings.start_tokens, found.groups), ""
+
+    @property
+    def profiles(self) -> tuple[MachineProfile, ...]:
+        """The measurements with each kind of cache in use, full precision first."""
+        return (self.profile, *self._quantised_profiles.values())
+
+    def profiles_of(self, kv: KvQuantisation | None) -> tuple[MachineProfile, ...]:
+        """Those that an answer depends on: two if its cache is quantised on the way."""
+        if kv is None:
+            return (self.profile,)
+        if kv.bits not in self._quantised_profiles:
+            self._quantised_profiles[kv.bits] = MachineProfile(_Quantised(self.model, kv))
+        quantised = self._quantised_profiles[kv.bits]
+        return (self.profile, quantised) if kv.start else (quantised,)
+
+    def profile_at(self, kv: KvQuantisation | None, tokens: int) -> MachineProfile:
+        """The one for a context of `tokens`."""
+        profiles = self.profiles_of(kv)
+        return profiles[-1] if kv is not None and tokens >= kv.start else profiles[0]
+
+    def why_not_split(self, kv: KvQuantisation | None, tokens: int) -> str:
+        """`MachineProfile.why_not_split` with the caches of `kv`."""
+        return next(filter(None, (each.why_not_split(tokens) for each in self.profiles_of(kv))), "")
+
+    def why_no_trees(self, kv: KvQuantisation | None) -> str:
+        """`MachineProfile.why_no_trees` with the caches of `kv`."""
+        return next(filter(None, (each.why_no_trees() for each in self.profiles_of(kv))), "")
+
+    def measure_some(self) -> bool:
+        """Runs the next piece of a missing measurement; returns whether there was one."""
+        return any(each.some() for each in self.profiles)
+
+    @property
+    def compares_widths(self) -> bool:
+        """Whether block widths are to be compared."""
+        return any(each.widths.has_work for each in self.profiles)
+
+    def measuring_due_s(self) -> float | None:
+        """Seconds until a measurement that failed is repeated; None if none is waiting."""
+        due = (each.due_s() for each in self.profiles)
+        return min((each for each in due if each is not None), default=None)
+
+    # ---- contexts
 
     def forget_contexts(self) -> None:
         """Clear the prefix cache and the draft model's sequence."""

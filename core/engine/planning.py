@@ -9,24 +9,30 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from core.decoding.mtp import HeadProposer
 from core.decoding.options import FAST, DecodingOptions, Exactness
 from core.drafting.calibration import Calibration
+from core.drafting.draft_model import Proposer
 from core.drafting.ngram_table import NgramTables
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.engine.generation import AnswerPlan, within_context
 from core.engine.model_session import ModelProposer, ModelSession
-from core.errors import DraftlightError
+from core.errors import DraftlightError, DraftModelError, ModelError
 from core.events import Change, Generate, Message, ToolCall
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence, shared_prefix
-from core.machine.exactness import exactness
+from core.kv.quantised import KvQuantisation
+from core.machine.exactness import exactness, strictest
 from core.models.loader import LoadedModel
+from core.models.mtp import NO_HEAD
 from core.prefill.reading import PromptText
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings import Settings, assign
 from core.settings.declaration import retired_value
 from core.tables.memory import TableMemory
+
+_KEEP_PRECISION = "sliding windows and recurrent states do not grow with the text and keep their precision"
 
 
 class Planning:
@@ -53,31 +59,55 @@ class Planning:
         settings, shortened = within_context(settings, prompt_tokens, context_tokens)
         changes = [*shortened, *_retired(settings)]
         reach_tokens = prompt_tokens + settings.sampling.max_tokens
-        name, profile = settings.drafting.drafter, self._session.profile
-        why_not = self._session.prefix_cache.current.why_no_rollback or profile.why_not_split(reach_tokens)
+        kv, why_full = self._session.quantisation(settings.kv)
+        if why_full:
+            changes.append(Change("kv.bits", settings.kv.bits, "off", why_full))
+            settings = assign(settings, "kv.bits", "off")
+        elif kv is not None and kv.entries < len(kv.groups):
+            done = f"{kv.bits} in {kv.entries} of {len(kv.groups)} layers"
+            changes.append(Change("kv.bits", settings.kv.bits, done, _KEEP_PRECISION))
+        name, profiles = settings.drafting.drafter, self._session.profiles_of(kv)
+        why_not = self._session.prefix_cache.current.why_no_rollback
+        why_not = why_not or self._session.why_not_split(kv, reach_tokens)
         if name != "off" and why_not:
             reason = f"{info.name} cannot speculate: {why_not}"
             changes.append(Change("drafting.drafter", name, "off", reason))
             settings = assign(settings, "drafting.drafter", "off")
         spec = drafter_spec(settings.drafting.drafter)
+        head = self._session.head() if spec.needs_proposer == "head" else None
+        if isinstance(head, str):
+            changes.append(Change("drafting.drafter", spec.name, "auto", f"{info.name}: {head}"))
+            settings, head = assign(settings, "drafting.drafter", "auto"), None
+            spec = drafter_spec("auto")
         forces = options.grammar is not None and options.grammar.drafts
         verifies = spec.drafts or (forces and not why_not)
         mode = settings.decoding.exactness
-        exact = exactness(mode, profile.widths.want()) if verifies and mode != "fast" else FAST
+        measured = [each.widths.want() for each in profiles] if verifies and mode != "fast" else []
+        exact = strictest([exactness(mode, each) for each in measured]) if measured else FAST
         if limited := _why_not_exact(exact, prompt_tokens):
             why_not = limited
             if spec.drafts:
                 changes.append(Change("drafting.drafter", spec.name, "off", why_not))
             settings = assign(settings, "drafting.drafter", "off")
             spec = drafter_spec("off")
-        elif exact.mode == "exact" and (removed := profile.widths.profile.in_use):
+        elif exact.mode == "exact" and (removed := max(each.in_use for each in measured)):
             reason = f"a block of {removed} tokens gave other bits than plain steps in an earlier answer"
             narrower = f"exact, blocks of at most {exact.width_limit} tokens"
             changes.append(Change("decoding.exactness", "exact", narrower, reason))
         if options.grammar is not None and forces and why_not:
             options.grammar.drafts = False
             changes.append(Change("grammar.drafts", "true", "false", why_not))
-        resources = self._resources(settings, spec, changes, isolated)
+        if spec.needs_proposer != "head":
+            head = None  # exactness can have replaced the drafter
+        profile = self._session.profile_at(kv, prompt_tokens)
+        cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
+        resources = self._resources(settings, spec, changes, isolated, kv, head)
+        if spec.name == "auto" and cost is not None:
+            asked = self._asked_by_auto(settings, changes)
+            if asked is not None:
+                proposals = self._session.proposals(asked, cost, isolated=isolated)
+                resources = replace(resources, proposer=asked, proposals=proposals)
+            head = asked if isinstance(asked, HeadProposer) else None
         drafter = spec.build(settings, resources)
         if options.prediction and spec.drafts:
             planned = spec.planned(settings)
@@ -86,15 +116,18 @@ class Planning:
             given = f"{len(options.prediction):,} tokens"
             changes.append(Change("prediction", given, "not drafted from", "the drafter is off"))
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
-        samples = profile.widths if exact.mode == "exact" else None
-        return AnswerPlan(settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples)
+        # Blocks before and after the column at which the cache is quantised belong to different profiles.
+        samples = profile.widths if exact.mode == "exact" and len(profiles) == 1 else None
+        return AnswerPlan(
+            *(settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples, kv),
+            head=head,
+        )
 
     def without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
         """Clear `sequence` if reusing it might give other logits than a cold start; adds a change."""
         reach_tokens = len(text.ids) + plan.settings.sampling.max_tokens
         shared = sequence.shared(text.ids)
-        why_not = self._session.profile.why_not_split(reach_tokens) if shared else ""
+        why_not = self._session.why_not_split(plan.kv, reach_tokens) if shared else ""
         if not why_not:
             return plan
         sequence.clear()
@@ -102,16 +135,24 @@ class Planning:
         return replace(plan, changes=(*plan.changes, change))
 
     def _resources(
-        self, settings: Settings, spec: DrafterSpec, changes: list[Change], isolated: bool
+        self,
+        settings: Settings,
+        spec: DrafterSpec,
+        changes: list[Change],
+        isolated: bool,
+        kv: KvQuantisation | None,
+        head: HeadProposer | None,
     ) -> Resources:
         info = self._session.model.info
         trees = False
         if spec.trees:
-            why_not = self._trees_refused(settings)
+            why_not = self._trees_refused(settings, kv)
             trees = not why_not
             if why_not:
                 changes.append(Change("drafting.drafter", f"{spec.name} (tree)", "(chain)", why_not))
-        proposer = self._session.drafts.drafting(settings.draft_model.model) if spec.needs_proposer else None
+        proposer: Proposer | None = head
+        if spec.needs_proposer == "draft model":
+            proposer = self._session.drafts.drafting(settings.draft_model.model)
         beforehand = self._session.beforehand
         frozen = beforehand.frozen(settings.cacheback, changes) if spec.takes_frozen else None
         return Resources(
@@ -125,11 +166,30 @@ class Planning:
             proposer=proposer,
         )
 
-    def _trees_refused(self, settings: Settings) -> str:
+    def _asked_by_auto(self, settings: Settings, changes: list[Change]) -> Proposer | None:
+        """The model that `auto` asks: the draft model or the MTP head; None if there is none."""
+        reference = settings.draft_model.model
+        if settings.auto.draft_model and reference:
+            try:
+                return self._session.drafts.drafting(reference)
+            except (DraftModelError, ModelError) as error:
+                changes.append(Change("auto.draft_model", "on", "off", error.message))
+        elif settings.auto.draft_model:
+            changes.append(Change("auto.draft_model", "on", "off", "no draft model is chosen"))
+        if not settings.auto.head or self._session.model.info.machines:
+            return None
+        head = self._session.head()
+        if isinstance(head, HeadProposer):
+            return head
+        if head != NO_HEAD:
+            changes.append(Change("auto.head", "on", "off", head))
+        return None
+
+    def _trees_refused(self, settings: Settings, kv: KvQuantisation | None) -> str:
         """Why trees cannot be verified; empty if they can."""
         if settings.decoding.exactness != "fast":
             return f"exactness “{settings.decoding.exactness}” was measured on chains"
-        return self._session.profile.why_no_trees()
+        return self._session.why_no_trees(kv)
 
     def scoring(self, plan: AnswerPlan) -> ScoringDraft:
         """The draft model that scores passages."""
@@ -152,10 +212,13 @@ def _retired(settings: Settings) -> list[Change]:
 
 
 def drafted_without_model(settings: Settings) -> tuple[Settings, tuple[Change, ...]]:
-    """Replaces the drafter `draft-model`, which would have to read all of a text longer than the context."""
-    if not drafter_spec(settings.drafting.drafter).needs_proposer:
-        return settings, ()
+    """Without a draft model that drafts, which would have to read all of a text longer than the context."""
     reason = "the text is longer than the context of a draft model"
+    if settings.drafting.drafter == "auto" and settings.auto.draft_model:
+        change = Change("auto.draft_model", "on", "off", reason)
+        return assign(settings, "auto.draft_model", False), (change,)
+    if drafter_spec(settings.drafting.drafter).needs_proposer != "draft model":
+        return settings, ()
     change = Change("drafting.drafter", settings.drafting.drafter, "auto", reason)
     return assign(settings, "drafting.drafter", "auto"), (change,)
 

@@ -22,7 +22,8 @@ from msgspec import Struct
 
 from core.engine.model_session import ModelSession
 from core.events import Change, SavedChatsListed
-from core.kv.cached_sequence import CachedSequence, reusable, shared_prefix
+from core.kv.cached_sequence import CachedSequence, shared_prefix
+from core.kv.quantised import KvQuantisation
 from core.kv.saved import SavedFile, SavedSequence, Stamp, UnusableFileError, stamp_of
 from core.kv.saved_files import SavedFiles
 from core.models.folder import identity_of
@@ -50,6 +51,7 @@ class _OnDisk(Struct, frozen=True):
 
     tokens: list[int]
     columns: int
+    kv: KvQuantisation | None
 
 
 Work = Generator[None, None, None]
@@ -182,12 +184,18 @@ class SavedChats:
     # ---- requests
 
     def before(
-        self, chat: str, prompt: Sequence[int], prefill: Prefill, *, whole: bool
+        self,
+        chat: str,
+        prompt: Sequence[int],
+        prefill: Prefill,
+        *,
+        whole: bool,
+        kv: KvQuantisation | None = None,
     ) -> tuple[Change, ...]:
         """A request of `chat`, empty for none, is about to take a sequence; returns why it is not saved.
 
-        Its sequence is loaded if that spares reading; if it is not to be saved, its file is removed. A
-        running save ends without a file and is repeated.
+        Its sequence is loaded if that spares reading with caches as in `kv`; if it is not to be saved, its
+        file is removed. A running save ends without a file and is repeated.
         """
         if self._saving is not None:
             self._leave(self._saving.chat)
@@ -205,8 +213,9 @@ class SavedChats:
             return ()
         self._prefill = prefill
         cache = self._here.prefix_cache
-        least = max(each.shared(prompt, whole=whole) for each in cache.sequences) + _LEAST_GAIN_TOKENS
-        for _ in self._load(chat, lambda saved: _gain(saved, prompt, whole) >= least):
+        shared = max(each.shared_as(kv, prompt, whole=whole) for each in cache.sequences)
+        least = shared + _LEAST_GAIN_TOKENS
+        for _ in self._load(chat, lambda saved: saved.shared_as(kv, prompt, whole=whole) >= least):
             pass
         why_not = self._why_not or self._problems.get(chat, "")
         return (Change("prefill.save", "on", "on, but not saved", why_not),) if why_not else ()
@@ -275,6 +284,7 @@ class SavedChats:
                 held = any(
                     shared_prefix(each.tokens, saved.tokens) == len(saved.tokens)
                     and each.columns.count >= saved.columns.count
+                    and each.quantised_as == saved.kv
                     for each in cache.sequences
                 )
                 if held or saved.cache_nbytes > budget_bytes or not is_useful(saved):
@@ -287,7 +297,7 @@ class SavedChats:
             except OSError:
                 return
         sequence.chat = chat
-        self._on_disk[chat] = _OnDisk(saved.tokens, saved.columns.count)
+        self._on_disk[chat] = _OnDisk(saved.tokens, saved.columns.count, saved.kv)
         cache.add(sequence)
         cache.fit(budget_bytes)
 
@@ -311,7 +321,9 @@ class SavedChats:
             if not problem:
                 with self._files.writing(path) as file:
                     yield from saving.write(file)
-                self._on_disk[chat] = _OnDisk(list(sequence.tokens), sequence.columns.count)
+                self._on_disk[chat] = _OnDisk(
+                    list(sequence.tokens), sequence.columns.count, sequence.quantised_as
+                )
         except (OSError, ValueError) as error:
             problem = f"{error}"
         self._problems.pop(chat, None)
@@ -322,12 +334,8 @@ class SavedChats:
     def _new_tokens(self, sequence: CachedSequence) -> int:
         """Number of tokens of `sequence` that its file does not have."""
         on_disk = self._on_disk.get(sequence.chat)
-        if on_disk is None:
+        if on_disk is None or on_disk.kv != sequence.quantised_as:
             return len(sequence.tokens)
         shared = shared_prefix(sequence.tokens, on_disk.tokens)
         fuller = sequence.skipped < len(on_disk.tokens) - on_disk.columns
         return len(sequence.tokens) - (0 if fuller else shared)
-
-
-def _gain(saved: SavedFile, prompt: Sequence[int], whole: bool) -> int:
-    return reusable(saved.tokens, prompt, saved.columns.whole if whole else None, saved.lengths)

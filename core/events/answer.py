@@ -180,11 +180,25 @@ class Gauges(Wire, frozen=True):
     table: TableUse | None = None
 
 
+class Citation(Struct, frozen=True):
+    """A sentence of the answer, and the text of an attachment that supports it.
+
+    The sentence ends at character `end` (end-exclusive) of the concatenated texts of the answer's tokens.
+    Characters `first_char` to `last_char` (end-exclusive) of attachment `source` support it; `source` is an
+    index among the attachments of all messages.
+    """
+
+    end: int
+    source: int
+    first_char: int
+    last_char: int
+
+
 class Finished(Wire, frozen=True):
     """The end of an answer.
 
     `sources`: passages of attachments that support it, best first. `stopped_by`: the text of the request's
-    `stops` that ended it; empty otherwise.
+    `stops` that ended it; empty otherwise. `citations`: its sentences with a support, in order.
     """
 
     request: str
@@ -193,6 +207,7 @@ class Finished(Wire, frozen=True):
     effective: Effective
     sources: tuple[Passage, ...] = ()
     stopped_by: str = ""
+    citations: tuple[Citation, ...] = ()
 
 
 AnswerEvent = Token | Gauges | Finished

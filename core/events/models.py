@@ -16,11 +16,13 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
 from core.events.wire import Wire
 from core.settings import Settings, assign_all
 from core.settings.cluster import Cluster
+from core.settings.prefill import KvCache
 
 
 class LoadModel(Wire, frozen=True):
@@ -105,27 +107,39 @@ class ModelUnloaded(Wire, frozen=True):
     """No model is loaded."""
 
 
+class ModelReleased(Wire, frozen=True):
+    """The model left memory: it was idle (`unload_idle`), or makes room for the one that is being loaded. If
+    that fails too, the next request loads the released one again: `load_progress`*, `model_loaded`, then the
+    request's own events, or its `failed`.
+    """
+
+
 LoadCommand = LoadModel | UnloadModel
-LoadEvent = LoadProgress | ModelLoaded | ModelUnloaded
+LoadEvent = LoadProgress | ModelLoaded | ModelUnloaded | ModelReleased
 
 
 # ---- models on this machine
 
 
 Fit = Literal["fits", "tight", "too-large"]
-ModelSource = Literal["starter", "download", "hub-cache", "folder"]
+# `hub-cache` and `other-app`: in a folder of another program, where Draftlight changes nothing.
+ModelSource = Literal["starter", "download", "hub-cache", "other-app", "folder"]
 DownloadState = Literal["running", "paused", "failed", "done", "cancelled"]
 
 # Above this share of the limit a model is tight.
 _TIGHT = 0.8
+# The chunk of a prompt for which working memory is estimated: the default of prefill.chunk_tokens.
+CHUNK_TOKENS = 512
 
 
 class MemoryNeed(Struct, frozen=True):
     """Estimated memory of a model in bytes, without loading it.
 
     `weights`: as loaded on this machine. Cache: `growing` per token of the context, `windowed` per token up
-    to `window_tokens`, and the constant `state`. `working`: for a chunk of the prompt, plus `working_growing`
-    per token of the context.
+    to `window_tokens`, and the constant `state`. `working`: for a chunk of `CHUNK_TOKENS` of the prompt, plus
+    `working_growing` per token of the context. `process`: the process without a model. Of a quantised cache:
+    `growing_8` or `growing_4` instead of `growing`, 0 if the layers cannot be quantised, and
+    `working_quantised` instead of `working_growing`, because its attention holds all scores.
     """
 
     weights: int = 0
@@ -135,19 +149,31 @@ class MemoryNeed(Struct, frozen=True):
     state: int = 0
     working: int = 0
     working_growing: int = 0
+    process: int = 0
+    growing_8: int = 0
+    growing_4: int = 0
+    working_quantised: int = 0
+
+    def with_cache(self, kv: KvCache, context_tokens: int) -> MemoryNeed:
+        """The need at this context length with a cache that is quantised as in `kv`."""
+        growing = {"8": self.growing_8, "4": self.growing_4}.get(kv.bits, 0)
+        if not growing or context_tokens < kv.start_tokens:
+            return self
+        return replace(self, growing=growing, working_growing=self.working_quantised)
 
     def cache_at(self, context_tokens: int) -> int:
         """Size of the KV cache at this context length."""
         inside = min(context_tokens, self.window_tokens)
         return self.growing * context_tokens + self.windowed * inside + self.state
 
-    def working_at(self, context_tokens: int) -> int:
-        """Working memory at this context length."""
-        return self.working + self.working_growing * context_tokens
+    def working_at(self, context_tokens: int, chunk_tokens: int = CHUNK_TOKENS) -> int:
+        """Working memory of a chunk at this context length."""
+        return (self.working + self.working_growing * context_tokens) * chunk_tokens // CHUNK_TOKENS
 
     def total_at(self, context_tokens: int) -> int:
-        """Weights, cache and working memory at this context length."""
-        return self.weights + self.cache_at(context_tokens) + self.working_at(context_tokens)
+        """Weights, cache, working memory and the process at this context length."""
+        used = self.weights + self.cache_at(context_tokens) + self.working_at(context_tokens)
+        return used + self.process
 
 
 def fit_of(need_bytes: int, limit_bytes: int) -> Fit:
@@ -161,7 +187,9 @@ class ModelEntry(Struct, frozen=True):
     """One model on this machine, described from its config and headers.
 
     `reference`: for `load_model`. `family`: fingerprint of its tokenizer, empty if unreadable. `bits`: 0 if
-    not quantised. `dtype`: on disk. `problem`, `hint`: why it cannot be loaded and what to do; else empty.
+    not quantised. `dtype`: on disk. `head_bytes`: size of its MTP head; 0 if its files have none. `problem`,
+    `hint`: why it cannot be loaded and what to do; else empty.
+    `listed_in`: the imported folder of several models in which it was found; else empty.
     """
 
     reference: str
@@ -178,9 +206,11 @@ class ModelEntry(Struct, frozen=True):
     dtype: str = ""
     context_tokens: int = 0
     layers: int = 0
+    head_bytes: int = 0
     need: MemoryNeed = MemoryNeed()
     problem: str = ""
     hint: str = ""
+    listed_in: str = ""
 
 
 class HubModel(Struct, frozen=True):

@@ -21,6 +21,16 @@ class StandStill(Wire, frozen=True):
     wanted: bool
 
 
+class UnloadIdle(Wire, frozen=True):
+    """Releases the model after `after_s` seconds without a request, from now on; 0: never.
+
+    A `model_released` follows then, and the next request loads the model again. Not for a model on several
+    machines, and not while it rehearses.
+    """
+
+    after_s: float
+
+
 class Hello(Wire, frozen=True):
     """The first line of a worker."""
 
@@ -61,5 +71,5 @@ class Failed(Wire, frozen=True):
     over_tokens: int = 0
 
 
-ProcessCommand = StandStill | Shutdown
+ProcessCommand = StandStill | UnloadIdle | Shutdown
 ProcessEvent = Hello | Heartbeat | Failed

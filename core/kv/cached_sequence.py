@@ -3,7 +3,8 @@
 Invariant: the cache equals a cold prefill of those of `tokens` that `columns` names, without the others.
 Usually these are all. After a sparse prefill some tokens were skipped: they count for positions in `tokens`
 and for prefix comparison, but not for the model, which reads the kept tokens as if they were the whole text.
-A sequence with gaps never serves a request that requires every token beyond the first gap.
+A sequence with gaps never serves a request that requires every token beyond the first gap. With a quantised
+cache (`core.kv.quantised`) the cold prefill is one with the same bits from the same column on.
 
 All changes to the cache go through this class, or through a `VerifyBlock` whose outcome is recorded here.
 Worker's main thread.
@@ -42,6 +43,7 @@ from core.kv.mlx_lm_caches import (
     why_no_rollback,
 )
 from core.kv.positions import Columns
+from core.kv.quantised import KvQuantisation, quantise
 
 # Limits of a sequence's snapshots; the newest one is always kept. A turn takes up to five.
 SNAPSHOTS = 8
@@ -51,10 +53,15 @@ _BLOCK = 4096
 
 
 class CachedSequence:
-    """`new_cache()` returns an empty cache; it is called again whenever reuse is impossible."""
+    """`new_cache()` returns an empty cache; it is called again whenever reuse is impossible.
 
-    def __init__(self, new_cache: Callable[[], Cache]) -> None:
+    `kv`: when and how the cache is quantised; None: never. Not for mirrored caches.
+    """
+
+    def __init__(self, new_cache: Callable[[], Cache], kv: KvQuantisation | None = None) -> None:
         self._new_cache = new_cache
+        self.kv = kv
+        self.is_quantised = False
         self.cache = new_cache()
         self.tokens: list[int] = []
         self.columns = Columns()
@@ -63,8 +70,13 @@ class CachedSequence:
         # and that no answer has counted yet.
         self.chat = ""
         self.loaded_columns = 0
+        # The cache of the model's MTP head for the same tokens, which may lack some of them, and the newest
+        # hidden state [1, size] that it has not read, with its position. None if no head drafts.
+        self.head: CachedSequence | None = None
+        self.state: tuple[int, mx.array] | None = None
         self.why_no_rollback = why_no_rollback(self.cache)
         self.keeps_all = keeps_all(self.cache)
+        self._quantise_if_due()
 
     @classmethod
     def restored(
@@ -74,9 +86,11 @@ class CachedSequence:
         tokens: Sequence[int],
         columns: Columns,
         snapshots: Sequence[Snapshot],
+        kv: KvQuantisation | None = None,
     ) -> CachedSequence:
-        """The sequence of a cache that was loaded; the parts must fit together."""
-        sequence = cls(new_cache)
+        """The sequence of a cache that was loaded; the parts must fit together. `kv`: if it is quantised."""
+        sequence = cls(new_cache, kv)
+        sequence.is_quantised = kv is not None
         sequence.cache, sequence.tokens, sequence.columns = cache, list(tokens), columns
         sequence._snapshots = list(snapshots)
         sequence.loaded_columns = columns.count
@@ -101,12 +115,50 @@ class CachedSequence:
     def nbytes(self) -> int:
         """Size of the cache's arrays and the snapshots."""
         held = sum(int(entry.nbytes) for entry in leaves(self.cache) if not entry.empty())
-        return held + sum(snapshot.nbytes for snapshot in self._snapshots)
+        own = self.head.nbytes if self.head is not None else 0
+        return held + own + sum(snapshot.nbytes for snapshot in self._snapshots)
+
+    @property
+    def columns_left(self) -> int | None:
+        """Number of columns, at least 1, until the cache is quantised; None if it is not going to be.
+
+        No forward pass may write more than these.
+        """
+        return None if self.kv is None or self.is_quantised else self.kv.start - self.columns.count
 
     def shared(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Length of the prefix of `prompt` that `reuse` would keep."""
+        return self.shared_as(self.kv, prompt, whole=whole)
+
+    def shared_as(self, kv: KvQuantisation | None, prompt: Sequence[int], *, whole: bool = False) -> int:
+        """Length of the prefix of `prompt` that `reuse` would keep after `follow(kv, …)`."""
         lengths = None if self.keeps_all else [each.length for each in self._snapshots]
-        return reusable(self.tokens, prompt, self.columns.whole if whole else None, lengths)
+        return reusable(
+            self.tokens, self.columns, lengths, prompt, whole=whole, held=self.quantised_as, wanted=kv
+        )
+
+    @property
+    def quantised_as(self) -> KvQuantisation | None:
+        """How the cache is quantised now; None if it is not, or not yet."""
+        return self.kv if self.is_quantised else None
+
+    def follow(self, kv: KvQuantisation | None, length: int) -> None:
+        """Quantises as in `kv` from now on. If that changes, keeps `length` tokens, from `shared_as`."""
+        if kv == self.kv:
+            return
+        if not length:
+            self.kv = kv
+            self.clear()
+            return
+        if length < len(self.tokens):
+            self.truncate(length)
+        self.kv = kv
+        self._quantise_if_due()
+
+    def _quantise_if_due(self) -> None:
+        if self.kv is not None and not self.is_quantised and self.columns.count >= self.kv.start:
+            self.is_quantised = True
+            quantise(self.cache, self.kv)
 
     def reuse(self, prompt: Sequence[int], *, whole: bool = False) -> int:
         """Keeps the longest prefix shared with `prompt` and drops the remainder; returns its length.
@@ -128,6 +180,7 @@ class CachedSequence:
             self.cache.mirror(Append(len(tokens)))
         self.tokens.extend(tokens)
         self.columns.extend(len(tokens))
+        self._quantise_if_due()
 
     def append_at(self, prompt: Sequence[int], positions: NDArray[np.int32]) -> None:
         """Records that a forward pass wrote the tokens of `prompt` at `positions` to the cache.
@@ -147,7 +200,13 @@ class CachedSequence:
         self.columns.jump(len(self.tokens))
 
     def truncate(self, length: int) -> None:
-        """Removes everything from position `length` on. Requires `keeps_all` or a snapshot at `length`."""
+        """Removes everything from position `length` on. Requires `keeps_all` or a snapshot at `length`.
+
+        A cache that was quantised later than that is cleared: a cold start has no quantised columns there.
+        """
+        if length < _least_length(self.columns, self.quantised_as):
+            self.clear()
+            return
         mirror(self.cache, Truncate(length))
         self._snapshots = [each for each in self._snapshots if each.length <= length]
         if not self.keeps_all:
@@ -160,6 +219,10 @@ class CachedSequence:
             if excess and entry.trim(excess) != excess:
                 raise InternalError(f"A {type(entry).__name__} did not trim {excess} tokens.")
         del self.tokens[length:]
+        if self.head is not None and len(self.head.tokens) > length:
+            self.head.truncate(length)
+        if self.state is not None and self.state[0] >= length:
+            self.state = None
 
     def snapshot(self, wanted: Collection[int] = ()) -> None:
         """Takes a snapshot, so that `truncate` can return to the current length. No effect if `keeps_all`.
@@ -208,9 +271,12 @@ class CachedSequence:
 
     def fork(self, length: int) -> CachedSequence:
         """A copy of the first `length` tokens. Same requirements as `truncate`."""
-        other = CachedSequence(self._new_cache)
+        other = CachedSequence(self._new_cache, self.kv)
         if not length:
             return other
+        if self.kv is not None and self.is_quantised and not other.is_quantised:
+            other.is_quantised = True
+            quantise(other.cache, self.kv)
         if isinstance(self.cache, MirroredCache):
             mirror(other.cache, Fork(self.cache.number, length))
         other.tokens, other.columns = self.tokens[:length], self.columns.fork(length)
@@ -221,6 +287,10 @@ class CachedSequence:
         for new, entry in zip(leaves(other.cache), leaves(self.cache), strict=True):
             if is_appending(new) and is_appending(entry):
                 _copy_head(new, entry, other.columns.count)
+        if self.head is not None:
+            other.head = self.head.fork(min(length, len(self.head.tokens)))
+        if self.state is not None and self.state[0] < length:
+            other.state = self.state
         return other
 
     def settle(self) -> None:
@@ -234,21 +304,43 @@ class CachedSequence:
         self.columns = Columns()
         self._snapshots = []
         self.loaded_columns = 0
+        self.head = self.state = None
+        self.is_quantised = False
+        self._quantise_if_due()
         mx.clear_cache()
 
 
+def _least_length(columns: Columns, held: KvQuantisation | None) -> int:
+    """The shortest prefix that a cold prefill has quantised, too, if the cache is quantised as in `held`."""
+    return columns.position(held.start - 1) + 1 if held is not None and held.start else 0
+
+
 def reusable(
-    tokens: Sequence[int], prompt: Sequence[int], whole: int | None, lengths: Sequence[int] | None
+    tokens: Sequence[int],
+    columns: Columns,
+    lengths: Sequence[int] | None,
+    prompt: Sequence[int],
+    *,
+    whole: bool,
+    held: KvQuantisation | None,
+    wanted: KvQuantisation | None,
 ) -> int:
     """Length of the prefix of `prompt` that a cache of `tokens` can serve; at most len(prompt) − 1.
 
-    `whole`: a limit, None for none. `lengths`: those that the cache can return to; None: any.
+    `lengths`: those that the cache can return to; None: any. `whole`: at most up to the first skipped token.
+    `held`: how the cache is quantised now; `wanted`: how the request quantises it.
     """
-    limit = len(prompt) - 1 if whole is None else min(len(prompt) - 1, whole)
-    shared = shared_prefix(tokens, prompt, min(limit, len(tokens)))
-    if shared == len(tokens) or lengths is None:
-        return shared
-    return max((length for length in lengths if length <= shared), default=0)
+    limit = min(len(prompt) - 1, len(tokens))
+    if whole and columns.whole is not None:
+        limit = min(limit, columns.whole)
+    if held is not None and held != wanted:
+        limit = 0
+    elif held is None and wanted is not None and columns.count > wanted.start:
+        limit = min(limit, columns.position(wanted.start) if wanted.start else 0)
+    shared = shared_prefix(tokens, prompt, limit)
+    if shared < len(tokens) and lengths is not None:
+        shared = max((length for length in lengths if length <= shared), default=0)
+    return shared if shared >= _least_length(columns, held) else 0
 
 
 def shared_prefix(one: Sequence[int], other: Sequence[int], limit: int | None = None) -> int:
@@ -303,17 +395,21 @@ class PrefixCache:
     def __len__(self) -> int:
         return len(self._sequences)
 
-    def take(self, prompt: Sequence[int], *, whole: bool = False) -> CachedSequence:
+    def take(
+        self, prompt: Sequence[int], *, whole: bool = False, kv: KvQuantisation | None = None
+    ) -> CachedSequence:
         """Makes the best sequence for `prompt` the current one and returns it; call its `reuse` next.
 
-        `whole` as in `CachedSequence.reuse`. Among equal prefixes, one without gaps is preferred.
+        `whole` as in `CachedSequence.reuse`. The sequence is quantised as in `kv`. Among equal prefixes, one
+        without gaps is preferred.
         """
-        shares = [sequence.shared(prompt, whole=whole) for sequence in self._sequences]
+        shares = [sequence.shared_as(kv, prompt, whole=whole) for sequence in self._sequences]
         shared, best = max(zip(shares, self._sequences), key=lambda found: (found[0], -found[1].skipped))
         if len(best.tokens) - shared <= shared or not best.tokens:
             self._sequences.remove(best)
         else:
             best = best.fork(shared) if shared else CachedSequence(self._new_cache)
+        best.follow(kv, shared)
         self._sequences.append(best)
         return best
 

@@ -134,6 +134,11 @@ def largest_window(cache: Sequence[Any]) -> int:
     return max((int(entry.max_size) for entry in leaves(cache) if is_window(entry)), default=0)
 
 
+def full_cache() -> Cache:
+    """An empty cache of one layer that holds every position."""
+    return [KVCache()]
+
+
 def why_no_rollback(cache: Sequence[Any]) -> str:
     """Why a rejected draft cannot be rolled back exactly; empty if it can."""
     for entry in leaves(cache):

@@ -29,8 +29,9 @@ import msgspec
 import numpy as np
 from mlx_lm.models.cache import ArraysCache, ChunkedKVCache, KVCache, QuantizedKVCache, RotatingKVCache
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core.kv.cached_sequence import CachedSequence
+from core.kv.cached_sequence import CachedSequence, reusable
 from core.kv.mlx_lm_caches import (
     Cache,
     LanguageModel,
@@ -42,13 +43,15 @@ from core.kv.mlx_lm_caches import (
     take_snapshot,
 )
 from core.kv.positions import Columns
+from core.kv.quantised import KvQuantisation, group_size, quantise
 
 # Changes with the meaning of the content; files of other formats are not used.
-_FORMAT = 1
+_FORMAT = 2
 _METADATA = "draftlight"
 _LONGEST_HEADER_BYTES = 16 << 20
 _MOST_SNAPSHOTS = 64
 _DIGEST_BYTES = 32
+_BITS = (8, 4)
 # MLX dtypes and their names in safetensors.
 _DTYPES = {
     mx.float32: "F32",
@@ -94,13 +97,29 @@ class Layout(Struct, frozen=True, array_like=True):
 
 
 class Stamp(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the content of a cache depends on besides the tokens. `model`: identity of the model's files."""
+    """What the content of a cache depends on besides the tokens. `model`: identity of the model's files.
+
+    `bits`, `start`: how the cache is quantised (`KvQuantisation`); 0 if it is not.
+    """
 
     model: str
     mlx: str
     mlx_lm: str
     device: str
     layout: tuple[Layout, ...]
+    bits: int = 0
+    start: int = 0
+
+    def kv(self, bits: int, start: int) -> KvQuantisation | None:
+        """How a cache of this layout, which is not quantised, is quantised; None if that is impossible."""
+        groups = tuple(_group_of(each) for each in self.layout)
+        return KvQuantisation(bits, start, groups) if bits in _BITS and any(groups) else None
+
+    def quantised(self, kv: KvQuantisation) -> Stamp:
+        """The stamp of such a cache once it is quantised."""
+        pairs = zip(self.layout, kv.groups, strict=True)
+        layout = tuple(_quantised(each, kv.bits, group) for each, group in pairs)
+        return replace(self, layout=layout, bits=kv.bits, start=kv.start)
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -158,10 +177,12 @@ def stamp_of(model: LanguageModel, new_cache: Callable[[], Cache], identity: str
 class SavedSequence:
     """What is to be written of `sequence`, which must not change until the last byte is written.
 
-    Raises `ValueError` if the sequence cannot be saved under `stamp`.
+    `stamp` is that of the model.     Raises `ValueError` if the sequence cannot be saved under `stamp`.
     """
 
     def __init__(self, sequence: CachedSequence, new_cache: Callable[[], Cache], stamp: Stamp) -> None:
+        if sequence.kv is not None and sequence.is_quantised:
+            stamp = stamp.quantised(sequence.kv)
         if sequence.is_mirrored or not sequence.tokens or _layout(sequence.cache) != stamp.layout:
             raise ValueError("The cache has another layout than the model's.")
         runs = sequence.columns.runs()
@@ -214,13 +235,16 @@ class SavedSequence:
 class SavedFile:
     """An open file with its tokens and positions; `read` gives the sequence.
 
-    Raises `UnusableFileError` and `OSError`. Does not close `file`.
+    `stamp` is that of the model; `kv`: how the saved cache is quantised, None if it is not. Raises
+    `UnusableFileError` and `OSError`. Does not close `file`.
     """
 
     def __init__(self, file: BinaryIO, stamp: Stamp, vocabulary: int) -> None:
         self._file = file
         start, self._header = _read_start(file)
-        if self._header.stamp != stamp:
+        saved = self._header.stamp
+        self.kv = stamp.kv(saved.bits, saved.start)
+        if saved != (stamp if self.kv is None else stamp.quantised(self.kv)):
             raise UnusableFileError("it belongs to another model or version")
         self._tensors = _tensors(self._header)
         self._sums = self._read_sums(start)
@@ -240,6 +264,10 @@ class SavedFile:
         kept = all(each.kind in ("KVCache", "QuantizedKVCache") for each in self._header.stamp.layout)
         return None if kept else [each.length for each in self._header.snapshots]
 
+    def shared_as(self, kv: KvQuantisation | None, prompt: Sequence[int], *, whole: bool) -> int:
+        """`CachedSequence.shared_as` of the saved sequence."""
+        return reusable(self.tokens, self.columns, self.lengths, prompt, whole=whole, held=self.kv, wanted=kv)
+
     @property
     def cache_nbytes(self) -> int:
         """Size of the cache's arrays."""
@@ -249,6 +277,8 @@ class SavedFile:
         """Reads the arrays; yields after each. Raises `UnusableFileError` and `OSError`."""
         header = self._header
         cache = new_cache()
+        if self.kv is not None:
+            quantise(cache, self.kv)
         at = 2
         at = yield from self._fill(cache, header.entries, at, held=False)
         snapshots: list[Snapshot] = []
@@ -256,7 +286,7 @@ class SavedFile:
             other = new_cache()
             at = yield from self._fill(other, each.entries, at, held=True)
             snapshots.append(take_snapshot(other, each.length))
-        return CachedSequence.restored(new_cache, cache, self.tokens, self.columns, snapshots)
+        return CachedSequence.restored(new_cache, cache, self.tokens, self.columns, snapshots, self.kv)
 
     def _fill(
         self, cache: Cache, entries: Sequence[_Entry], at: int, *, held: bool
@@ -347,6 +377,7 @@ def _is_bounded(header: _Header, size: int) -> bool:
     layouts = header.stamp.layout
     entries = [*header.entries, *(entry for each in header.snapshots for entry in each.entries)]
     numbers = [header.tokens, header.columns, header.runs, *(each.length for each in header.snapshots)]
+    numbers += [header.stamp.bits, header.stamp.start]
     numbers += [number for entry in entries for number in (*entry.numbers, entry.columns)]
     sizes = [abs(number) for each in layouts for array in each.arrays for number in array.sizes]
     return (
@@ -405,6 +436,23 @@ def _layout(cache: Sequence[Any]) -> tuple[Layout, ...] | None:
         shaped = (Shape(_DTYPES[each.dtype], shape) for each, shape in zip(arrays, shapes))
         found.append(Layout(kind.__name__, fixed, tuple(shaped)))
     return tuple(found)
+
+
+def _group_of(layout: Layout) -> int:
+    """The group size of an entry with this layout; 0 if it keeps its precision."""
+    return group_size(*(array.sizes[-1] for array in layout.arrays)) if layout.kind == "KVCache" else 0
+
+
+def _quantised(layout: Layout, bits: int, group: int) -> Layout:
+    """The layout of such an entry once it is quantised: codes, scales and biases of keys and of values."""
+    if not group:
+        return layout
+    arrays: list[Shape] = []
+    for each in layout.arrays:
+        *sizes, last = each.sizes
+        scales = Shape(each.dtype, (*sizes, last // group))
+        arrays += [Shape("U32", (*sizes, last * bits // 32)), scales, scales]
+    return Layout("QuantizedKVCache", (group, bits), tuple(arrays))
 
 
 def _held_arrays(entry: Any) -> list[mx.array] | None:

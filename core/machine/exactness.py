@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from importlib.metadata import version
 
 import mlx.core as mx
@@ -150,6 +151,21 @@ def exactness(mode: ExactnessMode, profile: Profile) -> Exactness:
         summary = f"choices closer than {profile.guard:.2g} are computed again with a plain step"
         return Exactness(mode, None, profile.guard, None, summary)
     return Exactness(mode, profile.exact_width, 0.0, profile.window_tokens or None, profile.summary)
+
+
+def strictest(limits: Sequence[Exactness]) -> Exactness:
+    """The limits of one mode that satisfy all of `limits`, of which there is at least one."""
+    if len(limits) == 1:
+        return limits[0]
+    widths = [each.width_limit for each in limits if each.width_limit is not None]
+    lengths = [each.length_limit for each in limits if each.length_limit is not None]
+    return Exactness(
+        limits[0].mode,
+        min(widths, default=None),
+        max(each.noise for each in limits),
+        min(lengths, default=None),
+        ", then ".join(each.summary for each in limits),
+    )
 
 
 # The version changes with the comparisons: earlier profiles have fewer rows or other ones.

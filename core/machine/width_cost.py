@@ -160,6 +160,11 @@ class LiveCost:
         tries = few and width <= _TRY_WIDTH and self._plain_in_a_row >= _TRY_BLOCK_STEPS
         return min(self._costs[width], default_cost(width)) if tries else self._costs[width]
 
+    @property
+    def plain_s(self) -> float:
+        """Median seconds of recent plain steps; 0 before the first one."""
+        return self._plain_s
+
     def needs_plain(self) -> bool:
         """Whether a plain step is due: without one, the times of blocks have no unit."""
         return self._blocks_in_a_row >= (_NEXT_PLAIN_BLOCKS if self._plain else _FIRST_PLAIN_BLOCKS)

@@ -141,7 +141,7 @@ def _check_context(folder: Path, config: dict[str, Any]) -> None:
 def check_fits(checked: Checked, machine: Machine) -> MemoryNeed:
     """Raises `ModelTooLargeError` if not even a short context would fit."""
     need = need_of(checked.config, checked.parameters, checked.stored_bytes, machine)
-    least = min(_LEAST_CONTEXT_TOKENS, context_tokens(checked.config))
+    least = least_context(checked.config)
     if need.total_at(least) > machine.limit_bytes:
         raise ModelTooLargeError(
             f"{display_name(checked.folder, checked.config)} needs {gigabytes(need.total_at(least))} GB with"
@@ -150,6 +150,11 @@ def check_fits(checked: Checked, machine: Machine) -> MemoryNeed:
             "Choose a smaller model, or a version of it with fewer bits.",
         )
     return need
+
+
+def least_context(config: dict[str, Any]) -> int:
+    """The context, in tokens, that must fit for the model to be loaded."""
+    return min(_LEAST_CONTEXT_TOKENS, context_tokens(config))
 
 
 def describe(folder: Path, reference: str, source: ModelSource, machine: Machine) -> ModelEntry:

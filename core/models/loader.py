@@ -28,10 +28,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from core.errors import ModelError, ModelNotHereError, RequestError
-from core.events import MachineUse, ModelInfo
+from core.events import MachineUse, MemoryNeed, ModelInfo
 from core.kv.mlx_lm_caches import Cache, why_no_rollback
 from core.models.chat_template import format_of, switches_thinking
-from core.models.folder import check, check_fits, fingerprint
+from core.models.folder import check, check_fits, fingerprint, least_context
 from core.models.generation_config import readable, sampling_defaults, stop_ids
 from core.models.library.config import context_tokens
 from core.models.library.places import base_name, display_name, find, is_hub_name
@@ -64,12 +64,22 @@ _WORD_BEGINS = ("Ġ", "▁", "")
 
 
 class LoadedModel:
-    """`model(tokens[1, n], cache=…)` gives logits [1, n, vocabulary]; `eos` are the stop ids."""
+    """`model(tokens[1, n], cache=…)` gives logits [1, n, vocabulary]; `eos` are the stop ids.
 
-    def __init__(self, model: nn.Module, tokenizer: TokenizerWrapper, info: ModelInfo) -> None:
+    `need`: the estimated memory; None where it is unknown.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: TokenizerWrapper,
+        info: ModelInfo,
+        need: MemoryNeed | None = None,
+    ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.info = info
+        self.need = need
         self.eos: frozenset[int] = frozenset(tokenizer.eos_token_ids)
 
     @property
@@ -129,7 +139,8 @@ def load(
 ) -> LoadedModel:
     """Loads `reference`: `starter`, a model folder, or a hub name on this machine. Raises `ModelError`.
 
-    `make_room` is called with the required bytes after all checks and before the first weight is read.
+    `make_room` is called after all checks and before the first weight is read, with the bytes that the model
+    needs for a short context; it may raise `ModelTooLargeError`.
     """
     folder = ensure_starter(progress) if reference == STARTER else _folder(reference)
     checked = check(folder)
@@ -144,7 +155,7 @@ def load(
     vocabulary = _vocabulary(folder, tokenizer, model)
     stops_problem = _use_stop_ids(folder, config, tokenizer, model)
     progress("Preparing the weights", 0.7)
-    make_room(need.total_at(0))
+    make_room(need.total_at(least_context(config)) - need.process)
     # Quantised modules are checked before expansion: their scales are far fewer numbers.
     packed = {name for name, module in model.named_modules() if "scales" in module}
     _check_numbers(folder, model, lambda module: module in packed)
@@ -155,7 +166,7 @@ def load(
     check_sound(folder, model)
     progress("Almost ready", 0.95)
     info = _describe(folder, config, model, tokenizer, vocabulary, stops_problem)
-    return LoadedModel(model, tokenizer, replace(info, reference=reference))
+    return LoadedModel(model, tokenizer, replace(info, reference=reference), need)
 
 
 def load_part(folder: Path, split: Callable[[nn.Module], None]) -> nn.Module:

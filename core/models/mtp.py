@@ -17,8 +17,8 @@ first of them with the same tensors. Worker's main thread.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +65,17 @@ class MtpHead(nn.Module):
         return self.norm(self.block(rows, mask, cache))
 
 
-def load_head(model: Any, folder: Path, config: Mapping[str, Any]) -> MtpHead | str:
+NO_HEAD = "its files contain no MTP head"
+
+
+def load_head(model: Any, folder: Path) -> MtpHead | str:
     """The MTP head of `model` from the files in `folder`, evaluated; or why there is none."""
     try:
-        tensors = head_tensors(folder, dict(config))
+        config = json.loads((folder / "config.json").read_bytes())
+        tensors = head_tensors(folder, config)
         if not tensors:
-            return "its files contain no MTP head"
-        head = _head(model, _read(tensors), str(config["model_type"]), dict(config))
+            return NO_HEAD
+        head = _head(model, _read(tensors), str(config["model_type"]), config)
     except (ModelError, OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError) as error:
         return f"its MTP head cannot be loaded: {str(error).splitlines()[0][:200].rstrip('.')}"
     mx.eval(head.parameters())

@@ -39,6 +39,9 @@ class StateReceiver(Protocol):
     def split(self) -> SplitModel:
         """The model, whose body computes the states."""
 
+    def begin(self, sequence: Any, prompt: Sequence[int]) -> None:
+        """Starts the reading of `prompt` into `sequence`, which holds a prefix of it."""
+
     def receive(self, positions: Sequence[int], ids: Sequence[int], states: mx.array) -> None:
         """Receives `states` [n, size] after the tokens `ids` at ascending `positions` of the context.
 

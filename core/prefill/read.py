@@ -43,9 +43,12 @@ def read_prompt(
 ) -> Iterator[ReadProgress]:
     """Bring `sequence` from a prefix of `prompt` to all of it but the last token.
 
-    Yields before the first chunk and after each. A chunk ends at each of the lengths `snapshots` (ascending),
-    where the sequence takes a snapshot. `states` receives the hidden states.
+    Yields before the first chunk and after each. A chunk ends where the cache is quantised, and at each of
+    the lengths `snapshots` (ascending), where the sequence takes a snapshot. `states` receives the hidden
+    states.
     """
+    if states is not None:
+        states.begin(sequence, prompt)
     estimate = _Estimate(len(prompt) - 1 - sequence.skipped, sequence.columns.count, clock)
     if len(sequence.tokens) in snapshots:
         sequence.snapshot(snapshots)
@@ -53,7 +56,7 @@ def read_prompt(
     while len(sequence.tokens) < len(prompt) - 1:
         at = len(sequence.tokens)
         ends = [length for length in snapshots if at < length] + [len(prompt) - 1]
-        chunk = list(prompt[at : min(at + chunk_tokens, *ends)])
+        chunk = list(prompt[at : min(at + _fitting(sequence, chunk_tokens), *ends)])
         hidden = _forward(model, chunk, sequence, states)
         sequence.settle()
         sequence.append(chunk)
@@ -81,9 +84,13 @@ def read_kept(
     `kept` (ascending int32) begins at or after the sequence's end and ends with the next-to-last position of
     `prompt`. Snapshots are taken at those of the lengths `snapshots` that follow a kept position.
     """
+    if states is not None:
+        states.begin(sequence, prompt)
     estimate = _Estimate(sequence.columns.count + len(kept), sequence.columns.count, clock)
     yield estimate.progress(sequence.columns.count)
-    for chunk in _chunks(kept, chunk_tokens, snapshots):
+    # One of the chunks ends where the cache is quantised.
+    parts = np.split(kept, [_fitting(sequence, len(kept))])
+    for chunk in (chunk for part in parts if len(part) for chunk in _chunks(part, chunk_tokens, snapshots)):
         ids = [prompt[i] for i in chunk]
         hidden = _forward(model, ids, sequence, states)
         sequence.settle()
@@ -112,11 +119,17 @@ def read_rest(
     prefix_cache.replace(sequence, twin)
 
 
+def _fitting(sequence: CachedSequence, tokens: int) -> int:
+    """How many of `tokens` the next forward pass may read."""
+    left = sequence.columns_left
+    return tokens if left is None else min(tokens, left)
+
+
 def _forward(
     model: Callable[..., Any], ids: Sequence[int], sequence: CachedSequence, states: StateReceiver | None
 ) -> Any:
     """Reads `ids`. Nothing is evaluated, so MLX never computes the output layer."""
-    return (model if states is None else states.split.body)(mx.array(ids)[None], cache=sequence.cache)
+    return (model if states is None else states.split.body)(mx.array(list(ids))[None], cache=sequence.cache)
 
 
 def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> list[Positions]:

@@ -20,6 +20,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.answer_format import AnswerFormat
 from core.encoder.store import Embedder
 from core.errors import PromptTooLongError
 from core.events import Change, PrefillPhase, PrefillProgress, ReadingMap
@@ -57,7 +58,7 @@ class PromptText(Struct, frozen=True):
     """A prompt: its ids, the question's words (empty if unknown) and a function that computes its layout.
 
     The last `continued_tokens` of the ids begin the answer. `branches()` returns prefix lengths that later
-    prompts of the same chat probably share.
+    prompts of the same chat probably share. `format`: the answer's syntax, None if unknown.
     """
 
     ids: list[int]
@@ -65,6 +66,7 @@ class PromptText(Struct, frozen=True):
     layout: Callable[[], Layout]
     continued_tokens: int = 0
     branches: Callable[[], Sequence[int]] = tuple
+    format: AnswerFormat | None = None
 
     def quoting(self, at: int, quoted: list[int]) -> PromptText:
         """With `quoted` before the token `at`. It is always read."""
@@ -86,6 +88,8 @@ class ReadingInputs(Struct, frozen=True):
     `most_tokens`: how many tokens of the prompt the cache may hold where the prompt exceeds the limit
     `limit_tokens`; None where all of it fits. `embedder`: None without a sentence encoder. `states`: receives
     the hidden states of the tokens that are read; None if no drafter uses them.
+    `fitting_chunk(held, columns, wanted)`: the chunk, at most `wanted` tokens, with which the memory suffices
+    to grow the cache from `held` to `columns`; raises `NotEnoughMemoryError`.
     """
 
     draft: Callable[[], ScoringDraft]
@@ -97,6 +101,7 @@ class ReadingInputs(Struct, frozen=True):
     limit_tokens: int = 0
     embedder: Embedder | None = None
     states: StateReceiver | None = None
+    fitting_chunk: Callable[[int, int, int], int] = lambda held, columns, wanted: wanted
 
 
 class Outcome(Struct, frozen=True):
@@ -144,6 +149,7 @@ class Reading:
         self._words: Words | None = None
         self._quoted: Positions = np.empty(0, np.int32)
         self.outcome = Outcome()
+        self.chunk_tokens = settings.chunk_tokens  # less once `events` finds too little memory
 
     @property
     def ids(self) -> list[int]:
@@ -369,11 +375,12 @@ class Reading:
                     raise
                 reason = f"skipping failed ({type(error).__name__}: {error}), so all of it was read"
                 self._fall_back(reason, refused(self._settings, reason))
+        columns = len(self._text.ids) - self._sequence.skipped
         steps = read_prompt(
             self._loaded.model,
             self._sequence,
             self._text.ids,
-            chunk_tokens=self._settings.chunk_tokens,
+            chunk_tokens=self._fit_chunk(columns),
             snapshots=self.snapshot_lengths(self._sequence),
             clock=self._inputs.clock,
             states=self._inputs.states,
@@ -450,12 +457,22 @@ class Reading:
             self._sequence,
             ids,
             kept,
-            chunk_tokens=self._settings.chunk_tokens,
+            chunk_tokens=self._fit_chunk(self._sequence.columns.count + len(kept)),
             snapshots=[*(min(length, end - 2) for length in lengths), end],
             clock=self._inputs.clock,
             states=self._inputs.states,
         )
         yield from self._followed(steps)
+
+    def _fit_chunk(self, columns: int) -> int:
+        """Set `chunk_tokens` to what the memory suffices for until the cache has `columns`."""
+        held, wanted = self._sequence.columns.count, self._settings.chunk_tokens
+        self.chunk_tokens = self._inputs.fitting_chunk(held, columns, wanted)
+        if self.chunk_tokens < wanted:
+            reason = "the memory does not suffice for larger chunks"
+            change = Change("prefill.chunk_tokens", str(wanted), str(self.chunk_tokens), reason)
+            self.outcome = replace(self.outcome, changes=(*self.outcome.changes, change))
+        return self.chunk_tokens
 
     def _followed(self, steps: Iterator[ReadProgress]) -> Iterator[PrefillProgress]:
         """Convert `steps` to progress events and record the time of each chunk."""

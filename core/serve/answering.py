@@ -17,7 +17,7 @@ from msgspec import Struct
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from core.errors import NoModelError
+from core.errors import DraftlightError, NoModelError
 from core.events import (
     Change,
     Event,
@@ -36,12 +36,15 @@ from core.serve.http import (
     EventLine,
     FieldNames,
     comment,
+    event,
+    of_error,
     of_failure,
     read_fields,
     send_json,
     watched,
     without_paths,
 )
+from core.serve.installed import ANY_MODEL, InstalledModels, entry_id
 from core.serve.queue import (
     MODEL_WAIT_S,
     NO_MODEL,
@@ -50,6 +53,7 @@ from core.serve.queue import (
     Answers,
     AnswerUpdate,
     ClientGoneError,
+    Ticket,
     Waiting,
     WorkerGate,
 )
@@ -70,7 +74,7 @@ class Serving(Struct, frozen=True):
     `base` returns the default settings of a request; it is called for each one. `metrics`: serve figures at
     `/metrics`. `strict`: refuse requests of which something would be left out and named in
     `draftlight.changes`, other model names included. `longest_answer`: maximum length in tokens of an answer
-    whose request sets none.
+    whose request sets none. `installed`: requests load the model that they name; None: they do not.
     """
 
     doors: AccessPolicy = AccessPolicy()
@@ -79,6 +83,7 @@ class Serving(Struct, frozen=True):
     base: Callable[[], Settings] = Settings
     strict: bool = False
     longest_answer: int = Server().longest_answer
+    installed: InstalledModels | None = None
 
     def command(self, asked: AnswerRequest, request: str, model: ModelInfo) -> Generate:
         """The command of the request `asked` to `model`, with the id `request`. Raises `ApiError` 400."""
@@ -226,11 +231,57 @@ async def answer_request(
 
     Raises `ApiError`, `NoModelError` and `ClientGoneError` before anything was sent.
     """
-    model = await loaded_model(answers, receive)
-    name = answering_model(answers, asked, serving.strict)
-    generate = serving.command(asked, new_id(id_prefix), model)
-    writer = writer_of(generate, name, asked.tool_use.rules(model))
-    await answer_with(answers, generate, writer, asked.stream, scope, receive, send)
+    line = EventLine(send, {})
+    ticket: Ticket | None = None
+    try:
+        if serving.installed is not None:
+            ticket = await _turn(answers, serving.installed, asked, line, scope, receive)
+        model = await loaded_model(answers, receive)
+        name = answering_model(answers, asked, serving.strict)
+        generate = serving.command(asked, new_id(id_prefix), model)
+        writer = writer_of(generate, name, asked.tool_use.rules(model))
+        await answer_with(answers, generate, writer, asked.stream, scope, receive, send, ticket, line)
+    except (ApiError, DraftlightError) as error:
+        if not line.is_open or "draftlight.begun" in scope:
+            raise
+        refusal = error if isinstance(error, ApiError) else of_error(error)
+        await line.write(event(refusal.encoded(scope["path"]), "error"))
+        await line.close()
+    finally:
+        if ticket is not None and "draftlight.begun" not in scope:
+            ticket.leave()
+
+
+async def _turn(
+    answers: Answers,
+    installed: InstalledModels,
+    asked: AnswerRequest,
+    line: EventLine,
+    scope: Scope,
+    receive: Receive,
+) -> Ticket:
+    """Wait for the turn of `asked` and for its model; comments keep a stream alive meanwhile.
+
+    Raises `ApiError`, `QueueFullError`, `ClientGoneError`.
+    """
+    turning = asyncio.ensure_future(installed.turn(answers, asked.model, client_name(scope)))
+
+    def leave() -> None:
+        turning.cancel()
+
+    try:
+        async with watched(receive, leave):
+            while not (await asyncio.wait((turning,), timeout=_QUIET_S))[0]:
+                if asked.stream:
+                    await line.write(comment("loading model"))
+    finally:
+        turning.cancel()
+    if turning.cancelled():
+        raise ClientGoneError
+    found = turning.result()
+    if isinstance(found, Failed):
+        raise of_failure(found, FieldNames("model", ""))
+    return found
 
 
 async def answer_with(
@@ -241,17 +292,24 @@ async def answer_with(
     scope: Scope,
     receive: Receive,
     send: Send,
+    ticket: Ticket | None = None,
+    line: EventLine | None = None,
 ) -> None:
-    """Queue `generate` and write the answer. Raises `ApiError` before the first byte, `ClientGoneError`."""
+    """Queue `generate`, or take over its `ticket`, and write the answer.
+
+    A `line` that is open is continued. Raises `ApiError` before the first byte, `ClientGoneError`.
+    """
     generate = with_own_system_message(generate)
     scope["draftlight.begun"] = True  # from here on its record says what becomes of it
-    answer = answers.begin(generate, path=scope["path"], client=client_name(scope), streams=streams)
+    client = client_name(scope)
+    answer = answers.begin(generate, path=scope["path"], client=client, streams=streams, ticket=ticket)
     # The header's names at OpenAI's and Anthropic's.
     headers = {"x-request-id": generate.request, "request-id": generate.request}
     try:
         async with watched(receive, answer.leave):
             if streams:
-                await _stream(answer, writer, headers, send)
+                opened = line if line is not None and line.is_open else EventLine(send, headers)
+                await _stream(answer, writer, opened)
             else:
                 await _whole(answer, writer, headers, send)
     finally:
@@ -274,13 +332,7 @@ async def _whole(answer: Answer, writer: Writer, headers: Mapping[str, str], sen
                     pass
 
 
-async def _stream(
-    answer: Answer,
-    writer: Writer,
-    headers: Mapping[str, str],
-    send: Send,
-) -> None:
-    line = EventLine(send, headers)
+async def _stream(answer: Answer, writer: Writer, line: EventLine) -> None:
     last: AnswerUpdate | None = None
     opened = False
     sent_s = time.monotonic()
@@ -465,7 +517,7 @@ def _one(text: str, logprob: float) -> dict[str, Any]:
 
 def model_id(model: ModelInfo) -> str:
     """The model's id: its name without spaces, because clients have it on command lines."""
-    return "-".join(model.name.split())
+    return entry_id(model.name)
 
 
 def is_called(model: ModelInfo, wanted: str) -> bool:
@@ -476,7 +528,7 @@ def is_called(model: ModelInfo, wanted: str) -> bool:
     """
     name = wanted.strip().lower()
     own = {each.lower().rpartition("/")[2] for each in (model_id(model), model.name, model.reference)}
-    return name in ("", "draftlight", "default") or name.rpartition("/")[2] in own - {""}
+    return name in ANY_MODEL or name.rpartition("/")[2] in own - {""}
 
 
 def not_here(wanted: str, model: ModelInfo | None) -> ApiError:

@@ -10,10 +10,11 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from core.errors import NoModelError
-from core.events import ModelInfo
+from core.events import ModelEntry, ModelInfo
 from core.serve.answering import is_called, loaded_model, model_id, not_here
 from core.serve.embeddings import encoder_shape, is_encoder
 from core.serve.http import send_json
+from core.serve.installed import InstalledModels, entry_id, entry_shape
 from core.serve.queue import Answers
 
 # OpenRouter's names of request fields.
@@ -60,47 +61,63 @@ class Health:
 
 
 class Models:
-    """`GET /v1/models`: the loaded one first, and the sentence encoder."""
+    """`GET /v1/models`: the loaded one first, those that requests may load, and the sentence encoder."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: Answers, installed: InstalledModels | None = None) -> None:
         self._answers = answers
+        self._installed = installed
         self._since = int(time.time())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; waits for a model that is being loaded."""
         try:
-            listed = [shape(await loaded_model(self._answers, receive), self._since)]
+            model = await loaded_model(self._answers, receive)
+            listed = [shape(model, self._since, loaded=not self._answers.gate.released)]
         except NoModelError:
             listed = []
+        if self._installed is not None:
+            loaded = self._answers.gate.model
+            others = [each for each in await self._installed.entries() if not _is(each, loaded)]
+            listed += [entry_shape(each, self._since) for each in others]
         if "anthropic-version" in Headers(scope=scope):
-            ends = {"first_id": listed[0]["id"], "last_id": listed[0]["id"]} if listed else {}
+            ends = {"first_id": listed[0]["id"], "last_id": listed[-1]["id"]} if listed else {}
             listed = [one | {"type": "model"} for one in listed]
             await send_json(send, {"data": listed, "has_more": False, **ends})
         else:
             await send_json(send, {"object": "list", "data": [*listed, encoder_shape(self._since)]})
 
 
+def _is(entry: ModelEntry, loaded: ModelInfo | None) -> bool:
+    return loaded is not None and loaded.path == entry.path
+
+
 class Model:
     """`GET /v1/models/{id}`."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: Answers, installed: InstalledModels | None = None) -> None:
         self._answers = answers
+        self._installed = installed
         self._since = int(time.time())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. Raises `ApiError` 404 for other models than the loaded one and the encoder."""
+        """Answer one request. Raises `ApiError` 404 for a model that `GET /v1/models` does not list."""
         model = self._answers.gate.model
         wanted = scope["path_params"]["model"]
         if is_encoder(wanted) and not (model is not None and is_called(model, wanted)):
             await send_json(send, encoder_shape(self._since))
             return
-        if model is None or not is_called(model, wanted):
-            raise not_here(wanted, model)
         kind = {"type": "model"} if "anthropic-version" in Headers(scope=scope) else {}
-        await send_json(send, shape(model, self._since) | kind)
+        if model is None or not is_called(model, wanted):
+            entries = await self._installed.entries() if self._installed is not None else []
+            for entry in entries:
+                if wanted.lower() in (entry_id(entry.name).lower(), entry.reference.lower()):
+                    await send_json(send, entry_shape(entry, self._since) | kind)
+                    return
+            raise not_here(wanted, model)
+        await send_json(send, shape(model, self._since, loaded=not self._answers.gate.released) | kind)
 
 
-def shape(model: ModelInfo, since: int) -> dict[str, Any]:
+def shape(model: ModelInfo, since: int, *, loaded: bool = True) -> dict[str, Any]:
     """OpenAI's fields, Draftlight's, and those that clients of other servers read.
 
     `max_context_length`, `state`, `arch` … are LM Studio's, `capabilities` LM Studio's and Ollama's,
@@ -121,7 +138,7 @@ def shape(model: ModelInfo, since: int) -> dict[str, Any]:
         "max_model_len": context,
         "max_context_length": context,
         "loaded_context_length": context,
-        "state": "loaded",
+        "state": "loaded" if loaded else "not-loaded",
         "type": "llm",
         "publisher": "draftlight",
         "arch": model.architecture,

@@ -11,7 +11,17 @@ from collections.abc import Callable
 from typing import Literal
 
 from core.errors import WorkerError
-from core.events import ClusterEnded, Command, Failed, Hello, LoadModel, LoadProgress, ModelLoaded
+from core.events import (
+    ClusterEnded,
+    Command,
+    Failed,
+    Hello,
+    LoadModel,
+    LoadProgress,
+    ModelLoaded,
+    ModelReleased,
+    UnloadIdle,
+)
 from core.events.codec import WorkerEvent, WorkerExited, WorkerSilent
 from core.serve.queue import WorkerGate
 from core.settings.cluster import Cluster
@@ -20,13 +30,32 @@ from core.worker.client import WorkerClient
 _TRIES = 3
 _PAUSE_S = 0.5
 
-Told = LoadProgress | ModelLoaded | Failed | ClusterEnded | WorkerExited | WorkerSilent | WorkerError
+Told = (
+    LoadProgress
+    | ModelLoaded
+    | ModelReleased
+    | Failed
+    | ClusterEnded
+    | WorkerExited
+    | WorkerSilent
+    | WorkerError
+)
 
 
 class OwnWorker:
-    """`tell` gets the events that a person at the terminal needs. With a `cluster` the model runs over it."""
+    """`tell` gets the events that a person at the terminal needs. With a `cluster` the model runs over it.
 
-    def __init__(self, model: str, tell: Callable[[Told], None], cluster: Cluster | None = None) -> None:
+    The worker unloads the model after `unload_after_s` seconds without a request; 0: never.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        tell: Callable[[Told], None],
+        cluster: Cluster | None = None,
+        unload_after_s: float = 0.0,
+    ) -> None:
+        self._unload_after_s = unload_after_s
         self._model = model
         self._cluster = cluster
         self._tell = tell
@@ -98,7 +127,9 @@ class OwnWorker:
         match heard:
             case Hello():
                 self._send(LoadModel(self._model, self._cluster))
-            case Failed(command="load_model"):
+                if self._unload_after_s:
+                    self._send(UnloadIdle(self._unload_after_s))
+            case Failed(command="load_model") if not self.gate.is_switching:
                 # The same model would fail again.
                 self._tell(heard)
                 self._stopping = True
@@ -108,7 +139,12 @@ class OwnWorker:
                 client.kill()
             case WorkerExited() if not self._stopping:
                 self._tell(heard)
-            case LoadProgress() | ModelLoaded() | ClusterEnded():
+            case ModelReleased() if self.gate.is_switching:
+                pass  # it makes room for the other one
+            case ModelLoaded(info) if self._cluster is None:
+                self._model = info.reference  # the one that the next worker loads
+                self._tell(heard)
+            case LoadProgress() | ModelLoaded() | ModelReleased() | ClusterEnded():
                 self._tell(heard)
             case _:
                 pass

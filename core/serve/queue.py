@@ -28,9 +28,11 @@ from core.events import (
     Failed,
     Finished,
     Generate,
+    LoadModel,
     LoadProgress,
     ModelInfo,
     ModelLoaded,
+    ModelReleased,
     ModelUnloaded,
     TextsEmbedded,
     TokenCount,
@@ -77,6 +79,10 @@ class Ticket:
     def tell(self) -> None:
         """Call `moved`: the position changed."""
         self._moved()
+
+    def hand_over(self, moved: Callable[[], None]) -> None:
+        """Call another `moved` from now on."""
+        self._moved = moved
 
 
 class Pace:
@@ -170,6 +176,10 @@ class WorkerGate:
         self._listeners: list[Callable[[], None]] = []
         self.state: GateState = "starting"
         self.model: ModelInfo | None = None
+        # The model was idle and left memory; the next request loads it again.
+        self.released = False
+        self._loads: asyncio.Future[Failed | None] | None = None
+        self._before: ModelInfo | None = None
 
     def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call `changed` on every change; returns a function that ends this."""
@@ -204,6 +214,37 @@ class WorkerGate:
             self._send(Cancel(request))
 
     @property
+    def is_switching(self) -> bool:
+        """Whether another model is being loaded in place of one that answers."""
+        return self._loads is not None
+
+    async def load(self, reference: str) -> Failed | None:
+        """Load another model, between two answers; returns why that failed, and then the previous one stays.
+
+        It cannot be cancelled: others wait while it goes on.
+        """
+        self._before = self.model
+        self._loads = asyncio.get_running_loop().create_future()
+        self._set("starting", None)
+        self._send(LoadModel(reference))
+        return await asyncio.shield(self._loads)
+
+    async def settled(self) -> None:
+        """Wait while a model is being loaded, for `MODEL_WAIT_S` at most."""
+        changed = asyncio.Event()
+        stop_listening = self.listen(changed.set)
+        self.want()
+        try:
+            async with asyncio.timeout(MODEL_WAIT_S):
+                while self.state == "starting":
+                    changed.clear()
+                    await changed.wait()
+        except TimeoutError:
+            pass
+        finally:
+            stop_listening()
+
+    @property
     def open(self) -> tuple[str, ...]:
         """Ids of the requests that were sent and have not ended."""
         return tuple(self._open)
@@ -216,7 +257,14 @@ class WorkerGate:
             case WorkerExited():
                 self.lose()
             case ModelLoaded(info):
+                self.released = False
                 self._set("ready", info)
+                self._end_load(None)
+            case Failed(command="load_model") if self.is_switching:
+                self._set("ready", self._before)
+                self._end_load(heard)
+            case ModelReleased():
+                self.released = True
             case ModelUnloaded():
                 self._set("empty", None)
             case LoadProgress() if self.model is None:
@@ -227,17 +275,21 @@ class WorkerGate:
                 return self._pass_on(heard)
         return False
 
-    def follow(self, state: GateState, model: ModelInfo | None) -> None:
+    def follow(self, state: GateState, model: ModelInfo | None, *, released: bool = False) -> None:
         """Set the state, where the owner passes only the requests' events to `hear`."""
+        self.released = released
         self._set(state, model)
 
     def lose(self) -> None:
         """The worker exited. Its owner starts another one if it had a model."""
+        self.released = False
+        self._end_load(Failed("", "load_model", "worker", "worker-failed", _DIED, _DIED_HINT))
         self._set("empty" if self.state == "empty" else "starting", None)
         self._end_all()
 
     def give_up(self) -> None:
         """End all requests: no worker can be started."""
+        self._end_load(Failed("", "load_model", "worker", "worker-failed", _DIED, _DIED_HINT))
         self._set("empty", None)
         self._end_all()
 
@@ -261,6 +313,11 @@ class WorkerGate:
             del self._open[request]
         hear(heard)  # type: ignore[arg-type]
         return True
+
+    def _end_load(self, failed: Failed | None) -> None:
+        loads, self._loads = self._loads, None
+        if loads is not None and not loads.done():
+            loads.set_result(failed)
 
     def _end_all(self) -> None:
         ended, self._open = self._open, {}
@@ -303,10 +360,9 @@ class Answer:
         self,
         generate: Generate,
         gate: WorkerGate,
-        queue: AnswerQueue,
         requests: ServedRequests,
         pace: Pace,
-        who: str,
+        enter: Callable[[Callable[[], None]], Ticket],
     ) -> None:
         self.request = generate.request
         self._generate = generate
@@ -319,7 +375,7 @@ class Answer:
         self._began_s = time.monotonic()
         self._stop_listening: Callable[[], None] = lambda: None
         self._giving_up: asyncio.TimerHandle | None = None
-        self._ticket: Ticket = queue.enter(who, self._moved)
+        self._ticket = enter(self._moved)
 
     def start(self) -> None:
         """Start: send the command, or wait."""
@@ -445,13 +501,29 @@ class Answers:
         self._pace = Pace()
         self._running: dict[str, Answer] = {}
 
-    def begin(self, generate: Generate, *, path: str, client: str, streams: bool) -> Answer:
-        """Queue a request. Raises `QueueFullError`. The caller calls `done()` at the end."""
+    def enter(self, who: str, moved: Callable[[], None]) -> Ticket:
+        """See `AnswerQueue.enter`. Raises `QueueFullError` with the time to wait."""
         try:
-            answer = Answer(generate, self.gate, self.queue, self.requests, self._pace, client)
+            return self.queue.enter(who, moved)
         except QueueFullError as error:
             error.retry_after_s = self._pace.room_in_s(time.monotonic())
             raise
+
+    def begin(
+        self, generate: Generate, *, path: str, client: str, streams: bool, ticket: Ticket | None = None
+    ) -> Answer:
+        """Queue a request, or take over its `ticket`. Raises `QueueFullError`.
+
+        The caller calls `done()` at the end.
+        """
+
+        def enter(moved: Callable[[], None]) -> Ticket:
+            if ticket is None:
+                return self.enter(client, moved)
+            ticket.hand_over(moved)
+            return ticket
+
+        answer = Answer(generate, self.gate, self.requests, self._pace, enter)
         model = self.gate.model
         record = ServedRequest(
             generate.request, path, client, model.name if model else "", time.time(), streams

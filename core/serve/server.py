@@ -193,8 +193,8 @@ def application(answers: Answers, serving: Serving, metrics: Metrics | None = No
     routes = [
         _route("/", "GET", About()),
         _route("/health", "GET", Health(answers)),
-        _route("/v1/models", "GET", Models(answers)),
-        _route("/v1/models/{model:path}", "GET", Model(answers)),
+        _route("/v1/models", "GET", Models(answers, serving.installed)),
+        _route("/v1/models/{model:path}", "GET", Model(answers, serving.installed)),
         _route("/v1/chat/completions", "POST", endpoint("chatcmpl-", chat_request, ChatWriter)),
         _route("/v1/completions", "POST", endpoint("cmpl-", completion_request, CompletionWriter)),
         _route("/v1/requests/{id}/cancel", "POST", CancelEndpoint(answers)),

@@ -12,7 +12,9 @@ from msgspec import Struct, field
 from core.errors import SettingError
 from core.settings.fields import choice, number, switch, text
 
-DrafterName = Literal["off", "auto", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model"]
+DrafterName = Literal[
+    "off", "auto", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model", "mtp"
+]
 CachebackMode = Literal["dual", "dynamic", "frozen"]
 CachebackTree = Literal["planned", "paper"]
 GateMode = Literal["auto", "always"]
@@ -35,6 +37,7 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
                 "frequency": "Frequency",
                 "cacheback": "Cacheback",
                 "draft-model": "Draft model",
+                "mtp": "MTP head",
             },
             {
                 "off": "Plain decoding, one token at a time.",
@@ -44,6 +47,7 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
                 "frequency": "Picks the most common continuation.",
                 "cacheback": "Keeps the latest continuations, drops the oldest.",
                 "draft-model": "A small model of the same family drafts.",
+                "mtp": "The model’s own head for further tokens drafts, if its files include one.",
             },
         ),
     ] = "auto"
@@ -93,6 +97,20 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
             " ngram-mod.",
         ),
     ] = True
+    head: Annotated[
+        bool,
+        switch(
+            "MTP head",
+            "Asks the model’s own head for further tokens, if its files include one and while it pays.",
+        ),
+    ] = True
+    draft_model: Annotated[
+        bool,
+        switch(
+            "Draft model",
+            "Asks the chosen draft model where other evidence is uncertain and while it pays.",
+        ),
+    ] = False
 
 
 class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):
@@ -265,6 +283,23 @@ class DraftModel(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0.4
 
 
+class Mtp(Struct, frozen=True, forbid_unknown_fields=True):
+    """The model's own head for multi-token prediction drafts a chain."""
+
+    # Heads are trained to guess one token; each further guess is less likely.
+    k: Annotated[int, number(1, 8, "Draft length", "Tokens per draft.", unit="tokens")] = 3
+    stop_below: Annotated[
+        float,
+        number(
+            0.0,
+            1.0,
+            "Stop below",
+            "A guess with a lower probability ends the draft.",
+            step=0.05,
+        ),
+    ] = 0.4
+
+
 class Gate(Struct, frozen=True, forbid_unknown_fields=True):
     """When drafting is tried."""
 
@@ -353,3 +388,4 @@ class DrafterGroups(Struct, frozen=True, forbid_unknown_fields=True):
     frequency: Frequency = field(default_factory=Frequency)
     cacheback: Cacheback = field(default_factory=Cacheback)
     draft_model: DraftModel = field(default_factory=DraftModel)
+    mtp: Mtp = field(default_factory=Mtp)

@@ -210,6 +210,42 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
         return min(self.context_tokens or model_tokens, model_tokens)
 
 
+KvBits = Literal["off", "8", "4"]
+# Numbers that share a scale: the largest of these that divides the dimensions of a head. 64: as in mlx-lm.
+KV_GROUP_SIZES = (64, 32)
+
+
+class KvCache(Struct, frozen=True, forbid_unknown_fields=True):
+    """Precision of the KV cache. Only layers that keep the whole text are quantised."""
+
+    bits: Annotated[
+        KvBits,
+        Meta(
+            title="Quantize",
+            description="The KV cache takes less memory, at a lower precision. Answers change slightly.",
+            extra={
+                "labels": {"off": "Off", "8": "8 bits", "4": "4 bits"},
+                "notes": {
+                    "off": "The precision that the model computes with.",
+                    "8": "About half the memory. Answers hardly change.",
+                    "4": "Less than a third of the memory. Some models answer noticeably worse.",
+                },
+            },
+        ),
+    ] = "off"
+    start_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_048_576,
+            title="Quantize from",
+            description="A chat keeps full precision until it holds this number of tokens. 0: from the start,"
+            " so that every common beginning of two chats can be reused.",
+            extra={"unit": "tokens"},
+        ),
+    ] = 0
+
+
 # Shorter contexts are useless for a chat.
 _LEAST_CONTEXT_TOKENS = 512
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from core.settings.drafting import Decoding, DrafterGroups, Gate
 from core.settings.fields import choice, number, switch, text
-from core.settings.prefill import Prefill
+from core.settings.prefill import KvCache, Prefill
 
 NewSeed = Literal["regenerate", "always", "never"]
 # Settings that a model's generation_config.json may provide.
@@ -179,6 +179,7 @@ class Settings(DrafterGroups, frozen=True, forbid_unknown_fields=True):
     decoding: Decoding = field(default_factory=Decoding)
     sampling: Sampling = field(default_factory=Sampling)
     prefill: Prefill = field(default_factory=Prefill)
+    kv: KvCache = field(default_factory=KvCache)
     tables: Tables = field(default_factory=Tables)
     chat: Chat = field(default_factory=Chat)
     retired: tuple[Retired, ...] = ()
@@ -217,6 +218,7 @@ _NO_LEARNED_TABLE = "Not used with only this chat’s table."
 _ONLY_LEARNED_TABLE = "Not used with only the table learned beforehand."
 _PLANNED_TREE = "Not used unless the tree is as in the paper."
 _SAVES_NOTHING = "Not used while this chat is not saved on disk."
+_FULL_PRECISION = "Not used while the cache is not quantized."
 _LEARNS_NOTHING = "Not used while nothing is learned from this chat."
 
 _SPARSE = (
@@ -251,6 +253,8 @@ def _all(settings: Settings) -> Iterator[tuple[str, str]]:
         yield from ((f"prefill.{name}", _ALWAYS_SPARSE) for name in ("threshold_tokens", "patience_s"))
     if not prefill.save:
         yield from ((f"prefill.{name}", _SAVES_NOTHING) for name in ("disk_mib", "disk_daily_mib"))
+    if settings.kv.bits == "off":
+        yield "kv.start_tokens", _FULL_PRECISION
     if settings.sampling.temperature == 0:
         yield from ((f"sampling.{name}", _GREEDY) for name in _DRAWS)
     elif settings.sampling.new_seed == "always":

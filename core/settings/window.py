@@ -1,4 +1,4 @@
-"""Settings of the app: appearance, composing, permissions, updates, server.
+"""Settings of the app: appearance, composing, permissions, memory, updates, server.
 
 They apply to all chats and are not part of requests. `Allowed` limits the settings of requests.
 """
@@ -126,6 +126,22 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
     ] = True
 
 
+class Memory(Struct, frozen=True, forbid_unknown_fields=True):
+    """Use of memory."""
+
+    unload_minutes: Annotated[
+        int,
+        number(
+            0,
+            1440,
+            "Unload when idle",
+            "After this time without questions and requests the model leaves memory. The next one loads it"
+            " again. What it has read of saved chats is saved before. 0: never.",
+            unit="min",
+        ),
+    ] = 0
+
+
 class Updates(Struct, frozen=True, forbid_unknown_fields=True):
     """Network access besides downloads."""
 
@@ -145,6 +161,7 @@ class WindowSettings(Struct, frozen=True, forbid_unknown_fields=True):
     look: Look = field(default_factory=Look)
     writing: Writing = field(default_factory=Writing)
     allowed: Allowed = field(default_factory=Allowed)
+    memory: Memory = field(default_factory=Memory)
     updates: Updates = field(default_factory=Updates)
     server: Server = field(default_factory=Server)
 

@@ -63,6 +63,7 @@ from core.events import (
     Token,
     TokenCount,
     Typing,
+    UnloadIdle,
     UnloadModel,
     failure,
 )
@@ -195,6 +196,8 @@ class _Worker:
                     self._saves()
                     self._done(request, "import", self._engine.memory.import_(Path(path)))
                 case Rehearse(_, wanted):
+                    if wanted:
+                        self._reload()
                     self._engine.rehearse(wanted)
                 case Typing():
                     self._engine.typing()
@@ -221,6 +224,8 @@ class _Worker:
                     self._engine.saved_chats.report()
                 case StandStill(wanted):
                     self._still = wanted
+                case UnloadIdle(after_s):
+                    self._engine.unload_idle(after_s)
                 case _:
                     pass
         except Exception as error:  # boundary: every error is reported to the window
@@ -261,11 +266,7 @@ class _Worker:
     def _load(self, model: str, cluster: Cluster | None) -> None:
         self._set("loading")
         self._in_use.loading()
-
-        def progress(stage: str, fraction: float | None) -> None:
-            self._moved_at = self._clock()
-            self._channel.send(LoadProgress(model, stage, fraction))
-
+        progress = partial(self._load_progress, model)
         if cluster is None:
             info = self._engine.load(model, progress)
         else:
@@ -276,9 +277,23 @@ class _Worker:
             info = self._engine.loaded.info
         self._channel.send(ModelLoaded(info))
 
+    def _load_progress(self, model: str, stage: str, fraction: float | None) -> None:
+        self._moved_at = self._clock()
+        self._channel.send(LoadProgress(model, stage, fraction))
+
+    def _reload(self) -> None:
+        """Loads the model again if it was released while idle. Raises `ModelError`."""
+        released = self._engine.released
+        if released is not None:
+            self._set("loading")
+            self._in_use.loading()
+            info = self._engine.load(released.reference, partial(self._load_progress, released.reference))
+            self._channel.send(ModelLoaded(info))
+
     def _generate(self, command: Generate, arrived_s: float) -> None:
         # Time spent waiting for idle work to end counts; for the previous command, it does not.
         requested_s = max(arrived_s, self._moved_at)
+        self._reload()
         self._set("prefilling")
         self._in_use.loading()
         cancelled = partial(self._is_cancelled, command.request)
@@ -309,7 +324,7 @@ class _Worker:
         """Writes a title in idle time; other commands go first, and errors are ignored."""
         title: str | None = None
         try:
-            if not self._still:
+            if not self._still and self._engine.is_loaded:
                 title = self._engine.title(command.messages, self._has_more_to_do)
         except Exception:
             traceback.print_exc()

@@ -14,6 +14,7 @@ NAMES: tuple[str, ...] = (
     "command-line",
     "databases",
     "documents",
+    "imports",
     "model-zoo",
     "numerics",
     "preferences",

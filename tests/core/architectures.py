@@ -47,6 +47,29 @@ def tiny(name: str, seed: int = 0) -> nn.Module:
     return build(spec.config, spec.weight_scale, seed)
 
 
+# With wider heads, these repeat one token forever at their own scale.
+_WIDE_SCALES = {"qwen3_5": 1.85, "nemotron_h": 1.6}
+
+
+def wide(name: str, context_tokens: int = CONTEXT_TOKENS) -> nn.Module:
+    """Like `tiny`, with heads of 32 dimensions, the smallest that can be quantised."""
+    spec = ARCHITECTURES[name]
+    return build(_widened(spec.config, context_tokens), _WIDE_SCALES.get(name, spec.weight_scale))
+
+
+def _widened(config: Mapping[str, Any], context_tokens: int) -> dict[str, Any]:
+    if "text_config" in config:
+        return {**config, "text_config": _widened(config["text_config"], context_tokens)}
+    found = {**config, "hidden_size": 128, "head_dim": 32, "max_position_embeddings": context_tokens}
+    if "kv_lora_rank" in config:
+        found |= {"kv_lora_rank": 32, "qk_rope_head_dim": 32}
+    if config["model_type"] == "phi3":
+        scaling = config["rope_scaling"]
+        longer = {name: scaling[name] * 2 for name in ("short_factor", "long_factor")}
+        found["rope_scaling"] = {**scaling, **longer}
+    return found
+
+
 def build(config: Mapping[str, Any], weight_scale: float, seed: int = 0) -> nn.Module:
     """A model of any config that mlx-lm knows, with vocabulary 260."""
     # Some ModelArgs rewrite the nested dicts they are given.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from mlx.utils import tree_flatten
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, _config, build
 from tests.core.toy import write_tokenizer
 
+CONTEXT_TOKENS = 2048
 Raw = dict[str, Any]
 # In the model's own file with the names of the published repository; in `mtp.safetensors`; there also without
 # the prefix and with norms as mlx-lm has them; and quantised.
@@ -102,7 +102,8 @@ OWN_NAMES["deep"] = OWN_NAMES["glm4"]
 
 def model_of(name: str) -> Any:
     """The model without its head."""
-    return build(*CONFIGS[name])
+    config, scale = CONFIGS[name]
+    return build({**config, "max_position_embeddings": CONTEXT_TOKENS}, scale)
 
 
 def raw_head(name: str, model: Any, seed: int = 0) -> Raw:
@@ -161,7 +162,8 @@ def write_headed_model(folder: Path, name: str, layout: Layout = "beside", seed:
     else:
         mx.save_safetensors(str(folder / "mtp.safetensors"), head)
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
-    (folder / "config.json").write_text(json.dumps(deepcopy(dict(CONFIGS[name][0]))))
+    config = {**CONFIGS[name][0], "max_position_embeddings": CONTEXT_TOKENS}
+    (folder / "config.json").write_text(json.dumps(config))
     write_tokenizer(folder)
     return raw
 

@@ -42,6 +42,8 @@ def parser() -> argparse.ArgumentParser:
     command("neighbours", "adaptive BLAS threads next to a busy program", _neighbours)
     command("ttft", "time to first token of a fresh installation, drafts on and off", _ttft)
     command("warm-tables", "a conversation with cold and warm tables", _warm_tables)
+    command("citations", "precision and recall of the numbers in an answer", lambda added: None)
+    command("kv-bits", "size and quality of quantised caches", add_model)
     command("sources", "precision of the sources of an answer", add_model)
     return root
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from msgspec import Struct
 from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QApplication
 
 from app.chat.intents import (
     Branch,
     CancelEdit,
     ContinueAnswer,
+    ContinueFrom,
+    EditAnswer,
     EditMessage,
     Intent,
     MoveToNewChat,
@@ -20,6 +24,7 @@ from app.chat.intents import (
     QuoteText,
     ReadEverything,
     Regenerate,
+    SaveAnswer,
     SelectAnswer,
     SendMessage,
     SendQueued,
@@ -36,6 +41,7 @@ from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn
+from app.session.chats.editing import Edit
 from app.session.turn.intents import Stop, Submit
 from app.session.turn.link_state import Link, Phase
 from app.session.worker.trouble import Until
@@ -71,6 +77,7 @@ class AskController(QObject):
         self._page = page
         self._answering = answering
         self._edited = ""  # id of the turn whose message is edited
+        self._answer_edit: _AnswerEdit | None = None  # the last one
         self._preferences = preferences
         self._trouble = trouble
         self._handle = handle
@@ -103,6 +110,12 @@ class AskController(QObject):
                 self.read_everything(turn_id)
             case ContinueAnswer(turn_id):
                 self.continue_answer(turn_id)
+            case EditAnswer(turn_id):
+                self.edit_answer(turn_id)
+            case SaveAnswer(turn_id, edits):
+                self.save_answer(turn_id, edits)
+            case ContinueFrom(turn_id, end):
+                self.continue_from(turn_id, end)
             case ShowVersion(turn_id, index):
                 self.show_version(turn_id, index)
             case Branch(turn_id):
@@ -136,6 +149,7 @@ class AskController(QObject):
 
     @property
     def is_editing(self) -> bool:
+        """Whether a sent message is edited in the composer."""
         return bool(self._edited)
 
     @property
@@ -148,6 +162,7 @@ class AskController(QObject):
         """Send `message` in the open chat, or in place of the message that is being edited."""
         if not self._ready:
             return
+        self._views.transcript.save_edit()
         if self._edited:
             edited = self._edited
             self.cancel_edit()
@@ -193,24 +208,98 @@ class AskController(QObject):
         current ones if None.
         """
         if self._ready and self._chats.open.turns:
+            self._views.transcript.save_edit()
             self._ask_again(turn_id or self._chats.open.turns[-1].id, None, settings)
 
     def continue_answer(self, turn_id: str) -> None:
-        """Continue the last answer where it was stopped, with the settings that it was begun with."""
-        if not self._ready or turn_id != self.continuable:
+        """Continue the last answer where it was stopped, with the settings that it was begun with; with the
+        current ones if a person edited it.
+        """
+        info = self._link().info
+        if not self._ready or info is None or turn_id != self.continuable:
             return
         chat = self._chats.open
-        continued = chat.go_on(turn_id)
+        settings = drawn_again(self._views.inspector.settings)
+        continued = chat.go_on(turn_id, info.name)
         finished = continued.turn(turn_id).answer.finished
-        assert finished
-        last = chat.turns[-1].answer.tokens[-1]
-        self._ask(continued, Running(chat.id, turn_id, chat.turns, last), finished.effective.settings)
+        if finished and chat.turn(turn_id).answer.status != "edited":
+            settings = finished.effective.settings
+        self._continue(continued, turn_id, chat.turns, settings)
+
+    def continue_from(self, turn_id: str, end: int) -> None:
+        """Continue an answer of the open chat after the character before `end`, as a new version.
+
+        An earlier answer continues in a new chat, so that the later turns are not lost.
+        """
+        info = self._link().info
+        if not self._ready or info is None:
+            return
+        self._page.keep_draft()
+        chat = self._chats.open
+        if turn_id != chat.turns[-1].id:
+            chat = self._chat.branch(turn_id)
+        new_id = self._chats.new_turn_id()
+        cut = chat.cut_answer(turn_id, new_id, end, self._chats.now())
+        settings = drawn_again(self._views.inspector.settings)
+        self._continue(cut.go_on(new_id, info.name), new_id, chat.turns, settings)
+
+    def _continue(
+        self, chat: Conversation, turn_id: str, before: tuple[Turn, ...], settings: Settings
+    ) -> None:
+        """Continue the answer of the last turn `turn_id`; the chat had the turns `before`."""
+        last = chat.turn(turn_id).answer.tokens[-1]
+        self._ask(chat, Running(chat.id, turn_id, before, last), settings)
         self._views.composer.edit.setFocus()
+
+    def edit_answer(self, turn_id: str = "") -> None:
+        """Edit an answer of the open chat, the last one if `turn_id` is empty, in its place."""
+        turns = self._chats.open.turns
+        if self.answers_here:
+            self._views.notice_bar.show_notice(strings.EDIT_LATER)
+        elif turns:
+            self._views.transcript.edit_answer(turn_id or turns[-1].id)
+
+    def save_answer(self, turn_id: str, edits: Sequence[Edit]) -> None:
+        """Make a version of an answer of the open chat with `edits`, and offer Undo."""
+        before, new_id = self._chats.open, self._chats.new_turn_id()
+        chat = before.edit_answer(turn_id, new_id, edits, self._chats.now())
+        self._answer_edit = _AnswerEdit(chat.id, before.turn(turn_id), chat.turn(new_id))
+        self._show_answer(chat, turn_id, new_id)
+        self._views.notice_bar.show_notice(strings.ANSWER_EDITED, strings.UNDO, self.undo_answer_edit)
+
+    def undo_answer_edit(self) -> None:
+        """Undo the last edit of an answer, unless the answer has changed since."""
+        edit, self._answer_edit = self._answer_edit, None
+        if edit is None:
+            return
+        chat = self._chats.get(edit.chat_id)
+        if edit.after not in chat.turns:
+            self._views.notice_bar.show_notice(strings.EDIT_NOT_UNDONE)
+            return
+        turns = tuple(edit.before if turn == edit.after else turn for turn in chat.turns)
+        self._show_answer(chat.with_turns(turns), edit.after.id, edit.before.id)
+        self._views.notice_bar.show_notice(strings.EDIT_UNDONE)
+
+    def _show_answer(self, chat: Conversation, shown_before: str, turn_id: str) -> None:
+        """Store `chat`, in which another version of a turn is displayed, and show it if it is open."""
+        self._chats.keep(chat)
+        if chat.id != self._chats.open.id:
+            return
+        if self._edited == shown_before:
+            self._edited = turn_id
+        transcript, focus = self._views.transcript, QApplication.focusWidget()
+        has_focus = focus is None or transcript.isAncestorOf(focus)
+        self._page.show_version(shown_before, chat.turn(turn_id))
+        transcript.offer_continue(self.continuable)
+        answer = transcript.answer(turn_id)
+        if has_focus and answer is not None:
+            answer.body.setFocus()
 
     def show_version(self, turn_id: str, index: int) -> None:
         """Show another version of a turn. Later requests contain the shown version."""
         if self.answers_here:
             return
+        self._page.keep_draft()
         chat = self._chats.open.show_version(turn_id, index)
         self._chats.keep(chat)
         self.cancel_edit()
@@ -219,11 +308,13 @@ class AskController(QObject):
 
     def edit(self, turn_id: str = "") -> None:
         """Put a message of the open chat, the last one if `turn_id` is empty, into the composer."""
-        chat, views = self._chats.open, self._views
-        if not chat.turns or self.answers_here:
+        views, turns = self._views, self._chats.open.turns
+        if not turns or self.answers_here:
             return
-        turn_id = turn_id or chat.turns[-1].id
-        self._page.keep_draft()
+        place = len(self._chats.open.upto(turn_id) if turn_id else turns) - 1
+        self._page.keep_draft()  # which may replace the turn by another version
+        chat = self._chats.open
+        turn_id = chat.turns[place].id
         self._page.set_drafting(False)
         self._edited = turn_id
         views.composer.set_message(chat.turn(turn_id).user)
@@ -312,10 +403,14 @@ class AskController(QObject):
         self._answering.start(running)
         self._trouble.end(Until.ASKED)
         if running.after:
-            ids = tuple(token.id for token in chat.turn(running.turn_id).answer.tokens)
+            answer = chat.turn(running.turn_id).answer
+            ids = tuple(token.id for token in answer.tokens)
+            texts = tuple(token.text for token in answer.tokens) if answer.is_edited else ()
             asked = chat.messages_before(running.turn_id)
             turn_id = self._chats.new_turn_id()
-            self._handle(Submit(turn_id, asked, settings, continuation=ids, chat=chat.id))
+            self._handle(
+                Submit(turn_id, asked, settings, continuation=ids, chat=chat.id, continuation_texts=texts)
+            )
         else:
             self._handle(Submit(running.turn_id, chat.messages_for_request(), settings, chat=chat.id))
 
@@ -328,6 +423,14 @@ class AskController(QObject):
         settings = drawn_again(settings or self._views.inspector.settings)
         asked = chat.ask_again(new_id, message, self._chats.now())
         self._ask(asked, Running(chat.id, new_id, chat.turns), settings)
+
+
+class _AnswerEdit(Struct, frozen=True):
+    """An edited answer: the turn before the edit and after it."""
+
+    chat_id: str
+    before: Turn
+    after: Turn
 
 
 def _failed(chat: Conversation) -> bool:

@@ -13,6 +13,7 @@ from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.chat_settings import ChatSettings, PresetFiles
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.chat.document import DocumentController
+from app.controllers.chat.importing import Importing
 from app.controllers.chat.saving import Saving
 from app.controllers.chat.transfer import Transfer
 from app.controllers.trouble import TroubleController
@@ -54,7 +55,19 @@ class ChatController(QObject):
         self.settings = ChatSettings(views.inspector, chats, home.preferences, report, self)
         self.listing = ChatListController(views, chats, page, answering, self._open, report, self)
         PresetFiles(views.inspector.presets, views.notice_bar, self.settings.presets, report, self)
-        self.transfer = Transfer(views.sidebar, views.notice_bar, chats, self.select, report, self)
+        self.transfer = Transfer(views.sidebar, views.notice_bar, chats, report, self)
+        self.importing = Importing(
+            views.sidebar,
+            views.notice_bar,
+            chats,
+            self.select,
+            self._refresh,
+            self.listing.show,
+            self.listing.delete,
+            report,
+            home.library.when_kept,
+            self,
+        )
         self.saving = Saving(trouble, chats, home, self)
         self.documents = DocumentController(views, chats, page, answering, self.document_requested.emit, self)
         for changed in (page.chat_shown, page.turn_added, self.listing.listed):
@@ -63,7 +76,8 @@ class ChatController(QObject):
             new_chat.connect(self.start)
         views.sidebar.chat_selected.connect(self._select_row)
         views.sidebar.export_requested.connect(self.transfer.export)
-        views.sidebar.import_requested.connect(self.transfer.import_files)
+        views.sidebar.import_requested.connect(self.importing.choose)
+        views.composer.import_requested.connect(self.importing.import_from)
         views.inspector.settings_changed.connect(lambda settings: self._meter.set_reading(settings.prefill))
         meter.estimated.connect(views.inspector.show_estimate)
         self.saving.chats_changed.connect(self.show)
@@ -73,10 +87,10 @@ class ChatController(QObject):
         self._page.show()
         self._meter.set_reading(self._views.inspector.settings.prefill)
 
-    def start(self) -> None:
-        """Open an empty chat."""
+    def start(self, project_id: str = "") -> None:
+        """Open an empty chat, in a project if its id is given."""
         self._page.keep_draft()
-        self._chats.start()
+        self._chats.start(project_id)
         self.show()
         self._views.composer.edit.setFocus()
 
@@ -96,8 +110,9 @@ class ChatController(QObject):
 
     def branch(self, turn_id: str) -> Conversation:
         """Open and return a new chat with the turns up to and including `turn_id`."""
-        self._page.keep_draft()
-        branched = self._chats.branch(turn_id, self._branch_name())
+        place = len(self._chats.open.upto(turn_id)) - 1
+        self._page.keep_draft()  # which may replace the turn by another version
+        branched = self._chats.branch(self._chats.open.turns[place].id, self._branch_name())
         self.show()
         return branched
 
@@ -120,6 +135,11 @@ class ChatController(QObject):
         row = self._views.sidebar.list.row(chat_id)
         if row and row.turn_id:
             self._views.transcript.show_turn(row.turn_id)
+
+    def _refresh(self) -> None:
+        """Show the open chat again, after its turns were changed."""
+        self._page.keep_draft()
+        self.show()
 
     def _open(self, chat_id: str) -> None:
         """Open a chat, or a new one if `chat_id` is empty."""

@@ -41,10 +41,15 @@ class ChatPage(QObject):
         self._meter = meter
         self._drafting = True
         self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
-        self._draft_timer.timeout.connect(self.keep_draft)
+        self._draft_timer.timeout.connect(self._store_draft)
         views.composer.draft_changed.connect(self._draft_timer.start)
 
     def keep_draft(self) -> None:
+        """Store an answer that is being edited as a version, and the composer's content as the draft."""
+        self._views.transcript.save_edit()
+        self._store_draft()
+
+    def _store_draft(self) -> None:
         """Store the composer's content as the chat's draft, unless a sent message is edited."""
         self._draft_timer.stop()
         composer, chat = self._views.composer, self._chats.open
@@ -133,15 +138,18 @@ class ChatPage(QObject):
 
     def show_names(self) -> None:
         """Show the title in the header, and emit `names_changed`."""
-        self._views.header.set_title(self._chats.open.title or panels_strings.NEW_CHAT)
+        chat = self._chats.open
+        project = self._chats.projects.find(chat.project)
+        new = panels_strings.new_chat_in(project.name) if project else panels_strings.NEW_CHAT
+        self._views.header.set_title(chat.title or new)
         self.names_changed.emit()
 
 
 def _uncounted(turns: Sequence[Turn]) -> str:
-    """The text of the imported turns at the end, whose tokens are in no answer's figures."""
+    """The text of the imported turns at the end, edited or not, whose tokens are in no answer's figures."""
     words: list[str] = []
     for turn in reversed(turns):
-        if turn.answer.status != "imported":
+        if turn.answer.status not in ("imported", "edited") or turn.answer.finished is not None:
             break
         attached = (attachment.text for attachment in turn.user.attachments)
         words.append("\n\n".join((*attached, turn.user.content, turn.answer.text)))

@@ -132,6 +132,9 @@ class ChatPresets(QObject):
         default = self._preferences.now.preset
         kept = default if presets.find(default, own) else (moved or {}).get(default, "")
         self._preferences.change(presets=own, preset=kept)
+        for old, new in (moved or {}).items():
+            if presets.find(old, own) is None:
+                self._chats.projects.rename_preset(old, new)
         self.show()
 
     def _is_free(self, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 ASK_NEXT = "Ask a follow-up…"
 REPEATING_NOTE = "Stopped because the answer repeated itself."
@@ -10,7 +10,14 @@ STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
 
 EXPORT_TITLE = "Export"
 IMPORT_TITLE = "Import Chats"
-IMPORT_FILTER = "Chats (*.json *.md *.markdown *.txt)"
+IMPORT_FILTER = "Chats (*.zip *.json *.md *.markdown *.txt)"
+STOP_IMPORT = "Stop"
+IMPORT_STOPPED = "The import was stopped."
+DETAILS = "Details…"
+DONE = "Done"
+EDIT_NOT_UNDONE = "The answer has changed since the edit. Its earlier version is still there."
+UNDO = "Undo"
+UNDO_IMPORT = "Undo Import"
 ALL_CHATS_FILE = "Draftlight chats"
 SHOW_IN_FOLDER = "Show in Folder"
 CHECK_FOLDER = "Open it in your file manager."
@@ -20,6 +27,65 @@ def exported(name: str, chats: int, in_folder: bool) -> str:
     """`name` is the file's, or with `in_folder` that of a folder with a file for each chat."""
     what = "1 chat" if chats == 1 else f"{chats:,} chats"
     return f"Exported {what} into the folder “{name}”" if in_folder else f"Exported {what} as “{name}”"
+
+
+def importing(name: str, percent: int, chats: int) -> str:
+    return f"Importing “{name}”: {percent}%, {_chats(chats)}" if percent else f"Importing “{name}”…"
+
+
+def imported(counts: Mapping[str, int], sources: Sequence[str]) -> str:
+    """`counts`: chats by what was done with them."""
+    new, updated = counts.get("added", 0) + counts.get("restored", 0), counts.get("updated", 0)
+    known = counts.get("known", 0)
+    programs = [source for source in sources if source]
+    origin = f" from {' and '.join(programs)}" if 0 < len(programs) < 3 else ""
+    if not (new or updated):
+        return f"{_chats(known)}{origin} {'was' if known == 1 else 'were'} imported before."
+    parts = [f"Imported {_chats(new)}{origin}"] if new else []
+    if updated:
+        parts.append(f"{'updated' if new else 'Updated'} {_chats(updated)}{'' if new else origin}")
+    text = " and ".join(parts)
+    return f"{text}; {known:,} {'was' if known == 1 else 'were'} imported before." if known else f"{text}."
+
+
+_LOST = {
+    "images": ("image", "images"),
+    "recordings": ("recording", "recordings"),
+    "files": ("file", "files"),
+    "tools": ("tool call or result", "tool calls and results"),
+    "instructions": ("custom instruction", "custom instructions"),
+    "versions": ("version", "versions"),
+    "branches": ("branch", "branches"),
+    "characters": ("damaged character", "damaged characters"),
+    "messages": ("message", "messages"),
+    "chats": ("item that is not a readable chat", "items that are not readable chats"),
+}
+
+
+def _lost(counts: Mapping[str, int]) -> str:
+    return ", ".join(
+        f"{counts[kind]:,} {words[counts[kind] != 1]}" for kind, words in _LOST.items() if counts.get(kind)
+    )
+
+
+def not_kept(counts: Mapping[str, int]) -> str:
+    return f"Not imported: {_lost(counts)}."
+
+
+def lost_in(title: str, counts: Mapping[str, int]) -> str:
+    return f"“{title}”: {_lost(counts)}"
+
+
+def more_lost(chats: int) -> str:
+    return f"and {chats:,} more"
+
+
+def import_undone(chats: int) -> str:
+    return f"Moved {_chats(chats)} to “Recently Deleted”."
+
+
+def _chats(count: int) -> str:
+    return "1 chat" if count == 1 else f"{count:,} chats"
 
 
 ALL_PRESETS_FILE = "Draftlight presets"
@@ -49,6 +115,10 @@ def export_filter(ending: str) -> str:
     return "JSON (*.json)" if ending == "json" else "Markdown (*.md)"
 
 
+ANSWER_EDITED = "The answer was edited. The model sees this version."
+EDIT_UNDONE = "The answer is as it was before the edit."
+UNDO = "Undo"
+EDIT_LATER = "An answer can be edited when the current one is complete."
 NOT_SAVED_TITLE = "The chats cannot be saved."
 NOTHING_SAVED = "Changes are kept in memory until you close this window."
 DEFAULTS_NOT_SAVED = "The defaults could not be saved. They apply until you close this window."
@@ -92,6 +162,10 @@ def missing_text(there: int, lost: int, restorable: int) -> str:
 
 def deleted(titles: Sequence[str]) -> str:
     return f"“{titles[0]}” deleted" if len(titles) == 1 else f"{len(titles):,} chats deleted"
+
+
+def moved(title: str, project: str) -> str:
+    return f"“{title}” moved to “{project}”" if project else f"“{title}” moved out of its project"
 
 
 def archived(title: str) -> str:

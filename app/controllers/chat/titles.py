@@ -82,7 +82,8 @@ class TitleController(QObject):
 
     def _ask(self) -> None:
         link, chat = self._link(), self._chats.open
-        quiet = link.phase is Phase.READY and not (self._composer.text or self._composer.attachments)
+        ready = link.phase is Phase.READY and not link.released
+        quiet = ready and not (self._composer.text or self._composer.attachments)
         if not (quiet and self._wanted and may_give_titles(link.info) and not self._asked):
             return
         if wants_title(chat) and chat.id not in self._done:

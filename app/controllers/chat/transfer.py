@@ -1,4 +1,4 @@
-"""Transfer: exports chats to files and imports them.
+"""Transfer: exports chats to files.
 
 Exports are written one after the other on a thread, which gets the chats from the window's thread one by one.
 A file is replaced only when the new one is complete. Every export ends with a notice or an error.
@@ -21,13 +21,13 @@ from PySide6.QtWidgets import QWidget
 from app.chat.bars import NoticeBar
 from app.controllers.chat import strings
 from app.controls.folders import first_folder, show_in_folder
-from app.controls.sheets import choose_folder, open_files, save_file
+from app.controls.sheets import choose_folder, save_file
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.store import strings as store_strings
-from app.store.chat_files import from_json, from_markdown, pieces, to_markdown
-from app.store.faults import StoreError, TransferError
+from app.store.chat_files import pieces, to_markdown
+from app.store.faults import TransferError
 from app.store.files import file_name
 from core.errors import RequestError
 from core.system.files import replacing
@@ -36,7 +36,7 @@ from core.system.files import replacing
 class Transfer(QObject):
     """`window` is the parent of the dialogs, `notice` shows the results.
 
-    `open_chat` opens the first imported chat, `report` shows an error.
+    `report` shows an error.
     """
 
     def __init__(
@@ -44,12 +44,10 @@ class Transfer(QObject):
         window: QWidget,
         notice: NoticeBar,
         chats: Chats,
-        open_chat: Callable[[str], object],
         report: Callable[[RequestError], object],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._open_chat = open_chat
         self._report = report
         self._window = window
         self._notice = notice
@@ -87,23 +85,6 @@ class Transfer(QObject):
         if self._task is not None:
             await self._task
 
-    def import_files(self) -> None:
-        """Ask for files and import the chats in them."""
-        open_files(self._window, strings.IMPORT_TITLE, self.import_from, kinds=strings.IMPORT_FILTER)
-
-    def import_from(self, paths: list[Path]) -> None:
-        """Import the chats of these files. A file that cannot be imported is reported; the others are."""
-        first = ""
-        for path in paths:
-            try:
-                for chat in _read(path):
-                    added = self._chats.add(chat)
-                    first = first or added.id
-            except StoreError as error:
-                self._report(error)
-        if first:
-            self._open_chat(first)
-
     def _start(self, export: _Export) -> None:
         self._exports.append(export)
         if self._task is None or self._task.done():
@@ -114,7 +95,7 @@ class Transfer(QObject):
         while self._exports and not self._closing:
             export = self._exports[0]
             try:
-                written = await _on_thread(partial(self._write, export, loop))
+                written = await on_thread(partial(self._write, export, loop))
             except OSError as error:
                 place = error.filename or str(export.path)
                 self._report(
@@ -122,7 +103,7 @@ class Transfer(QObject):
                 )
             except RequestError as error:  # a chat could not be loaded
                 self._report(error)
-            except _ClosingError:
+            except ClosingError:
                 pass
             else:
                 self._show_result(export.path, written, export.in_folder)
@@ -132,7 +113,7 @@ class Transfer(QObject):
     async def _load(self, chat_id: str) -> Conversation | None:
         """None if the chat was erased."""
         if self._closing:
-            raise _ClosingError
+            raise ClosingError
         try:
             return self._chats.get(chat_id)
         except KeyError:
@@ -193,12 +174,12 @@ class _Export:
     in_folder: bool = False
 
 
-class _ClosingError(Exception):
+class ClosingError(Exception):
     """The window is closing."""
 
 
-async def _on_thread(work: Callable[[], int]) -> int:
-    """The result of `work`, run on a daemon thread, so that a hanging disk cannot keep the process alive."""
+async def on_thread(work: Callable[[], int]) -> int:
+    """The result of `work`, run on a daemon thread: a hanging disk cannot keep the process alive."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[int] = loop.create_future()
 
@@ -226,21 +207,6 @@ async def _on_thread(work: Callable[[], int]) -> int:
     finally:
         if done.done() and not done.cancelled():
             thread.join(1.0)
-
-
-def _read(path: Path) -> tuple[Conversation, ...]:
-    """The chats of one file. Raises `TransferError` that names the file."""
-    try:
-        data = path.read_bytes()
-        if path.suffix.lower() == ".json":
-            return from_json(data)
-        return (from_markdown(data.decode("utf-8")),)
-    except OSError as error:
-        raise TransferError(store_strings.not_read(path.name, error.strerror or str(error))) from None
-    except UnicodeDecodeError:
-        raise TransferError(store_strings.not_read(path.name, store_strings.NOT_TEXT)) from None
-    except TransferError as error:
-        raise TransferError(store_strings.in_file(path.name, error.message), error.hint) from None
 
 
 def _file_name(title: str) -> str:

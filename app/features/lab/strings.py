@@ -87,6 +87,7 @@ SHORT = {
     "frequency": "Freq.",
     "cacheback": "Cache.",
     "draft-model": "Draft",
+    "mtp": "MTP",
 }
 STARTER = "Starter model"
 

@@ -6,7 +6,7 @@ the window is closed or its undo bar expires.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -99,6 +99,26 @@ class LibraryController(QObject):
         said = strings.kept_already(kept.name) if known else strings.kept(kept.name)
         self._views.notice_bar.show_notice(said, strings.SHOW_LIBRARY, self.window_requested.emit)
         self._show()
+
+    def keep_quietly(self, attachment: Attachment) -> str:
+        """Keeps a document without a notice; returns its id."""
+        document_id = self.documents.keep(attachment, self._meter.family).id
+        self._show()
+        return document_id
+
+    def attach_all(self, document_ids: Sequence[str]) -> None:
+        """Attaches those documents to the message that exist and are not attached to it yet."""
+        composer, listed = self._views.composer, {each.id for each in self.documents.listed()}
+        for document_id in document_ids:
+            if document_id not in listed:
+                continue
+            try:
+                attachment = self.documents.attach(document_id, self._meter.family)
+            except RequestError as error:
+                self._trouble.show_request_error(error, "attach")
+                continue
+            if all(each.text != attachment.text for each in composer.attachments):
+                composer.attach(attachment)
 
     def attach(self, document_id: str) -> None:
         """Attaches a document to the message in the composer."""

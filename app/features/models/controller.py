@@ -76,6 +76,11 @@ class ModelsController(QObject):
         offer_bar.answered.connect(self._answer_offer)
 
     @property
+    def shown(self) -> ModelsState:
+        """The state with the cache settings of the open chat."""
+        return replace(self.state, kv=self._inspector.settings.kv)
+
+    @property
     def can_load(self) -> bool:
         """Whether another model may be loaded now."""
         return self._alive and not self.state.busy and not self.state.loading

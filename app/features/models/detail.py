@@ -125,7 +125,10 @@ class ModelDetail(QWidget):
 
     def show_speed(self, entry: ModelEntry, tokens_per_s: float) -> None:
         """Show the decode speed below the name; 0 for a model without an answer."""
-        self.summary.setText(strings.on_disk(facts_of.precision(entry), entry.disk_bytes, tokens_per_s))
+        words = strings.on_disk(
+            facts_of.precision(entry), entry.disk_bytes, tokens_per_s, has_head=entry.head_bytes > 0
+        )
+        self.summary.setText(words)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self._asking.isVisible():
@@ -148,7 +151,7 @@ class ModelDetail(QWidget):
         if not known:
             return
         tokens = min(context_tokens, entry.context_tokens)
-        parts = facts_of.memory_parts(entry, tokens, facts_of.draft_of(entry, state, draft))
+        parts = facts_of.memory_parts(entry, tokens, facts_of.draft_of(entry, state, draft), state.kv)
         need = sum(part.size_bytes for part in parts)
         self.sum.setText(strings.memory_sum(need, state.limit_bytes))
         self.sum.set_color("danger" if need > state.limit_bytes else "text2")
@@ -185,18 +188,19 @@ class ModelDetail(QWidget):
         self.at_start.setAccessibleName(self.at_start.text())
         self.at_start.setEnabled(not at_start)
         self.at_start.updateGeometry()
-        self.remove.setVisible(entry.source != "starter")
+        can_forget = entry.source == "folder" or bool(entry.listed_in)
+        self.remove.setVisible(can_forget or entry.source == "download")
         self.remove.setEnabled(not loaded)
-        words = strings.FORGET if entry.source == "folder" else strings.REMOVE
+        words = strings.FORGET if can_forget else strings.REMOVE
         self.remove.setAccessibleName(words)
         self.remove.setToolTip(words)
-        self.confirm.setText(words if entry.source == "folder" else strings.ERASE)
+        self.confirm.setText(words if can_forget else strings.ERASE)
         self.confirm.setAccessibleName(self.confirm.text())
         self.confirm.updateGeometry()
-        if entry.source == "folder":
+        if entry.listed_in:
+            self.question.setText(strings.ask_forget_all(entry.listed_in))
+        elif can_forget:
             self.question.setText(strings.ask_forget(entry.name))
-        elif entry.source == "hub-cache":
-            self.question.setText(strings.ask_erase_shared(entry.name, entry.disk_bytes))
         else:
             self.question.setText(strings.ask_erase(entry.name, entry.disk_bytes))
         if loaded:

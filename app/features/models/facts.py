@@ -15,11 +15,13 @@ from msgspec.structs import replace
 from app.features.models import strings
 from app.features.models.state import ModelsState
 from core.events import Fit, ModelEntry, fit_of
+from core.settings.prefill import KvCache
 
 Standing = Literal["loaded", "loading", "loadable", "unusable", "on-the-hub"]
 # Green and amber are the token tints; vermilion marks failures.
 FAMILY_COLORS = ("series_blue", "series_purple", "series_sky", "series_grey")
 DEFAULT_CONTEXT_TOKENS = 32_768
+FULL_PRECISION = KvCache()
 _SUGGESTED_CONTEXT_TOKENS = 8192
 # A draft model with more than this share of the model's parameters rarely pays.
 _SLOW_SHARE = 0.35
@@ -130,7 +132,11 @@ def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tu
         entry
         for entry in state.suggested
         if entry.reference not in taken
-        and (fit := fit_facts(entry, min(context_tokens, _SUGGESTED_CONTEXT_TOKENS), state.limit_bytes))
+        and (
+            fit := fit_facts(
+                entry, min(context_tokens, _SUGGESTED_CONTEXT_TOKENS), state.limit_bytes, kv=state.kv
+            )
+        )
         and fit.fit != "too-large"
     ]
     chosen = dict.fromkeys((*fitting[-2:], *fitting[:1]))
@@ -153,11 +159,14 @@ def suggestions(state: ModelsState, context_tokens: int, wanted: str = "") -> tu
     )
 
 
-def fit_facts(entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: int = 0) -> FitFacts | None:
+def fit_facts(
+    entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: int = 0, kv: KvCache = FULL_PRECISION
+) -> FitFacts | None:
     """Returns the memory fit next to `beside` bytes in use; None if the need is unknown."""
     if not entry.need.weights or not limit_bytes:
         return None
-    need = entry.need.total_at(min(context_tokens, entry.context_tokens)) + beside
+    tokens = min(context_tokens, entry.context_tokens)
+    need = entry.need.with_cache(kv, tokens).total_at(tokens) + beside
     return FitFacts(fit_of(need, limit_bytes), strings.spare(limit_bytes - need), need / limit_bytes)
 
 
@@ -199,18 +208,24 @@ def draft_of(entry: ModelEntry, state: ModelsState, chosen: str) -> ModelEntry |
 
 
 def memory_parts(
-    entry: ModelEntry, context_tokens: int, draft: ModelEntry | None = None
+    entry: ModelEntry,
+    context_tokens: int,
+    draft: ModelEntry | None = None,
+    kv: KvCache = FULL_PRECISION,
 ) -> tuple[MemoryPart, ...]:
-    """Returns the parts of the memory need."""
+    """Returns the parts of the memory need. A draft model's cache keeps full precision."""
     tokens = min(context_tokens, entry.context_tokens)
+    need = entry.need.with_cache(kv, tokens)
+    bits = "" if need == entry.need else kv.bits
     parts = [
-        MemoryPart(strings.WEIGHTS, "series_blue", entry.need.weights),
-        MemoryPart(strings.cache_at(tokens), "series_sky", entry.need.cache_at(tokens)),
+        MemoryPart(strings.WEIGHTS, "series_blue", need.weights),
+        MemoryPart(strings.cache_at(tokens, bits), "series_sky", need.cache_at(tokens)),
     ]
     if draft:
         size = draft.need.weights + draft.need.cache_at(tokens)
         parts.append(MemoryPart(strings.DRAFT_MODEL, "series_purple", size))
-    return (*parts, MemoryPart(strings.WORKING, "series_grey", entry.need.working_at(tokens)))
+    working = need.working_at(tokens) + need.process
+    return (*parts, MemoryPart(strings.WORKING, "series_grey", working))
 
 
 def precision(entry: ModelEntry) -> str:
@@ -218,8 +233,15 @@ def precision(entry: ModelEntry) -> str:
     return strings.bits(entry.bits, entry.dtype)
 
 
+_ORIGINS = {
+    "starter": strings.STARTER,
+    "hub-cache": strings.OTHER_APP,
+    "other-app": strings.OTHER_APP,
+}
+
+
 def _row(entry: ModelEntry, name: str, state: ModelsState, context_tokens: int, color: str) -> RowFacts:
-    origin = {"starter": strings.STARTER, "hub-cache": strings.HUB_CACHE}.get(entry.source, "")
+    origin = _ORIGINS.get(entry.source, "")
     last = origin or (strings.context(entry.context_tokens) if entry.context_tokens else "")
     standing = _standing(entry, state)
     words = {
@@ -233,7 +255,7 @@ def _row(entry: ModelEntry, name: str, state: ModelsState, context_tokens: int, 
         strings.joined((precision(entry), strings.size(entry.disk_bytes), last)),
         entry.family_name,
         color,
-        fit_facts(entry, context_tokens, state.limit_bytes),
+        fit_facts(entry, context_tokens, state.limit_bytes, kv=state.kv),
         _draft_words(entry, state),
         standing,
         words,
@@ -268,7 +290,7 @@ def _draft(
     usable, why = True, strings.SAME_TOKENIZER
     tokens = min(context_tokens, entry.context_tokens)
     beside = other.need.weights + other.need.cache_at(tokens)
-    fit = fit_facts(entry, context_tokens, state.limit_bytes, beside)
+    fit = fit_facts(entry, context_tokens, state.limit_bytes, beside, state.kv)
     if other.problem:
         usable, why = False, other.problem
     elif not other.family or not entry.family:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.features.models import strings
 from app.features.models.controller import ModelsController
-from app.features.models.facts import fit_facts, names_of
+from app.features.models.facts import FULL_PRECISION, fit_facts, names_of
+from app.features.models.state import ModelsState
 from core.events import ModelEntry
 
 
 def fill_model_menu(menu: QMenu, models: ModelsController, context_tokens: int) -> None:
     """Add the installed models. `context_tokens` is the context for which their memory is estimated."""
-    state, group = models.state, QActionGroup(menu)
+    state, group = models.shown, QActionGroup(menu)
     names = names_of(state.models)
     for entry in state.models:
-        action = menu.addAction(_label(names[entry.reference], entry, context_tokens, state.limit_bytes))
+        action = menu.addAction(_label(names[entry.reference], entry, context_tokens, state))
         action.setCheckable(True)
         action.setChecked(state.loaded is entry)
         action.setEnabled(not entry.problem and models.can_load)
@@ -50,11 +52,14 @@ def _draft_menu(parent: QWidget, models: ModelsController, context_tokens: int) 
         return None
     menu = QMenu(strings.DRAFT_MENU, parent)
     group = QActionGroup(menu)
-    limit_bytes = models.state.limit_bytes
-    beside = loaded.need.total_at(min(context_tokens, loaded.context_tokens or context_tokens))
+    state = models.shown
+    tokens = min(context_tokens, loaded.context_tokens or context_tokens)
+    beside = loaded.need.with_cache(state.kv, tokens).total_at(tokens)
+    # A draft model's cache keeps full precision.
+    plain = replace(state, kv=FULL_PRECISION)
     names = names_of(models.state.models)
     labels = [
-        (each.reference, _label(names[each.reference], each, context_tokens, limit_bytes, beside))
+        (each.reference, _label(names[each.reference], each, context_tokens, plain, beside))
         for each in family
     ]
     for reference, label in (("", strings.NO_DRAFT_MODEL), *labels):
@@ -66,9 +71,10 @@ def _draft_menu(parent: QWidget, models: ModelsController, context_tokens: int) 
     return menu
 
 
-def _label(name: str, entry: ModelEntry, context_tokens: int, limit_bytes: int, beside: int = 0) -> str:
+def _label(name: str, entry: ModelEntry, context_tokens: int, state: ModelsState, beside: int = 0) -> str:
     """`beside` is the memory in bytes of the model for which it would draft."""
-    fit = fit_facts(entry, min(context_tokens, entry.context_tokens or context_tokens), limit_bytes, beside)
+    tokens = min(context_tokens, entry.context_tokens or context_tokens)
+    fit = fit_facts(entry, tokens, state.limit_bytes, beside, state.kv)
     words = strings.FIT_WORDS[fit.fit].lower() if fit else ""
     if entry.problem and (fit is None or fit.fit != "too-large"):
         words = strings.CANNOT_LOAD

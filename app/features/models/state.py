@@ -25,6 +25,7 @@ from core.events import (
 )
 from core.events.cluster import ClusterEvent
 from core.events.models import CatalogueEvent
+from core.settings.prefill import KvCache
 
 _OFFER_CONTEXT_TOKENS = 8192
 # The offered download should take minutes; the Models window has larger models.
@@ -37,7 +38,8 @@ class ModelsState(Struct, frozen=True):
 
     `asked` is the query sent to the hub, `found` its results, `finding` whether the search is running.
     `machines` are those that run the loaded model, if several do; `check` is the last requested check of
-    machines, `checked` its result. `problem` and `hint` describe the last failed command.
+    machines, `checked` its result. `problem` and `hint` describe the last failed command. `kv`: the cache
+    settings that estimates are for.
     """
 
     listed: bool = False
@@ -59,6 +61,7 @@ class ModelsState(Struct, frozen=True):
     checked: MachinesChecked | None = None
     problem: str = ""
     hint: str = ""
+    kv: KvCache = KvCache()
 
     @property
     def disk_bytes(self) -> int:

@@ -37,7 +37,7 @@ UNLOAD = "Unload"
 LOADED = "Loaded"
 LOADING = "Loading"
 STARTER = "starter model"
-HUB_CACHE = "in the hub’s cache"
+OTHER_APP = "in another app’s folder"
 UNUSABLE = "Cannot be used"
 UNKNOWN_FIT = "Known after the first load"
 NO_DRAFTS = "None installed"
@@ -180,12 +180,14 @@ def memory_sum(need_bytes: int, limit_bytes: int) -> str:
     return f"{gigabytes(need_bytes)} of {gigabytes(limit_bytes)} GB"
 
 
-def cache_at(tokens: int) -> str:
-    return f"Cache at {tokens:,} tokens"
+def cache_at(tokens: int, bits: str = "") -> str:
+    return f"Cache at {tokens:,} tokens, {bits} bits" if bits else f"Cache at {tokens:,} tokens"
 
 
-def on_disk(precision: str, size_bytes: int, tokens_per_s: float) -> str:
+def on_disk(precision: str, size_bytes: int, tokens_per_s: float, *, has_head: bool = False) -> str:
     said = f"{precision}, {size(size_bytes)} on disk." if precision else f"{size(size_bytes)} on disk."
+    if has_head:
+        said = f"{said} MTP head included."
     return f"{said} {tokens_per_s:.1f} tok/s on your last answer." if tokens_per_s else said
 
 
@@ -193,12 +195,12 @@ def ask_erase(name: str, size_bytes: int) -> str:
     return f"Delete {name}? {size(size_bytes)} will be freed."
 
 
-def ask_erase_shared(name: str, size_bytes: int) -> str:
-    return f"Delete {name} from the cache that other programs share? {size(size_bytes)} will be freed."
-
-
 def ask_forget(name: str) -> str:
     return f"Remove {name} from the list? Its folder stays where it is."
+
+
+def ask_forget_all(folder: str) -> str:
+    return f"Remove {folder} and its models from the list? The folder stays where it is."
 
 
 # The menu under the chat's title.

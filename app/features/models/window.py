@@ -104,7 +104,7 @@ class ModelsWindow(SideWindow):
     # ---- showing
 
     def _show(self) -> None:
-        controller, state = self._controller, self._controller.state
+        controller, state = self._controller, self._controller.shown
         if state.entry(self._chosen) is None and state.models:
             self._chosen = (state.loaded or state.models[0]).reference
         limit = strings.limit_note(state.limit_bytes) if state.limit_bytes else ""

@@ -94,7 +94,8 @@ class WorkerSharing(QObject):
             self._end_all("model-changed", strings.CHANGED, strings.CHANGED_HINT)
         elif link.phase is Phase.CLOSED:
             self.answers.end_all()
-        self.gate.follow(self._state(link), link.info if link.phase in _LOADED else None)
+        info = link.info if link.phase in _LOADED else None
+        self.gate.follow(self._state(link), info, released=link.released)
         self._hold_ticket(link)
         if self.queue.tickets:
             self._revive_if_dead()

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from PySide6.QtCore import (
     QAbstractListModel,
+    QMimeData,
     QModelIndex,
     QObject,
     QPersistentModelIndex,
@@ -43,7 +44,7 @@ from PySide6.QtWidgets import (
 from app.controls.focus_ring import RING_PX
 from app.controls.shapes import draw_box, draw_text, elided_at, report_elided, show_tip
 from app.panels.chats import strings
-from app.panels.chats.chat_row import ChatRow, grouped, time_label
+from app.panels.chats.chat_row import ChatRow, ProjectRow, Row, arranged, time_label
 from app.richtext.layout.passage import draw_passage
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -53,28 +54,32 @@ from app.theme.zoom import design_rect, px, zoom
 
 ROW = Qt.ItemDataRole.UserRole
 TIME = Qt.ItemDataRole.UserRole + 1
+INDENTED = Qt.ItemDataRole.UserRole + 2  # below its project
+CHAT_MIME = "application/x-draftlight-chat"  # its id
 _Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
 
 
 class ChatRows(QAbstractListModel):
-    """Group titles and chats. A group title is a row without `ROW` data."""
+    """Group titles, projects and chats. A group title is a row without `ROW` data.
+
+    A changed list is shown by removing, inserting and changing the rows that differ, so that the others keep
+    their selection and editor.
+    """
 
     renamed = Signal(str, str)  # chat id, title as typed
+    project_renamed = Signal(str, str)  # project id, name as typed
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._rows: list[str | ChatRow] = []
+        self._rows: list[Row] = []
         self._places: dict[str, int] = {}
         self._now = datetime.now()
         self._found = False
 
-    def show_chats(self, chats: Sequence[ChatRow], now: datetime) -> None:
-        """Show chats in groups by age."""
-        rows: list[str | ChatRow] = []
-        for title, members in grouped(chats, now):
-            rows += [title, *members]
-        self._show(rows, now, found=False)
+    def show_chats(self, chats: Sequence[ChatRow], projects: Sequence[ProjectRow], now: datetime) -> None:
+        """Show projects with their chats, and the other chats in groups by age."""
+        self._show(arranged(chats, projects, now), now, found=False)
 
     def show_results(self, title: str, results: Sequence[ChatRow], now: datetime) -> None:
         """Show search results in order under one title."""
@@ -87,9 +92,9 @@ class ChatRows(QAbstractListModel):
                 self._rows[place] = replace(row, busy=row.id == chat_id)
                 self.dataChanged.emit(self.index(place), self.index(place))
 
-    def index_of(self, chat_id: str) -> QModelIndex:
-        """The chat's row; an invalid index if there is none."""
-        place = self._places.get(chat_id)
+    def index_of(self, row_id: str) -> QModelIndex:
+        """The row of a chat or project; an invalid index if there is none."""
+        place = self._places.get(row_id)
         return self.index(place) if place is not None else QModelIndex()
 
     def rowCount(self, parent: _Index = _NOWHERE) -> int:
@@ -100,6 +105,8 @@ class ChatRows(QAbstractListModel):
         if isinstance(row, str):
             shown = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole)
             return row if role in shown else None
+        if isinstance(row, ProjectRow):
+            return _project_data(row, role)
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return row.title or strings.UNTITLED
@@ -119,26 +126,76 @@ class ChatRows(QAbstractListModel):
                 if row.archived and self._found:
                     return strings.ARCHIVED
                 return time_label(row.when, self._now)
+            case _ if role == INDENTED:
+                return bool(row.project) and not self._found
         return None
 
     def setData(self, index: _Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:
         row = self._rows[index.row()]
         if role != Qt.ItemDataRole.EditRole or isinstance(row, str):
             return False
-        self.renamed.emit(row.id, str(value))
+        renamed = self.project_renamed if isinstance(row, ProjectRow) else self.renamed
+        renamed.emit(row.id, str(value))
         return True
 
     def flags(self, index: _Index) -> Qt.ItemFlag:
         if not index.isValid() or isinstance(self._rows[index.row()], str):
             return Qt.ItemFlag.NoItemFlags
         flag = Qt.ItemFlag
-        return flag.ItemIsEnabled | flag.ItemIsSelectable | flag.ItemIsEditable | flag.ItemNeverHasChildren
+        shared = flag.ItemIsEnabled | flag.ItemIsEditable | flag.ItemNeverHasChildren
+        if isinstance(self._rows[index.row()], ProjectRow):
+            return shared
+        return shared | flag.ItemIsSelectable | flag.ItemIsDragEnabled
 
-    def _show(self, rows: list[str | ChatRow], now: datetime, *, found: bool) -> None:
-        self.beginResetModel()
-        self._rows, self._now, self._found = rows, now, found
-        self._places = {row.id: place for place, row in enumerate(rows) if isinstance(row, ChatRow)}
-        self.endResetModel()
+    def mimeData(self, indexes: Sequence[QModelIndex]) -> QMimeData:
+        data = QMimeData()
+        data.setData(CHAT_MIME, indexes[0].data(ROW).id.encode())
+        return data
+
+    def _show(self, rows: list[Row], now: datetime, *, found: bool) -> None:
+        old, same_times = self._rows, self._found == found and self._now.date() == now.date()
+        self._now, self._found = now, found
+        fewest = min(len(old), len(rows))
+        first = next((n for n in range(fewest) if _key(old[n]) != _key(rows[n])), fewest)
+        rest = fewest - first
+        tail = next((n for n in range(rest) if _key(old[-1 - n]) != _key(rows[-1 - n])), rest)
+        end, new_end = len(old) - tail, len(rows) - tail
+        if first < end:
+            self.beginRemoveRows(_NOWHERE, first, end - 1)
+            self._rows = [*old[:first], *old[end:]]
+            self._places = _places(self._rows)
+            self.endRemoveRows()
+        if first < new_end:
+            self.beginInsertRows(_NOWHERE, first, new_end - 1)
+        self._rows, self._places = rows, _places(rows)
+        if first < new_end:
+            self.endInsertRows()
+        kept = [*zip(old[:first], range(first), strict=True)]
+        kept += zip(old[end:], range(new_end, len(rows)), strict=True)
+        for row, place in kept:
+            if not same_times or row != rows[place]:
+                self.dataChanged.emit(self.index(place), self.index(place))
+
+
+def _key(row: Row) -> str:
+    """The id, or the title of a group. No id is a title."""
+    return row if isinstance(row, str) else row.id
+
+
+def _places(rows: Sequence[Row]) -> dict[str, int]:
+    return {row.id: place for place, row in enumerate(rows) if not isinstance(row, str)}
+
+
+def _project_data(row: ProjectRow, role: int) -> object:
+    match role:
+        case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.EditRole | Qt.ItemDataRole.ToolTipRole:
+            return row.name
+        case Qt.ItemDataRole.AccessibleTextRole:
+            parts = (row.name, strings.PROJECT, strings.project_chats(row.chats))
+            return ", ".join((*parts, strings.COLLAPSED) if row.folded else parts)
+        case _ if role == ROW:
+            return row
+    return None
 
 
 ROW_PX = 30
@@ -148,6 +205,9 @@ _INSET_PX = 8
 _GROUP_LEFT_PX = 20
 _DOTS_PX = 16
 _BUSY_PX, _BUSY_ROOM_PX = 7, 13
+_ICON_PX = 14
+# The name of a project, and the title of a chat in it.
+_NAME_LEFT_PX, _IN_PROJECT_PX = 40, 22
 # The list elides longer titles.
 _NAME_CHARACTERS = 200
 
@@ -155,6 +215,12 @@ _NAME_CHARACTERS = 200
 def dots_rect(row: QRect) -> QRect:
     """The rectangle of the three dots, enlarged for the mouse."""
     return QRect(row.right() - px(_INSET_PX + _DOTS_PX + 14), row.top(), px(_DOTS_PX + 16), px(ROW_PX))
+
+
+def new_chat_rect(row: QRect) -> QRect:
+    """The rectangle of a project's New Chat, left of the three dots."""
+    dots = dots_rect(row)
+    return dots.translated(-dots.width(), 0)
 
 
 class ChatDelegate(QStyledItemDelegate):
@@ -168,16 +234,18 @@ class ChatDelegate(QStyledItemDelegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
         row = index.data(ROW)
-        if not isinstance(row, ChatRow):
+        if row is None:
             return QSize(0, px(_GROUP_PX))
-        return QSize(0, px(RESULT_PX if row.passage else ROW_PX))
+        return QSize(0, px(RESULT_PX if isinstance(row, ChatRow) and row.passage else ROW_PX))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         painter.save()
         painter.scale(zoom(), zoom())
         row = index.data(ROW)
         if isinstance(row, ChatRow):
-            self._paint_chat(painter, option, row, str(index.data()), str(index.data(TIME)))
+            self._paint_chat(painter, option, index, row)
+        elif isinstance(row, ProjectRow):
+            self._paint_project(painter, option, row)
         else:
             box = design_rect(QRectF(option.rect))
             line = QRectF(_GROUP_LEFT_PX, box.top() + 12, box.width() - _GROUP_LEFT_PX, 14)
@@ -186,25 +254,15 @@ class ChatDelegate(QStyledItemDelegate):
         painter.restore()
 
     def _paint_chat(
-        self, painter: QPainter, option: QStyleOptionViewItem, row: ChatRow, title: str, when: str
+        self, painter: QPainter, option: QStyleOptionViewItem, index: _Index, row: ChatRow
     ) -> None:
+        title, when = str(index.data()), str(index.data(TIME))
         color = self._theme.color
         left = Qt.AlignmentFlag.AlignLeft
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
         hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
-        pill = design_rect(QRectF(option.rect)).adjusted(_INSET_PX, 0, -_INSET_PX, 0)
-        if selected or hovered:
-            fill = color("sel")
-            fill.setAlphaF(1.0 if selected else 0.45)
-            draw_box(painter, pill, 6, fill)
-        focus = QStyle.StateFlag.State_HasFocus, QStyle.StateFlag.State_KeyboardFocusChange
-        if all(option.state & flag for flag in focus):
-            half = RING_PX / 2
-            painter.setPen(QPen(color("focus"), RING_PX))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.drawRoundedRect(pill.adjusted(half, half, -half, -half), 6 - half, 6 - half)
-        inside = pill.adjusted(12, 0, -10, 0)
+        pill = self._paint_ground(painter, option, selected)
+        inside = pill.adjusted(12 + _IN_PROJECT_PX * bool(index.data(INDENTED)), 0, -10, 0)
         first = QRectF(inside.left(), inside.top(), inside.width(), ROW_PX)
         if selected or hovered:
             dots = icon_pixmap("more", color("accent" if selected else "text2"), _DOTS_PX, _ratio(painter))
@@ -222,6 +280,43 @@ class ChatDelegate(QStyledItemDelegate):
         if row.passage:
             line = QRectF(inside.left(), inside.top() + 25, inside.width(), 16)
             self._paint_passage(painter, line, row)
+
+    def _paint_ground(self, painter: QPainter, option: QStyleOptionViewItem, selected: bool) -> QRectF:
+        """The pill of a selected or hovered row and the focus ring; returns the pill's rectangle."""
+        pill = design_rect(QRectF(option.rect)).adjusted(_INSET_PX, 0, -_INSET_PX, 0)
+        if selected or option.state & QStyle.StateFlag.State_MouseOver:
+            fill = self._theme.color("sel")
+            fill.setAlphaF(1.0 if selected else 0.45)
+            draw_box(painter, pill, 6, fill)
+        focus = QStyle.StateFlag.State_HasFocus, QStyle.StateFlag.State_KeyboardFocusChange
+        if all(option.state & flag for flag in focus):
+            half = RING_PX / 2
+            painter.setPen(QPen(self._theme.color("focus"), RING_PX))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.drawRoundedRect(pill.adjusted(half, half, -half, -half), 6 - half, 6 - half)
+        return pill
+
+    def _paint_project(self, painter: QPainter, option: QStyleOptionViewItem, row: ProjectRow) -> None:
+        color, ratio = self._theme.color, _ratio(painter)
+        pill = self._paint_ground(painter, option, row.current)
+        top = pill.center().y() - _ICON_PX / 2
+        arrow = icon_pixmap("right" if row.folded else "down", color("text2"), _ICON_PX, ratio)
+        painter.drawPixmap(QPointF(pill.left() + 2, top), arrow)
+        folder = icon_pixmap("folder", color("text2"), _ICON_PX, ratio)
+        painter.drawPixmap(QPointF(pill.left() + _NAME_LEFT_PX - _ICON_PX - 6, top), folder)
+        inside = pill.adjusted(_NAME_LEFT_PX, 0, -10, 0)
+        if option.state & QStyle.StateFlag.State_MouseOver:
+            right_px = 2.0 * _DOTS_PX + 16
+            for name, left in (("plus", inside.right() - right_px), ("more", inside.right() - _DOTS_PX)):
+                icon = icon_pixmap(name, color("text2"), _DOTS_PX, ratio)
+                painter.drawPixmap(QPointF(left, pill.top() + 7), icon)
+        else:
+            font, count = ui_font(11, tabular=True), f"{row.chats:,}" if row.chats else ""
+            right_px = QFontMetricsF(font).horizontalAdvance(count)
+            draw_text(painter, inside, count, font, color("text2"), Qt.AlignmentFlag.AlignRight)
+        name_box = inside.adjusted(0, 0, -right_px - 8, 0)
+        draw_text(painter, name_box, row.name, ui_font(13, 500), color("text"), Qt.AlignmentFlag.AlignLeft)
 
     def _paint_passage(self, painter: QPainter, line: QRectF, row: ChatRow) -> None:
         """One line around the first match; matches are semibold in the title's colour."""
@@ -254,7 +349,8 @@ class ChatDelegate(QStyledItemDelegate):
         set_font(editor, 13)
         editor.setFrame(False)
         editor.setMaxLength(_NAME_CHARACTERS)
-        editor.setAccessibleName(strings.CHAT_TITLE)
+        is_project = isinstance(index.data(ROW), ProjectRow)
+        editor.setAccessibleName(strings.PROJECT_NAME if is_project else strings.CHAT_TITLE)
         editor.setTextMargins(4, 0, 4, 0)
         palette = editor.palette()
         role = QPalette.ColorRole
@@ -268,8 +364,10 @@ class ChatDelegate(QStyledItemDelegate):
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:
         row = QRect(option.rect.left(), option.rect.top(), option.rect.width(), px(ROW_PX))
-        inset = px(_INSET_PX + 7)
-        editor.setGeometry(row.adjusted(inset, px(3), -inset, -px(3)))
+        inset, found = px(_INSET_PX + 7), index.data(ROW)
+        shift_px = _NAME_LEFT_PX - 12 if isinstance(found, ProjectRow) else _IN_PROJECT_PX
+        left_px = shift_px if isinstance(found, ProjectRow) or index.data(INDENTED) else 0
+        editor.setGeometry(row.adjusted(inset + px(left_px), px(3), -inset, -px(3)))
 
 
 def _ratio(painter: QPainter) -> float:

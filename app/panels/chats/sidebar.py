@@ -1,4 +1,4 @@
-"""Sidebar: search, chats, undo bar, and the worker's status.
+"""Sidebar: search, projects, chats, undo bar, and the worker's status.
 
 Independent of store and worker: it emits requests. While the search field has text, the list shows the
 results set by `set_results()`.
@@ -21,7 +21,7 @@ from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.panels.chats import strings
 from app.panels.chats.chat_list import ChatList
-from app.panels.chats.chat_row import ChatRow
+from app.panels.chats.chat_row import ChatRow, ProjectRow
 from app.panels.chats.undo_bar import UndoBar
 from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
 from app.theme.theme import Theme
@@ -46,11 +46,14 @@ class Sidebar(QWidget):
     delete_requested = Signal(str)  # chat id
     export_requested = Signal(str, str)  # chat id (empty: all), "markdown" or "json"
     import_requested = Signal()
+    new_project_requested = Signal(str)  # the chat that moves into it; empty: none
+    project_settings_requested = Signal(str)  # project id
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._menu: QMenu | None = None
+        self._projects: Sequence[ProjectRow] = ()
         set_fixed_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(strings.CHATS)
@@ -78,10 +81,14 @@ class Sidebar(QWidget):
         """The query; empty while all chats are listed."""
         return self.search.text().strip()
 
+    def set_projects(self, projects: Sequence[ProjectRow]) -> None:
+        """Use `projects`, in their order, for the menus and the next `set_chats`."""
+        self._projects = projects
+
     def set_chats(self, chats: Sequence[ChatRow], selected: str) -> None:
         """Show `chats`, newest first, with the id `selected` selected. Emits nothing."""
-        self.list.set_chats(chats, selected, datetime.now())
-        self._say_nothing("" if chats else strings.NO_CHATS)
+        self.list.set_chats(chats, selected, datetime.now(), self._projects)
+        self._say_nothing("" if chats or self._projects else strings.NO_CHATS)
 
     def set_results(self, results: Sequence[ChatRow], selected: str) -> None:
         """Show search results, best first. Emits nothing."""
@@ -98,15 +105,22 @@ class Sidebar(QWidget):
         self.search.selectAll()
 
     def menu_for(self, chat_id: str) -> QMenu:
-        """Returns the menu of a chat; for the empty id, the menu of all chats."""
+        """Returns the menu of a chat or project; for the empty id, the menu of all chats."""
         menu = QMenu(self)
+        if self.list.project(chat_id):
+            self._fill_project_menu(menu, chat_id)
+            return menu
         row = self.list.row(chat_id)
+        if not row:
+            menu.addAction(strings.NEW_PROJECT, lambda: self.new_project_requested.emit(""))
+            menu.addSeparator()
         if row:
             menu.addAction(strings.RENAME, lambda: self.list.rename(chat_id))
             pin = strings.UNPIN if row.pinned else strings.PIN
             menu.addAction(pin, lambda: self.pin_requested.emit(chat_id, not row.pinned))
             archive = strings.UNARCHIVE if row.archived else strings.ARCHIVE
             menu.addAction(archive, lambda: self.archive_requested.emit(chat_id, not row.archived))
+            menu.addMenu(self.move_menu(chat_id, row.project, menu))
             menu.addSeparator()
         which = chat_id if row else ""
         as_text = strings.EXPORT_MARKDOWN if row else strings.EXPORT_ALL_MARKDOWN
@@ -119,6 +133,33 @@ class Sidebar(QWidget):
             menu.addAction(strings.DELETE, lambda: self.delete_requested.emit(chat_id))
         return menu
 
+    def move_menu(self, chat_id: str, project_id: str, parent: QWidget) -> QMenu:
+        """Returns the menu that moves a chat, now in `project_id`, to another project or out of it."""
+        menu = QMenu(strings.MOVE_TO_PROJECT, parent)
+        choices = [(project.id, project.name.replace("&", "&&")) for project in self._projects]
+        if choices:
+            choices.append(("", strings.NO_PROJECT))
+        for target, name in choices:
+            action = menu.addAction(name)
+            action.setCheckable(True)
+            action.setChecked(target == project_id)
+            action.setEnabled(target != project_id)
+            action.triggered.connect(
+                lambda checked, target=target: self.list.move_requested.emit(chat_id, target)
+            )
+        menu.addSeparator()
+        menu.addAction(strings.NEW_PROJECT, lambda: self.new_project_requested.emit(chat_id))
+        return menu
+
+    def open_move_menu(self, chat_id: str) -> None:
+        """Open the menu that moves a listed chat."""
+        self.search.clear()
+        row = self.list.row(chat_id)
+        project_id = row.project if row else next((each.id for each in self._projects if each.current), "")
+        menu = self.move_menu(chat_id, project_id, self)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self.list.mapToGlobal(self.list.rect().topLeft()))
+
     def sizeHint(self) -> QSize:
         return px_size(QSize(WIDTH_PX, 640))
 
@@ -128,6 +169,14 @@ class Sidebar(QWidget):
         painter.fillRect(QRectF(width_of(self) - 1, 0, 1, height_of(self)), self._theme.color("hair"))
 
     # ---- inside
+
+    def _fill_project_menu(self, menu: QMenu, project_id: str) -> None:
+        menu.addAction(strings.NEW_CHAT_IN_PROJECT, lambda: self.list.new_chat_requested.emit(project_id))
+        menu.addSeparator()
+        menu.addAction(strings.RENAME, lambda: self.list.rename(project_id))
+        menu.addAction(strings.PROJECT_SETTINGS, lambda: self.project_settings_requested.emit(project_id))
+        menu.addSeparator()
+        menu.addAction(strings.DELETE_PROJECT, lambda: self.list.project_delete_requested.emit(project_id))
 
     def _say_nothing(self, text: str) -> None:
         """The text of an empty list."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 CHATS = "Chats"
 NEW_CHAT = "New chat"
 HIDE_SIDEBAR = "Hide sidebar"
-MORE = "Export and import"
+MORE = "Projects, export and import"
 SEARCH_CHATS = "Search chats"
 CLEAR_SEARCH = "Clear search"
 NOT_FOUND = "Nothing found for “{query}”."
@@ -16,6 +16,16 @@ UNPIN = "Unpin"
 ARCHIVE = "Archive"
 UNARCHIVE = "Unarchive"
 DELETE = "Delete"
+MOVE_TO_PROJECT = "Move to Project"
+NO_PROJECT = "No Project"
+NEW_PROJECT = "New Project…"
+NEW_CHAT_IN_PROJECT = "New Chat in Project"
+PROJECT_SETTINGS = "Project Settings…"
+DELETE_PROJECT = "Delete Project…"
+PROJECTS = "Projects"
+PROJECT_NAME = "Project name"
+PROJECT = "project"
+COLLAPSED = "collapsed"
 UNDO = "Undo"
 EXPORT_MARKDOWN = "Export as Markdown…"
 EXPORT_JSON = "Export as JSON…"
@@ -34,6 +44,10 @@ PREVIOUS_30_DAYS = "Previous 30 days"
 EARLIER = "Earlier"
 WORKER = "Worker"
 MODELS = "Models"
+
+
+def project_chats(count: int) -> str:
+    return "1 chat" if count == 1 else f"{count:,} chats"
 
 
 def results(count: int) -> str:

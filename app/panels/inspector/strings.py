@@ -51,11 +51,13 @@ GROUP_TITLES = {
     "decoding": "Exactness",
     "sampling": "Sampling",
     "prefill": "Sparse prefill",
+    "kv": "KV cache",
     "tables": "Learning",
     "chat": "Thinking",
     "look": "Appearance",
     "writing": "Writing",
     "allowed": "For all chats",
+    "memory": "Memory",
     "updates": "Updates",
     "server": "Local server",
 }
@@ -71,6 +73,7 @@ SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
         ("sampling.seed", "seed {}"),
     ),
     "prefill": (("prefill.keep_pct", "keep {}%"),),
+    "kv": (("kv.bits", "{}"), ("kv.start_tokens", "from {} tokens")),
     "tables": (("tables.learn", "learning {}"),),
 }
 SUMMARY_SEPARATOR = " · "

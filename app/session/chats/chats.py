@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Literal
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -23,6 +25,8 @@ from core.errors import RequestError
 UNFINISHED_NOTE = "Draftlight was closed before this answer was finished."
 
 
+# What an import did with a chat.
+Addition = Literal["added", "updated", "restored", "known"]
 SYSTEM_PROMPT = "chat.system_prompt"
 # A chat of 60,000 tokens takes about 15 MB. Enough for the open chat, the running one and a few recent ones.
 _HELD = 4
@@ -188,21 +192,39 @@ class Chats:
         self._summaries = {each.id: each for each in self._archive.summaries()} | held
         self.projects.refresh()
 
-    def add(self, chat: Conversation) -> Conversation:
-        """Import a chat. If its id belongs to another chat, it gets a new one.
+    def add(self, chat: Conversation) -> tuple[Conversation, Addition]:
+        """Imports a chat. Returns the stored chat with its versions, and what had to be done.
 
-        It is in its project if that exists. Its queued messages become its draft, so that nothing is sent
-        without the author's action.
+        A chat with the same id is updated if it has nothing that `chat` lacks, and restored if it was
+        deleted. If both have something else, `chat` is added as another one. It is in its project if that
+        exists. Its queued messages become its draft, so that nothing is sent without the author's action.
         """
         if chat.queued:
             drafts = [*chat.queued, chat.draft] if chat.draft != NOTHING_WRITTEN else chat.queued
             chat = chat.with_draft(merged(drafts)).with_queued(())
-        if chat.id in self._summaries or chat.id in self._held:
-            chat = replace(chat, id=uuid4().hex)
         if self.projects.find(chat.project) is None:
             chat = chat.in_project("")
+        for _ in range(2):
+            if chat.id not in self._summaries and chat.id not in self._held:
+                self.keep(chat)
+                return chat, "added"
+            try:
+                known = self.get(chat.id)
+            except RequestError:  # unreadable
+                known = Conversation(chat.id, chat.created)
+            if _has(known, chat) and (chat.turns or known.draft == chat.draft):
+                if chat.deleted or not self._deleted(known):
+                    return known, "known"
+                self.restore(chat.id)
+                return self.get(chat.id), "restored"
+            if known.turns and _has(chat, known):
+                self.keep(known.with_turns(chat.turns))
+                self.restore(chat.id)
+                return self.get(chat.id), "updated"
+            chat = replace(chat, id=_other_id(chat))
+        chat = replace(chat, id=uuid4().hex)
         self.keep(chat)
-        return chat
+        return chat, "added"
 
     def purge(self, chat_id: str) -> None:
         """Delete a chat permanently. The open chat is not purged: select another first."""
@@ -277,3 +299,19 @@ class Chats:
                 and (not turns or turns[-1].answer.over)
             ):
                 del self._held[chat_id]
+
+
+def _has(chat: Conversation, other: Conversation) -> bool:
+    """Whether `chat` has everything that was written in `other`."""
+    answers = {version.id: version.answer.text for turn in chat.turns for version in turn.versions}
+    return all(
+        version.id in answers and answers[version.id].startswith(version.answer.text)
+        for turn in other.turns
+        for version in turn.versions
+    )
+
+
+def _other_id(chat: Conversation) -> str:
+    """An id for a chat whose id is in use, the same for each import of it."""
+    versions = [f"{each.id} {len(each.answer.text)}" for turn in chat.turns for each in turn.versions]
+    return sha256("\n".join((chat.id, *versions)).encode("utf-8", "surrogatepass")).hexdigest()[:32]

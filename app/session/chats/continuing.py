@@ -99,8 +99,8 @@ def placed(token: Token, turn_id: str, after: Token) -> Token:
     )
 
 
-def joined(first: Finished, then: Finished) -> Finished:
-    """Returns the end of an answer in two parts."""
+def joined(first: Finished, then: Finished, begun: int) -> Finished:
+    """Returns the end of an answer in two parts, the first of `begun` characters."""
     changes = dict.fromkeys((*first.effective.changes, *then.effective.changes))
     read = (then if _read_again(first.stats, then.stats) else first).effective
     effective = replace(
@@ -111,7 +111,15 @@ def joined(first: Finished, then: Finished) -> Finished:
         scorer=read.scorer,
         unmatched=read.unmatched,
     )
-    return Finished(first.request, then.reason, _stats(first.stats, then.stats), effective)
+    return Finished(
+        first.request,
+        then.reason,
+        _stats(first.stats, then.stats),
+        effective,
+        tuple(dict.fromkeys((*first.sources, *then.sources))),
+        then.stopped_by,
+        (*first.citations, *(replace(each, end=begun + each.end) for each in then.citations)),
+    )
 
 
 def _read_again(first: Stats, then: Stats) -> bool:

@@ -17,12 +17,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.session.chats.continuing import can_go_on, end_of, joined, to_go_on_from
+from app.session.chats.editing import Edit, all_typed, cut_after, end_of_edited, with_edits
 from app.session.chats.presets import Override
-from core.events import Attachment, Finished, Message, ReadingMap, Token
+from core.events import TYPED, Attachment, Finished, Message, ReadingMap, Token
 from core.settings import Settings
 
-# `imported` answers are text only: their one token is the whole text.
-AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported"]
+# `imported` answers are text only: their one token is the whole text. `edited` ones were changed by a person
+# and not continued since.
+AnswerStatus = Literal["waiting", "writing", "finished", "stopped", "cut_off", "failed", "imported", "edited"]
 
 # Fits the sidebar's 240 px at 13 px type.
 TITLE_CHARACTERS = 80
@@ -61,10 +63,29 @@ class Answer(Struct, frozen=True):
         """Whether the answer has ended."""
         return self.status not in ("waiting", "writing")
 
+    @property
+    def is_edited(self) -> bool:
+        """Whether a person wrote a part of the answer."""
+        return any(token.id == TYPED for token in self.tokens)
+
+    @property
+    def model(self) -> str:
+        """The model whose token ids the answer has; empty if unknown."""
+        if self.finished is not None:
+            return self.finished.effective.model
+        return self.asked_of.model if self.asked_of else ""
+
+    def with_tokens(self, tokens: tuple[Token, ...]) -> Answer:
+        """Returns the answer with the tokens that an edit left."""
+        finished = end_of_edited(self.finished, tokens) if self.finished else None
+        return Answer(tokens, "edited", finished, reading=self.reading, asked_of=self.asked_of)
+
     def can_go_on(self, model: str) -> bool:
         """Whether `model` can continue the answer."""
         if not self.over or not self.tokens:
             return False
+        if self.status == "edited":
+            return True
         if self.finished is not None:
             return can_go_on(self.finished, model)
         return self.asked_of is not None and self.asked_of.model == model
@@ -111,6 +132,15 @@ class Turn(Struct, frozen=True):
         if not self.answer.tokens and user == self.user:
             before = self.others
         return _turn((*before, Version(turn_id, user, asked=asked)), len(before))
+
+    def with_version(
+        self, turn_id: str, answer: Answer, asked: datetime | None, *, replaces: bool = False
+    ) -> Turn:
+        """Returns the turn with a new version that has `answer`; with `replaces`, instead of the displayed
+        one.
+        """
+        before = self.others if replaces else self.versions
+        return _turn((*before, Version(turn_id, self.user, answer, asked)), len(before))
 
 
 def _with_known_match(turn: Turn, finished: Finished) -> Finished:
@@ -201,6 +231,39 @@ class Conversation(Struct, frozen=True):
             return chat
         return chat.with_context(finished.stats.context_used_tokens)
 
+    def edit_answer(
+        self, turn_id: str, new_id: str, edits: Sequence[Edit], asked: datetime | None = None
+    ) -> Conversation:
+        """Returns the chat with a new version of the turn `turn_id`, `new_id`, whose answer is edited.
+
+        It replaces a version that was edited and not continued since. Raises `KeyError`.
+        """
+        answer = self.turn(turn_id).answer
+        tokens = with_edits(_editable(answer), edits)
+        return self._with_version(turn_id, new_id, tokens, asked, replaces=answer.status == "edited")
+
+    def cut_answer(self, turn_id: str, new_id: str, end: int, asked: datetime | None = None) -> Conversation:
+        """Returns the chat with a new version of the turn `turn_id`, `new_id`, whose answer is to be
+        continued after the token that contains the character before offset `end`. Raises `KeyError`.
+        """
+        answer = self.turn(turn_id).answer
+        tokens = cut_after(_editable(answer), end)
+        return self._with_version(turn_id, new_id, tokens, asked, replaces=False)
+
+    def _with_version(
+        self,
+        turn_id: str,
+        new_id: str,
+        tokens: tuple[Token, ...],
+        asked: datetime | None,
+        *,
+        replaces: bool,
+    ) -> Conversation:
+        index = self._index(turn_id)
+        turn = self.turns[index]
+        turn = turn.with_version(new_id, turn.answer.with_tokens(tokens), asked, replaces=replaces)
+        return self.with_turns((*self.turns[:index], turn, *self.turns[index + 1 :]))
+
     def asking(self, turn_id: str, asked_of: AskedOf) -> Conversation:
         """Returns the chat with the model and settings of an answer's request."""
         return self.with_answer(turn_id, replace(self.turn(turn_id).answer, asked_of=asked_of))
@@ -221,7 +284,8 @@ class Conversation(Struct, frozen=True):
         status: AnswerStatus = "stopped" if finished.reason == "cancelled" else "finished"
         answer = self.turn(turn_id).answer
         if answer.finished is not None:
-            finished = joined(answer.finished, finished)
+            begun = answer.tokens[: answer.finished.stats.tokens]
+            finished = joined(answer.finished, finished, sum(len(token.text) for token in begun))
         finished = _with_known_match(self.turn(turn_id), finished)
         answer = replace(answer, status=status, finished=finished, asked_of=None, note=note)
         if finished.effective.reading == "dense":
@@ -238,13 +302,13 @@ class Conversation(Struct, frozen=True):
         """Returns the chat with an answer ended by an error. Its text stays."""
         return self._broken(turn_id, "failed", note)
 
-    def go_on(self, turn_id: str) -> Conversation:
-        """Returns the chat with an ended answer running again, to be appended to."""
+    def go_on(self, turn_id: str, model: str) -> Conversation:
+        """Returns the chat with an ended answer running again, to be appended to by `model`."""
         answer = self.turn(turn_id).answer
         finished = answer.finished
         if finished is None and answer.asked_of is not None:
             finished = end_of(answer.tokens, answer.asked_of.model, answer.asked_of.settings)
-        tokens = to_go_on_from(answer.tokens)
+        tokens = to_go_on_from(answer.tokens) if answer.model == model else all_typed(answer.tokens)
         answer = replace(answer, tokens=tokens, status="writing", finished=finished, note="")
         return self.with_answer(turn_id, answer)
 
@@ -354,6 +418,11 @@ class Conversation(Struct, frozen=True):
             if turn.id == turn_id:
                 return index
         raise KeyError(turn_id)
+
+
+def _editable(answer: Answer) -> tuple[Token, ...]:
+    """Its tokens; an imported answer has none of a model."""
+    return all_typed(answer.tokens) if answer.status == "imported" else answer.tokens
 
 
 def merged(messages: Sequence[Message]) -> Message:

@@ -12,6 +12,7 @@ from core.events import (
     Generate,
     Message,
     StandStill,
+    UnloadIdle,
 )
 from core.events.cluster import ClusterCommand
 from core.events.idle import EmbeddingCommand, RehearsalCommand, SavedChatsCommand, TitleCommand
@@ -79,7 +80,13 @@ class Load(Struct, frozen=True):
 
 
 IdleCommand = (
-    TableCommand | RehearsalCommand | TitleCommand | EmbeddingCommand | SavedChatsCommand | StandStill
+    TableCommand
+    | RehearsalCommand
+    | TitleCommand
+    | EmbeddingCommand
+    | SavedChatsCommand
+    | StandStill
+    | UnloadIdle
 )
 
 

@@ -47,6 +47,8 @@ class Link(Struct, frozen=True):
     `joined`: this worker has run a model over several machines, which it can do once. `ended` is why they
     ended.
 
+    `released`: the model was idle and left memory; the worker loads it again for the next request.
+
     `quiet` is True from a silence or a stuck main thread until the worker responds again. `complaint` is the
     last failure that belonged to no request: the probable reason if the worker dies.
     """
@@ -68,6 +70,7 @@ class Link(Struct, frozen=True):
     missing: tuple[Missing, ...] = ()
     joined: bool = False
     ended: ClusterEnded | None = None
+    released: bool = False
 
     @property
     def busy(self) -> bool:

@@ -95,6 +95,7 @@ from core.events import (
     LoadModel,
     LoadProgress,
     ModelLoaded,
+    ModelReleased,
     ModelUnloaded,
     PrefillProgress,
     ReadingMap,
@@ -127,6 +128,8 @@ def advance(link: Link, given: Input) -> Transition:
     phases, rule = RULES[type(given)]
     if not isinstance(given, INTENTS) and (event := served.event_of(link, given)) is not None:
         phases, rule, given = _SPOKEN, served.on_event, event
+    if link.released and link.phase is not Phase.LOADING and isinstance(given, LoadProgress | ModelLoaded):
+        phases, rule = _SPOKEN, _reloads
     if cluster_load.is_answer(link, given):
         phases, rule = _LOADING, cluster_load.on_checked
     if link.phase not in phases:
@@ -153,12 +156,24 @@ def _load_progress(link: Link, given: LoadProgress) -> Transition:
 
 def _model_loaded(link: Link, given: ModelLoaded) -> Transition:
     joined = link.joined or bool(given.info.machines)
-    after = replace(link, phase=Phase.READY, info=given.info, joined=joined)
+    after = replace(link, phase=Phase.READY, info=given.info, joined=joined, released=False)
     return Transition(_settled(after), (ModelReady(given.info, link.missing),))
 
 
 def _model_unloaded(link: Link, given: ModelUnloaded) -> Transition:
-    return Transition(replace(link, phase=Phase.NO_MODEL, info=None), (ModelGone(),))
+    return Transition(replace(link, phase=Phase.NO_MODEL, info=None, released=False), (ModelGone(),))
+
+
+def _model_released(link: Link, given: ModelReleased) -> Transition:
+    return Transition(replace(link, released=True))
+
+
+def _reloads(link: Link, given: LoadProgress | ModelLoaded) -> Transition:
+    """A request loads the released model again; the turn goes on as if it had been loaded all the time."""
+    if isinstance(given, LoadProgress):
+        return Transition(link)
+    ready = (ModelReady(given.info),) if given.info != link.info else ()  # its files were changed meanwhile
+    return Transition(replace(link, info=given.info, released=False), ready)
 
 
 def _prefill(link: Link, given: PrefillProgress) -> Transition:
@@ -232,7 +247,8 @@ def _out_of_band(link: Link, given: Event) -> Transition:
 
 def _heartbeat(link: Link, given: Heartbeat) -> Transition:
     memory = MemoryHeard(given.memory_bytes, given.memory_limit_bytes)
-    if link.works and not link.quiet and given.stalled_s >= STUCK_S:
+    works = link.works and not link.released  # a load may take long
+    if works and not link.quiet and given.stalled_s >= STUCK_S:
         return Transition(replace(link, quiet=True), (memory, WorkerStuck(given.stalled_s)))
     return Transition(link, (memory,))
 
@@ -390,6 +406,7 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     LoadProgress: (_LOADING, _load_progress),
     ModelLoaded: (_LOADING, _model_loaded),
     ModelUnloaded: (frozenset({Phase.READY, Phase.NO_MODEL}), _model_unloaded),
+    ModelReleased: (_SPOKEN, _model_released),
     PrefillProgress: (frozenset({Phase.READING, Phase.STOPPING}), _prefill),
     ReadingMap: (frozenset({Phase.READING, Phase.STOPPING}), _reading_map),
     Token: (_ANSWERING, _token),

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from app.session.turn.effects import Missing, WorkerDied, WorkerStuck
 from app.session.worker import strings
 from app.session.worker.status import recognised
-from core.errors import ModelNotHereError, OutOfMemoryError
+from core.errors import ModelNotHereError, NotEnoughMemoryError, OutOfMemoryError
 from core.events import Failed, ModelInfo, TableStatus
 from core.settings.prefill import smaller_context
 
@@ -106,7 +106,8 @@ def of_failure(failed: Failed, *, text_is_back: bool = False, context_tokens: in
     """
     back = strings.TEXT_IS_BACK if text_is_back else ""
     text = " ".join(part for part in (failed.hint, back) if part)
-    smaller_tokens = smaller_context(context_tokens) if failed.code == OutOfMemoryError.code else 0
+    short = failed.code in (OutOfMemoryError.code, NotEnoughMemoryError.code)
+    smaller_tokens = smaller_context(context_tokens) if short else 0
     remedy: Remedy = "" if failed.kind == "request" else "restart"
     return Trouble(failed.message, text, remedy, smaller_tokens=smaller_tokens)
 

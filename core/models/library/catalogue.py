@@ -1,8 +1,8 @@
 """Catalogue: the models on this machine, and suggestions for downloads.
 
 Reads configs and headers, never weights, and takes no lock, so any thread may use it while a model runs.
-Importing adds a folder to a list without copying: models are large and shared with other programs. Files that
-Draftlight did not write are never erased.
+Importing adds a folder to a list without copying: models are large and shared with other programs. It may
+be a folder of several models. Files that Draftlight did not write are never changed or erased.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from core.models.library import places
 from core.models.library.config import Machine, is_supported, need_of
 from core.models.library.places import family_label
 from core.models.library.starter import NAME, STARTER, packed_file, starter_folder
+from core.models.mtp_files import HEAD_TYPES, head_bytes
 from core.system.paths import given_path, models_dir
 
 
@@ -39,7 +40,13 @@ class Catalogue:
 
     def entries(self) -> tuple[ModelEntry, ...]:
         """The starter first, then by name. Families are named after their members."""
-        found = sorted(self._found(), key=lambda entry: (entry.source != "starter", entry.name.lower()))
+        found = [
+            replace(entry, head_bytes=head_bytes(Path(entry.path)))
+            if entry.architecture in HEAD_TYPES
+            else entry
+            for entry in self._found()
+        ]
+        found.sort(key=lambda entry: (entry.source != "starter", entry.name.lower()))
         members: dict[str, list[str]] = defaultdict(list)
         for entry in found:
             members[entry.family].append(entry.name)
@@ -62,12 +69,19 @@ class Catalogue:
         raise ModelError(f"There is no model “{reference}” on this machine.", f"Choose one of {known}.")
 
     def take(self, path: str) -> ModelEntry:
-        """Imports the folder at `path`, also if the model is too large. Raises `ModelError` if invalid."""
+        """Imports the folder at `path`, also if the model is too large, and returns its entry.
+
+        Of a folder with several models it returns the first. Raises `ModelError` if there is none.
+        """
         folder = given_path(path, ModelError).absolute()
         if folder.is_file():
             folder = _folder_of(folder)
         if not folder.is_dir():
             raise ModelError(f"There is no folder {folder}.", "Choose a folder that holds a whole MLX model.")
+        if inside := [each for each in places.models_in(folder) if _is_ours(each)]:
+            if not {str(each) for each in inside} <= {each.path for each in self.entries()}:
+                places.remember(folder)
+            return next(each for each in self.entries() if Path(each.path) in inside)
         check(folder)
         if known := next((each for each in self.entries() if Path(each.path) == folder), None):
             return known
@@ -75,7 +89,7 @@ class Catalogue:
         return self.entry(str(folder))
 
     def remove(self, reference: str, in_use: Sequence[str] = ()) -> tuple[ModelEntry, int]:
-        """Erases the model, or unlists it if it was imported. Returns its entry and the freed bytes.
+        """Erases a download, or unlists an imported folder. Returns the entry and the freed bytes.
 
         `in_use`: folders of loaded models. Raises `ModelError`.
         """
@@ -85,6 +99,14 @@ class Catalogue:
             raise ModelError(f"{entry.name} is in use.", "Load another model, then remove it.")
         if entry.source == "starter":
             raise ModelError(f"{entry.name} is the starter model and stays.", "It is part of Draftlight.")
+        if entry.listed_in:
+            places.forget(Path(entry.listed_in))
+            return entry, 0
+        if entry.source in ("hub-cache", "other-app"):
+            raise ModelError(
+                f"{entry.name} is in another app's folder, where Draftlight deletes nothing.",
+                f"Remove it with that app, or remove {folder}.",
+            )
         if entry.source == "folder":
             if folder not in places.imported():
                 raise ModelError(
@@ -93,13 +115,11 @@ class Catalogue:
             places.forget(folder)
             return entry, 0
         freed = disk_bytes(folder)
-        # In the hub's cache the files are links to blobs in the repository's folder.
-        whole = folder.parent.parent if entry.source == "hub-cache" else folder
         try:
-            shutil.rmtree(whole)
+            shutil.rmtree(folder)
         except OSError as error:
             raise ModelError(
-                f"{entry.name} could not be removed: {error}.", f"Remove {whole} yourself."
+                f"{entry.name} could not be removed: {error}.", f"Remove {folder} yourself."
             ) from error
         return entry, freed
 
@@ -110,16 +130,35 @@ class Catalogue:
         elif packed := _packed():
             yield ModelEntry(STARTER, NAME, "starter", str(starter), disk_bytes=packed.stat().st_size)
         taken = {starter}
+        names: set[str] = set()
         for name, folder in places.downloaded():
             taken.add(folder)
+            names.add(name)
             yield describe(folder, name, "download", self._machine)
+        several: list[tuple[Path, Path]] = []
         for folder in (*places.imported(), *_by_hand()):
-            if folder not in taken:
+            if inside := places.models_in(folder):
+                several += [(folder, each) for each in inside]
+            elif folder not in taken:
                 taken.add(folder)
                 yield describe(folder, str(folder), "folder", self._machine)
         for name, folder in places.cached():
             if folder not in taken and not places.download_folder(name).exists() and _is_ours(folder):
+                taken.add(folder)
+                names.add(name)
                 yield describe(folder, name, "hub-cache", self._machine)
+        for name, folder in places.lm_studio():
+            if folder not in taken and _is_ours(folder):
+                taken.add(folder)
+                # A name that is in use means the other folder.
+                reference = str(folder) if name in names or not places.is_hub_name(name) else name
+                names.add(name)
+                yield describe(folder, reference, "other-app", self._machine)
+        for place, folder in several:
+            if folder not in taken and _is_ours(folder):
+                taken.add(folder)
+                entry = describe(folder, str(folder), "other-app", self._machine)
+                yield replace(entry, listed_in=str(place))
 
 
 def _by_hand() -> list[Path]:
@@ -133,7 +172,7 @@ def _by_hand() -> list[Path]:
 
 
 def _is_ours(snapshot: Path) -> bool:
-    """Whether MLX supports the model; the hub's cache holds others, too."""
+    """Whether MLX supports the model; folders of other programs hold others, too."""
     entry = snapshot / "config.json"
     try:
         return is_supported(str(json.loads(entry.read_text(encoding="utf-8"))["model_type"]))

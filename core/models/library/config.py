@@ -25,7 +25,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from core.events import MemoryNeed
+from core.events import CHUNK_TOKENS, MemoryNeed
+from core.settings.prefill import KV_GROUP_SIZES
 from core.system.paths import resources_dir
 
 # Names of the same value in different types' configs.
@@ -220,7 +221,6 @@ if __name__ == "__main__":
 
 
 Kind = Literal["full", "window", "state"]
-_CHUNK_TOKENS = 512  # chunk of a prompt: the default of prefill.chunk_tokens
 # MLX's Metal kernels fuse attention for these (steel_attention, MLX 0.32); others hold the scores.
 _FUSED_HEAD_DIMENSIONS = (64, 80, 128)
 # Memory of Python, MLX and the tokenizer library without weights (measured on Linux: 174 MiB).
@@ -248,20 +248,34 @@ def need_of(config: dict[str, Any], parameters: int, stored_bytes: int, machine:
     hidden = _int(text, *HIDDEN_NAMES)
     head_dim = _int(text, "head_dim") or (hidden // heads if heads else 0)
     a_token = 2 * kv_heads * head_dim * element
-    if rank := _int(text, "kv_lora_rank"):
+    rank = _int(text, "kv_lora_rank")
+    if rank:
         a_token = (rank + _int(text, "qk_rope_head_dim")) * element
     inner = _int(text, *INNER_NAMES) or 4 * hidden
     fused = not machine.expands and head_dim in _FUSED_HEAD_DIMENSIONS
+    scores = heads * CHUNK_TOKENS * element
     return MemoryNeed(
         weights=4 * parameters if machine.expands else stored_bytes,
         growing=a_token * kinds.count("full"),
         windowed=a_token * kinds.count("window"),
         window_tokens=_int(text, *WINDOW_NAMES),
         state=_state_bytes(text, hidden) * kinds.count("state"),
-        working=_CHUNK_TOKENS * (8 * hidden + 3 * inner) * element
-        + (_PROCESS_BYTES if machine.expands else 0),
-        working_growing=0 if fused else heads * _CHUNK_TOKENS * element,
+        working=CHUNK_TOKENS * (8 * hidden + 3 * inner) * element,
+        working_growing=0 if fused else scores,
+        process=_PROCESS_BYTES if machine.expands else 0,
+        growing_8=0 if rank else _quantised(kv_heads, head_dim, element, 8) * kinds.count("full"),
+        growing_4=0 if rank else _quantised(kv_heads, head_dim, element, 4) * kinds.count("full"),
+        working_quantised=scores,
     )
+
+
+def _quantised(kv_heads: int, head_dim: int, element: int, bits: int) -> int:
+    """Bytes of a token's keys and values in one quantised layer; 0 if they cannot be quantised."""
+    group = next((size for size in KV_GROUP_SIZES if head_dim % size == 0), 0)
+    if not group:
+        return 0
+    # The codes, and a scale and a bias for each group.
+    return 2 * kv_heads * (head_dim * bits // 8 + head_dim // group * 2 * element)
 
 
 def context_tokens(config: dict[str, Any]) -> int:

@@ -1,8 +1,9 @@
 """Folders and names of models.
 
 A model reference is `starter`, a folder, or a hub name (owner/name). Downloads are stored in the data
-directory, one folder per model; imported folders are kept in a list; the hub's cache, which other programs
-fill, is read in place. Hub names (`owner/name`) become folder names (`owner--name`), as in the hub's cache.
+directory, one folder per model; imported folders are kept in a list; the hub's cache and LM Studio's folders,
+which other programs fill, are read in place. Hub names (`owner/name`) become folder names (`owner--name`), as
+in the hub's cache.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from core.system.paths import given_path, models_dir
 
 _IMPORTED = "imported.json"
 _SNAPSHOT_PREFIX = "models--"
+# A folder with more folders than this is not one of models.
+_MOST_FOLDERS = 1_000
 
 
 def download_folder(model: str) -> Path:
@@ -48,6 +51,24 @@ def cached() -> Iterator[tuple[str, Path]]:
             yield name, snapshot
 
 
+def lm_studio() -> Iterator[tuple[str, Path]]:
+    """Names (owner/name) and folders of the MLX models of LM Studio."""
+    for place in (Path(".lmstudio", "models"), Path(".cache", "lm-studio", "models")):
+        for folder in models_in(Path.home() / place):
+            yield f"{folder.parent.name}/{folder.name}", folder
+
+
+def models_in(place: Path) -> tuple[Path, ...]:
+    """The model folders in `place` and in its folders, which are one per owner; empty for a model folder."""
+    if _is_model(place):
+        return ()
+    found: list[Path] = []
+    for folder in _folders(place)[:_MOST_FOLDERS]:
+        inside = [folder] if _is_model(folder) else _folders(folder)[:_MOST_FOLDERS]
+        found += [each for each in inside if _is_model(each)]
+    return tuple(found)
+
+
 def imported() -> tuple[Path, ...]:
     """The imported folders, which may no longer exist."""
     try:
@@ -69,7 +90,7 @@ def forget(folder: Path) -> None:
 
 
 def find(reference: str) -> Path | None:
-    """The folder of a path or hub name on this machine; downloads before the hub's cache.
+    """The folder of a path or hub name on this machine: downloads, then the hub's cache, then LM Studio's.
 
     Raises `ModelError` for an invalid path.
     """
@@ -82,8 +103,15 @@ def find(reference: str) -> Path | None:
         return folder
     # A snapshot without a config is an incomplete download of another program.
     return next(
-        (each for name, each in cached() if name == reference and (each / "config.json").is_file()), None
+        (each for name, each in (*cached(), *lm_studio()) if name == reference and _is_model(each)), None
     )
+
+
+def _is_model(folder: Path) -> bool:
+    try:
+        return (folder / "config.json").is_file()
+    except OSError:  # no permission
+        return False
 
 
 def _snapshot(folder: Path) -> Path | None:

@@ -748,8 +748,9 @@ def test_out_into_files_and_in_again(qapp: QApplication, tmp_path: Path) -> None
     async def back(window: MainWindow) -> None:
         (files / "holiday.json").write_text('{"photos": []}')
         chosen = [files / "holiday.json", files / "Draftlight chats.json", files / "Question 0 of chat 1.md"]
-        window.controller.chat.transfer.import_files()
+        window.controller.chat.importing.choose()
         await choose_in_sheet(window, *chosen)
+        await until(lambda: not window.controller.chat.importing.is_busy)
         assert {each.id for each in window.controller.chats.listed()} >= {"c0", "c1", "c2"}
         assert [window.controller.chats.get(chat.id) for chat in chats] == chats
         assert len(window.controller.chats.listed()) == 4
@@ -772,7 +773,7 @@ def test_the_context_of_an_imported_chat_is_counted(qapp: QApplication, tmp_path
     async def scene(window: MainWindow) -> None:
         await ready(window)
         pill = window.views.composer.pill
-        window.controller.chat.transfer.import_from([file])
+        window.controller.chat.importing.import_from([file])
         await until(lambda: pill.used_tokens == 500, what=f"{pill.used_tokens} of 500")
         window.views.composer.set_text("and now?")
         await until(lambda: pill.used_tokens == 502)

@@ -401,7 +401,8 @@ def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folde
     async def scene(window: MainWindow) -> None:
         await ready(window, 60)
         models = await opened(window)
-        models.add_folder(str(home))
+        (home / "empty").mkdir()
+        models.add_folder(str(home / "empty"))
         await until(lambda: bool(models.problem.text), 10)
         assert "config.json is missing" in models.problem.text
         models.add_folder(str(folders / "served"))
@@ -423,6 +424,39 @@ def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folde
         assert (folders / "served" / "config.json").is_file()
         assert models.chosen == str(home / "large")
         assert not detail.remove.isEnabled()
+
+    play(qapp, scene, command=worker_command(), model=str(home / "large"))
+
+
+def test_models_of_other_apps_are_used_where_they_are(
+    qapp: QApplication, home: Path, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home / "person"))
+    lm_studio = home / "person" / ".lmstudio" / "models" / "owner" / "Served-4bit"
+    shutil.copytree(folders / "served", lm_studio)
+    shutil.copytree(folders / "small", home / "mine" / "owner" / "Small-8bit")
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 60)
+        models = await opened(window)
+        served = row(models, "owner/Served-4bit")
+        assert strings.OTHER_APP in served.facts.detail
+        await click(served.button)
+        await until(lambda: row(models, "owner/Served-4bit").facts.standing == "loaded", 30)
+        await ready(window, 30)
+        assert window.controller.link.info
+        assert window.controller.link.info.path == str(lm_studio)
+        models.choose("owner/Served-4bit")
+        assert not models.detail.remove.isVisible()
+        # A folder of several models is listed, and can be taken off the list again.
+        models.add_folder(str(home / "mine"))
+        found = home / "mine" / "owner" / "Small-8bit"
+        await until(lambda: models.chosen == str(found), 10)
+        await click(models.detail.remove)
+        assert models.detail.question.text() == strings.ask_forget_all(str(home / "mine"))
+        await click(models.detail.confirm)
+        await until(lambda: str(found) not in models.list.models, 10)
+        assert (found / "config.json").is_file()
 
     play(qapp, scene, command=worker_command(), model=str(home / "large"))
 

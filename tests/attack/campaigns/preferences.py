@@ -18,18 +18,19 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from app.controllers.chat.transfer import _read
 from app.session.chats.chats import Chats
 from app.session.chats.presets import Override
 from app.store.chat_files import to_json, to_markdown
 from app.store.chat_store import ChatStore
-from app.store.faults import TransferError
+from app.store.importing import ImportReading
 from app.store.library import Library
 from app.store.preferences import Preferences, PreferencesFile, WindowPlace
+from core.errors import RequestError
 from core.events import Attachment, Message
 from core.settings import WindowSettings
 from core.settings.declaration import check
 from tests.app.store.chats import chat_of
+from tests.app.store.importing import InProcess
 from tests.attack.campaign import Campaign, Outcome, case_random
 
 _RAW = ("Traceback", "codec", "Errno", "object at")
@@ -137,12 +138,12 @@ def _import(
         path, data = folder / "chat.md", _damaged_markdown(to_markdown(chat), dice)
     path.write_bytes(data)
     try:
-        found = _read(path)
-    except TransferError as error:
+        found = [item[1] for item in ImportReading(path, InProcess(path)).chats() if isinstance(item, tuple)]
+    except RequestError as error:
         if not error.message or any(word in error.message + error.hint for word in _RAW):
             return Outcome(case, f"said to a person: {error.message} {error.hint}")
         return Outcome(case, "", {"imports refused": 1.0})
-    added = [chats.add(each) for each in found]
+    added = [chats.add(each)[0] for each in found]
     if not library.flush():
         return Outcome(case, "an imported chat could not be saved")
     kept = [each for each in added if not each.is_blank]

@@ -257,7 +257,6 @@ class _Stage:
         self.store.close()
         self.transcript.close()
         self.transcript.deleteLater()
-        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
         _paint()
 
 
@@ -268,6 +267,8 @@ _FINISHED = Finished(
 
 def _paint() -> None:
     QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 50)
+    # Outside of an event loop nothing else deletes the widgets of the cases before.
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def _tokens(rng: random.Random, text: str, longest: int) -> list[Token]:

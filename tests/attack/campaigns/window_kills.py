@@ -1,8 +1,8 @@
 """Kills the real window at a random moment by a random signal, reads its store, and starts the next one.
 
 The moments: while it loads or rests; just after a question in a new or an old chat; while an answer streams;
-while a chat is renamed, deleted, deleted for good in Recently Deleted, or branched. The signals: SIGKILL,
-SIGTERM (which closes it in order), SIGSEGV, SIGABRT.
+while a chat is renamed, moved to a new project, deleted, deleted for good in Recently Deleted, or branched.
+The signals: SIGKILL, SIGTERM (which closes it in order), SIGSEGV, SIGABRT.
 
 Then the store is opened by the product's own code and has to be whole. Every other chat has to be unchanged;
 a question that the worker received has to be there, and all of its answer that was shown a second before the
@@ -33,8 +33,8 @@ from tests.attack.support.window_talk import WindowTalk
 from tests.attack.support.worker_talk import Broken
 
 _SIGNALS = ("SIGKILL", "SIGTERM", "SIGSEGV", "SIGABRT")
-_MOMENTS = ("load", "ask-new", "ask-old", "stream", "rename", "delete", "purge", "branch", "idle")
-_WEIGHTS = (9, 20, 20, 17, 7, 6, 6, 8, 7)
+_MOMENTS = ("load", "ask-new", "ask-old", "stream", "rename", "move", "delete", "purge", "branch", "idle")
+_WEIGHTS = (9, 20, 20, 17, 7, 6, 6, 6, 8, 7)
 _LOST_S = 1.0
 _CASES_A_HOME = 25
 _MOST_TURNS = 5
@@ -182,8 +182,11 @@ def _stored(home: Path) -> dict[str, Conversation]:
         chats = {each.id: library.load(each.id).settled(UNFINISHED_NOTE) for each in library.summaries()}
         if library.condition.state != "whole":
             raise Broken(f"the store is {library.condition}")
+        projects = {project.id for project in library.projects()}
     finally:
         library.close()
+    if any(chat.project and chat.project not in projects for chat in chats.values()):
+        raise Broken("a chat is in a project that is not stored")
     return chats
 
 
@@ -211,6 +214,8 @@ def _check(
             raise Broken(f"earlier turns are changed: {_difference(old, new)}")
         elif new.name != old.name and not (deed.moment == "rename" and new.name == deed.text):
             raise Broken(f"the name became {new.name!r}")
+        elif new.project != old.project and deed.moment != "move":
+            raise Broken("a chat is in another project")
         elif bool(new.deleted) != bool(old.deleted) and deed.moment not in ("delete", "purge"):
             raise Broken("a chat counts as deleted")
     for chat_id in after.keys() - before.keys():
@@ -230,6 +235,7 @@ def _check_change(deed: _Deed, after: Chats) -> None:
     chat = after.get(deed.chat)
     kept = {
         "rename": chat is not None and chat.name == deed.text,
+        "move": chat is not None and bool(chat.project),
         "delete": chat is not None and chat.deleted is not None,
         "purge": chat is None,
         "branch": deed.born in after,

@@ -21,7 +21,7 @@ from tests.attack.support.worker_talk import Broken, WorkerTalk, ask, talking
 _MORE_MB = 8.0
 _CACHE_MIB = 4
 _KINDS = ("answer", "answer", "answer", "cancel", "refused", "apart", "goes on")
-_DRAFTERS = [name for name in DRAFTERS if name != "draft-model"]
+_DRAFTERS = [name for name, spec in DRAFTERS.items() if not spec.needs_proposer]
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:

@@ -31,7 +31,7 @@ _ANSWER_TOKENS = 24
 _TURN_TOKENS = 10
 # So long that passages of it can be skipped.
 _LONG_TOKENS = 800
-_DRAFTING = tuple(name for name, spec in DRAFTERS.items() if spec.drafts)
+_DRAFTING = tuple(n for n, spec in DRAFTERS.items() if spec.drafts and spec.needs_proposer != "head")
 # A penalty below 1 makes answers that repeat themselves, so that drafts are accepted.
 _SAMPLINGS: dict[str, dict[str, Any]] = {
     "greedy": {"sampling.temperature": 0.0, "sampling.repetition_penalty": 1.0},

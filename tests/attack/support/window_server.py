@@ -45,7 +45,8 @@ class Order(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """What the window is to do. `act` is look, ask, rename, delete, purge or branch."""
+    """What the window is to do. `act` is look, ask, rename, move (into a new project), delete,
+    purge or branch."""
 
     act: str
     chat: str = ""
@@ -142,6 +143,9 @@ class _Driver:
                 self._say("sent", chat=controller.chats.open.id, turn=self._turn)
             case "rename":
                 sidebar.rename_requested.emit(task.chat, task.text)
+            case "move":
+                project = controller.chats.projects.add(task.text)
+                sidebar.list.move_requested.emit(task.chat, project.id)
             case "delete":
                 sidebar.delete_requested.emit(task.chat)
             case "purge":

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.core.toy import write_toy_model
 from tests.processes import children
 
 _LIMIT_S = 60
@@ -91,12 +92,15 @@ def test_a_key_is_made_kept_to_its_owner_and_asked_for(toy_folder: Path, tmp_pat
         (("--host", "203.0.113.7", "--key-file", "{key}"), 1, "address of this machine"),
         (("--key-file", "{open}"), 1, "chmod 600"),
         (("--key-file", "{short}"), 1, "does not contain a key"),
+        (("--unload-after", "1441"), 2, "0 to 1,440"),
+        (("--load-models", "--cluster", "{cluster}"), 2, "cannot be used with --cluster"),
     ],
 )
 def test_what_cannot_be_served_is_said(
     toy_folder: Path, tmp_path: Path, arguments: tuple[str, ...], status: int, says: str
 ) -> None:
-    files = {"key": "k" * 40, "open": "k" * 40, "short": "k"}
+    machines = '{"machines": [{"name": "studio", "address": "studio.local"}]}'
+    files = {"key": "k" * 40, "open": "k" * 40, "short": "k", "cluster": machines}
     for name, text in files.items():
         path = tmp_path / name
         path.write_text(text)
@@ -109,6 +113,22 @@ def test_what_cannot_be_served_is_said(
     assert done.returncode == status, done.stderr
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_request_loads_the_model_that_it_names_if_that_is_allowed(
+    toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    write_toy_model(tmp_path / "data" / "models" / "Second", seed=1)
+    with started("--model", str(toy_folder), "--load-models", "--unload-after", "5") as (process, line):
+        for name in ("toy", "second", "toy"):
+            status, body = chat(line, model=name)
+            assert status == 200
+            assert json.loads(body)["model"].lower() == name
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=_LIMIT_S)
+        assert "Second answers" in err
+        assert "Traceback" not in err
 
 
 def test_a_worker_that_dies_is_told_and_replaced(toy_folder: Path) -> None:

@@ -15,6 +15,7 @@ from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import Sampler
 from core.drafting.draft import OffDrafter
 from core.drafting.registry import DRAFTERS
+from core.kv.cached_sequence import CachedSequence
 from core.models.split import SplitModel, split
 from core.prefill.read import read_prompt
 from core.settings.request import Sampling
@@ -30,6 +31,9 @@ class Received:
     def __init__(self, parts: SplitModel) -> None:
         self.split = parts
         self.states: dict[int, tuple[int, mx.array]] = {}
+
+    def begin(self, sequence: CachedSequence, prompt: Sequence[int]) -> None:
+        self.states.clear()
 
     def receive(self, positions: Sequence[int], ids: Sequence[int], states: mx.array) -> None:
         assert len(positions) == len(ids) == len(states)

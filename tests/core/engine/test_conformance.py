@@ -31,6 +31,7 @@ from core.kv.mlx_lm_caches import why_no_rollback
 from core.models.folder import fingerprint
 from core.models.loader import LoadedModel
 from core.settings import Settings, assign, assign_all
+from core.settings.prefill import KvCache
 from tests.core.architectures import ARCHITECTURES, CONTEXT_TOKENS, VOCABULARY, tiny
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.thinned import thinned
@@ -38,7 +39,7 @@ from tests.thinned import thinned
 TOKENS = 80
 GREEDY_TOKENS = 120
 LONG_TOKENS = 200
-DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts]
+DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts and spec.needs_proposer != "head"]
 # A tree drafter is tried as a chain drafter too: guarded verification takes chains only.
 VARIANTS = [(name, "fast") for name in DRAFTING] + [(n, "guarded") for n in DRAFTING if DRAFTERS[n].trees]
 VARIANT_IDS = [f"{name}-{'chain' if mode == 'guarded' else 'free'}" for name, mode in VARIANTS]
@@ -95,19 +96,26 @@ def engine(architecture: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
     engine.unload()
 
 
-def engine_of(architecture: str, tokenizer: TokenizerWrapper, folder: str = "") -> Engine:
-    """An engine on a tiny random model that never stops by itself, tried out."""
-    model: Any = tiny_once(architecture)
+def engine_of(
+    architecture: str,
+    tokenizer: TokenizerWrapper,
+    folder: str = "",
+    model: Any = None,
+    kv: KvCache | None = None,
+    context_tokens: int = CONTEXT_TOKENS,
+) -> Engine:
+    """An engine on a tiny random model that never stops by itself, tried out with caches as in `kv`."""
+    model = model or tiny_once(architecture)
     why_not = why_no_rollback(make_prompt_cache(model))
     info = ModelInfo(
         *(architecture, folder, fingerprint(tokenizer.get_vocab()), "toy", architecture, "float32", ""),
-        *(0, 0, CONTEXT_TOKENS, VOCABULARY, len(model.layers), not why_not, why_not),
+        *(0, 0, context_tokens, VOCABULARY, len(model.layers), not why_not, why_not),
     )
     loaded = LoadedModel(model, tokenizer, info)
     loaded.eos = frozenset()
     engine = Engine()
     engine.use(loaded)
-    engine.try_out()
+    engine.try_out(kv)
     return engine
 
 

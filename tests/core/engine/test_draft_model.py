@@ -35,6 +35,29 @@ def test_a_model_drafts_for_itself_almost_perfectly(toy_engine: Engine, toy_fold
     assert ids(warm) == ids(run(toy_engine, [*prompt, *ids(got), 9], chosen)[0])
 
 
+def test_auto_asks_the_draft_model(toy_engine: Engine, toy_folder: Path) -> None:
+    prompt = [(7 * i * i + 3 * i) % 256 + 4 for i in range(60)]
+    expected, _ = run(toy_engine, prompt, settings(**{"drafting.drafter": "off"}))
+    for asked in (False, True):
+        toy_engine.forget(tables=True)
+        chosen = settings(**{"draft_model.model": str(toy_folder), "auto.draft_model": asked})
+        got, finished = run(toy_engine, prompt, chosen)
+        assert ids(got) == ids(expected)
+        assert finished.effective.changes == ()
+    proposer = toy_engine.proposer
+    assert proposer is not None
+    assert len(proposer.sequence.tokens) >= len(prompt) - 1
+
+
+def test_auto_without_its_draft_model_says_why(toy_engine: Engine) -> None:
+    for model, reason in (("", "no draft model is chosen"), ("/no/such/folder", "no model folder")):
+        chosen = settings(**{"draft_model.model": model, "auto.draft_model": True})
+        _, finished = run(toy_engine, [5, 6, 7], chosen)
+        (change,) = finished.effective.changes
+        assert (change.setting, change.used) == ("auto.draft_model", "off")
+        assert reason in change.reason
+
+
 def test_another_member_of_the_family_changes_nothing(toy_engine: Engine, tmp_path: Path) -> None:
     write_toy_model(tmp_path, seed=7)
     prompt = prompt_with_repetition(random.Random(1))

@@ -40,7 +40,7 @@ PROMPT_TOKENS = 1000
 LENGTH = {"sampling.max_tokens": 80}
 # The prompts are token IDs, which have no text to embed.
 READERS = [name for name in SCORERS if name not in ("embedding", "fusion")]
-DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts]
+DRAFTING = [name for name, spec in DRAFTERS.items() if spec.drafts and spec.needs_proposer != "head"]
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,9 @@ import numpy as np
 import pytest
 from mlx_lm.models.cache import KVCache
 
+from core.cli.models import _facts
+from core.models.library.catalogue import Catalogue
+from core.models.library.config import Machine
 from core.models.loader import load
 from core.models.mtp import MtpHead, load_head
 from core.models.mtp_files import head_bytes, head_tensors
@@ -162,9 +164,8 @@ def formula(name: str, raw: Raw, args: Any, embeddings: Any, states: Any) -> Any
 @pytest.mark.parametrize("name", HEADS)
 def test_the_head_equals_the_formula(name: str, layout: Any, tmp_path: Path) -> None:
     raw = write_headed_model(tmp_path, name, layout)
-    config = json.loads((tmp_path / "config.json").read_text())
     model = model_of(name)
-    head = load_head(model, tmp_path, config)
+    head = load_head(model, tmp_path)
     assert isinstance(head, MtpHead), head
     parts = split(model)
     assert isinstance(parts, SplitModel)
@@ -186,23 +187,22 @@ def test_the_head_equals_the_formula(name: str, layout: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["qwen3_5", "qwen3_5_moe", "mimo"])
 def test_a_model_with_a_head_in_its_own_files_loads(name: str, tmp_path: Path) -> None:
     write_headed_model(tmp_path, name, "raw")
-    assert head_bytes(tmp_path, dict(CONFIGS[name][0])) > 0
+    assert head_bytes(tmp_path) > 0
     loaded = load(str(tmp_path))
-    assert isinstance(load_head(loaded.model, tmp_path, dict(CONFIGS[name][0])), MtpHead)
+    assert isinstance(load_head(loaded.model, tmp_path), MtpHead)
 
 
 def test_a_declared_head_whose_tensors_are_missing_is_none(tmp_path: Path) -> None:
     write_headed_model(tmp_path, "qwen3_5")
     (tmp_path / "mtp.safetensors").unlink()
-    config = {**CONFIGS["qwen3_5"][0], "mtp_num_hidden_layers": 1}
-    assert not head_tensors(tmp_path, config)
-    assert load_head(model_of("qwen3_5"), tmp_path, config) == "its files contain no MTP head"
+    assert not head_tensors(tmp_path, {**CONFIGS["qwen3_5"][0], "mtp_num_hidden_layers": 1})
+    assert load_head(model_of("qwen3_5"), tmp_path) == "its files contain no MTP head"
 
 
 def test_a_head_that_does_not_fit_says_why(tmp_path: Path) -> None:
     model = model_of("qwen3_5")
     raw = raw_head("qwen3_5", model)
-    config = dict(CONFIGS["qwen3_5"][0])
+    write_headed_model(tmp_path, "qwen3_5")
     for spoiled, reason in (
         (
             {"layers.0.mlp.extra.weight": np.ones((2, 2), np.float32)},
@@ -213,16 +213,28 @@ def test_a_head_that_does_not_fit_says_why(tmp_path: Path) -> None:
     ):
         weights = {key: mx.array(value) for key, value in (raw | spoiled).items()}
         mx.save_safetensors(str(tmp_path / "mtp.safetensors"), weights)
-        assert reason in str(load_head(model, tmp_path, config))
+        assert reason in str(load_head(model, tmp_path))
 
 
 def test_fp8_weights_are_expanded(tmp_path: Path) -> None:
     model = model_of("qwen3_5")
-    raw = raw_head("qwen3_5", model)
+    raw = write_headed_model(tmp_path, "qwen3_5")
     weights = {key: mx.array(value) for key, value in raw.items()}
     stored = mx.to_fp8(weights["fc.weight"] * 4)
     beside = {**weights, "fc.weight": stored, "fc.weight_scale_inv": mx.full((1, 1), 0.25)}
     mx.save_safetensors(str(tmp_path / "mtp.safetensors"), beside)
-    head = load_head(model, tmp_path, dict(CONFIGS["qwen3_5"][0]))
+    head = load_head(model, tmp_path)
     assert isinstance(head, MtpHead), head
     assert mx.abs(head.projection.weight - weights["fc.weight"]).max().item() < 0.1
+
+
+def test_the_catalogue_lists_the_head(tmp_path: Path) -> None:
+    catalogue = Catalogue(Machine(1 << 40, expands=True))
+    write_headed_model(tmp_path / "with", "mimo")
+    write_headed_model(tmp_path / "without", "mimo")
+    (tmp_path / "without" / "mtp.safetensors").unlink()
+    found = {name: catalogue.take(str(tmp_path / name)) for name in ("with", "without")}
+    assert found["with"].head_bytes > 0
+    assert "MTP head included" in _facts(found["with"])
+    assert found["without"].head_bytes == 0
+    assert "MTP head included" not in _facts(found["without"])

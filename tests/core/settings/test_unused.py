@@ -17,7 +17,7 @@ SPARSE = {setting.key for setting in declared() if setting.key.startswith("prefi
 }
 DRAWS = {"sampling.top_p", "sampling.min_p", "sampling.top_k", "sampling.seed", "sampling.new_seed"}
 PLANNED = {"cacheback.reserved_tokens"}
-AT_FIRST = DRAWS | PLANNED
+AT_FIRST = DRAWS | PLANNED | {"kv.start_tokens"}
 GATE = {"gate.repetition", "gate.rest_tokens"}
 
 
@@ -45,6 +45,10 @@ def test_patience_and_threshold_are_for_automatic() -> None:
 
 def test_limits_of_the_disk_are_for_chats_that_are_saved() -> None:
     assert of(prefill__save=False) - of() == {"prefill.disk_mib", "prefill.disk_daily_mib"}
+
+
+def test_the_start_of_quantisation_is_for_a_cache_that_is_quantised() -> None:
+    assert of() - of(kv__bits="8") == {"kv.start_tokens"}
 
 
 def test_greedy_sampling_filters_nothing_and_draws_nothing() -> None:

@@ -23,6 +23,7 @@ from app.features.models.facts import (
 )
 from app.features.models.state import ModelsState
 from core.events import DownloadProgress, MemoryNeed, ModelEntry, ModelInfo
+from core.settings.prefill import KvCache
 
 GIB = 2**30
 
@@ -116,6 +117,21 @@ def test_drafts_are_offered_with_the_reason_where_they_cannot() -> None:
     assert [(each.usable, each.why) for each in drafts(LARGE, tight, 8192)] == [
         (False, strings.TOO_LARGE_BESIDE)
     ]
+
+
+def test_a_quantised_cache_takes_less_memory() -> None:
+    need = replace(LARGE.need, growing_8=GIB // 16384, working_quantised=GIB // 65536)
+    model, kv = replace(LARGE, need=need), KvCache("8", 2048)
+    parts = memory_parts(model, 4096, None, kv)
+    assert [part.label for part in parts] == ["Weights", "Cache at 4,096 tokens, 8 bits", "Working space"]
+    # Scores of all positions take working space in return.
+    assert [part.size_bytes / GIB for part in parts] == [8, 0.25, 1 + 1 / 16]
+    assert memory_parts(model, 1024, None, kv) == memory_parts(model, 1024)
+    assert memory_parts(LARGE, 4096, None, kv) == memory_parts(LARGE, 4096)
+    (row,) = rows(state(model, kv=kv), 4096)
+    assert row.fit
+    assert row.fit.text == "6.7 GB spare"
+    assert rows(state(model), 4096)[0].fit != row.fit
 
 
 def test_the_chosen_draft_model_takes_memory_too() -> None:

@@ -122,10 +122,11 @@ def test_the_context_menu(transcript: Transcript, qtbot: QtBot, browser: Browser
     transcript.finish_answer("t", finished())
     body = body_of(transcript)
     menu = canvas_menu(body, place_of(body, "this").toPointF())
-    body.add_to_menu(menu)
-    actions = {action.text(): action for action in menu.actions()}
+    body.add_to_menu(menu, place_of(body, "this").toPointF())
+    actions = {action.text(): action for action in menu.actions() if not action.isSeparator()}
     assert list(actions) == [
-        *("Copy", "Quote in Message", "Open Link", "Copy Link", "Select All", "Copy Answer as Markdown")
+        *("Copy", "Quote in Message", "Open Link", "Copy Link", "Select All", "Copy Answer as Markdown"),
+        *("Edit Answer", "Continue from Here"),
     ]
     assert not actions["Copy"].isEnabled()
     assert not actions["Quote in Message"].isEnabled()

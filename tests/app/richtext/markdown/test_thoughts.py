@@ -12,7 +12,9 @@ from app.chat.answer_body import ThoughtHead
 from app.chat.answer_text import AnswerText
 from app.chat.entry import AnswerEntry
 from app.chat.transcript import Transcript
+from app.session.chats.editing import with_edits
 from core.answer_format import AnswerFormat, answer_format
+from core.answer_format.formats import ThoughtTags
 from core.events import Token
 from tests.app.chat.watching import body_of
 from tests.app.chat.written import finished, tokens_of
@@ -41,6 +43,43 @@ def test_the_size_of_flushes_leaves_no_trace(size: int) -> None:
         parts.finish()
         assert parts.pieces == whole.pieces
         assert parts.answer_source == whole.answer_source
+
+
+@pytest.mark.parametrize(
+    ("source", "edited", "expected"),
+    [
+        (WRITTEN, "No, [x] < y.", WRITTEN.replace("Yes", "No")),
+        (WRITTEN, "Yes, [x] < y. And z.", WRITTEN + " And z."),
+        (WRITTEN, "New.\n\nText", WRITTEN[: WRITTEN.index("Yes")] + "New.\n\nText"),
+        (PREFILLED, "Oh, Yes.", PREFILLED.replace("Yes", "Oh, Yes")),
+        ("One two three", "One three", "One three"),
+        ("Two\n", "Two!\n", "Two!\n"),
+    ],
+)
+def test_an_edit_leaves_thoughts_as_they_are(source: str, edited: str, expected: str) -> None:
+    text, tokens = AnswerText(), letters(source)
+    text.append(tokens)
+    text.finish()
+    assert text.edits(text.answer_source) == ()
+    changed = with_edits(tokens, text.edits(edited))
+    assert "".join(token.text for token in changed) == expected
+    again = AnswerText()
+    again.append(changed)
+    again.finish()
+    assert again.answer_source == edited
+    assert len(again.thoughts) == len(text.thoughts)
+
+
+def test_an_edit_across_a_thought_keeps_it() -> None:
+    format = AnswerFormat((ThoughtTags("<think>", "</think>", anywhere=True),))
+    source = "One two.<think>Hm.</think>Three four."
+    text, tokens = AnswerText(), letters(source)
+    text.use_format(format)
+    text.append(tokens)
+    text.finish()
+    assert text.answer_source == "One two.Three four."
+    changed = with_edits(tokens, text.edits("One six four."))
+    assert "".join(token.text for token in changed) == "One six<think>Hm.</think> four."
 
 
 def test_what_is_thought_and_what_is_said() -> None:

@@ -75,7 +75,7 @@ def test_what_waits_to_be_sent_in_a_file_becomes_a_draft() -> None:
     """A file must not ask anything of the model."""
     chats = Chats(MemoryStore(), lambda: NOON)
     chat = Conversation("c", NOON).ask("t", Message("user", "One")).with_draft(Message("user", "Three"))
-    added = chats.add(chat.with_queued([Message("user", "Two")]))
+    added, _ = chats.add(chat.with_queued([Message("user", "Two")]))
     assert (added.queued, added.draft.content) == ((), "Two\n\nThree")
     assert chats.queued() == ()
 
@@ -151,13 +151,27 @@ def test_deleted_chats_are_not_listed_or_found_and_come_back() -> None:
         chats.get(first)
 
 
-def test_a_chat_from_elsewhere_keeps_its_id_if_it_is_free() -> None:
+def test_an_imported_chat_is_added_once_and_loses_nothing() -> None:
     chats = Chats(MemoryStore(), lambda: NOON)
     chat = Conversation("c", NOON).ask("t", Message("user", "One"))
-    assert chats.add(chat).id == "c"
-    second = chats.add(chat)
+    longer = chat.ask("t2", Message("user", "Two"))
+    assert chats.add(chat) == (chat, "added")
+    assert chats.add(chat) == (chat, "known")
+    chats.keep(chats.get("c").renamed("Mine").with_pin(True))
+    updated, what = chats.add(longer)
+    assert (what, updated.name, updated.pinned, updated.turns) == ("updated", "Mine", True, longer.turns)
+    assert chats.add(chat) == (updated, "known")  # an older export
+    chats.keep(updated.with_deleted(NOON))
+    assert chats.add(longer) == (updated, "restored")
+    # It went on here and elsewhere.
+    chats.keep(updated.ask("mine", Message("user", "Three")))
+    elsewhere = longer.ask("theirs", Message("user", "Drei"))
+    second, what = chats.add(elsewhere)
+    assert (what, second.turns) == ("added", elsewhere.turns)
     assert second.id != "c"
-    assert second.turns == chat.turns
+    assert chats.add(elsewhere) == (second, "known")
+    assert {len(chats.get(each.id).turns) for each in chats.listed()} == {3}
+    assert len(chats.listed()) == 2
 
 
 def test_a_blank_chat_is_not_kept() -> None:

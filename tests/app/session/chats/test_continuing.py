@@ -9,7 +9,17 @@ from msgspec.structs import replace
 
 from app.session.chats.continuing import can_go_on, end_of, joined, placed, to_go_on_from
 from app.session.chats.conversation import Conversation
-from core.events import Finished, FinishReason, Message, Origin, PositionStat, Stats, Token
+from core.events import (
+    Citation,
+    Finished,
+    FinishReason,
+    Message,
+    Origin,
+    Passage,
+    PositionStat,
+    Stats,
+    Token,
+)
 from core.settings import Settings
 from tests.app.session.words import finished, token
 
@@ -74,7 +84,7 @@ def test_who_can_go_on(reason: FinishReason, model: str, used: int, possible: bo
 
 
 def test_figures_are_those_of_the_whole_answer() -> None:
-    whole = joined(end(FIRST), end(THEN, "stop"))
+    whole = joined(end(FIRST), end(THEN, "stop"), 9)
     stats = whole.stats
     assert whole.reason == "stop"
     assert (stats.tokens, stats.accepted, stats.bonus, stats.normal, stats.steps) == (40, 24, 7, 9, 16)
@@ -92,10 +102,10 @@ def test_figures_are_those_of_the_whole_answer() -> None:
 def test_what_was_read_again_is_told() -> None:
     again = replace(THEN, reused_tokens=0, read_tokens=110)
     sparse = replace(end(FIRST), effective=replace(end(FIRST).effective, reading="sparse", scorer="lexical"))
-    stats = joined(sparse, end(again)).stats
+    stats = joined(sparse, end(again), 9).stats
     assert (stats.prompt_tokens, stats.reused_tokens, stats.read_tokens, stats.ttft_s) == (110, 0, 110, 0.5)
-    assert joined(sparse, end(again)).effective.reading == "dense"
-    assert joined(sparse, end(THEN)).effective.reading == "sparse"
+    assert joined(sparse, end(again), 9).effective.reading == "dense"
+    assert joined(sparse, end(THEN), 9).effective.reading == "sparse"
 
 
 def test_tokens_are_counted_through() -> None:
@@ -115,7 +125,7 @@ def test_a_chat_goes_on_with_its_answer() -> None:
     chat = CHAT.write("t1", first).finish("t1", end(FIRST))
     assert chat.turn("t1").answer.can_go_on(MODEL)
     assert chat.messages_before("t1") == (Message("user", "Why?"),)
-    going = chat.go_on("t1")
+    going = chat.go_on("t1", MODEL)
     answer = going.turn("t1").answer
     assert (answer.status, answer.over, answer.text) == ("writing", False, "Be")
     assert not answer.can_go_on(MODEL)
@@ -146,3 +156,12 @@ def test_drafts_that_were_checked_are_counted_from_the_tokens() -> None:
     stats = end_of(tokens, "Toy", Settings()).stats
     assert (stats.accepted, stats.tested) == (5, 3 + 2 + 1 + 1)
     assert stats.acceptance == 5 / 7
+
+
+def test_sources_and_citations_of_both_parts_are_kept() -> None:
+    passages = [Passage(n, n + 9, True, 1.0, 0, n, n + 9) for n in (0, 30)]
+    first = replace(end(FIRST), sources=(passages[0],), citations=(Citation(5, 0, 0, 9),))
+    then = replace(end(THEN), sources=(passages[0], passages[1]), citations=(Citation(7, 0, 30, 39),))
+    whole = joined(first, then, 20)
+    assert whole.sources == (passages[0], passages[1])
+    assert whole.citations == (Citation(5, 0, 0, 9), Citation(27, 0, 30, 39))

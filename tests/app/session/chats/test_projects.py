@@ -97,8 +97,8 @@ def test_a_chat_moves_in_and_out_and_an_unknown_project_is_none() -> None:
     assert [each.project for each in chats.listed()] == [project.id]
     chats.keep(chats.get(moved).in_project(""))
     assert chats.in_project(project.id) == ()
-    imported = chats.get(moved).in_project("of another home")
-    assert chats.add(imported).project == ""
+    imported = replace(chats.get(moved), id="elsewhere").in_project("of another home")
+    assert chats.add(imported)[0].project == ""
     chats.projects.rename(project.id, " ")
     chats.projects.rename(project.id, "Port")
     assert [each.name for each in chats.projects.listed()] == ["Port"]

@@ -48,6 +48,7 @@ from core.events import (
     ModelEntry,
     ModelImported,
     ModelList,
+    ModelReleased,
     ModelRemoved,
     ModelsFound,
     ModelUnloaded,
@@ -120,6 +121,7 @@ SAMPLES: dict[type, Any] = {
         LoadProgress("starter", "Reading weights", 0.5),
         LOADED,
         ModelUnloaded(),
+        ModelReleased(),
         reading(),
         reading_map(),
         token(1),
@@ -244,6 +246,37 @@ def test_what_is_about_models_on_the_disk_goes_to_their_room_in_the_middle_of_an
 def test_unloading_leaves_no_model() -> None:
     link, _ = run(ModelUnloaded(), start=at(Phase.READY))
     assert (link.phase, link.info) == (Phase.NO_MODEL, None)
+
+
+def test_a_released_model_is_loaded_again_within_the_next_answer() -> None:
+    idle, effects = run(ModelReleased(), start=at(Phase.READY))
+    assert (idle, effects) == (replace(at(Phase.READY), released=True), [])
+    progress = LoadProgress("starter", "Reading the weights", 0.5)
+    slow = replace(HEARTBEAT, stalled_s=STUCK_S + 1)
+    link, effects = run(SUBMIT, progress, slow, LOADED, token(0), start=idle)
+    assert link == at(Phase.WRITING)
+    kinds = [fx.AnswerBegun, fx.Send, fx.MemoryHeard, fx.TokenHeard]
+    assert [type(effect) for effect in effects] == kinds
+    # Its files may have been replaced meanwhile.
+    other = replace(LOADED, info=replace(INFO, layers=3))
+    link, effects = run(SUBMIT, other, start=idle)
+    assert link.info == other.info
+    assert effects[-1] == fx.ModelReady(other.info)
+    # A load that fails fails the request only, and the next one tries again.
+    refused = failed("r1", "generate", "bad-model")
+    link, effects = run(SUBMIT, progress, refused, start=idle)
+    assert link == idle
+    assert effects[-1] == fx.AnswerFailed(refused)
+    # A stop while it loads, another model, and none.
+    link, _ = run(SUBMIT, progress, Stop(), LOADED, finished(reason="cancelled"), start=idle)
+    assert link == at(Phase.READY)
+    assert not run(Load("other"), LOADED, start=idle)[0].released
+    assert run(Load("other"), failed("", "load_model", "bad-model"), start=idle)[0] == idle
+    assert not run(ModelUnloaded(), start=idle)[0].released
+    # For a request of the local server, too.
+    link, effects = run(SERVE, progress, LOADED, start=idle)
+    assert not link.released
+    assert not any(isinstance(each, fx.WorkerMistake) for each in effects)
 
 
 @pytest.mark.parametrize("phase", [Phase.READING, Phase.WRITING])

@@ -57,6 +57,15 @@ def test_another_chat_that_is_answered_blocks_this_one() -> None:
     assert "Fog" in said.reason
 
 
+def test_a_released_model_says_so_and_that_it_comes_back() -> None:
+    said = status(Phase.READY, released=True)
+    assert (said.composer, said.worker_state, said.level) == ("idle", "Unloaded while idle", "idle")
+    assert "next question loads it" in said.hint
+    assert status(Phase.READING, released=True, request="r1").worker_state == "Loading"
+    served = status_of(replace(Link("starter", Phase.READY, INFO), released=True, served="s1"), SETTINGS)
+    assert (served.worker_state, served.level) == ("Loading", "busy")
+
+
 def test_a_quiet_worker_is_bad_news() -> None:
     said = status(Phase.WRITING, quiet=True)
     assert (said.level, said.worker_state) == ("bad", "Not responding")

@@ -39,6 +39,8 @@ def test_where_memory_may_have_run_out_a_smaller_context_is_offered() -> None:
     assert of_death(WorkerDied(crashed, "writing"), 138, 8192).smaller_tokens == 0
     full = Failed("r1", "generate", "worker", "out-of-memory", "No memory.")
     assert of_failure(full, context_tokens=8192).smaller_tokens == 4096
+    refused = Failed("r1", "generate", "request", "not-enough-memory", "A context of 9,000 tokens …")
+    assert of_failure(refused, context_tokens=8192).smaller_tokens == 4096
     assert of_failure(failed(), context_tokens=8192).smaller_tokens == 0
 
 

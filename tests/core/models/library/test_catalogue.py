@@ -22,6 +22,7 @@ from core.models.library.places import family_label, is_hub_name, readable
 from core.models.library.starter import ensure_starter
 from core.models.loader import load
 from core.models.runtime.memory import machine
+from core.settings.prefill import KvCache
 from tests.core.toy import toy_config, toy_model, write_toy_model
 
 ROOMY = Machine(limit_bytes=64 << 30, expands=True)
@@ -39,6 +40,7 @@ def home(converted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
     return tmp_path
 
 
@@ -109,6 +111,24 @@ def test_the_cache_is_worked_out_as_it_is(toy_engine: object, toy_folder: Path) 
     held = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache)
     entry = Catalogue(machine()).take(str(toy_folder))
     assert entry.need.cache_at(256) == held
+
+
+@pytest.mark.parametrize(("bits", "hidden"), [(8, 128), (4, 128), (4, 256), (4, 32)])
+def test_a_quantised_cache_is_worked_out_as_it_is(bits: int, hidden: int, tmp_path: Path) -> None:
+    from core.kv.quantised import KvQuantisation, quantisable, quantise
+
+    write_toy_model(tmp_path / "toy", hidden_size=hidden)
+    model = load(str(tmp_path / "toy"))
+    groups = quantisable(model.model, model.new_cache).groups
+    cache = model.new_cache()
+    if groups:
+        quantise(cache, KvQuantisation(bits, 0, groups))
+    model.model(mx.zeros((1, 256), mx.int32), cache=cache)
+    mx.eval([layer.state for layer in cache])
+    need = Catalogue(machine()).take(str(tmp_path / "toy")).need
+    kv = KvCache(str(bits))  # type: ignore[arg-type]
+    assert need.with_cache(kv, 256).cache_at(256) == sum(layer.nbytes for layer in cache)
+    assert (need.with_cache(kv, 256) == need) == (not groups) == (hidden == 32)
 
 
 def test_every_place_is_looked_at_once(tmp_path: Path, toy_folder: Path) -> None:
@@ -204,18 +224,70 @@ def test_importing_twice_lists_once_and_removing_forgets(tmp_path: Path) -> None
 def test_removing_erases_downloads_and_never_what_is_in_use(tmp_path: Path, toy_folder: Path) -> None:
     folder = places.download_folder("owner/toy")
     shutil.copytree(toy_folder, folder)
-    in_hub_cache(tmp_path / "hub", toy_folder, "other/cached")
     catalogue = Catalogue(ROOMY)
     with pytest.raises(ModelError, match="in use"):
         catalogue.remove("owner/toy", in_use=(str(folder),))
     with pytest.raises(ModelError, match="starter"):
         catalogue.remove("starter")
     assert catalogue.remove("owner/toy")[1] > 100_000
-    assert catalogue.remove("other/cached")[1] > 100_000
     assert not folder.exists()
-    assert list((tmp_path / "hub").iterdir()) == []
     with pytest.raises(ModelError, match="no model “owner/toy” on this machine"):
         catalogue.remove("owner/toy")
+
+
+def files_of(place: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of change of everything in `place`."""
+    found = {}
+    for path in sorted(place.rglob("*")):
+        status = path.lstat()
+        found[str(path.relative_to(place))] = (status.st_size, status.st_mtime_ns)
+    return found
+
+
+def test_models_of_other_apps_are_listed_and_loaded_from_there_and_never_changed(
+    tmp_path: Path, toy_folder: Path
+) -> None:
+    person, mine = tmp_path / "person", tmp_path / "mine"
+    new, old = person / ".lmstudio" / "models", person / ".cache" / "lm-studio" / "models"
+    shutil.copytree(toy_folder, new / "owner" / "Toy-1B-4bit")
+    shutil.copytree(toy_folder, old / "owner" / "Toy-1B-4bit")
+    shutil.copytree(toy_folder, old / "a b" / "Toy-2B")
+    (new / "owner" / "Toy-GGUF").mkdir()
+    (new / "owner" / "Toy-GGUF" / "toy.gguf").write_bytes(b"GGUF")
+    in_hub_cache(tmp_path / "hub", toy_folder, "other/cached")
+    shutil.copytree(toy_folder, mine / "Toy-3B")
+    shutil.copytree(toy_folder, mine / "owner" / "Toy-4B")
+    (mine / "pictures").mkdir()
+    before = {place: files_of(place) for place in (person, tmp_path / "hub", mine)}
+    catalogue = Catalogue(ROOMY)
+    assert catalogue.take(str(mine)).path == str(mine / "Toy-3B")
+    assert catalogue.take(str(mine)).path == str(mine / "Toy-3B")
+    found = [
+        (each.source, each.reference, each.listed_in)
+        for each in catalogue.entries()
+        if each.source != "starter"
+    ]
+    assert sorted(found) == sorted(
+        [
+            ("hub-cache", "other/cached", ""),
+            ("other-app", "owner/Toy-1B-4bit", ""),
+            ("other-app", str(old / "owner" / "Toy-1B-4bit"), ""),
+            ("other-app", str(old / "a b" / "Toy-2B"), ""),
+            ("other-app", str(mine / "Toy-3B"), str(mine)),
+            ("other-app", str(mine / "owner" / "Toy-4B"), str(mine)),
+        ]
+    )
+    assert places.find("owner/Toy-1B-4bit") == new / "owner" / "Toy-1B-4bit"
+    for entry in catalogue.entries():
+        if entry.source != "starter":
+            assert load(entry.reference).info.path == entry.path
+    for reference in ("owner/Toy-1B-4bit", "other/cached"):
+        with pytest.raises(ModelError, match="another app's folder"):
+            catalogue.remove(reference)
+    removed, freed = catalogue.remove(str(mine / "owner" / "Toy-4B"))
+    assert (removed.listed_in, freed) == (str(mine), 0)
+    assert [each.path for each in catalogue.entries() if str(mine) in each.path] == []
+    assert {place: files_of(place) for place in before} == before
 
 
 def test_the_family_is_told_from_the_file_and_remembered(tmp_path: Path, toy_folder: Path) -> None:
@@ -249,28 +321,27 @@ def test_a_family_is_called_what_its_members_share() -> None:
     assert family_label(["Llama 3.2 1B Instruct"]) == "Llama 3.2"
 
 
-def test_the_model_in_use_goes_only_when_there_is_no_room_for_both(
-    tmp_path: Path, toy_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_model_in_use_goes_only_when_there_is_no_room_for_both(tmp_path: Path, toy_folder: Path) -> None:
     from core.engine.engine import Engine
-    from core.models.runtime import memory
 
     write_toy_model(tmp_path / "second")
-    engine = Engine()
+    left = [1 << 40]
+    engine = Engine(left_bytes=lambda: left[0])
     engine.load(str(toy_folder))
-    seen: list[bool] = []
-    monkeypatch.setattr(engine, "unload", lambda: seen.append(True))
     engine.make_room(1)
-    assert seen == []
-    monkeypatch.setattr(memory, "used_bytes", lambda: memory.limit_bytes())
+    assert engine.is_loaded
+    left[0] = 0
     engine.make_room(1)
-    assert seen == [True]
-    monkeypatch.undo()
+    assert not engine.is_loaded
+    assert engine.released is not None
+    left[0] = 1 << 40
+    engine.load(engine.released.reference)
+    left[0] = 0
     (tmp_path / "second" / "tokenizer.json").write_text("{")
-    monkeypatch.setattr(memory, "used_bytes", lambda: memory.limit_bytes())
     with pytest.raises(ModelError):
         engine.load(str(tmp_path / "second"))
     assert engine.loaded.info.path == str(toy_folder)
+    left[0] = 1 << 40
     engine.load(str(toy_folder))
     assert engine.is_loaded
     engine.unload()

@@ -1,0 +1,1 @@
+"""Projects: the sheet with a project's settings, and the commands for projects."""

@@ -1,0 +1,315 @@
+"""Finds, for each sentence of an answer, the sentence of an attached document that supports it.
+
+The document sentences that share most rare words with the sentence are candidates, alone and with the
+sentence next to them. A candidate's score is the share of the words that it contains, weighted by rarity,
+plus the cosine of both vectors. Where the sentence encoder is unavailable or does not support the script, the
+share of the pairs of words replaces the cosine. A candidate without a number of the sentence, or without a
+negation where the sentence has one, does not support it. Only text that the model has read counts. Code,
+tables, headings, questions and introductions that end in a colon are never cited.
+
+Worker's main thread; no forward pass of the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from core.answer_format import AnswerFormat, AnswerSplitter
+from core.encoder.store import Embedder
+from core.errors import EncoderUnavailableError
+from core.events import Citation
+from core.prefill.layout import Layout
+from core.prefill.read import Positions
+
+Array = np.ndarray[Any, Any]
+
+# Scripts that put no spaces between words: each character counts as a word.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_STEM = 6
+# A sentence ends at its mark before white space, unless that is the full stop of an ordinal number, an
+# initial or a title, and at the end of a paragraph, list item or table row. A wrapped line does not end it.
+_END = re.compile(
+    r"(?:[!?…]|(?<!\s\w)(?<!\.\w)(?<!\s\d\d)(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bvs)(?<!\bMrs)(?<!\bProf)\.)+"
+    r"[\"”’'»)\]*_`]*(?=\s)|;(?=\s)|[。！？；]+[”’」』）]*|\n[ \t]*(?=\n|[-*+#|>•]|\d{1,3}[.)]\s)"
+)
+# A longer sentence is cut at its line breaks: it is a log, a list or code.
+_LONG_CHARACTERS = 400
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.M | re.S)
+_MARKER = re.compile(r"(?:[-*+•>]|\d{1,3}[.)])\s+|\[[ xX]\]\s+")
+_NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3})*(?:[.,]\d+)?")
+_NEGATION = re.compile(
+    r"n['’]t\b|\b(?:not|no|nor|never|none|nobody|nothing|without|cannot|nicht|nie|niemals|ohne|kein\w*"
+    r"|pas|jamais|sans|aucun\w*|non|nunca|jamás|sin|ningun\w*|senza|mai|nessun\w*)\b",
+    re.I,
+)
+_LEAST_WORDS = 3
+_CANDIDATES = 3
+_MOST_JOINED = 2  # sentences of a document that support a sentence of the answer together
+_MOST_SENTENCES = 300  # of an answer; bounds the time after it
+# The least scores of a support, and what is subtracted from them. `python -m tests.tuning citations` counts
+# precision and recall with them.
+_LEAST_SCORE = 1.05
+_LEAST_SCORE_BY_WORDS = 1.3
+_JOINED_COSTS = 0.15
+_NEGATION_COSTS = 0.2  # of a candidate with a negation that the sentence does not have
+_NAME_COSTS = 0.3  # of a candidate without a name that the sentence has
+# Above this share of capitalised words inside sentences, as in German, they are not names.
+_CAPITALISED_NOUNS = 0.15
+# Candidates below this share of words, less their costs, are not compared by their vectors.
+_LEAST_SHARED = 0.2
+
+
+class Document(Struct, frozen=True):
+    """An attachment: its text, and for each of its characters whether the model has read it (bool)."""
+
+    text: str
+    read: Array
+
+
+class Candidate(Struct, frozen=True):
+    """A possible support of an answer's sentence: characters `first` to `last` of document `source`.
+
+    `words`, `pairs`: the shares of the sentence's words and pairs of words that it contains, weighted by
+    rarity, 0 to 1. `costs`: what is subtracted from its score.
+    """
+
+    source: int
+    first: int
+    last: int
+    words: float
+    pairs: float
+    costs: float
+
+
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """The character ranges of a text's sentences, end-exclusive, without white space around them."""
+    begin = 0
+    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
+        yield from _trimmed(text, begin, end)
+        begin = end
+
+
+def _trimmed(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    part = text[begin:end]
+    if len(part) > _LONG_CHARACTERS and "\n" in part.strip():
+        for line in re.finditer(r"[^\n]+", part):
+            yield from _trimmed(text, begin + line.start(), begin + line.end())
+        return
+    begin += len(part) - len(part.lstrip())
+    if begin < end:
+        yield begin, begin + len(part.strip())
+
+
+def answer_sentences(text: str, format: AnswerFormat) -> Iterator[tuple[int, int]]:
+    """The ranges of the sentences of an answer that can be cited. `text` includes thoughts and calls."""
+    splitter = AnswerSplitter(format)
+    begin = 0
+    for part in [*splitter.add(text), *splitter.end()]:
+        end = begin + len(part.text)
+        if part.kind == "text":
+            masked = _FENCE.sub(lambda code: re.sub(r"[^\n]", " ", code.group()), part.text)
+            for first, last in sentences(masked):
+                sentence = masked[first:last]
+                if not sentence.startswith(("#", "|")) and sentence.rstrip("*_` ")[-1:] not in (*":?：？",):
+                    yield begin + first, begin + last
+        begin = end
+
+
+class _Word(Struct, frozen=True, gc=False):
+    """A word's stem, where it begins, and whether with a capital letter."""
+
+    stem: str
+    start: int
+    capital: bool
+
+
+def _words(text: str) -> list[_Word]:
+    return [
+        _Word(match.group().casefold()[:_STEM], match.start(), match.group()[0].isupper())
+        for match in _WORD.finditer(text)
+    ]
+
+
+def _numbers(text: str) -> set[str]:
+    return {re.sub(r"\D", "", match.group()) for match in _NUMBER.finditer(text)}
+
+
+class Index:
+    """The sentences of the documents, and in which of them each word occurs."""
+
+    def __init__(self, documents: Mapping[int, Document]) -> None:
+        self.documents = documents
+        self.ranges: list[tuple[int, int, int]] = []  # source, first and last character
+        self.stems: list[list[str]] = []
+        self._holding: dict[str, list[int]] = {}
+        self._lower: set[str] = set()  # words that occur without a capital letter
+        capitals = inside = 0
+        for source, document in documents.items():
+            words = _words(document.text)
+            at = 0
+            for first, last in sentences(document.text):
+                begin = at
+                while at < len(words) and words[at].start < last:
+                    at += 1
+                if begin == at or 2 * int(document.read[first:last].sum()) < last - first:
+                    continue
+                stems = [word.stem for word in words[begin:at]]
+                for stem in set(stems):
+                    self._holding.setdefault(stem, []).append(len(self.ranges))
+                self.ranges.append((source, first, last))
+                self.stems.append(stems)
+                self._lower.update(word.stem for word in words[begin:at] if not word.capital)
+                capitals += sum(word.capital for word in words[begin + 1 : at])
+                inside += at - begin - 1
+        self._names = capitals <= _CAPITALISED_NOUNS * inside
+
+    def names(self, words: Sequence[_Word]) -> set[str]:
+        """The stems of a sentence's words that are names: the documents have them with a capital letter only.
+
+        The first word is one only if it occurs there.
+        """
+        if not self._names:
+            return set()
+        return {
+            word.stem
+            for at, word in enumerate(words)
+            if word.capital and word.stem not in self._lower and (at or word.stem in self._holding)
+        }
+
+    def rarity(self, stem: str) -> float:
+        """How much a word counts, as in BM25; a word that no document contains counts most."""
+        count, having = len(self.ranges), len(self._holding.get(stem, ()))
+        return float(np.log(1 + (count - having + 0.5) / (having + 0.5)))
+
+    def candidates(self, sentence: str) -> list[Candidate]:
+        """The ranges of the documents that can support `sentence`."""
+        body = _MARKER.sub("", sentence, count=1) if _MARKER.match(sentence) else sentence
+        own = _words(body)
+        stems, names = [word.stem for word in own], self.names(own)
+        if len(stems) < _LEAST_WORDS or not self.ranges:
+            return []
+        weights = {stem: self.rarity(stem) for stem in dict.fromkeys(stems)}
+        shared = np.zeros(len(self.ranges))
+        for stem, weight in weights.items():
+            shared[self._holding.get(stem, [])] += weight
+        numbers, denies = _numbers(body), bool(_NEGATION.search(body))
+        ranges = {
+            (first, last)
+            for at in np.argsort(-shared, kind="stable")[:_CANDIDATES].tolist()
+            for first in range(max(0, at - _MOST_JOINED + 1), at + 1)
+            for last in range(at, min(len(self.ranges), first + _MOST_JOINED))
+            if shared[at] and self.ranges[first][0] == self.ranges[last][0]
+        }
+        found = []
+        for first, last in sorted(ranges):
+            source, begin, end = self.ranges[first][0], self.ranges[first][1], self.ranges[last][2]
+            text = self.documents[source].text[begin:end]
+            denied = bool(_NEGATION.search(text))
+            if not numbers <= _numbers(text) or (denies and not denied):
+                continue
+            held = [stem for each in self.stems[first : last + 1] for stem in each]
+            costs = _JOINED_COSTS * (last - first) + _NEGATION_COSTS * (denied and not denies)
+            costs += _NAME_COSTS * (not names <= set(held))
+            words, pairs = _shares(stems, weights, held)
+            if words - costs >= _LEAST_SHARED:
+                found.append(Candidate(source, begin, end, words, pairs, costs))
+        return found
+
+
+def _shares(stems: Sequence[str], weights: Mapping[str, float], held: Sequence[str]) -> tuple[float, float]:
+    """The shares of the words `stems`, and of their pairs, that `held` contains."""
+    inside = set(held)
+    near = {(one, other) for at, one in enumerate(held) for other in held[at + 1 : at + 3]}
+    words = sum(weight for stem, weight in weights.items() if stem in inside) / sum(weights.values())
+    pairs = [(one, other, weights[one] + weights[other]) for one, other in pairwise(stems)]
+    shared = sum(weight for one, other, weight in pairs if (one, other) in near)
+    return words, shared / sum(weight for _, _, weight in pairs)
+
+
+def read_documents(layout: Layout, seen: Positions, texts: Sequence[str]) -> dict[int, Document]:
+    """The documents of a prompt by source number; `texts` are those of all attachments.
+
+    `seen` (int32): positions that the model has read.
+    """
+    seen = seen[seen < len(layout.source)]  # the answer is in the cache as well
+    seen = seen[layout.source[seen] >= 0]
+    found = {}
+    for source in np.unique(layout.source[seen]).tolist():
+        text, own = texts[source], seen[layout.source[seen] == source]
+        first, last = (np.minimum(each[own], len(text)) for each in (layout.first_char, layout.last_char))
+        edges = np.bincount(first, minlength=len(text) + 1) - np.bincount(last, minlength=len(text) + 1)
+        found[source] = Document(text, edges.cumsum()[:-1] > 0)
+    return found
+
+
+def citations(
+    answer: str,
+    format: AnswerFormat,
+    documents: Mapping[int, Document],
+    embedder: Embedder | None,
+    begun: int = 0,
+) -> tuple[Citation, ...]:
+    """The supports of the answer's sentences, in the answer's order. `documents`: by source number.
+
+    The first `begun` characters of the answer are an earlier part: ends are counted from there.
+    """
+    if not documents:
+        return ()
+    ranges = [each for each in answer_sentences(answer, format) if each[1] > begun][:_MOST_SENTENCES]
+    index = Index(documents)
+    found = [(end - begun, answer[begin:end], index.candidates(answer[begin:end])) for begin, end in ranges]
+    found = [(end, sentence, some) for end, sentence, some in found if some]
+    texts = {
+        text: number
+        for number, text in enumerate(
+            dict.fromkeys(
+                text
+                for _, sentence, some in found
+                for text in (sentence, *(_text(documents, each) for each in some))
+            )
+        )
+    }
+    vectors = _vectors(tuple(texts), embedder)
+    cited = []
+    for end, sentence, some in found:
+        if vectors is None or _is_unspaced(sentence):
+            scores, least = [each.words + each.pairs - each.costs for each in some], _LEAST_SCORE_BY_WORDS
+        else:
+            own = vectors[texts[sentence]]
+            near = [float(vectors[texts[_text(documents, each)]] @ own) for each in some]
+            scores = [each.words + cosine - each.costs for each, cosine in zip(some, near)]
+            least = _LEAST_SCORE
+        best = int(np.argmax(scores))
+        if scores[best] >= least:
+            cited.append(Citation(end, some[best].source, some[best].first, some[best].last))
+    return tuple(cited)
+
+
+def _text(documents: Mapping[int, Document], candidate: Candidate) -> str:
+    return documents[candidate.source].text[candidate.first : candidate.last]
+
+
+def _is_unspaced(text: str) -> bool:
+    """Whether most letters are of scripts that the sentence encoder does not support."""
+    letters = [character for character in text if character.isalpha()]
+    return 2 * sum(character > "\u024f" for character in letters) > len(letters)
+
+
+def _vectors(texts: Sequence[str], embedder: Embedder | None) -> Array | None:
+    """float32 [texts, 384] of unit length; None without the sentence encoder."""
+    if embedder is None or not texts:
+        return None
+    try:
+        return embedder.texts(texts)[0]
+    except EncoderUnavailableError:
+        return None

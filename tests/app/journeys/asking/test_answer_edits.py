@@ -1,0 +1,269 @@
+"""Editing an answer in its place: a version of the person's, which the model sees and continues."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
+
+from app.chat.answer import AnswerView
+from app.chat.answer_editor import AnswerEditor
+from app.controls.question import Question
+from app.launch.scenario import ask
+from app.shell.window import MainWindow
+from core.events import TYPED, Command, Generate
+from tests.app.stage import click, last, outside_of_tasks, play, press, ready, sheet, until
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
+
+
+def view(window: MainWindow, turn: int = -1) -> AnswerView:
+    answer = window.views.transcript.answer(window.controller.chats.open.turns[turn].id)
+    assert answer is not None
+    return answer
+
+
+def editor(window: MainWindow, turn: int = -1) -> AnswerEditor:
+    found = view(window, turn).editor
+    assert found is not None
+    return found
+
+
+def requests(window: MainWindow) -> list[Generate]:
+    """The requests that leave from now on."""
+    found: list[Generate] = []
+    send = window.controller._send
+
+    def listen(command: Command, after: Callable[[], Awaitable[None]] | None) -> None:
+        if isinstance(command, Generate):
+            found.append(command)
+        send(command, after)
+
+    window.controller._send = listen
+    return found
+
+
+async def answered(window: MainWindow, question: str = "write 6") -> None:
+    await ready(window)
+    ask(window, question)
+    await ready(window)
+
+
+async def type_text(window: MainWindow, text: str) -> None:
+    window.activateWindow()
+    await outside_of_tasks(lambda: QTest.keyClicks(QApplication.focusWidget(), text))
+
+
+async def edit_end(window: MainWindow, text: str) -> None:
+    """Append `text` to the last answer by the keys."""
+    await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+    await press(window, Qt.Key.Key_End, CONTROL)
+    await type_text(window, text)
+
+
+def test_an_answer_is_edited_continued_and_kept(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await answered(window)
+        before = last(window)
+        assert before.text == "ECHO 1: w1 w2 w3 w4 w5 w6"
+        await click(view(window).footer.edit_button)
+        assert editor(window).text == before.text
+        assert view(window).body.isHidden()
+        assert view(window).footer.isHidden()
+        field = QApplication.focusWidget()
+        assert field is not None
+        assert editor(window).isAncestorOf(field)
+        await press(window, Qt.Key.Key_End, CONTROL)
+        for _ in "w5 w6":
+            await press(window, Qt.Key.Key_Backspace)
+        await type_text(window, "typed by me")
+        await press(window, Qt.Key.Key_Return, CONTROL)
+        (turn,) = window.controller.chats.open.turns
+        assert [each.answer.text for each in turn.versions] == [
+            before.text,
+            "ECHO 1: w1 w2 w3 w4 typed by me",
+        ]
+        footer = view(window).footer
+        assert footer.versions.text == "2/2"
+        assert footer.stats.text == "Edited"
+        assert view(window).body.hasFocus()
+        # The tints of the model's tokens stay, the person's text has none.
+        inks = [ink for box in view(window).body.boxes for ink in box.inks.inks if ink.origin != "normal"]
+        assert {turn.answer.tokens[ink.token].id for ink in inks} == {1, 2, 3, 4}
+        commands = requests(window)
+        await click(footer.continue_button)
+        await ready(window)
+        (turn,) = window.controller.chats.open.turns
+        assert turn.answer.text.startswith("ECHO 1: w1 w2 w3 w4 typed by me w")
+        assert len(turn.versions) == 2
+        assert [each.content for each in commands[0].messages] == ["write 6"]
+        assert commands[0].continuation == (0, 1, 2, 3, 4, TYPED)
+        assert commands[0].continuation_texts[-2:] == (" w4", " typed by me")
+        assert "Edited" in view(window).footer.stats.text
+        assert "tokens" in view(window).footer.stats.text
+        # The next question sees it.
+        ask(window, "write 1")
+        await ready(window)
+        assert commands[-1].messages[1].content == turn.answer.text
+        hits = window.controller.chats.search("typed")
+        assert not hits or hits[0].chat_id == window.controller.chats.open.id
+
+    async def again(window: MainWindow) -> None:
+        turn = window.controller.chats.open.turns[0]
+        assert turn.answer.is_edited
+        assert len(turn.versions) == 2
+        assert "Edited" in view(window, 0).footer.stats.text
+        assert window.controller.chats.search("typed")
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def test_escape_asks_before_an_edit_is_lost(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await answered(window)
+        before = window.controller.chats.open.turns
+        await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+        await press(window, Qt.Key.Key_Escape)
+        assert view(window).editor is None
+        await edit_end(window, " more")
+        await press(window, Qt.Key.Key_Escape)
+        question = await sheet(window, Question)
+        assert isinstance(question, Question)
+        await click(question.cancel)
+        assert editor(window).text.endswith(" more")
+        await press(window, Qt.Key.Key_Escape)
+        question = await sheet(window, Question)
+        assert isinstance(question, Question)
+        await click(question.buttons["discard"])
+        assert view(window).editor is None
+        assert view(window).body.isVisible()
+        # An empty answer cannot be saved.
+        await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+        await press(window, Qt.Key.Key_A, CONTROL)
+        await press(window, Qt.Key.Key_Backspace)
+        assert not editor(window).save_button.isEnabled()
+        await click(editor(window).cancel_button)
+        assert window.controller.chats.open.turns == before
+
+    play(qapp, scene)
+
+
+def test_an_edit_is_undone(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await answered(window)
+        before = window.controller.chats.open.turns
+        await edit_end(window, "1")
+        await press(window, Qt.Key.Key_Z, CONTROL)  # of the text
+        assert editor(window).text == before[0].answer.text
+        await type_text(window, " and more")
+        await click(editor(window).save_button)
+        await press(window, Qt.Key.Key_Z, CONTROL)
+        assert window.controller.chats.open.turns == before
+        assert view(window).footer.versions.isHidden()
+        # From another chat, by the notice.
+        await edit_end(window, " again")
+        chat = window.controller.chats.open.id
+        window.controller.chat.start()
+        assert window.controller.chats.get(chat).turns[0].answer.text.endswith(" again")
+        await click(window.views.notice_bar.action_button)
+        assert window.controller.chats.get(chat).turns == before
+
+    play(qapp, scene)
+
+
+def test_leaving_and_asking_save_an_edit(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await answered(window)
+        await edit_end(window, " one")
+        commands = requests(window)
+        window.views.composer.edit.setFocus()
+        ask(window, "write 2")
+        await ready(window)
+        assert commands[0].messages[1].content.endswith(" w6 one")
+        assert len(window.controller.chats.open.turns) == 2
+        # An earlier answer, whose question is then edited.
+        await click(view(window, 0).footer.edit_button)
+        await type_text(window, "x")
+        turn = window.controller.chats.open.turns[0]
+        window.controller.asking.edit(turn.id)
+        assert window.controller.chats.open.turns[0].answer.text.startswith("xECHO")
+        window.controller.asking.cancel_edit()
+        await edit_end(window, " last")  # and the window is closed
+
+    async def again(window: MainWindow) -> None:
+        first, second = window.controller.chats.open.turns
+        assert len(first.versions) == 2
+        assert second.answer.text.endswith(" last")
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def menu_at(body: QWidget, at: QPoint) -> QMenu:
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, body.mapToGlobal(at))
+    QApplication.sendEvent(body, event)
+    (menu,) = body.findChildren(QMenu)
+    return menu
+
+
+def test_an_answer_continues_from_any_word(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await answered(window)
+        commands = requests(window)
+
+        async def continue_from(turn: int, token: int) -> None:
+            body = view(window, turn).body
+            rect = body.token_rect(token)
+            assert rect is not None
+            at = QPoint(int(rect.right()) - 3, int(rect.center().y()))
+            menu = menu_at(body, at)
+            (action,) = (each for each in menu.actions() if each.text() == "Continue from Here")
+            assert action.isEnabled()
+            await outside_of_tasks(action.trigger)
+
+        await continue_from(-1, 3)
+        await ready(window)
+        (turn,) = window.controller.chats.open.turns
+        assert commands[0].continuation == (0, 1, 2, 3)
+        assert commands[0].continuation_texts == ()
+        assert len(turn.versions) == 2
+        assert turn.answer.text.startswith("ECHO 1: w1 w2 w3 w4")
+        assert not turn.answer.is_edited
+        assert [token.position for token in turn.answer.tokens] == list(range(len(turn.answer.tokens)))
+        finished = turn.answer.finished
+        assert finished is not None
+        assert finished.stats.tokens == len(turn.answer.tokens)
+        # An earlier one continues in a new chat.
+        ask(window, "write 2")
+        await ready(window)
+        chat = window.controller.chats.open.id
+        await continue_from(0, 2)
+        await ready(window)
+        assert window.controller.chats.open.id != chat
+        assert len(window.controller.chats.open.turns) == 1
+        assert commands[-1].continuation == (0, 1, 2)
+        assert len(window.controller.chats.get(chat).turns) == 2
+
+    play(qapp, scene)
+
+
+def test_an_answer_is_not_edited_while_another_is_written(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await answered(window)
+        ask(window, "write 100000 slowly")
+        await until(lambda: len(last(window).tokens) > 4)
+        await click(view(window, 0).footer.edit_button)
+        assert view(window, 0).editor is None
+        assert "when the current one is complete" in window.views.notice_bar.text
+        assert view(window).footer.edit_button.isHidden()
+        window.controller.asking.stop()
+        await ready(window)
+        await click(view(window, 0).footer.edit_button)
+        assert view(window, 0).editor is not None
+
+    play(qapp, scene)

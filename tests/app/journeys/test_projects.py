@@ -1,0 +1,285 @@
+"""Projects in the real window: created, filled, used for new chats, moved to, deleted, restored, reopened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QApplication, QMenu
+
+from app.controls.question import Question
+from app.features.projects import strings
+from app.features.projects.window import ProjectSheet
+from app.launch.scenario import ask
+from app.panels.chats import strings as list_strings
+from app.session.chats.presets import Override
+from app.session.chats.projects import Project
+from app.shell.window import MainWindow
+from core.events import Attachment, LoadModel, ModelEntry
+from core.settings import assign
+from tests.app.journeys.test_chats_kept import filled, titles
+from tests.app.stage import choose_in_sheet, click, last, outside_of_tasks, play, press, ready, sheet, until
+from tests.app.store.chats import chat_of
+from tests.core.documents.made import write_xlsx
+
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+async def project_sheet(window: MainWindow) -> ProjectSheet:
+    dialog = await sheet(window, ProjectSheet)
+    assert isinstance(dialog, ProjectSheet)
+    return dialog
+
+
+async def saved(window: MainWindow, dialog: ProjectSheet) -> None:
+    await outside_of_tasks(dialog.save.click)
+    await until(lambda: not window.findChildren(ProjectSheet))
+
+
+async def answer(window: MainWindow, value: str) -> None:
+    question = await sheet(window, Question)
+    assert isinstance(question, Question)
+    await click(question.buttons[value] if value else question.cancel)
+
+
+def only_project(window: MainWindow) -> Project:
+    (project,) = window.controller.chats.projects.listed()
+    return project
+
+
+def test_a_new_project_gives_its_settings_and_a_spreadsheet_to_new_chats(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    path = write_xlsx(tmp_path / "Tides.xlsx", {"May": (("A1", "High water"), ("B1", 12.5))})
+
+    async def first(window: MainWindow) -> None:
+        await ready(window)
+        await press(window, Qt.Key.Key_N, CTRL | SHIFT)
+        dialog = await project_sheet(window)
+        assert not dialog.save.isEnabled()
+        dialog.name.setText(" Harbour  master ")
+        dialog.system_prompt.set_value("Be brief.")
+        dialog.preset.set_value("Documents")
+        await outside_of_tasks(dialog.add_button.click)
+        await choose_in_sheet(dialog, path)
+        await until(lambda: bool(dialog.documents))
+        assert [box.text() for box in dialog.documents.values()] == ["Tides.xlsx"]
+        await saved(window, dialog)
+        project = only_project(window)
+        assert project.name == "Harbour master"
+        assert [each.name for each in window.controller.library.documents.listed()] == ["Tides.xlsx"]
+        assert titles(window) == ["Projects", "Harbour master"]
+        window.views.sidebar.list.new_chat_requested.emit(project.id)
+        assert window.views.header.title == "New chat in “Harbour master”"
+        assert [each.name for each in window.views.composer.attachments] == ["Tides.xlsx"]
+        window.views.composer.set_text("write 3")
+        await until(lambda: bool(window.controller.chats.open.draft.attachments))
+
+    async def second(window: MainWindow) -> None:
+        await ready(window)
+        # The unsent message and its project are still there.
+        assert window.views.header.title == "New chat in “Harbour master”"
+        window.controller.chat.start()
+        window.projects.start_chat(only_project(window).id)
+        assert len(window.views.composer.attachments) == 1
+        assert window.views.composer.text == "write 3"
+        assert window.views.inspector.settings.sampling.temperature == 0.0
+        await click(window.views.composer.send_button)
+        await until(lambda: bool(window.controller.chats.open.turns))
+        await until(lambda: last(window).over)
+        assert titles(window) == ["Projects", "Harbour master", "write 3"]
+        asked = window.controller.chats.open.turns[0].user
+        assert "High water" in asked.attachments[0].text
+        override = Override("chat.system_prompt", "Be brief.")
+        assert override in window.controller.chats.open.overrides
+
+    play(qapp, first, folder=tmp_path / "home")
+    play(qapp, second, folder=tmp_path / "home")
+
+
+def test_chats_are_moved_by_the_menus_and_back_by_undo(qapp: QApplication, tmp_path: Path) -> None:
+    filled(tmp_path, chat_of(1), chat_of(2))
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        sidebar, chats = window.views.sidebar, window.controller.chats
+        sidebar.new_project_requested.emit("c1")
+        dialog = await project_sheet(window)
+        dialog.name.setText("Harbour & fog")
+        await saved(window, dialog)
+        project = only_project(window)
+        assert chats.summary("c1").project == project.id
+        assert sidebar.undo_bar.text == "“Question 0 of chat 1” moved to “Harbour & fog”"
+        await click(sidebar.undo_bar.undo_button)
+        assert chats.in_project(project.id) == ()
+
+        window.controller.chat.select("c2")
+        window.menu_actions["move"].trigger()
+        (menu,) = (each for each in sidebar.findChildren(QMenu) if each.isVisible())
+        names = {each.text().replace("&&", "&"): each for each in menu.actions()}
+        assert names[list_strings.NO_PROJECT].isChecked()
+        await outside_of_tasks(lambda: menu.setActiveAction(names["Harbour & fog"]))
+        await outside_of_tasks(lambda: menu.activeAction().activate(QAction.ActionEvent.Trigger))
+        menu.close()
+        assert [each.id for each in chats.in_project(project.id)] == ["c2"]
+        sidebar.list.project_folded.emit(project.id, True)
+        assert titles(window)[:3] == ["Projects", "Harbour & fog", titles(window)[2]]
+        assert "Question 0 of chat 2" not in titles(window)
+        row = sidebar.list.project(project.id)
+        assert row
+        assert row.current
+        sidebar.search.setText("chat 2")
+        await until(lambda: titles(window) == ["1 chat found", "Question 0 of chat 2"])
+        sidebar.search.clear()
+        sidebar.list.project_renamed.emit(project.id, "Port")
+        assert titles(window)[:2] == ["Projects", "Port"]
+        branched = window.controller.chat.branch(chats.open.turns[0].id)
+        assert branched.project == project.id
+
+    play(qapp, scene, folder=tmp_path)
+
+
+@pytest.mark.parametrize("choice", ["", "keep", "delete"])
+def test_deleting_asks_what_becomes_of_the_chats_and_is_undone(
+    qapp: QApplication, tmp_path: Path, choice: str
+) -> None:
+    filled(tmp_path, chat_of(1).in_project("gone"), chat_of(2))
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        controller, chats = window.controller, window.controller.chats
+        project = chats.projects.add("Harbour")
+        controller.chat.listing.move("c1", project.id)
+        controller.chat.select("c1")
+        window.projects.delete(project.id)
+        await answer(window, choice)
+        if not choice:
+            assert only_project(window) == project
+            return
+        assert chats.projects.listed() == ()
+        kept = {"c1", "c2"} if choice == "keep" else {"c2"}
+        assert {each.id for each in chats.listed()} == kept
+        assert chats.open.id == ("c1" if choice == "keep" else "c2")
+        assert window.menu_actions["undo_delete"].isEnabled() == (choice == "delete")
+        if choice == "delete":
+            window.menu_actions["undo_delete"].trigger()
+        else:
+            await click(window.views.sidebar.undo_bar.undo_button)
+        assert chats.open.id == "c1"
+        assert [each.id for each in chats.in_project(project.id)] == ["c1"]
+        window.projects.delete(project.id)
+        await answer(window, choice)
+
+    async def again(window: MainWindow) -> None:
+        await ready(window)
+        chats = window.controller.chats
+        assert bool(chats.projects.listed()) == (choice == "")
+        assert [each.id for each in chats.deleted()] == (["c1"] if choice == "delete" else [])
+        if choice == "delete":
+            window.controller.chat.listing.restore("c1")
+            assert chats.open.id == "c1"
+            assert chats.open.project == ""
+        empty = chats.projects.add("Empty")
+        window.projects.delete(empty.id)  # nothing to ask
+        assert chats.projects.find(empty.id) is None
+        assert window.views.sidebar.undo_bar.text == "“Empty” deleted"
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    filled(tmp_path, chat_of(1))
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        controller, models, notice = window.controller, window.controller.models, window.views.notice_bar
+        loads: list[str] = []
+        send = window.worker.send
+
+        def listen(command: object, after: object = None) -> None:
+            if isinstance(command, LoadModel):
+                loads.append(command.model)
+            send(command, after)  # type: ignore[arg-type]
+
+        controller._send = listen
+        entries = [
+            ModelEntry("starter", "Fake 1M", "starter", "fake"),
+            ModelEntry("hub/Other", "Other", "download", "other"),
+        ]
+        models._set(replace(models.state, listed=True, models=tuple(entries)))
+        project = controller.chats.projects.add("Harbour")
+        window.projects.edit(project.id)
+        dialog = await project_sheet(window)
+        dialog.model.set_value("hub/Other")
+        await saved(window, dialog)
+        controller.chat.listing.move("c1", project.id)
+        window.views.sidebar.chat_selected.emit("c1")
+        assert notice.text == strings.uses_model("Harbour", "Other")
+        assert loads == []
+        window.projects.start_chat(project.id)
+        await until(lambda: loads == ["hub/Other"])
+        await ready(window)
+        controller.chats.change_project(replace(only_project(window), model="hub/Gone"))
+        window.projects.start_chat(project.id)
+        assert notice.text == strings.misses_model("Harbour", "hub/Gone")
+        window.projects.edit(project.id)
+        dialog = await project_sheet(window)
+        assert dialog.model.currentText() == strings.not_installed("hub/Gone")
+        dialog.reject()
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_a_renamed_preset_stays_that_of_its_projects(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        chats, presets = window.controller.chats, window.controller.chat.settings.presets
+        inspector = window.views.inspector
+        inspector.change_settings(assign(inspector.settings, "sampling.temperature", 0.3))
+        presets.save("Mine")
+        project = chats.projects.add("Harbour")
+        chats.change_project(replace(project, preset="Mine"))
+        presets.rename("Mine", "Ours")
+        assert only_project(window).preset == "Ours"
+        window.projects.start_chat(project.id)
+        assert chats.open.preset == "Ours"
+        presets.delete("Ours")
+        assert only_project(window).preset == ""
+
+    play(qapp, scene)
+
+
+def test_documents_of_the_library_are_checked_in_the_sheet(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        library, chats = window.controller.library, window.controller.chats
+        kept = [library.keep_quietly(Attachment(name, name * 30)) for name in ("Fog.md", "Ice.md", "Tea.md")]
+        project = chats.projects.add("Harbour")
+        chats.change_project(replace(project, documents=(kept[0], "removed long ago")))
+        window.projects.edit(project.id)
+        dialog = await project_sheet(window)
+        assert [box.isChecked() for box in dialog.documents.values()] == [True, False, False]
+        dialog.documents[kept[0]].setChecked(False)
+        dialog.documents[kept[2]].setChecked(True)
+        dialog.add_files([Path("/nowhere/at all.txt")])
+        assert not dialog.save.isEnabled()
+        await until(dialog.save.isEnabled)
+        assert "at all.txt" in dialog.note.text()
+        await saved(window, dialog)
+        assert only_project(window).documents == (kept[2], "removed long ago")
+        ask(window, "write 2")
+        await until(lambda: last(window).over)
+        window.projects.start_chat(project.id)
+        assert [each.name for each in window.views.composer.attachments] == ["Tea.md"]
+        library.documents.remove(kept[2])
+        window.views.composer.clear()
+        window.projects.start_chat(project.id)
+        assert window.views.composer.attachments == ()
+
+    play(qapp, scene)

@@ -1,0 +1,119 @@
+"""An edited answer: which tokens stay, and what the chat and the next request make of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from app.session.chats.conversation import AskedOf, Conversation
+from app.session.chats.editing import Edit, cut_after, with_edits
+from app.store.packing import pack_answer, pack_tokens, unpack_answer, unpack_tokens
+from core.events import TYPED, Message, Token
+from core.settings import Settings
+from tests.app.session.words import finished, token
+
+MODEL = "Toy 1M"
+texts = st.lists(st.sampled_from(["", "a", "bc", " d", "\n", "日本"]), min_size=1, max_size=12).filter(any)
+
+
+def tokens_of(*texts: str) -> tuple[Token, ...]:
+    return tuple(token(at, "t1", text, "accepted") for at, text in enumerate(texts))
+
+
+def text_of(tokens: tuple[Token, ...]) -> str:
+    return "".join(each.text for each in tokens)
+
+
+def chat(*texts: str) -> Conversation:
+    chat = Conversation("c1", datetime(2026, 5, 4, 12, 0)).ask("t1", Message("user", "Why?"))
+    chat = chat.asking("t1", AskedOf(MODEL, Settings())).write("t1", tokens_of(*texts))
+    return chat.finish("t1", finished("t1", len(texts), context=9))
+
+
+@given(texts, st.integers(0, 20), st.integers(0, 20), st.sampled_from(["", "x", "long text\n"]))
+def test_an_edit_keeps_the_tokens_that_it_does_not_touch(
+    written: list[str], one: int, other: int, typed: str
+) -> None:
+    tokens = tokens_of(*written)
+    source = text_of(tokens)
+    start, end = sorted((min(one, len(source)), min(other, len(source))))
+    edited = with_edits(tokens, [Edit(start, end, typed)])
+    assert text_of(edited) == source[:start] + typed + source[end:]
+    assert [each.position for each in edited] == list(range(len(edited)))
+    kept = [each for each in edited if each.id != TYPED]
+    assert len(edited) - len(kept) <= 1
+    by_text = [replace(each, position=0) for each in tokens]
+    assert all(replace(each, position=0) in by_text for each in kept)
+    # Whole tokens before and after the edit are the model's.
+    assert len(text_of(tuple(kept))) >= start + len(source) - end - 4
+    cut = cut_after(tokens, end)
+    assert text_of(cut).startswith(source[:end])
+    assert cut == tokens[: len(cut)]
+    assert len(text_of(cut)) - end < 2
+
+
+def test_half_characters_and_the_stop_token_are_not_kept() -> None:
+    emoji = tokens_of("a", "", "", "😀", "b", "")
+    assert [each.text for each in with_edits(emoji, [Edit(1, 2, "")])] == ["a", "", "b"]
+    assert [each.text for each in with_edits(emoji, [Edit(1, 1, "-")])] == ["a", "-", "", "", "😀", "b"]
+    assert [each.text for each in with_edits(emoji, [Edit(1, 3, "")])] == ["a"]
+
+
+def test_the_edited_answer_is_a_version_that_the_model_sees_and_can_continue() -> None:
+    before = chat("The ", "sky ", "is ", "green", "")
+    assert not before.turns[0].answer.can_go_on(MODEL)
+    edited = before.edit_answer("t1", "t2", [Edit(11, 16, "blue")])
+    turn = edited.turns[0]
+    assert [version.answer.text for version in turn.versions] == ["The sky is green", "The sky is blue"]
+    assert turn.answer.is_edited
+    assert not turn.others[0].answer.is_edited
+    assert edited.messages_for_request()[-1] == Message("assistant", "The sky is blue")
+    # Another edit does not leave a version behind.
+    again = edited.edit_answer("t2", "t3", [Edit(11, 15, "grey")])
+    assert [version.id for version in again.turns[0].versions] == ["t1", "t3"]
+    # It survives the disk.
+    answer = again.turns[0].answer
+    stored = replace(unpack_answer(pack_answer(answer)), tokens=unpack_tokens(pack_tokens(answer.tokens)))
+    assert stored == answer
+    # Continued, it is one answer with the figures of its tokens.
+    assert answer.can_go_on(MODEL)
+    going = again.go_on("t3", MODEL).write("t3", [token(4, "t3", ",")])
+    done = going.finish("t3", finished("r9", 1, "length")).turns[0].answer
+    assert (done.text, done.status, done.is_edited) == ("The sky is grey,", "finished", True)
+    assert done.finished is not None
+    assert done.finished.stats.tokens == 5
+    assert [each.id for each in done.tokens] == [7, 7, 7, TYPED, 7]
+
+
+def test_another_model_gets_the_text() -> None:
+    edited = chat("The ", "sky").edit_answer("t1", "t2", [Edit(7, 7, "!")])
+    assert edited.turns[0].answer.can_go_on("Other 2M")
+    tokens = edited.go_on("t2", "Other 2M").turns[0].answer.tokens
+    assert [(each.id, each.text) for each in tokens] == [(TYPED, "The sky!")]
+
+
+def test_an_answer_from_a_file_is_edited_as_a_text() -> None:
+    imported = chat("The sky is green")
+    answer = replace(imported.turns[0].answer, status="imported", finished=None)
+    imported = imported.with_answer("t1", answer)
+    edited = imported.edit_answer("t1", "t2", [Edit(11, 16, "blue")]).turns[0].answer
+    assert edited.text == "The sky is blue"
+    assert {each.id for each in edited.tokens} == {TYPED}
+    assert edited.can_go_on(MODEL)
+    cut = imported.cut_answer("t1", "t2", 7).turns[0].answer
+    assert cut.text == "The sky"
+
+
+def test_an_answer_is_cut_after_a_token() -> None:
+    before = chat("The ", "sky ", "is ", "green", "")
+    cut = before.cut_answer("t1", "t2", 6)
+    assert [version.answer.text for version in cut.turns[0].versions] == ["The sky is green", "The sky "]
+    assert not cut.turns[0].answer.is_edited
+    assert cut.turns[0].answer.finished is not None
+    assert cut.turns[0].answer.finished.stats.tokens == 2
+    # An edited version stays.
+    edited = before.edit_answer("t1", "t2", [Edit(11, 16, "blue")]).cut_answer("t2", "t3", 3)
+    assert len(edited.turns[0].versions) == 3

@@ -1,0 +1,154 @@
+"""Proposals in `auto`: well-formed drafts, gains with a good model, next to no loss with a bad one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.decoding.planner import Planner, walk
+from core.drafting.auto import AutoDrafter
+from core.drafting.draft import EMPTY
+from core.drafting.draft_model import Proposal
+from core.drafting.proposals import Proposals
+from core.settings.drafting import Auto
+from tests.core.drafting.support import assert_well_formed, few_ids
+
+VOCABULARY = 2000
+TOKENS = 1000
+# Costs of a guessed token and of a verified row, in plain steps: a head on a CPU, and on a slow GPU.
+COSTS = [(0.05, 0.06), (0.12, 0.25)]
+
+
+class Guessing:
+    """Guesses the answer's tokens, or wrong ones, with a probability that it states for every guess."""
+
+    def __init__(self, text: Sequence[int], right: Callable[[int], bool], states: float = 0.9) -> None:
+        self._text, self._right, self._states = text, right, states
+        self.asked = 0
+
+    def propose(self, context: Sequence[int], count: int) -> Proposal:
+        at, self.asked = len(context), self.asked + 1
+        ahead = [
+            token if self._right(place) else (token + 1) % VOCABULARY
+            for place, token in enumerate(self._text[at : at + count], at)
+        ]
+        return Proposal(ahead, [self._states] * len(ahead), 5, 0.05)
+
+
+def prose(seed: int, tokens: int) -> list[int]:
+    """New words, with a phrase of before now and then."""
+    rng = random.Random(seed)
+    text = [rng.randrange(VOCABULARY) for _ in range(60)]
+    while len(text) < tokens:
+        if rng.random() < 0.08:
+            at = rng.randrange(len(text) - 8)
+            text += text[at : at + rng.randint(3, 8)]
+        text.append(min(VOCABULARY - 1, int(rng.paretovariate(0.7))))
+    return text[:tokens]
+
+
+def spent(
+    text: Sequence[int],
+    prompt: int,
+    costs: tuple[float, float],
+    guessing: Guessing | None,
+    after: int = 0,
+) -> float:
+    """Planned time of the answer `text[prompt:]` from its token `after` on, in plain steps."""
+    token_cost, row_cost = costs
+    block_cost = lambda width: 1.0 + row_cost * (width - 1)  # noqa: E731
+    proposals = Proposals(guessing, lambda count: token_cost * count, block_cost) if guessing else None
+    drafter = AutoDrafter(Auto(), 1 << 14, proposals=proposals)
+    drafter.begin(text[:prompt])
+    planner = Planner(block_cost)
+    at, total = prompt, 0.0
+    while at < len(text):
+        budget = len(text) - at - 1
+        draft = drafter.draft(budget) if budget else EMPTY
+        asked = drafter.proposal_cost if budget else 0.0
+        draft = planner.shape(draft, budget)
+        # The target's choice after node i is the text's token if all of the path to it was right.
+        choices = _choices(draft.tokens, draft.parents, text, at)
+        walked = walk(draft, choices)
+        emitted = list(text[at : at + len(walked.path) + 1])
+        if len(draft):
+            drafter.feedback(draft, len(walked.path))
+        drafter.observe(emitted)
+        planner.record(1 + len(draft), len(emitted), asked)
+        if at - prompt >= after:
+            total += asked + block_cost(1 + len(draft))
+        at += len(emitted)
+    return total
+
+
+def _choices(tokens: Sequence[int], parents: Sequence[int], text: Sequence[int], at: int) -> list[int]:
+    reached = {-1: at}
+    choices = [text[at]]
+    for node, (token, parent) in enumerate(zip(tokens, parents)):
+        if parent in reached and text[reached[parent]] == token:
+            reached[node] = reached[parent] + 1
+        choices.append(text[reached[node]] if node in reached else -1)
+    return choices
+
+
+@pytest.mark.parametrize("costs", COSTS, ids=str)
+@pytest.mark.parametrize("states", [0.3, 0.99])
+def test_a_model_that_is_always_wrong_costs_next_to_nothing(
+    costs: tuple[float, float], states: float
+) -> None:
+    text = prose(1, 60 + TOKENS)
+    wrong = Guessing(text, lambda at: False, states)
+    without = spent(text, 60, costs, None, after=200)
+    assert spent(text, 60, costs, wrong, after=200) <= 1.02 * without
+    assert wrong.asked < 80
+    # The first tokens, in which it is recognised, included.
+    assert spent(text, 60, costs, Guessing(text, lambda at: False, states)) <= 1.02 * spent(
+        text, 60, costs, None
+    )
+
+
+@pytest.mark.parametrize("costs", COSTS, ids=str)
+def test_a_good_model_gains(costs: tuple[float, float]) -> None:
+    text = prose(2, 60 + TOKENS)
+    luck = random.Random(3)
+    lucky = [luck.random() < 0.8 for _ in text]
+    with_it = spent(text, 60, costs, Guessing(text, lambda at: lucky[at], 0.8))
+    assert with_it < 0.85 * spent(text, 60, costs, None)
+
+
+def test_a_model_that_becomes_good_is_asked_again() -> None:
+    text = prose(4, 60 + 2 * TOKENS)
+    late = Guessing(text, lambda at: at > TOKENS)
+    without = spent(text, 60, COSTS[0], None, after=TOKENS)
+    assert spent(text, 60, COSTS[0], late, after=TOKENS) < 0.85 * without
+
+
+def test_confident_evidence_asks_nothing() -> None:
+    phrase = list(range(100, 140))
+    text = phrase * 8
+    guessing = Guessing(text, lambda at: True)
+    spent(text, 80, COSTS[0], guessing)
+    assert guessing.asked <= 6
+
+
+@given(few_ids, few_ids, st.lists(st.integers(0, 4), max_size=6), st.floats(0, 1), st.integers(0, 12))
+def test_drafts_are_well_formed(
+    prompt: list[int], answer: list[int], chain: list[int], stated: float, budget: int
+) -> None:
+    class Fixed:
+        def propose(self, context: Sequence[int], count: int) -> Proposal:
+            return Proposal(chain[:count], [stated] * len(chain[:count]), 3, 1 - stated)
+
+    drafter = AutoDrafter(Auto(), 1000, proposals=Proposals(Fixed(), lambda count: 0.1 * count))
+    drafter.begin(prompt)
+    for token in answer:
+        draft = drafter.draft(budget)
+        assert_well_formed(draft, budget)
+        for node in range(-1, len(draft)):
+            assert sum(draft.confidence[child] for child in draft.children(node)) <= 1.0 + 1e-9
+        drafter.feedback(draft, 0)
+        drafter.observe([token])

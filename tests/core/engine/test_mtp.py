@@ -1,0 +1,198 @@
+"""Drafting with a model's MTP head: answers equal plain decoding, the head's cache follows the context."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx_lm.generate import generate_step
+from mlx_lm.models.cache import make_prompt_cache
+
+from core.engine.engine import Engine
+from core.kv.mlx_lm_caches import full_cache
+from core.models.mtp import MtpHead, load_head
+from core.models.split import SplitModel, split
+from core.settings import Settings, assign
+from tests.core.decoding.test_loop import prompt_with_repetition
+from tests.core.engine.test_conformance import SAMPLED, ends_and_goes_on, run, settings
+from tests.core.engine.test_sparse_session import prompt_of
+from tests.core.engine.test_sparse_session import settings as sparse
+from tests.core.heads import CONFIGS, write_headed_model
+
+TOKENS = 60
+# Each kind of cache, and each kind of block, once; the others are sweeps.
+FEW = ("qwen3_5", "deepseek_v3")
+each_head = pytest.mark.parametrize(
+    "name", [name if name in FEW else pytest.param(name, marks=pytest.mark.sweep) for name in CONFIGS]
+)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("heads")
+
+
+@pytest.fixture
+def engine(name: str, folders: Path) -> Iterator[Engine]:
+    folder = folders / name
+    if not folder.exists():
+        write_headed_model(folder, name)
+    engine = Engine()
+    engine.load(str(folder))
+    engine.loaded.eos = frozenset()
+    yield engine
+    engine.close()
+
+
+def drafting(**values: object) -> Settings:
+    values = {"sampling.max_tokens": TOKENS, "mtp.stop_below": 0.0, **values}
+    return settings(("mtp", "fast"), Path(), **values)
+
+
+def plainly(engine: Engine, prompt: list[int], tokens: int = TOKENS, **values: object) -> list[int]:
+    """Without drafts, from nothing."""
+    engine.forget()
+    chosen = drafting(**{**values, "drafting.drafter": "off", "sampling.max_tokens": tokens})
+    found, _ = run(engine, prompt, chosen)
+    engine.forget()
+    return found
+
+
+def assert_head_follows(engine: Engine, text: list[int]) -> None:
+    """The head's cache is what it computes from the hidden states of one pass over the text."""
+    own = engine.sequence.head
+    assert own is not None
+    model: Any = engine.loaded.model
+    parts = split(model)
+    head = load_head(model, Path(engine.loaded.info.path))
+    assert isinstance(parts, SplitModel)
+    assert isinstance(head, MtpHead)
+    held = len(own.tokens)
+    assert own.tokens == text[:held]
+    # All but the first token, which has no hidden state before it.
+    assert own.columns.count == held - 1
+    ids = mx.array([text[:held]])
+    states = parts.body(ids, cache=make_prompt_cache(model))
+    (entry,) = full_cache()
+    head(parts.embed(ids[:, 1:]), states[:, :-1], entry)
+    mine: Any = own.cache[0]
+    for one, other in ((mine.keys, entry.keys), (mine.values, entry.values)):
+        assert mx.abs(one[..., : held - 1, :] - other[..., : held - 1, :]).max().item() < 1e-3
+
+
+MODES: dict[str, dict[str, object]] = {
+    "greedy": {},
+    "sampled": dict(SAMPLED),
+    # Some rows are computed again at width 1.
+    "guarded": {"decoding.exactness": "guarded"},
+}
+
+
+@each_head
+@pytest.mark.parametrize("mode", MODES)
+def test_answers_equal_plain_decoding(engine: Engine, name: str, mode: str) -> None:
+    values = MODES[mode]
+    prompt = prompt_with_repetition(random.Random(name))
+    expected = plainly(engine, prompt, **values)
+    got, finished = run(engine, prompt, drafting(**values))
+    assert got == expected
+    assert finished.effective.drafter == "mtp"
+    assert finished.stats.drafted > 0
+    assert_head_follows(engine, [*prompt, *got])
+    # The chat goes on, and its prefix was read with the head.
+    follow = [*prompt, *got, *prompt_with_repetition(random.Random(1), 20)]
+    got, finished = run(engine, follow, drafting(**values))
+    assert finished.stats.reused_tokens > len(prompt)
+    assert_head_follows(engine, [*follow, *got])
+    assert got == plainly(engine, follow, **values)
+
+
+@each_head
+@pytest.mark.parametrize("mode", ["greedy", "sampled"])
+def test_auto_asks_the_head(engine: Engine, name: str, mode: str) -> None:
+    values = {"drafting.drafter": "auto", **(SAMPLED if mode == "sampled" else {})}
+    prompt = prompt_with_repetition(random.Random(name))
+    expected = plainly(engine, prompt, **values)
+    got, finished = run(engine, prompt, drafting(**values))
+    assert got == expected
+    assert finished.effective.drafter == "auto"
+    assert_head_follows(engine, [*prompt, *got])
+    # A step in which the head is not asked also passes its state on.
+    follow = [*prompt, *got, *prompt_with_repetition(random.Random(1), 20)]
+    got, _ = run(engine, follow, drafting(**values))
+    assert got == plainly(engine, follow, **values)
+    run(engine, follow, drafting(**{**values, "auto.head": False}))
+    assert engine.sequence.head is None
+
+
+@each_head
+def test_stops_cancels_and_the_turn_after_them(engine: Engine, name: str) -> None:
+    prompt = prompt_with_repetition(random.Random(name))
+    expected = plainly(engine, prompt, 80)
+    chosen = drafting(**{"sampling.max_tokens": 80})
+
+    def cold(follow: list[int], tokens: int) -> list[int]:
+        steps = generate_step(mx.array(follow), engine.loaded.model, max_tokens=tokens)
+        return [int(token) for token, _ in steps]
+
+    ends_and_goes_on(engine, name, prompt, expected, chosen, cold)
+
+
+@each_head
+def test_an_edited_and_another_chat(engine: Engine, name: str) -> None:
+    prompt = prompt_with_repetition(random.Random(name))
+    run(engine, prompt, drafting())
+    edited = [*prompt[:40], 7, 8, 9, *prompt[43:]]
+    expected = plainly(engine, edited)
+    run(engine, prompt, drafting())
+    got, _ = run(engine, edited, drafting())
+    assert got == expected
+    # Back in the first chat, whose cache was copied or cut: at most one row is missing.
+    again, _ = run(engine, prompt, drafting())
+    own = engine.sequence.head
+    assert own is not None
+    assert own.tokens == [*prompt, *again][: len(own.tokens)]
+    assert own.skipped <= 2
+
+
+@each_head
+def test_after_a_sparse_reading(engine: Engine, name: str) -> None:
+    prompt = prompt_of(31, 800)
+    chosen = sparse(**{"mtp.stop_below": 0.0, "drafting.drafter": "mtp"})
+    engine.forget()
+    plain, finished = run(engine, prompt, assign(chosen, "drafting.drafter", "off"))
+    assert finished.stats.skipped_tokens > 0
+    engine.forget()
+    got, finished = run(engine, prompt, chosen)
+    assert got == plain
+    assert finished.stats.drafted > 0
+    own = engine.sequence.head
+    assert own is not None
+    assert own.skipped == engine.sequence.skipped + 1
+
+
+@pytest.mark.parametrize("name", ["qwen3_5"])
+def test_a_prefix_without_hidden_states(engine: Engine, name: str) -> None:
+    """Read without the head, as from disk: its rows are missing, and the answer is the same."""
+    prompt = prompt_with_repetition(random.Random(name))
+    expected = plainly(engine, prompt)
+    off = drafting(**{"drafting.drafter": "off", "sampling.max_tokens": 1})
+    run(engine, prompt, off)
+    got, finished = run(engine, prompt, drafting())
+    assert got == expected
+    assert finished.stats.drafted > 0
+
+
+@pytest.mark.parametrize("name", ["qwen3_5"])
+def test_a_model_without_a_head_says_so(engine: Engine, name: str, toy_engine: Engine) -> None:
+    prompt = prompt_with_repetition(random.Random(0))
+    expected, _ = run(toy_engine, prompt, drafting(**{"drafting.drafter": "off"}))
+    got, finished = run(toy_engine, prompt, drafting())
+    assert got == expected
+    (change,) = finished.effective.changes
+    assert (change.setting, change.asked, change.used) == ("drafting.drafter", "mtp", "auto")
+    assert "contain no MTP head" in change.reason

@@ -1,0 +1,155 @@
+"""Quantised caches: which entries, from which column on, and who may reuse them."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx_lm.generate import generate_step
+from mlx_lm.models.cache import QuantizedKVCache, make_prompt_cache
+
+from core.kv.cached_sequence import CachedSequence, PrefixCache
+from core.kv.mlx_lm_caches import leaves
+from core.kv.quantised import KvQuantisation, quantisable
+from core.prefill.read import read_kept, read_prompt
+from tests.core.architectures import ARCHITECTURES, FULL, wide
+from tests.core.prefill.gaps import difference, logits, prompt_of, some_positions
+from tests.thinned import thinned
+
+REFUSED = {"gpt_oss": "attention sinks", "deepseek_v3": "does not support quantised keys"}
+# Entries that are trimmed, windows, and recurrent states.
+THREE = ("llama", "gemma3_text", "qwen3_5")
+
+
+@cache
+def model_of(name: str) -> Any:
+    return wide(name)
+
+
+@cache
+def groups_of(name: str) -> tuple[int, ...]:
+    return quantisable(model_of(name), lambda: make_prompt_cache(model_of(name))).groups
+
+
+def kv_of(name: str, bits: int, start: int) -> KvQuantisation | None:
+    return KvQuantisation(bits, start, groups_of(name)) if bits else None
+
+
+def sequence_of(name: str, kv: KvQuantisation | None) -> CachedSequence:
+    return CachedSequence(lambda: make_prompt_cache(model_of(name)), kv)
+
+
+def read(name: str, sequence: CachedSequence, prompt: list[int], chunk: int, snapshots: Any = ()) -> None:
+    for _ in read_prompt(model_of(name), sequence, prompt, chunk_tokens=chunk, snapshots=snapshots):
+        pass
+
+
+def last(name: str, sequence: CachedSequence, prompt: list[int]) -> mx.array:
+    """Logits of the prompt's last token, which `sequence` then holds."""
+    return logits(model_of(name), sequence, prompt[-1:])
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_full_attention_is_quantised_and_nothing_else(name: str) -> None:
+    found = quantisable(model_of(name), lambda: make_prompt_cache(model_of(name)))
+    if name in REFUSED:
+        assert REFUSED[name] in found.why_not
+        return
+    kinds = ARCHITECTURES[name].caches
+    assert found.groups == tuple(32 * (kind == FULL) for kind in kinds)
+    sequence = sequence_of(name, kv_of(name, 8, 0))
+    held = [isinstance(entry, QuantizedKVCache) for entry in leaves(sequence.cache)]
+    assert held == [kind == FULL for kind in kinds]
+
+
+@pytest.mark.parametrize(
+    "name", thinned([n for n in ARCHITECTURES if set(ARCHITECTURES[n].caches) == {FULL}], keep=["llama"])
+)
+def test_an_answer_equals_that_of_mlx_lm(name: str) -> None:
+    """mlx-lm quantises after the prompt's chunk of up to 2,048 tokens, before its last token."""
+    if name in REFUSED:
+        pytest.skip(REFUSED[name])
+    model, prompt = model_of(name), prompt_of(random.Random(name), 70)
+    steps = generate_step(
+        mx.array(prompt), model, max_tokens=40, kv_bits=4, kv_group_size=32, quantized_kv_start=0
+    )
+    expected = [int(token) for token, _ in steps]
+    sequence = sequence_of(name, kv_of(name, 4, len(prompt) - 1))
+    read(name, sequence, prompt, 512)
+    got, token = [], prompt[-1]
+    for _ in expected:
+        token = int(mx.argmax(last(name, sequence, [token])[-1]))
+        got.append(token)
+    assert got == expected
+
+
+@pytest.mark.parametrize("name", thinned([n for n in ARCHITECTURES if n not in REFUSED], keep=THREE))
+@pytest.mark.parametrize("seed", thinned(range(8), keep=[0]))
+def test_chunks_turns_and_changed_settings_give_what_a_cold_start_gives(name: str, seed: int) -> None:
+    """Chats that share beginnings, each turn with some quantisation and chunk size."""
+    rng = random.Random(f"{name} {seed}")
+    every = [kv_of(name, bits, start) for bits, start in ((0, 0), (4, 0), (4, 41), (4, 90), (8, 41))]
+    prefixes, texts = PrefixCache(lambda: make_prompt_cache(model_of(name))), [prompt_of(rng, 150)]
+    kinds, reused = set(), 0
+    kv = rng.choice(every)
+    for _ in range(10):
+        kv = rng.choice(every) if rng.random() < 0.5 else kv
+        text = rng.choice(texts)
+        prompt = [*text[: rng.randrange(20, len(text))], *prompt_of(rng, rng.randrange(2, 60))]
+        texts.append(prompt)
+        sequence = prefixes.take(prompt, kv=kv)
+        reused += sequence.reuse(prompt)
+        snapshots = sorted(rng.sample(range(1, len(prompt)), 3))
+        read(name, sequence, prompt, rng.choice((17, 33, 512)), snapshots)
+        cold = sequence_of(name, kv)
+        read(name, cold, prompt, 64)
+        # With 4 bits a wrong precision of one column differs by a hundredth and more.
+        assert difference(last(name, sequence, prompt), last(name, cold, prompt)) < 1e-3
+        assert sequence.quantised_as == cold.quantised_as
+        assert [type(entry) for entry in sequence.cache] == [type(entry) for entry in cold.cache]
+        kinds.add(sequence.quantised_as)
+    assert len(kinds) > 1
+    assert reused > 100
+
+
+@pytest.mark.parametrize("name", THREE)
+@pytest.mark.parametrize("start", [0, 30, 100])
+def test_sparse_reading_quantises_at_the_same_column(name: str, start: int) -> None:
+    rng = random.Random(name)
+    prompt, kept, kv = prompt_of(rng), some_positions(rng), kv_of(name, 4, start)
+    found = []
+    for chunk in (16, 512):
+        sequence = sequence_of(name, kv)
+        for _ in read_kept(model_of(name), sequence, prompt, kept, chunk_tokens=chunk):
+            pass
+        found.append(last(name, sequence, prompt))
+        assert sequence.is_quantised == (len(kept) >= start)
+        assert sequence.skipped > 0
+    assert difference(*found) < 1e-3
+    twin = sequence.fork(sequence.shared(prompt, whole=True))
+    assert twin.kv == kv
+    assert twin.columns.count >= start or not twin.is_quantised
+
+
+def test_a_cache_that_was_quantised_later_is_not_cut_to_less() -> None:
+    sequence, prompt = sequence_of("llama", kv_of("llama", 8, 60)), prompt_of(random.Random(0), 100)
+    read("llama", sequence, prompt, 512)
+    assert sequence.is_quantised
+    assert sequence.shared([*prompt[:60], 1, 2]) == 60
+    assert sequence.shared([*prompt[:59], 1, 2]) == 0
+    sequence.truncate(59)
+    assert (sequence.tokens, sequence.is_quantised, sequence.columns_left) == ([], False, 60)
+
+
+def test_eight_and_four_bits_take_less_memory() -> None:
+    sizes = {}
+    for bits in (0, 8, 4):
+        sequence = sequence_of("llama", kv_of("llama", bits, 0))
+        read("llama", sequence, prompt_of(random.Random(0), 256), 256)
+        sizes[bits] = sequence.nbytes
+    # float32 with groups of 32: codes, and two float32 for each group.
+    assert sizes[8] / sizes[0] == pytest.approx((8 + 2) / 32)
+    assert sizes[4] / sizes[0] == pytest.approx((4 + 2) / 32)

@@ -1,0 +1,193 @@
+"""Requests that name another installed model: loaded in turn, or not at all without the setting."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.models.library.catalogue import Catalogue
+from core.models.library.config import Machine
+from core.serve import answering
+from core.serve.installed import InstalledModels
+from core.serve.queue import Ticket
+from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
+from tests.core.toy import write_toy_model
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home with two models, and one whose weights are damaged."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRAFTLIGHT_HOME", str(home))
+        for seed, name in enumerate(("First-Toy", "Second-Toy")):
+            write_toy_model(home / "data" / "models" / name, seed=seed)
+        damaged = home / "data" / "models" / "Damaged-Toy"
+        shutil.copytree(home / "data" / "models" / "First-Toy", damaged)
+        config = (damaged / "config.json").read_text()
+        (damaged / "config.json").write_text(config.replace('"hidden_size": 32', '"hidden_size": 48'))
+        yield home
+
+
+@pytest.fixture(scope="module")
+def served(home: Path) -> Iterator[Served]:
+    installed = InstalledModels(Catalogue(Machine(1 << 62, expands=True)).entries)
+    with serving(home / "data" / "models" / "First-Toy", installed=installed) as found:
+        yield found
+
+
+def loaded(served: Served) -> str:
+    model = served.answers.gate.model
+    return model.name if model else ""
+
+
+def ask(served: Served, model: str, **fields: Any) -> Reply:
+    return served.chat("hello", model=model, max_tokens=20, **fields)
+
+
+def text(reply: Reply) -> str:
+    return str(reply.json["choices"][0]["message"]["content"])
+
+
+def test_the_named_model_answers_and_stays_until_another_one_is_named(served: Served) -> None:
+    first = ask(served, "First-Toy")
+    second = ask(served, "provider/second-toy")
+    assert (first.json["model"], second.json["model"]) == ("First-Toy", "Second-Toy")
+    assert loaded(served) == "Second Toy"
+    assert text(first) != text(second)
+    # No name, and one of no installed model, are answered by whichever is loaded.
+    assert text(ask(served, "")) == text(second)
+    other = ask(served, "gpt-5")
+    assert text(other) == text(second)
+    assert other.json["draftlight"]["changes"][0]["asked"] == "gpt-5"
+    assert text(ask(served, "first-toy")) == text(first)
+
+
+def test_models_are_listed_with_their_state(served: Served) -> None:
+    ask(served, "First-Toy")
+    listed = {each["id"]: each.get("state") for each in served.ask("GET", "/v1/models").json["data"]}
+    assert listed["First-Toy"] == "loaded"
+    assert listed["Second-Toy"] == "not-loaded"
+    assert served.ask("GET", "/v1/models/Second-Toy").json["state"] == "not-loaded"
+    assert served.ask("GET", "/v1/models/third").status == 404
+
+
+@contextmanager
+def occupied(served: Served) -> Iterator[None]:
+    """Requests wait in the queue inside."""
+
+    async def enter() -> Ticket:
+        return served.answers.queue.enter("test", lambda: None)
+
+    async def leave() -> None:
+        ticket.leave()
+
+    ticket = served.on_loop(enter)
+    try:
+        yield
+    finally:
+        served.on_loop(leave)
+
+
+def test_no_answer_is_interrupted_and_the_queue_keeps_its_order(served: Served) -> None:
+    names = ("First-Toy", "Second-Toy", "First-Toy", "Second-Toy")
+    bodies = [question("hello", model=name, stream=True, max_tokens=150) for name in names]
+    alone = [served.ask("POST", CHAT, body).text for body in bodies]
+    assert alone[0] != alone[1]
+    replies: dict[int, Reply] = {}
+
+    def read(number: int, line: http.client.HTTPConnection) -> None:
+        replies[number] = read_reply(line)
+        line.close()
+
+    threads = []
+    with occupied(served):
+        for number, body in enumerate(bodies):
+            line = served.line()
+            send_request(line, "POST", CHAT, body)
+            threads.append(threading.Thread(target=read, args=(number, line)))
+            threads[-1].start()
+            served.until(lambda: len(served.answers.queue.tickets) == len(threads) + 1)
+    for thread in threads:
+        thread.join(120)
+    assert list(replies) == [0, 1, 2, 3]
+    assert [reply.text for reply in replies.values()] == alone
+
+
+def test_a_client_that_goes_away_while_it_waits_loads_nothing(served: Served) -> None:
+    ask(served, "First-Toy")
+    with occupied(served):
+        gone = served.line()
+        send_request(gone, "POST", CHAT, question("hello", model="Second-Toy"))
+        served.until(lambda: len(served.answers.queue.tickets) == 2)
+        gone.close()
+        served.until(lambda: len(served.answers.queue.tickets) == 1)
+    assert loaded(served) == "First Toy"
+    assert served.answers.queue.tickets == ()
+
+
+def test_a_stream_is_kept_alive_while_it_waits_and_errors_come_as_events(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = ask(served, "Second-Toy", stream=True).text
+    monkeypatch.setattr(answering, "_QUIET_S", 0.05)
+    for model in ("Second-Toy", "Damaged-Toy"):
+        line = served.line()
+        with occupied(served):
+            send_request(line, "POST", CHAT, question("hello", model=model, stream=True, max_tokens=20))
+            served.until(lambda: len(served.answers.queue.tickets) == 2)
+            time.sleep(0.2)
+        reply = read_reply(line)
+        line.close()
+        assert reply.status == 200
+        assert "loading model" in reply.comments
+        if model == "Second-Toy":
+            assert reply.text == expected
+        else:
+            error = json.loads(reply.data[-1])["error"]
+            assert error["code"] == "bad_model"
+    assert served.answers.queue.tickets == ()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_model_that_cannot_be_loaded_is_refused_and_the_previous_one_answers(
+    served: Served, stream: bool
+) -> None:
+    before = ask(served, "Second-Toy")
+    refused = ask(served, "Damaged-Toy", stream=stream)
+    assert refused.status == 400
+    assert "cannot be loaded" in refused.error["message"] or "fails at" in refused.error["message"]
+    assert text(ask(served, "")) == text(before)
+
+
+def test_without_the_setting_the_loaded_model_answers(home: Path) -> None:
+    with serving(home / "data" / "models" / "First-Toy") as served:
+        reply = ask(served, "Second-Toy")
+        assert reply.json["model"] == "First-Toy"
+        assert reply.json["draftlight"]["changes"][0]["asked"] == "Second-Toy"
+        assert loaded(served) == "First Toy"
+        assert "Second-Toy" not in {each["id"] for each in served.ask("GET", "/v1/models").json["data"]}
+
+
+def test_a_worker_that_dies_comes_back_with_the_model_that_was_loaded_last(served: Served) -> None:
+    expected = text(ask(served, "Second-Toy"))
+    pid = served.worker.pid
+    served.on_loop(lambda: _kill(served))
+    served.until(lambda: served.worker.pid not in (None, pid) and served.answers.gate.state == "ready", 60)
+    assert loaded(served) == "Second Toy"
+    assert text(ask(served, "")) == expected
+
+
+async def _kill(served: Served) -> None:
+    client = served.worker._client
+    assert client is not None
+    client.kill()
