@@ -256,7 +256,10 @@ class Importing(QObject):
 
 
 class _Result:
-    """What was imported from all files of one command, and what was lost."""
+    """What was imported from all files of one command, and what was lost.
+
+    `first` is the first chat that was not imported before.
+    """
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -279,7 +282,8 @@ class _Result:
             self.updated.add(chat_id)
         if what in ("added", "restored"):
             self.undoable.append(chat_id)
-        self.first = self.first or chat_id
+        if what != "known":
+            self.first = self.first or chat_id
 
     def lose(self, losses: Losses) -> None:
         self.lost.update(losses.counts)
