@@ -17,10 +17,10 @@ from app.chat.answer_body import AnswerBody
 from app.chat.answer_editor import AnswerEditor
 from app.chat.answer_footer import AnswerFooter
 from app.chat.entry import AnswerEntry
-from app.chat.intents import ContinueFrom, EditAnswer, Intent, SaveAnswer, SelectAnswer
+from app.chat.intents import ContinueFrom, EditAnswer, Intent, OpenSource, SaveAnswer, SelectAnswer
 from app.chat.reading_card import ReadingCard
 from app.chat.reading_facts import dense_estimate, dense_time_s, is_worth_showing, prompt_fits
-from app.chat.sources import sources_of
+from app.chat.sources import Source, sources_of
 from app.chat.token_facts import TokenFacts, facts_of
 from app.richtext.canvas.accessible_text import announce
 from app.richtext.canvas.text_canvas import MARGIN_PX
@@ -66,6 +66,7 @@ class AnswerView(QWidget):
         self._on_pointed = point
         self._drafter = entry.drafter
         self._ready = False
+        self._sources: tuple[Source, ...] = ()
         self._copies_only = False
         self._card: ReadingCard | None = None
         self._editor: AnswerEditor | None = None
@@ -74,6 +75,7 @@ class AnswerView(QWidget):
         self._finished = False
         self._stats_shown_s = 0.0
         self.body = AnswerBody(theme, self, entry.text, entry.unfolded)
+        self.body.source_clicked.connect(lambda source: act(OpenSource(entry.turn_id, source)))
         self.footer = AnswerFooter(theme, entry.turn_id, act, self.copy, self._strip_pointed, self)
         self.footer.hide()
         self.body.height_changed.connect(resized)
@@ -91,7 +93,11 @@ class AnswerView(QWidget):
     def prepare_step(self) -> bool:
         """Parse and lay out for a few milliseconds. Returns True once the whole entry is shown."""
         column = self.width() - 2 * self.OUTDENT_PX
-        if self._ready or not self._entry.parse_step() or not self.body.lay_out_step(column):
+        if self._ready or not self._entry.parse_step():
+            return self._ready
+        if self._entry.over and not self.body.boxes:
+            self._find_sources()
+        if not self.body.lay_out_step(column):
             return self._ready
         self._ready = True
         entry = self._entry
@@ -223,16 +229,10 @@ class AnswerView(QWidget):
                 if self._entry.imported
                 else stats_line.cut_off_parts(self.body.table, alone)
             )
+        self._find_sources()
         if self._entry.edited and self._entry.has_figures:
             parts = (*stats_line.edited_parts(), *parts)
-        # An unmatched answer shares words with a passage only by chance.
-        passages = finished.sources if finished and not finished.effective.unmatched else ()
-        self.footer.finish(
-            parts,
-            notes,
-            sources_of(passages, self.text, self._entry.documents, self._entry.reading),
-            editable=self.is_editable,
-        )
+        self.footer.finish(parts, notes, self._sources, editable=self.is_editable)
         self.body.can_edit = self.is_editable
         self.footer.show_version(self._entry.version_index, self._entry.versions)
         is_sparse = finished is not None and finished.effective.reading == "sparse"
@@ -246,6 +246,16 @@ class AnswerView(QWidget):
         self._resized()
         if self._ready and self.isVisible():
             announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.text}")
+
+    def _find_sources(self) -> None:
+        """Find the sources, and show their numbers in the text."""
+        entry, finished = self._entry, self._entry.finished
+        # An unmatched answer shares words with a passage only by chance.
+        if finished and not finished.effective.unmatched and not self._sources:
+            self._sources = sources_of(
+                finished.sources, self.text, entry.documents, entry.reading, finished.citations
+            )
+        self.body.cite(self._sources)
 
     def _show_live(self) -> None:
         """Show the figures of an unfinished answer."""

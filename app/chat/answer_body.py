@@ -15,6 +15,8 @@ from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, PartFigures, TextChange
+from app.chat.source_numbers import SourceNumber
+from app.chat.sources import Source
 from app.chat.stats_line import SEPARATOR
 from app.chat.token_facts import seconds
 from app.controls.buttons.button import pressed_by
@@ -114,6 +116,7 @@ class AnswerBody(TextCanvas):
     """The text canvas of one answer."""
 
     token_pointed = Signal(int)  # index, or −1 for none
+    source_clicked = Signal(object)  # Source
     edit_requested = Signal()
     continue_requested = Signal(int)  # after the character before this offset of the source
 
@@ -132,6 +135,8 @@ class AnswerBody(TextCanvas):
         self._text = text or AnswerText()
         self._unfolded = set[int]() if unfolded is None else unfolded
         self._heads: list[ThoughtHead] = []
+        self._sources: tuple[Source, ...] = ()
+        self._numbers: dict[tuple[int, int], SourceNumber] = {}  # by piece and place in its text
         self._mode: TintMode = "always"
         self._pointed = -1
         self._open = 0  # the number of boxes at the end whose pieces are open
@@ -192,6 +197,19 @@ class AnswerBody(TextCanvas):
         if not self._text.finished:
             self._apply(self._text.finish())
         self.setAccessibleDescription(self._text.answer_source)
+
+    def cite(self, sources: Sequence[Source]) -> None:
+        """Show the numbers of `sources`, from 1 on, after the sentences that they support."""
+        self._sources = tuple(sources)
+        ends = [(end, str(number)) for number, source in enumerate(sources, 1) for end in source.ends]
+        changed = self._text.cite(sorted(ends))
+        if self.is_given_up or not (changed and self.boxes):
+            return
+        kept = self._selected_source()
+        self.replace_boxes({index: self._text.closed[index] for index in changed})
+        self._select_source(kept)
+        self._place_parts()
+        self.height_changed.emit()
 
     @property
     def mode(self) -> TintMode:
@@ -273,6 +291,7 @@ class AnswerBody(TextCanvas):
     def lay_out_again(self) -> None:
         super().lay_out_again()
         self._place_heads()
+        self._place_numbers()
 
     # ---- growing
 
@@ -339,8 +358,8 @@ class AnswerBody(TextCanvas):
             self._ink_from(box.inks, piece, resume)
         return box.text_top + changed * box.layout.style.line_px
 
-    def _box(self, piece: Piece) -> PieceBox:
-        box = super()._box(piece)
+    def _made(self, piece: Piece, top: float, hidden: bool, rule_top: float) -> PieceBox:
+        box = super()._made(piece, top, hidden, rule_top)
         box.ink_by(self._inks_of)
         return box
 
@@ -360,6 +379,28 @@ class AnswerBody(TextCanvas):
     def _place_parts(self) -> None:
         self.place_copies()
         self._place_heads()
+        self._place_numbers()
+
+    def _place_numbers(self) -> None:
+        """Place a number in each space that the text has for one."""
+        spaces = {
+            (index, styled.end): (box, styled)
+            for index, box in enumerate(self.boxes)
+            for styled in box.piece.styles
+            if styled.style == "cited" and not box.hidden
+        }
+        for place in self._numbers.keys() - spaces.keys():
+            gone = self._numbers.pop(place)
+            gone.hide()
+            gone.deleteLater()
+        for place, (box, styled) in spaces.items():
+            if place not in self._numbers:
+                number = int(styled.target)
+                source = self._sources[number - 1]
+                choose = self.source_clicked.emit
+                self._numbers[place] = SourceNumber(self._theme, number, source, choose, self)
+            area = box.layout.number_area(styled).translated(MARGIN_PX + box.text_left, box.text_top)
+            self._numbers[place].place(area, box.layout.style)
 
     def _place_heads(self) -> None:
         """Place a head above each thought."""

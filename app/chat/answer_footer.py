@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from html import escape
 
 from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
@@ -23,12 +21,12 @@ from app.chat.intents import (
     Regenerate,
     ShowVersion,
 )
+from app.chat.source_numbers import SourcesRow
 from app.chat.sources import Source
 from app.chat.stats_line import StatsLabel, StatsPart
 from app.chat.token_strip import TokenStrip
 from app.controls.buttons.button import Button
 from app.controls.focus_ring import FocusRing
-from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -104,58 +102,6 @@ class VersionSwitch(QWidget):
         painter.setPen(self._theme.color("text2"))
         painter.drawText(area_of(self), Qt.AlignmentFlag.AlignCenter, self.text)
         painter.end()
-
-
-_SOURCES_HEIGHT_PX = 24
-_GAP_PX = 2
-_TIP_CHARACTERS = 400
-
-
-class SourcesRow(QWidget):
-    """A numbered button for each source: the tooltip shows its sentence, a click passes it to `open_source`.
-
-    Hidden without sources.
-    """
-
-    def __init__(
-        self, theme: Theme, open_source: Callable[[Source], object], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        self._open = open_source
-        self._title = TextLabel(theme, strings.SOURCES, 11, 16, "text2", parent=self)
-        self.buttons: list[Button] = []
-        self.hide()
-        theme.zoomed.connect(self._arrange)
-
-    def show_sources(self, sources: tuple[Source, ...]) -> None:
-        """Show the sources, best first."""
-        for number, source in enumerate(sources, start=1):
-            button = Button(self._theme, f"{number}", "link", True, self)
-            words = (
-                source.words if len(source.words) <= _TIP_CHARACTERS else source.words[:_TIP_CHARACTERS] + "…"
-            )
-            # As rich text, long words are broken into lines of a readable length.
-            name, shown = in_own_direction(source.name), in_own_direction(words)
-            button.setToolTip(f"<p><b>{escape(name)}</b><br>{escape(shown)}</p>")
-            button.setAccessibleName(strings.OPEN_SOURCE.format(number=number))
-            button.setAccessibleDescription(f"{source.name}: {words}")
-            button.clicked.connect(partial(self._open, source))
-            self.buttons.append(button)
-            button.show()
-        self._arrange()
-        self.setVisible(bool(sources))
-
-    def _arrange(self) -> None:
-        left = self._title.sizeHint().width() + px(_GAP_PX)
-        self._title.setGeometry(0, px(4), left, px(16))
-        for button in self.buttons:
-            size = button.sizeHint()
-            button.setGeometry(
-                left, (px(_SOURCES_HEIGHT_PX) - size.height()) // 2, size.width(), size.height()
-            )
-            left += size.width() + px(_GAP_PX)
-        self.setFixedWidth(left)
 
 
 _STRIP_BOTTOM_PX = token_strip.REACH_PX + token_strip.HEIGHT_PX
@@ -318,8 +264,9 @@ class AnswerFooter(QWidget):
             y += height
         if not self.sources.isHidden():
             y += px(_NOTE_GAP_PX)
-            self.sources.setGeometry(left, y, self.sources.width(), px(_SOURCES_HEIGHT_PX))
-            y += px(_SOURCES_HEIGHT_PX)
+            height = self.sources.height_for(column)
+            self.sources.setGeometry(left, y, column, height)
+            y += height
         if self._finished:
             y += px(_ACTIONS_GAP_PX)
             size = px_size(action_button.SIZE)

@@ -1,6 +1,8 @@
-"""Sources: the sentences that support an answer, found in the passages that the worker names. No Qt.
+"""Sources: the sentences that support an answer, numbered as in its text. No Qt.
 
-Of a passage's sentences, the one that shares most words with the answer is chosen; rare words count more.
+Cited sentences come first, in the answer's order; sentences of the other passages that the worker names
+follow. Of a passage's sentences, the one that shares most words with the answer is chosen; rare words count
+more.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from core.events import Passage, ReadingMap
+from core.events import Citation, Passage, ReadingMap
 
 # A sentence ends at a full stop before a space, or at the end of a paragraph, list item or table row; not at
 # the end of a wrapped line.
@@ -23,13 +25,17 @@ _MOST_CHARACTERS = 600
 
 
 class Source(Struct, frozen=True):
-    """A sentence of attachment `source`: its characters `first` to `last` (end-exclusive) and its text."""
+    """A sentence of attachment `source`: its characters `first` to `last` (end-exclusive) and its text.
+
+    `ends` are the places in the answer's source that its number follows.
+    """
 
     source: int
     first: int
     last: int
     name: str
     words: str
+    ends: tuple[int, ...] = ()
 
 
 def sources_of(
@@ -37,13 +43,14 @@ def sources_of(
     answer: str,
     documents: Mapping[int, tuple[str, str]],
     reading: ReadingMap | None = None,
+    citations: Sequence[Citation] = (),
 ) -> tuple[Source, ...]:
-    """The sources in the order of `passages`. `documents`: name and text by source number.
+    """The sources of an answer. `documents`: name and text by source number.
 
     Sentences that were skipped according to `reading`, the answer's own map, are left out.
     """
     answered = {word.casefold() for word in _WORD.findall(answer)}
-    found: list[Source] = []
+    found = _cited(citations, documents)
     for passage in passages:
         if passage.source not in documents:
             continue
@@ -57,6 +64,19 @@ def sources_of(
         ):
             found.append(Source(passage.source, first, last, name, " ".join(text[first:last].split())))
     return tuple(found)
+
+
+def _cited(citations: Sequence[Citation], documents: Mapping[int, tuple[str, str]]) -> list[Source]:
+    """A source for each cited range of a document."""
+    ends: dict[tuple[int, int, int], list[int]] = {}
+    for each in citations:
+        if each.source in documents and each.last_char <= len(documents[each.source][1]):
+            ends.setdefault((each.source, each.first_char, each.last_char), []).append(each.end)
+    found = []
+    for (source, first, last), places in ends.items():
+        name, text = documents[source]
+        found.append(Source(source, first, last, name, " ".join(text[first:last].split()), tuple(places)))
+    return found
 
 
 def _supporting(text: str, passage: Passage, answered: set[str]) -> tuple[int, int] | None:

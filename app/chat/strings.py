@@ -58,7 +58,7 @@ CHANGE = "{title} {used} instead of {asked}: {reason}"
 COPY_ANSWER = "Copy answer"
 EDIT_ANSWER = "Edit answer"
 EDIT_ANSWER_SAYS = "The Markdown source of the answer. The model continues from what you write."
-EDITED = "edited"
+EDITED = "Edited"
 SAVE = "Save"
 SAVE_KEYS = "⌘Return" if sys.platform == "darwin" else "Ctrl+Return"
 DISCARD_TITLE = "Discard your changes to this answer?"
@@ -226,6 +226,14 @@ ATTACH_FOLDER = "Attach Folder"
 FROM_FILES = "File…"
 FROM_FOLDER = "Folder…"
 FROM_LIBRARY = "From Library…"
+INSERT_PROMPT = "Saved Prompt…"
+SAVED_PROMPTS = "Saved prompts"
+
+
+def saved_prompt(name: str, number: int, count: int) -> str:
+    return f"Saved prompt {name}, {number} of {count}"
+
+
 DROP_TO_ATTACH = "Drop to attach"
 DROP_TO_IMPORT = "Drop to import chats"
 SEND = "Send message"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPaintEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractButton, QApplication, QFrame, QScrollArea, QWidget
 from shiboken6 import delete
@@ -27,8 +27,8 @@ from app.chat.widget_pool import Item, UnshownEntry, WidgetPool
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, draw_text
-from app.richtext.canvas.selection import Match
-from app.richtext.canvas.text_canvas import TextCanvas
+from app.richtext.canvas.selection import Match, TextPlace
+from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
 from app.richtext.layout.tint_paint import TintMode
 from app.session.chats.conversation import Turn
 from app.theme.fonts import ui_font
@@ -270,10 +270,28 @@ class Transcript(QScrollArea):
         entry.documents = self._documents()
         self._unfinished.discard(entry)
         if answer:
+            # The numbers of sources may wrap lines above the one that is being read.
+            place, top_px = self._first_line_of(answer)
             answer.finish(finished, note)
+            if place and place.piece < len(answer.body.boxes):
+                moved_px = round(answer.body.top_of(place) - top_px)
+                if moved_px:
+                    bar = self.verticalScrollBar()
+                    bar.setValue(bar.value() + moved_px)
         self.finder.refresh(entry)
         self._mark_newest()
         self._column.place()
+
+    def _first_line_of(self, answer: AnswerView) -> tuple[TextPlace | None, float]:
+        """The first visible line of an answer that begins above the view, and its top on the canvas.
+
+        None while the transcript follows its end.
+        """
+        if self.is_following:
+            return None, 0.0
+        top = answer.body.mapFrom(self._column, QPoint(0, self._column.view()[0])).y()
+        place = answer.body.place_at(QPointF(MARGIN_PX, top), between=True) if top > 0 else None
+        return place, answer.body.top_of(place) if place else 0.0
 
     def set_regenerable(self, possible: bool) -> None:
         """Enable or disable what starts an answer; disabled while the worker is busy or dead."""

@@ -115,6 +115,8 @@ class CompareWindow(SideWindow):
             self._questions[side].setText(" ".join(version.user.content.split()))
             finished = version.answer.finished
             parts = stats_line.finished_parts(finished) if finished else ()
+            if version.answer.status == "edited":
+                parts = stats_line.edited_parts()
             self._figures[side].setText(stats_line.plain_text(parts))
             self._figures[side].setToolTip(stats_line.plain_text(parts))
         same = shown[0].answer.text == shown[1].answer.text

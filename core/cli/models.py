@@ -109,6 +109,7 @@ def _facts(entry: ModelEntry) -> tuple[str, ...]:
         f"{entry.parameters / 1e9:.2f} billion parameters" if entry.parameters else "",
         f"{entry.bits}-bit" if entry.bits else entry.dtype,
         _gb(entry.disk_bytes),
+        "MTP head included" if entry.head_bytes else "",
         f"context {entry.context_tokens:,}" if entry.context_tokens else "",
         f"tokenizer {entry.family_name} ({entry.family[:12]})" if entry.family else "",
         _SOURCES[entry.source],

@@ -13,6 +13,7 @@ Qwen3.5, DeepSeek-V3, GLM-4.5 and MiMo-7B.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -93,11 +94,12 @@ def head_tensors(folder: Path, config: dict[str, Any]) -> tuple[HeadTensor, ...]
     return tuple(found.values()) if whole else ()
 
 
-def head_bytes(folder: Path, config: dict[str, Any]) -> int:
-    """Bytes of the head's tensors; 0 without a head or with damaged files."""
+def head_bytes(folder: Path) -> int:
+    """Bytes of the tensors of the head in `folder`; 0 without a head or with damaged files."""
     try:
+        config = json.loads((folder / "config.json").read_bytes())
         return sum(tensor.size_bytes for tensor in head_tensors(folder, config))
-    except ModelError:
+    except (ModelError, OSError, ValueError):
         return 0
 
 

@@ -146,10 +146,10 @@ class ChatPage(QObject):
 
 
 def _uncounted(turns: Sequence[Turn]) -> str:
-    """The text of the imported turns at the end, whose tokens are in no answer's figures."""
+    """The text of the imported turns at the end, edited or not, whose tokens are in no answer's figures."""
     words: list[str] = []
     for turn in reversed(turns):
-        if turn.answer.status != "imported":
+        if turn.answer.status not in ("imported", "edited") or turn.answer.finished is not None:
             break
         attached = (attachment.text for attachment in turn.user.attachments)
         words.append("\n\n".join((*attached, turn.user.content, turn.answer.text)))

@@ -125,7 +125,10 @@ class ModelDetail(QWidget):
 
     def show_speed(self, entry: ModelEntry, tokens_per_s: float) -> None:
         """Show the decode speed below the name; 0 for a model without an answer."""
-        self.summary.setText(strings.on_disk(facts_of.precision(entry), entry.disk_bytes, tokens_per_s))
+        words = strings.on_disk(
+            facts_of.precision(entry), entry.disk_bytes, tokens_per_s, has_head=entry.head_bytes > 0
+        )
+        self.summary.setText(words)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self._asking.isVisible():

@@ -35,6 +35,7 @@ FIT_ICONS = {"fits": "check", "tight": "info", "too-large": "x"}
 LOAD = "Load"
 UNLOAD = "Unload"
 LOADED = "Loaded"
+RELEASED = "Idle"
 LOADING = "Loading"
 STARTER = "starter model"
 OTHER_APP = "in another app’s folder"
@@ -184,8 +185,10 @@ def cache_at(tokens: int, bits: str = "") -> str:
     return f"Cache at {tokens:,} tokens, {bits} bits" if bits else f"Cache at {tokens:,} tokens"
 
 
-def on_disk(precision: str, size_bytes: int, tokens_per_s: float) -> str:
+def on_disk(precision: str, size_bytes: int, tokens_per_s: float, *, has_head: bool = False) -> str:
     said = f"{precision}, {size(size_bytes)} on disk." if precision else f"{size(size_bytes)} on disk."
+    if has_head:
+        said = f"{said} MTP head included."
     return f"{said} {tokens_per_s:.1f} tok/s on your last answer." if tokens_per_s else said
 
 

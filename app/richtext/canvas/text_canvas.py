@@ -9,7 +9,7 @@ It does not know tokens; `AnswerBody` adds them through `paint_under_text` and `
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
@@ -150,6 +150,16 @@ class TextCanvas(ReadAloud):
         """Rebuild all boxes from their pieces."""
         self._lay_out(self.pieces)
 
+    def replace_boxes(self, pieces: Mapping[int, Piece]) -> None:
+        """Show other pieces of the same text at these indices; the boxes below are moved."""
+        down = 0.0
+        for index, box in enumerate(self.boxes):
+            box.move_by(down)
+            if index in pieces:
+                self.boxes[index] = self._made(pieces[index], box.top, box.hidden, box.rule_top)
+                down += self.boxes[index].bottom - box.bottom
+        self.update()
+
     def _lay_out(self, pieces: Sequence[Piece]) -> None:
         self.boxes = []
         try:
@@ -193,6 +203,9 @@ class TextCanvas(ReadAloud):
                 or (piece.quotes and above.piece.quotes >= piece.quotes)
             )
         )
+        return self._made(piece, top, hidden, bottom if goes_on else top)
+
+    def _made(self, piece: Piece, top: float, hidden: bool, rule_top: float) -> PieceBox:
         return PieceBox(
             piece,
             top,
@@ -200,7 +213,7 @@ class TextCanvas(ReadAloud):
             self._theme,
             answer_style(*self._size, zoom=self._theme.zoom) if self._size and piece.kind == "text" else None,
             hidden=hidden,
-            rule_top=bottom if goes_on else None,
+            rule_top=rule_top,
         )
 
     def reveal(self, number: int) -> None:
@@ -286,6 +299,12 @@ class TextCanvas(ReadAloud):
             char = line.char_at(x - box.text_left, between)
             return TextPlace(number, max(line.start, min(char, line.end)))
         return None
+
+    def top_of(self, place: TextPlace) -> float:
+        """The top of the line with that place on the canvas."""
+        box = self.boxes[place.piece]
+        lines = box.layout.lines
+        return box.text_top + (lines[box.layout.line_of(place.char)].top if lines else 0.0)
 
     def rects_of(self, number: int, start: int, end: int) -> list[QRectF]:
         """Where characters of piece `number` are on the canvas."""

@@ -59,7 +59,7 @@ class PieceBox:
         self.piece = piece
         self.hidden = hidden
         self.is_whole = True  # False while the piece is still being written
-        self._rule_top = top if rule_top is None else rule_top
+        self.rule_top = top if rule_top is None else rule_top
         self._inks: InkTable | None = None
         self._ink: Callable[[PieceBox], InkTable] | None = None
         self._marks: dict[int, LineMarks] = {}
@@ -172,6 +172,11 @@ class PieceBox:
         """The frame of a code block."""
         return QRectF(self.left, self.top, self.right - self.left, self.height)
 
+    def move_by(self, down: float) -> None:
+        """Move the box down."""
+        self.top += down
+        self.rule_top += down
+
     def shows(self, piece: Piece) -> bool:
         """Whether `piece` looks the same as the current piece."""
         mine = self.piece
@@ -200,9 +205,9 @@ class PieceBox:
         for level in range(self.piece.quotes):
             distance = (self.piece.quotes - level) * _QUOTE_INDENT_PX * self._zoom
             x = self.right + distance - 2 if self.rtl else self.left - distance
-            painter.fillRect(QRectF(x, self._rule_top, 2, self.bottom - self._rule_top), theme.color("hair2"))
+            painter.fillRect(QRectF(x, self.rule_top, 2, self.bottom - self.rule_top), theme.color("hair2"))
         if self.piece.thought >= 0 and self.piece.kind != "thought":
-            rule = QRectF(_THOUGHT_RULE_PX, self._rule_top, 2, self.bottom - self._rule_top)
+            rule = QRectF(_THOUGHT_RULE_PX, self.rule_top, 2, self.bottom - self.rule_top)
             painter.fillRect(rule, theme.color("hair2"))
         if isinstance(self.layout, TableLayout):
             self._paint_grid(painter, theme, self.layout)

@@ -32,7 +32,7 @@ from PySide6.QtGui import (
 )
 
 from app.controls.shapes import RTL_LETTERS, is_rtl
-from app.richtext.layout.text_style import TextStyle, code_style
+from app.richtext.layout.text_style import TextStyle, code_style, number_px
 from app.richtext.markdown.piece import Align, Styled
 
 _ALIGN = {
@@ -224,6 +224,9 @@ def _formats(
                 size_px = round(style.size_px * 13 / 15)
                 text_format.setProperty(QTextFormat.Property.FontPixelSize, size_px)
                 text_format.setFontLetterSpacing(0)
+            case "cited":
+                text_format.setFontLetterSpacingType(QFont.SpacingType.AbsoluteSpacing)
+                text_format.setFontLetterSpacing(style.font.letterSpacing() + number_px(styled.target, style))
         item = QTextLayout.FormatRange()
         item.start, item.length = place
         item.format = text_format
@@ -313,6 +316,13 @@ class PieceLayout:
                 spans = [(spans[0][0], max(spans[0][1], line.right))]
             found += [QRectF(left, line.top, right - left, self.style.line_px) for left, right in spans]
         return found
+
+    def number_area(self, styled: Styled) -> QRectF:
+        """The space behind the last character of a `cited` stretch, as high as its line."""
+        line = self.lines[self.line_of(styled.end - 1)]
+        before, behind = line.x_at(styled.end - 1), line.x_at(styled.end)
+        width = number_px(styled.target, self.style)
+        return QRectF(behind - (width if behind >= before else 0), line.top, width, self.style.line_px)
 
     def draw(
         self,

@@ -126,13 +126,13 @@ def report(what: str, error: Exception) -> None:
 
 
 PieceKind = Literal["text", "heading", "code", "table", "rule", "thought"]
-Style = Literal["bold", "italic", "code", "link", "strike"]
+Style = Literal["bold", "italic", "code", "link", "strike", "cited"]
 
 
 class Styled(Struct, frozen=True, gc=False):
     """The visible characters [start, end) have this style. Stretches may overlap.
 
-    `target` is where a link goes.
+    `target` is where a link goes; of the style `cited`, the number that follows the last character.
     """
 
     start: int
@@ -179,7 +179,7 @@ class Piece(Struct, frozen=True):
 
     def link_at(self, char: int) -> str:
         """Where the link at character `char` goes; empty if there is none."""
-        return next((s.target for s in self.styles if s.target and s.start <= char < s.end), "")
+        return next((s.target for s in self.styles if s.style == "link" and s.start <= char < s.end), "")
 
 
 def plain_piece(source: str, start: int, end: int) -> Piece:

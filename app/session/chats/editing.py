@@ -54,10 +54,10 @@ _OF_TOKENS = (
 
 
 def end_of_edited(finished: Finished, tokens: Sequence[Token]) -> Finished:
-    """Returns the end of an answer whose tokens are now `tokens`; its sources are unknown."""
+    """Returns the end of an answer whose tokens are now `tokens`, without its sources."""
     counted = end_of(tokens, finished.effective.model, finished.effective.settings).stats
     stats = replace(finished.stats, **{name: getattr(counted, name) for name in _OF_TOKENS})
-    return replace(finished, reason="cancelled", stats=stats, sources=(), stopped_by="")
+    return replace(finished, reason="cancelled", stats=stats, sources=(), stopped_by="", citations=())
 
 
 def _with_edit(tokens: Sequence[Token], edit: Edit) -> tuple[Token, ...]:

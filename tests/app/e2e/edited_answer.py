@@ -15,7 +15,7 @@ from app.launch.opening import open_window
 from app.shell.window import MainWindow
 from core.events import TYPED
 from tests.app.e2e.hands import Hands
-from tests.app.e2e.new_user import answered, ask, last, ready, set_number
+from tests.app.e2e.new_user import answered, ask, last, open_section, ready, set_number
 
 QUESTION = "Name three colours of the sky."
 TYPED_TEXT = " And a fourth colour is violet, because"
@@ -30,6 +30,7 @@ def view(window: MainWindow) -> AnswerView:
 async def first(window: MainWindow) -> int:
     hands, controller = Hands(window), window.controller
     await ready(hands)
+    await open_section(hands, "basics")
     await set_number(hands, "sampling.max_tokens", 32)
     await ask(hands, QUESTION)
     before = await answered(hands)
@@ -49,7 +50,7 @@ async def first(window: MainWindow) -> int:
     assert last(window).text == before.text + TYPED_TEXT
     (turn,) = controller.chats.open.turns
     assert turn.versions[0].answer == before
-    assert view(window).footer.stats.text == "edited"
+    assert view(window).footer.stats.text == "Edited"
     hands.step(f"edited: {last(window).text!r}")
     await hands.press("ctrl+z")
     await hands.until(lambda: last(window) == before, "the edit is undone")
@@ -96,7 +97,7 @@ async def again(window: MainWindow) -> int:
     hands = Hands(window)
     assert last(window).is_edited
     assert len(window.controller.chats.open.turns[-1].versions) == 3
-    assert "edited" in view(window).footer.stats.text
+    assert "Edited" in view(window).footer.stats.text
     await ready(hands)
     await ask(hands, "Which was the fourth?")
     await answered(hands)

@@ -1,5 +1,5 @@
-"""Tried as people would, on a virtual display, with real keys and a real mouse: `edited_answer`, `first_hour`,
-`from_elsewhere`, `new_user`, `project`, `second_week`."""
+"""Tried as people would, on a virtual display, with real keys and a real mouse: `edited_answer`,
+`first_hour`, `from_elsewhere`, `new_user`, `project`, `second_week`."""
 
 from __future__ import annotations
 
@@ -102,3 +102,9 @@ def test_someone_from_elsewhere(display: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert "continued" in visit("first", display, home, "from_elsewhere")
     assert "after a restart" in visit("again", display, home, "from_elsewhere")
+
+
+def test_numbers_of_sources(display: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert "opened with the keyboard" in visit("first", display, home, "cited")
+    assert "after a restart" in visit("again", display, home, "cited")

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from mlx_lm.models.cache import KVCache
 
+from core.cli.models import _facts
+from core.models.library.catalogue import Catalogue
+from core.models.library.config import Machine
 from core.models.loader import load
 from core.models.mtp import MtpHead, load_head
 from core.models.mtp_files import head_bytes, head_tensors
@@ -184,7 +187,7 @@ def test_the_head_equals_the_formula(name: str, layout: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["qwen3_5", "qwen3_5_moe", "mimo"])
 def test_a_model_with_a_head_in_its_own_files_loads(name: str, tmp_path: Path) -> None:
     write_headed_model(tmp_path, name, "raw")
-    assert head_bytes(tmp_path, dict(CONFIGS[name][0])) > 0
+    assert head_bytes(tmp_path) > 0
     loaded = load(str(tmp_path))
     assert isinstance(load_head(loaded.model, tmp_path), MtpHead)
 
@@ -223,3 +226,15 @@ def test_fp8_weights_are_expanded(tmp_path: Path) -> None:
     head = load_head(model, tmp_path)
     assert isinstance(head, MtpHead), head
     assert mx.abs(head.projection.weight - weights["fc.weight"]).max().item() < 0.1
+
+
+def test_the_catalogue_lists_the_head(tmp_path: Path) -> None:
+    catalogue = Catalogue(Machine(1 << 40, expands=True))
+    write_headed_model(tmp_path / "with", "mimo")
+    write_headed_model(tmp_path / "without", "mimo")
+    (tmp_path / "without" / "mtp.safetensors").unlink()
+    found = {name: catalogue.take(str(tmp_path / name)) for name in ("with", "without")}
+    assert found["with"].head_bytes > 0
+    assert "MTP head included" in _facts(found["with"])
+    assert found["without"].head_bytes == 0
+    assert "MTP head included" not in _facts(found["without"])

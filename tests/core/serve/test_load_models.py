@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import json
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 
 from core.models.library.catalogue import Catalogue
 from core.models.library.config import Machine
+from core.serve import answering
 from core.serve.installed import InstalledModels
 from core.serve.queue import Ticket
 from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
@@ -129,6 +132,29 @@ def test_a_client_that_goes_away_while_it_waits_loads_nothing(served: Served) ->
         gone.close()
         served.until(lambda: len(served.answers.queue.tickets) == 1)
     assert loaded(served) == "First Toy"
+    assert served.answers.queue.tickets == ()
+
+
+def test_a_stream_is_kept_alive_while_it_waits_and_errors_come_as_events(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = ask(served, "Second-Toy", stream=True).text
+    monkeypatch.setattr(answering, "_QUIET_S", 0.05)
+    for model in ("Second-Toy", "Damaged-Toy"):
+        line = served.line()
+        with occupied(served):
+            send_request(line, "POST", CHAT, question("hello", model=model, stream=True, max_tokens=20))
+            served.until(lambda: len(served.answers.queue.tickets) == 2)
+            time.sleep(0.2)
+        reply = read_reply(line)
+        line.close()
+        assert reply.status == 200
+        assert "loading model" in reply.comments
+        if model == "Second-Toy":
+            assert reply.text == expected
+        else:
+            error = json.loads(reply.data[-1])["error"]
+            assert error["code"] == "bad_model"
     assert served.answers.queue.tickets == ()
 
 

@@ -89,21 +89,23 @@ def test_an_answer_is_edited_continued_and_kept(qapp: QApplication, tmp_path: Pa
         ]
         footer = view(window).footer
         assert footer.versions.text == "2/2"
-        assert footer.stats.text == "edited"
+        assert footer.stats.text == "Edited"
         assert view(window).body.hasFocus()
         # The tints of the model's tokens stay, the person's text has none.
         inks = [ink for box in view(window).body.boxes for ink in box.inks.inks if ink.origin != "normal"]
         assert {turn.answer.tokens[ink.token].id for ink in inks} == {1, 2, 3, 4}
         commands = requests(window)
+        assert window.views.notice_bar.action_button.text() == "Undo"
         await click(footer.continue_button)
         await ready(window)
+        assert not window.views.notice_bar.text
         (turn,) = window.controller.chats.open.turns
         assert turn.answer.text.startswith("ECHO 1: w1 w2 w3 w4 typed by me w")
         assert len(turn.versions) == 2
         assert [each.content for each in commands[0].messages] == ["write 6"]
         assert commands[0].continuation == (0, 1, 2, 3, 4, TYPED)
         assert commands[0].continuation_texts[-2:] == (" w4", " typed by me")
-        assert "edited" in view(window).footer.stats.text
+        assert "Edited" in view(window).footer.stats.text
         assert "tokens" in view(window).footer.stats.text
         # The next question sees it.
         ask(window, "write 1")
@@ -116,7 +118,7 @@ def test_an_answer_is_edited_continued_and_kept(qapp: QApplication, tmp_path: Pa
         turn = window.controller.chats.open.turns[0]
         assert turn.answer.is_edited
         assert len(turn.versions) == 2
-        assert "edited" in view(window, 0).footer.stats.text
+        assert "Edited" in view(window, 0).footer.stats.text
         assert window.controller.chats.search("typed")
 
     play(qapp, scene, folder=tmp_path)
