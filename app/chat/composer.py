@@ -50,6 +50,7 @@ from app.chat.intents import (
     SendMessage,
     StopAnswer,
 )
+from app.chat.snippets import SnippetMenu
 from app.controls.buttons.icon_button import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.sheets import choose_folder, open_files
@@ -105,6 +106,7 @@ class Composer(QWidget):
         self._intake = FileIntake(self._chips, self.attach_failed.emit, self.folder_attached.emit, self)
         self._preview = ChipPreview(theme, self._chips, self.edit, self, self._keep)
         self._paste = LongPaste(self.edit, self._attach_pasted, self)
+        self.snippets = SnippetMenu(theme, self.edit, self)
         self._attach = IconButton(theme, "plus", strings.ATTACH)
         self.think = ThinkSwitch(theme, self)
         self.pill = ContextPill(theme, self)
@@ -128,6 +130,7 @@ class Composer(QWidget):
         return self.edit.text
 
     def set_text(self, text: str) -> None:
+        self.snippets.forget()
         self.edit.set_text(text)
 
     @property
@@ -171,6 +174,7 @@ class Composer(QWidget):
             (strings.FROM_FILES, self.choose_files),
             (strings.FROM_FOLDER, self.choose_folder),
             (strings.FROM_LIBRARY, lambda: self.intent.emit(OpenLibrary())),
+            (strings.INSERT_PROMPT, self.snippets.open),
         ):
             menu.addAction(title, act)
         return menu
@@ -337,6 +341,7 @@ class Composer(QWidget):
     def _empty(self) -> None:
         self._intake.cancel()
         self._paste.cancel()
+        self.snippets.forget()
         self._chips.clear()
         self._notice.show_notice("", ())
         self._notice_gap.setVisible(False)
@@ -385,9 +390,11 @@ class Composer(QWidget):
 
     def moveEvent(self, event: QMoveEvent) -> None:
         self._preview.place()
+        self.snippets.place()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._preview.place()
+        self.snippets.place()
 
     def _lay_out(self) -> None:
         tools = QHBoxLayout()

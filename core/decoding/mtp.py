@@ -95,7 +95,7 @@ class HeadProposer:
             own.truncate(last)
         self._read_waiting()
         state = sequence.state[1][None]
-        token = mx.array(context[last:])
+        token = mx.array(list(context[last:]))
         ids: list[mx.array] = []
         likely: list[mx.array] = []
         second: list[mx.array] = []
@@ -113,23 +113,29 @@ class HeadProposer:
         mx.eval(*ids, *likely, *second)
         found: Any = mx.concatenate(ids).tolist()
         chances: Any = mx.concatenate(likely).tolist()
+        other: Any = mx.concatenate(second).tolist()
         own.append_at(context, np.array([last], np.int32))
         self._end = last + 1
         for entry in leaves(own.cache):
             entry.trim(count - 1)  # type: ignore[attr-defined]
-        return Proposal(found, chances, int(second[0].item()), float(second[1].item()))
+        return Proposal(found, chances, int(other[0]), float(other[1]))
 
     def _read_waiting(self) -> None:
         """Reads the rows that wait; only their keys and values are computed."""
-        own = self._sequence.head if self._sequence is not None else None
-        if not self._waiting or own is None:
+        if not self._waiting or self._sequence is None or self._sequence.head is None:
             return
+        own = self._sequence.head
         positions = [position for each, _ in self._waiting for position in each]
         states = mx.concatenate([rows for _, rows in self._waiting])
         self._waiting = []
         self._rows(mx.array([self._context[position] for position in positions]), states[None])
         own.append_at(self._context, np.array(positions, np.int32))
         own.settle()
+        if self._sequence.state is not None and len(positions) > _WAITING_ROWS:
+            # A copy: a slice would keep the states of the whole chunk.
+            position, newest = self._sequence.state
+            self._sequence.state = position, newest + 0
+            mx.eval(self._sequence.state[1])
 
     def _rows(self, ids: mx.array, states: mx.array) -> mx.array:
         """The head's hidden states [1, n, size] for `ids` and the `states` before them [1, n, size]."""

@@ -21,7 +21,7 @@ from math import log
 
 from core.drafting.calibration import logit, sigmoid
 from core.drafting.draft import Draft
-from core.drafting.draft_model import NO_PROPOSAL, Proposal, Proposer
+from core.drafting.draft_model import NO_PROPOSAL, Proposer
 from core.drafting.evidence import Guess
 from core.drafting.gate import default_cost
 
@@ -228,7 +228,7 @@ class Proposals:
         return sigmoid(logit(bounded) + right - wrong)
 
     def _forget(self) -> None:
-        self._proposal: Proposal = NO_PROPOSAL
+        self._proposal = NO_PROPOSAL
         # Of each joined depth: the stated probability, the class, and the share of the other evidence.
         self._joined: list[tuple[float, int, float]] = []
         self._asked_cost = 0.0

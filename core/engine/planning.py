@@ -116,7 +116,8 @@ class Planning:
             given = f"{len(options.prediction):,} tokens"
             changes.append(Change("prediction", given, "not drafted from", "the drafter is off"))
         proposer = resources.proposer if isinstance(resources.proposer, ModelProposer) else None
-        samples = profile.widths if exact.mode == "exact" else None
+        # Blocks before and after the column at which the cache is quantised belong to different profiles.
+        samples = profile.widths if exact.mode == "exact" and len(profiles) == 1 else None
         return AnswerPlan(
             *(settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples, kv),
             head=head,

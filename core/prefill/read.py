@@ -129,7 +129,7 @@ def _forward(
     model: Callable[..., Any], ids: Sequence[int], sequence: CachedSequence, states: StateReceiver | None
 ) -> Any:
     """Reads `ids`. Nothing is evaluated, so MLX never computes the output layer."""
-    return (model if states is None else states.split.body)(mx.array(ids)[None], cache=sequence.cache)
+    return (model if states is None else states.split.body)(mx.array(list(ids))[None], cache=sequence.cache)
 
 
 def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> list[Positions]:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
 from core.encoder.store import Embedder
-from core.errors import PromptTooLongError
+from core.errors import NotEnoughMemoryError, PromptTooLongError
 from core.events import Change, PrefillPhase, PrefillProgress, ReadingMap
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import largest_window
@@ -370,6 +370,8 @@ class Reading:
             try:
                 if (yield from self._sparse()):
                     return
+            except NotEnoughMemoryError:
+                raise  # all of it would need more
             except Exception as error:
                 if memory.is_exhausted(error) or self._inputs.most_tokens is not None:
                     raise

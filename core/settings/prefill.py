@@ -221,8 +221,8 @@ class KvCache(Struct, frozen=True, forbid_unknown_fields=True):
     bits: Annotated[
         KvBits,
         Meta(
-            title="Quantize the cache",
-            description="What was read takes less memory, at a lower precision. Answers change slightly.",
+            title="Quantize",
+            description="The KV cache takes less memory, at a lower precision. Answers change slightly.",
             extra={
                 "labels": {"off": "Off", "8": "8 bits", "4": "4 bits"},
                 "notes": {

@@ -61,6 +61,7 @@ class ChatController(QObject):
             views.notice_bar,
             chats,
             self.select,
+            self._refresh,
             self.listing.show,
             self.listing.delete,
             report,
@@ -134,6 +135,11 @@ class ChatController(QObject):
         row = self._views.sidebar.list.row(chat_id)
         if row and row.turn_id:
             self._views.transcript.show_turn(row.turn_id)
+
+    def _refresh(self) -> None:
+        """Show the open chat again, after its turns were changed."""
+        self._page.keep_draft()
+        self.show()
 
     def _open(self, chat_id: str) -> None:
         """Open a chat, or a new one if `chat_id` is empty."""

@@ -43,8 +43,9 @@ _LISTED_LOSSES = 500
 class Importing(QObject):
     """`window` is the parent of the dialogs, `notice` shows the results.
 
-    `open_chat` opens the first imported chat, `chats_changed` lists the chats again, `delete` deletes a chat
-    that may be open or being answered, `report` shows an error. `when_kept` calls back once all is saved.
+    `open_chat` opens the first imported chat, `refresh_open` shows the open one again, `chats_changed` lists
+    the chats again, `delete` deletes a chat that may be open or being answered, `report` shows an error.
+    `when_kept` calls back once all is saved.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Importing(QObject):
         notice: NoticeBar,
         chats: Chats,
         open_chat: Callable[[str], object],
+        refresh_open: Callable[[], object],
         chats_changed: Callable[[], object],
         delete: Callable[[str], object],
         report: Callable[[RequestError], object],
@@ -64,6 +66,7 @@ class Importing(QObject):
         self._notice = notice
         self._chats = chats
         self._open_chat = open_chat
+        self._refresh_open = refresh_open
         self._chats_changed = chats_changed
         self._delete = delete
         self._report = report
@@ -119,10 +122,15 @@ class Importing(QObject):
                 return
         self._notice.clear()
         if result.all_chats:
-            if result.first and self._chats.open.id == opened:
-                self._open_chat(result.first)
-            self._chats_changed()
+            if result.first not in ("", opened) and self._chats.open.id == opened:
+                self._open_chat(result.first)  # lists the chats
+            elif self._chats.open.id in result.updated:
+                self._refresh_open()  # lists the chats, too
+            else:
+                self._chats_changed()
             self._show_result(result)
+        elif self._stopped:
+            self._notice.show_notice(strings.IMPORT_STOPPED)
 
     def _tell(self, path: Path, percent: int, result: _Result) -> None:
         """Shows the progress. Read aloud only once."""
@@ -191,6 +199,8 @@ class Importing(QObject):
 
     def _show_result(self, result: _Result) -> None:
         text = strings.imported(result.counts, tuple(result.sources))
+        if self._stopped:
+            text = f"{strings.IMPORT_STOPPED} {text}"
         if result.lost:
             text = f"{text} {strings.not_kept(result.lost)}"
             self._notice.show_notice(text, strings.DETAILS, lambda: self._show_details(result))
@@ -246,7 +256,10 @@ class Importing(QObject):
 
 
 class _Result:
-    """What was imported from all files of one command, and what was lost."""
+    """What was imported from all files of one command, and what was lost.
+
+    `first` is the first chat that was not imported before.
+    """
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -256,6 +269,7 @@ class _Result:
         self.unlisted = 0
         self.first = ""
         self.undoable: list[str] = []
+        self.updated: set[str] = set()
 
     @property
     def all_chats(self) -> int:
@@ -264,9 +278,12 @@ class _Result:
     def add(self, source: str, chat_id: str, what: str) -> None:
         self.counts[what] += 1
         self.sources[source] += 1
+        if what == "updated":
+            self.updated.add(chat_id)
         if what in ("added", "restored"):
             self.undoable.append(chat_id)
-        self.first = self.first or chat_id
+        if what != "known":
+            self.first = self.first or chat_id
 
     def lose(self, losses: Losses) -> None:
         self.lost.update(losses.counts)

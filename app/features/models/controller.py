@@ -226,7 +226,16 @@ class ModelsController(QObject):
         loading = state.loading if link.phase is Phase.LOADING else ""
         info = link.info if self._alive else None
         machines = state.machines if info is not None and info.machines else ()
-        self._set(replace(state, info=info, loading=loading, busy=link.busy, machines=machines))
+        self._set(
+            replace(
+                state,
+                info=info,
+                loading=loading,
+                busy=link.busy,
+                machines=machines,
+                released=link.released,
+            )
+        )
         loaded = state.info is None and info is not None
         if came if self._watched else loaded and not self._preferences.now.model_offered:
             self.refresh()

@@ -245,7 +245,7 @@ def _row(entry: ModelEntry, name: str, state: ModelsState, context_tokens: int, 
     last = origin or (strings.context(entry.context_tokens) if entry.context_tokens else "")
     standing = _standing(entry, state)
     words = {
-        "loaded": strings.LOADED,
+        "loaded": strings.RELEASED if state.released else strings.LOADED,
         "loading": strings.loading(state.fraction),
         "unusable": strings.UNUSABLE,
     }.get(standing, "")

@@ -34,7 +34,8 @@ _OFFER_MOST_BYTES = 3 * 2**30
 
 class ModelsState(Struct, frozen=True):
     """State of the models. `listed` is False until the worker has answered. `info` is the loaded model,
-    `loading` the reference of the one being loaded, `busy` whether an answer is running.
+    `loading` the reference of the one being loaded, `busy` whether an answer is running. `released`: the
+    loaded model left memory while idle, and the next question loads it again.
 
     `asked` is the query sent to the hub, `found` its results, `finding` whether the search is running.
     `machines` are those that run the loaded model, if several do; `check` is the last requested check of
@@ -62,6 +63,7 @@ class ModelsState(Struct, frozen=True):
     problem: str = ""
     hint: str = ""
     kv: KvCache = KvCache()
+    released: bool = False
 
     @property
     def disk_bytes(self) -> int:

@@ -35,6 +35,7 @@ FIT_ICONS = {"fits": "check", "tight": "info", "too-large": "x"}
 LOAD = "Load"
 UNLOAD = "Unload"
 LOADED = "Loaded"
+RELEASED = "Idle"
 LOADING = "Loading"
 STARTER = "starter model"
 OTHER_APP = "in another app’s folder"

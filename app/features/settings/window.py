@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.controls.buttons.button import Button
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
+from app.features.settings.snippets import TITLE, SnippetsEditor
 from app.features.side_window import SideWindow
 from app.fields.setting_field import SettingField
 from app.gauges.figures import gigabytes
@@ -98,6 +99,7 @@ class SettingsWindow(SideWindow):
         shown = [group for group in groups(declared(WindowSettings)) if group.name != "server"]
         self._form = SettingsForm(theme, shown, _CONTENT_PX)
         self._form.changed.connect(self.changed)
+        self.snippets = SnippetsEditor(theme, _CONTENT_PX)
         self._build()
         self.reset_button.clicked.connect(self.reset_requested)
         self.defaults_button.clicked.connect(self.defaults_reset_requested)
@@ -150,6 +152,8 @@ class SettingsWindow(SideWindow):
         set_margins(column, _PAD_PX, 20, _PAD_PX, 20)
         set_spacing(column, _GAP_PX)
         form = self._form
+        form.add_title(TITLE)
+        form.add(self.snippets)
         form.add_title(SAVED_CHATS)
         form.add(self._saved_note)
         form.add_row(self.clear_button)

@@ -15,7 +15,7 @@ from app.launch.opening import open_window
 from app.shell.window import MainWindow
 from core.events import TYPED
 from tests.app.e2e.hands import Hands
-from tests.app.e2e.new_user import answered, ask, last, ready, set_number
+from tests.app.e2e.new_user import answered, ask, last, open_section, ready, set_number
 
 QUESTION = "Name three colours of the sky."
 TYPED_TEXT = " And a fourth colour is violet, because"
@@ -30,6 +30,7 @@ def view(window: MainWindow) -> AnswerView:
 async def first(window: MainWindow) -> int:
     hands, controller = Hands(window), window.controller
     await ready(hands)
+    await open_section(hands, "basics")
     await set_number(hands, "sampling.max_tokens", 32)
     await ask(hands, QUESTION)
     before = await answered(hands)

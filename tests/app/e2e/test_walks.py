@@ -1,5 +1,5 @@
-"""Tried as people would, on a virtual display, with real keys and a real mouse: `edited_answer`, `first_hour`,
-`from_elsewhere`, `new_user`, `project`, `second_week`."""
+"""Tried as people would, on a virtual display, with real keys and a real mouse: `edited_answer`,
+`first_hour`, `from_elsewhere`, `new_user`, `project`, `second_week`."""
 
 from __future__ import annotations
 

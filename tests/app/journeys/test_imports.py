@@ -51,6 +51,9 @@ def test_an_archive_is_imported_once_and_its_chats_go_on(qapp: QApplication, tmp
         await imported(window, file)
         assert notice.text.startswith("2 chats from ChatGPT were imported before.")
         assert controller.chats.get(went_on.id) == went_on
+        (other,) = [each.id for each in controller.chats.listed() if each.title == "Lighthouse 2"]
+        controller.chat.select(other)
+        window.views.composer.set_text("Half a thought")
         longer = samples.chatgpt_chat(2)
         nodes = longer["mapping"]
         nodes.update(
@@ -64,6 +67,8 @@ def test_an_archive_is_imported_once_and_its_chats_go_on(qapp: QApplication, tmp
         await imported(window, file)
         assert notice.text.startswith("Updated 1 chat from ChatGPT; 1 was imported before.")
         assert len(titles(window)) == 2
+        assert window.views.transcript.answer_text(controller.chats.open.turns[-1].id) == "White."
+        assert window.views.composer.text == "Half a thought"
 
     async def again(window: MainWindow) -> None:
         chats = window.controller.chats
@@ -153,13 +158,13 @@ def test_a_long_import_can_be_stopped_and_keeps_the_window_alive(
     async def scene(window: MainWindow) -> None:
         controller, notice = window.controller, window.views.notice_bar
         controller.chat.importing.import_from([file])
-        await until(lambda: "%" in notice.text)
+        await until(lambda: "%" in notice.text and len(controller.chats.listed()) > 0)
         assert notice.action_button.text() == "Stop"
         notice.action_button.click()
         await until(lambda: not controller.chat.importing.is_busy)
         found.append(len(titles(window)))
         assert 0 < found[0] < 1_500
-        assert notice.text.startswith(f"Imported {found[0]:,} chats from ChatGPT.")
+        assert notice.text.startswith(f"The import was stopped. Imported {found[0]:,} chats from ChatGPT.")
         # Closing the window ends the second import.
         controller.chat.importing.import_from([file])
         await until(lambda: len(controller.chats.listed()) > found[0])

@@ -42,6 +42,7 @@ def test_the_setting_reaches_each_worker_and_the_window_shows_it(qapp: QApplicat
         controller.handle(ModelReleased())
         assert RELEASED in window.views.sidebar._worker.accessibleDescription()
         assert LOADS_AGAIN in window.views.hint.text()
+        assert controller.models.state.released
         controller.asking.submit(Message("user", "write 3"))
         await until(lambda: last(window).status == "finished")
         window.app_settings.set("memory.unload_minutes", 0)

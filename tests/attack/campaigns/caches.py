@@ -1,21 +1,22 @@
-"""Saved caches of chats: damaged files, kills while saving, and a disk that takes no more.
+"""Saved caches of chats: damaged files, kills while saving, two processes, and a disk that takes no more.
 
 A good file is made of a chat with each kind of cache: full, sliding window, recurrent, and read sparsely. A
 case damages it (flipped bytes, cut or grown, zeros, a lying header or tensor with checksums that are right,
-another model's stamp, a folder in its place), kills a process while it replaces the file, or lets the write
-fail at some byte. Then the chat's next question is asked. Its answer must be that of a cold start; a damaged
-file must be gone, and what was not damaged must be used.
+another model's stamp, a folder in its place), kills a process while it replaces the file, lets another one
+replace it over and over, or lets the write fail at some byte. Then the chat's next question is asked. Its
+answer must be that of a cold start; a damaged file must be gone, and what was not damaged must be used.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import random
 import resource
+import signal
 import struct
-import subprocess
-import sys
 import tempfile
 import time
 import tracemalloc
@@ -31,10 +32,13 @@ from tests.attack.campaign import Campaign, Outcome, case_random
 _SLOW_S = 20.0
 _MOST_BYTES = 300 * 2**20
 _CHAT = "chat"
-_PROMPT_TOKENS = 700
+_PROMPT_TOKENS = {False: 300, True: 700}  # for a dense and a sparse reading
 _KINDS = (("llama", False), ("gemma3_text", False), ("qwen3_5", False), ("llama", True), ("qwen3_5", True))
 _KILL_EVERY = 40
+_TWO_EVERY = 20
 _FULL_EVERY = 8
+# Tracing allocations takes as long as the rest of the case.
+_TRACE_EVERY = 20
 
 
 class _Chat:
@@ -56,7 +60,7 @@ class _Chat:
         self.loaded = long_model(name, load_tokenizer(toy), toy)
         self.files = SavedFiles(folder)
         self.settings = settings(sparse)
-        prompt = prompt_of(41, _PROMPT_TOKENS)
+        prompt = prompt_of(41, _PROMPT_TOKENS[sparse])
         engine = started(self.loaded, self.files)
         first, _ = run(engine, prompt, self.settings, _CHAT)
         self.follow = [*prompt, *first, *prompt_of(42, 30)]
@@ -128,12 +132,15 @@ def _case(seed: int, case: int, chat: _Chat) -> Outcome:
     if chat.path.is_dir():
         chat.path.rmdir()
     chat.path.write_bytes(chat.good)
-    what = "kill" if case % _KILL_EVERY == 7 else "full disk" if case % _FULL_EVERY == 3 else ""
-    tracemalloc.start()
+    what = "kill" if case % _KILL_EVERY == 7 else "two processes" if case % _TWO_EVERY == 9 else ""
+    what = what or ("full disk" if case % _FULL_EVERY == 3 else "")
+    traced = case // len(_KINDS) % _TRACE_EVERY == 0
+    if traced:
+        tracemalloc.start()
     started = time.perf_counter()
     try:
         if what:
-            fault = _killed(chat, rng) if what == "kill" else _full(chat, rng)
+            fault = {"kill": _killed, "two processes": _two, "full disk": _full}[what](chat, rng)
         else:
             way = rng.choice(_WAYS)
             what = way.__name__.strip("_")
@@ -149,7 +156,7 @@ def _case(seed: int, case: int, chat: _Chat) -> Outcome:
     finally:
         took_s, peak = time.perf_counter() - started, tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    if not fault and took_s > _SLOW_S and what != "kill":
+    if not fault and took_s > _SLOW_S:
         fault = f"it took {took_s:.1f} s"
     if not fault and peak > _MOST_BYTES:
         fault = f"it took {peak:,} bytes of memory"
@@ -161,42 +168,62 @@ def _case(seed: int, case: int, chat: _Chat) -> Outcome:
 # ---- processes and disks
 
 
-_CHILD = """
-import os, signal, sys
-from pathlib import Path
-from tests.attack.campaigns.caches import replace_and_die
-replace_and_die(Path(sys.argv[1]), int(sys.argv[2]))
-"""
-
-
-def replace_and_die(path: Path, pieces: int) -> None:
-    """Begins to replace `path` with its own content, and dies after so many pieces. Runs in a child."""
-    import os
-    import signal
-
-    content = path.read_bytes()
+def _replace(path: Path, content: bytes, pieces: int = 17) -> None:
+    """Replace `path` by `content` as a chat is saved, and die after so many sixteenths. Runs in a child."""
     files = SavedFiles(path.parent)
     assert files.reserve(path, len(content), 1 << 40, 1 << 40) == ""
     with files.writing(path) as file:
         step = len(content) // 16 + 1
-        for number in range(pieces):
+        for number in range(min(pieces, 16)):
             file.write(content[number * step : (number + 1) * step])
             file.flush()
         if pieces <= 16:
             os.kill(os.getpid(), signal.SIGKILL)
-    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _child(work: Callable[[], None], *, wait: bool) -> Iterator[None]:
+    """A forked process that does `work`, which only writes files; it is killed at the end, or waited for."""
+    pid = os.fork()
+    if not pid:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    try:
+        yield
+    finally:
+        if not wait:
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 def _killed(chat: _Chat, rng: random.Random) -> str:
-    subprocess.run(
-        [sys.executable, "-c", _CHILD, str(chat.path), str(rng.randrange(18))], check=False, timeout=120
-    )
+    pieces = rng.randrange(18)
+    with _child(lambda: _replace(chat.path, chat.good, pieces), wait=True):
+        pass
     if chat.path.read_bytes() != chat.good:
         return "the killed process changed the file"
     fault = chat.fault(is_good=True)
     chat.files.erase([_CHAT])
     left = [path.name for path in chat.files.folder.iterdir() if path.name != "written"]
     return fault or (f"{left} is left after erasing" if left else "")
+
+
+def _two(chat: _Chat, rng: random.Random) -> str:
+    """Another process saves the same chat over and over while the question is asked, until it is killed."""
+
+    def save() -> None:
+        while True:
+            _replace(chat.path, chat.good)
+
+    with _child(save, wait=False):
+        time.sleep(rng.random() / 50)
+        fault = chat.fault(is_good=True)
+    if not fault and chat.path.read_bytes() != chat.good:
+        fault = "the two processes changed the file"
+    chat.files.erase([_CHAT])
+    return fault
 
 
 def _full(chat: _Chat, rng: random.Random) -> str:
@@ -362,8 +389,8 @@ def _rewritten(data: bytes, change: Callable[[dict[str, Any], dict[str, Any]], N
 
 CAMPAIGN = Campaign(
     "caches",
-    "A chat whose saved cache is damaged, was being replaced by a process that was killed, or met a full disk"
-    " answers as from a cold start, and a good file is used",
+    "A chat whose saved cache is damaged, is being replaced by another process, perhaps killed, or met a full"
+    " disk answers as from a cold start, and a good file is used",
     60,
     2_000,
     _run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -116,6 +117,15 @@ def test_a_sparse_prefill_needs_memory_only_for_what_it_reads(engine: Engine, me
     _, finished, _ = answer(engine, PROMPT, settings(**sparse, **{"prefill.keep_pct": 5}))
     assert finished.stats.skipped_tokens > 150
     assert [each.setting for each in finished.effective.changes] == ["prefill.chunk_tokens"]
+    # The figures of a refusal are those of the passages, too, and nothing of them is kept.
+    engine.forget()
+    memory.left_bytes = needed(engine, 100, 32)
+    with pytest.raises(NotEnoughMemoryError) as caught:
+        answer(engine, PROMPT, settings(**sparse, **{"prefill.keep_pct": 5}))
+    found = re.search(r"A context of (\d+) tokens", caught.value.message)
+    assert found is not None
+    assert int(found[1]) < 750
+    assert engine.sequence.tokens == []
 
 
 def test_other_chats_are_freed_first(engine: Engine, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,11 @@ def test_rows_say_who_drafts_for_whom() -> None:
     )
 
 
+def test_a_model_that_was_unloaded_while_idle_says_so() -> None:
+    words = [rows(state(LARGE, info=INFO, released=idle), 8192)[0].state for idle in (False, True)]
+    assert words == ["Loaded", "Idle"]
+
+
 def test_rows_are_filtered_and_one_is_on_its_way() -> None:
     known = state(LARGE, SMALL, loading="owner/small", fraction=0.5)
     (row,) = rows(known, 8192, " SMA ")

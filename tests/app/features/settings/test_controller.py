@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.controls.popup import Popup
@@ -118,3 +119,38 @@ def test_the_defaults_of_new_chats_are_taken_back(qapp: QApplication, tmp_path: 
         assert window.views.inspector.settings == Settings()
 
     play(qapp, scene, folder=tmp_path)
+
+
+def test_own_saved_prompts_are_offered_at_once_and_the_next_time(qapp: QApplication, tmp_path: Path) -> None:
+    async def first(window: MainWindow) -> None:
+        await ready(window)
+        settings = await opened(window)
+        editor = settings.snippets
+        assert not editor.text.isEnabled()
+        editor.add("Reply")
+        editor.add("Summarize")
+        assert editor.text.value.startswith("Summarize {the document}")
+        editor.text.set_value("In brief: {x}")
+        editor.choice.set_value("Reply")
+        assert editor.text.value == ""
+        QTest.keyClicks(editor.text.focusProxy(), "Answer {the mail}")
+        editor.rename("Answer")
+        window.app_settings.reset()
+        assert [each.name for each in window.views.composer.snippets._snippets][:2] == ["Answer", "Summarize"]
+
+    async def again(window: MainWindow) -> None:
+        await ready(window)
+        composer = window.views.composer
+        composer.edit.setFocus()
+        QTest.keyClicks(composer.edit, "/ans")
+        await press(window, KEY.Key_Return)
+        assert composer.text == "Answer the mail"
+        settings = await opened(window)
+        editor = settings.snippets
+        assert editor.choice.value == "Answer"
+        editor.delete()
+        assert editor.choice.value == "Summarize"
+        assert editor.text.value == "In brief: {x}"
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
