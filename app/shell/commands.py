@@ -253,7 +253,7 @@ class Commands(QObject):
         self.views.header.tint.set_value(mode)
 
     def export(self, kind: str) -> None:
-        """Export the open chat as "markdown" or "json"."""
+        """Export the open chat as "pdf", "html", "markdown" or "json"."""
         self.controller.chat.transfer.export(self.controller.chats.open.id, kind)
 
     def show_help(self) -> None:
@@ -396,6 +396,8 @@ MENUS = (
             ),
             (
                 Command("import", strings.IMPORT, lambda c: c.controller.chat.importing.choose()),
+                Command("export_pdf", strings.EXPORT_PDF, lambda c: c.export("pdf"), when=_asked),
+                Command("export_html", strings.EXPORT_HTML, lambda c: c.export("html"), when=_asked),
                 Command(
                     "export_markdown", strings.EXPORT_MARKDOWN, lambda c: c.export("markdown"), when=_asked
                 ),
