@@ -95,7 +95,7 @@ class HeadProposer:
             own.truncate(last)
         self._read_waiting()
         state = sequence.state[1][None]
-        token = mx.array(context[last:])
+        token = mx.array(list(context[last:]))
         ids: list[mx.array] = []
         likely: list[mx.array] = []
         second: list[mx.array] = []
@@ -113,11 +113,12 @@ class HeadProposer:
         mx.eval(*ids, *likely, *second)
         found: Any = mx.concatenate(ids).tolist()
         chances: Any = mx.concatenate(likely).tolist()
+        other: Any = mx.concatenate(second).tolist()
         own.append_at(context, np.array([last], np.int32))
         self._end = last + 1
         for entry in leaves(own.cache):
             entry.trim(count - 1)  # type: ignore[attr-defined]
-        return Proposal(found, chances, int(second[0].item()), float(second[1].item()))
+        return Proposal(found, chances, int(other[0]), float(other[1]))
 
     def _read_waiting(self) -> None:
         """Reads the rows that wait; only their keys and values are computed."""

@@ -41,7 +41,7 @@ _HIDDEN_FIRST = ("mimo",)
 _FP8_BLOCK = 128
 
 
-class MtpHead(nn.Module):
+class MtpHead(nn.Module):  # type: ignore[misc]
     """`size`: of a hidden state. `hidden_first`: order of the projection's inputs."""
 
     def __init__(self, block: nn.Module, size: int, eps: float, *, hidden_first: bool) -> None:
@@ -62,7 +62,8 @@ class MtpHead(nn.Module):
         rows: mx.array = self.projection(joined)
         # The masks of blocks with latent attention are arrays.
         mask = create_attention_mask(rows, cache, return_array=True)
-        return self.norm(self.block(rows, mask, cache))
+        hidden: mx.array = self.norm(self.block(rows, mask, cache))
+        return hidden
 
 
 NO_HEAD = "its files contain no MTP head"
@@ -179,7 +180,7 @@ def _with_latent_attention(model: Any, weights: Weights) -> Weights:
 def _with_whole_norms(weights: Weights) -> Weights:
     norms = {name: value for name, value in weights.items() if name.endswith("norm.weight")}
     every = mx.concatenate([value.astype(mx.float32) for value in norms.values()])
-    if float(mx.median(every).item()) >= _HALF:
+    if (mx.median(every) >= _HALF).item():
         return weights
     return weights | {name: value + 1.0 for name, value in norms.items()}
 
