@@ -99,6 +99,7 @@ _ALSO_COMMANDS = frozenset(
     | {"ATTACH_FILE", "ATTACH_FOLDER", "IMPORT_PRESETS_TITLE"}
     | {"ARCHIVED", "CHOOSE_FOLDER", "CONNECT_TITLE", "COPY_PATH", "DELETED", "DIFFERENCE_TITLE", "ERASE"}
     | {"MENU_COPY_CODE", "MENU_COPY_LINK", "MENU_OPEN_LINK", "MENU_QUOTE", "MENU_SELECT_ALL"}
+    | {"ADD_FILES_TITLE", "DELETE_CHATS", "KEEP_CHATS", "KEEP_EDITING", "NEW_PROJECT", "NO_PROJECT"}
     | {"EXPORT_TITLE", "IMPORT_TITLE", "LOAD_PREVIOUS", "LOAD_YES", "OPEN_TITLE", "TITLE"}
 )
 # Lower case in a title unless first or last: articles, conjunctions, prepositions of up to four letters.

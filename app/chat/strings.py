@@ -82,6 +82,9 @@ OPEN_DOCUMENT = "Show {name} in the Document tab"
 
 # ---- messages
 ANSWER_NAME = "Answer"
+YOU = "You"
+EXPORTED_ATTACHMENT = "Attached: {name}"
+EXPORTED_THOUGHT = "Thought"
 ANSWER_DONE = "The answer is complete"
 MESSAGE_NAME = "Your message"
 COPY_MESSAGE = "Copy message"

@@ -1,4 +1,4 @@
-"""Sheets for choosing files and folders and for typing a name, modal to one window.
+"""Sheets for choosing files, folders and options and for typing a name, modal to one window.
 
 Each function returns at once and calls back with the choice. Qt's static dialog functions would run a nested
 event loop; if a task opens such a dialog, no other task can run until it closes, because asyncio refuses to
@@ -9,11 +9,20 @@ of the title bar. A window has one sheet at a time: a second request brings the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMessageBox, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QInputDialog,
+    QMessageBox,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.controls.folders import first_folder
 
@@ -109,6 +118,43 @@ def ask_name(owner: QWidget, title: str, label: str, name: str, on_given: Callab
     dialog.open()
 
 
+class OptionsSheet(QDialog):
+    """A sheet of check boxes. `boxes` are in the order of the options, `accept_button` is the default one."""
+
+    def __init__(self, owner: QWidget, title: str, options: Sequence[tuple[str, bool]], accept: str) -> None:
+        """`options`: labels and whether they are checked. `accept`: title of the default button."""
+        super().__init__(owner.window())
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(title)
+        column = QVBoxLayout(self)
+        self.boxes = [QCheckBox(label, self) for label, _ in options]
+        for box, (_, checked) in zip(self.boxes, options):
+            box.setChecked(checked)
+            column.addWidget(box)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
+        self.accept_button = buttons.addButton(accept, QDialogButtonBox.ButtonRole.AcceptRole)
+        self.accept_button.setDefault(True)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        column.addWidget(buttons)
+
+
+def ask_options(
+    owner: QWidget,
+    title: str,
+    options: Sequence[tuple[str, bool]],
+    accept: str,
+    on_chosen: Callable[..., object],
+) -> None:
+    """Let the person change `options`, see `OptionsSheet`. `on_chosen` gets their states in order."""
+    if _raise_open(owner):
+        return
+    sheet = OptionsSheet(owner, title, options, accept)
+    # The sheet is hidden by then, and `on_chosen` may open the next one.
+    sheet.accepted.connect(lambda: on_chosen(*(box.isChecked() for box in sheet.boxes)))
+    sheet.open()
+
+
 def _file_sheet(
     owner: QWidget, title: str, folder: str, mode: QFileDialog.FileMode, kinds: str = ""
 ) -> QFileDialog | None:
@@ -122,7 +168,7 @@ def _file_sheet(
 
 
 def _raise_open(owner: QWidget) -> bool:
-    for kind in (QFileDialog, QInputDialog, QMessageBox):
+    for kind in (QFileDialog, QInputDialog, QMessageBox, OptionsSheet):
         for dialog in owner.window().findChildren(kind, options=Qt.FindChildOption.FindDirectChildrenOnly):
             if isinstance(dialog, QDialog) and dialog.isVisible():
                 dialog.raise_()

@@ -38,9 +38,9 @@ class MenuFacts(Struct, frozen=True):
     """State of the window that decides which commands are enabled.
 
     `ready`: a question can be sent. `busy`: an answer is being generated; `busy_here`: in the open chat.
-    `asked`: the open chat has a question. `deleted`: a chat can be restored. `document`: the open chat has a
-    document. `unended`: the last answer can be continued. `versions`: the last answer has several versions.
-    `checked` are the identifiers of the commands with a check mark.
+    `asked`: the open chat has a question; `project`: it is in a project; `document`: it has a document.
+    `deleted`: a chat can be restored. `unended`: the last answer can be continued. `versions`: the last
+    answer has several versions. `checked` are the identifiers of the commands with a check mark.
     """
 
     ready: bool = False
@@ -49,6 +49,7 @@ class MenuFacts(Struct, frozen=True):
     asked: bool = False
     deleted: bool = False
     document: bool = False
+    project: bool = False
     unended: bool = False
     versions: bool = False
     checked: frozenset[str] = frozenset()
@@ -112,6 +113,7 @@ class Commands(QObject):
             asked=bool(turns),
             deleted=controller.chats.has_deleted,
             document=bool(documents(controller.chats.open)),
+            project=bool(self.project_id),
             unended=bool(controller.asking.continuable),
             versions=bool(turns) and len(turns[-1].versions) > 1,
             checked=frozenset(action_id for action_id, is_on in on.items() if is_on),
@@ -183,6 +185,13 @@ class Commands(QObject):
         chat = self.controller.chats.open
         self.controller.chat.listing.pin(chat.id, not chat.pinned)
 
+    @property
+    def project_id(self) -> str:
+        """The project of the open chat; empty for none."""
+        chats = self.controller.chats
+        project = chats.projects.find(chats.open.project)
+        return project.id if project else ""
+
     def move(self) -> None:
         """Open the menu of projects for the open chat."""
         self.columns.show_sidebar(True)
@@ -244,7 +253,7 @@ class Commands(QObject):
         self.views.header.tint.set_value(mode)
 
     def export(self, kind: str) -> None:
-        """Export the open chat as "markdown" or "json"."""
+        """Export the open chat as "pdf", "html", "markdown" or "json"."""
         self.controller.chat.transfer.export(self.controller.chats.open.id, kind)
 
     def show_help(self) -> None:
@@ -355,10 +364,25 @@ MENUS = (
             (
                 Command("new_chat", strings.NEW_CHAT, lambda c: c.controller.chat.start(), ("Ctrl+N",)),
                 Command(
+                    "new_chat_in_project",
+                    strings.NEW_CHAT_IN_PROJECT,
+                    lambda c: c.views.sidebar.list.new_chat_requested.emit(c.project_id),
+                    ("Ctrl+Alt+N",),
+                    attrgetter("project"),
+                ),
+            ),
+            (
+                Command(
                     "new_project",
                     strings.NEW_PROJECT,
                     lambda c: c.views.sidebar.new_project_requested.emit(""),
                     ("Ctrl+Shift+N",),
+                ),
+                Command(
+                    "project_settings",
+                    strings.PROJECT_SETTINGS,
+                    lambda c: c.views.sidebar.project_settings_requested.emit(c.project_id),
+                    when=attrgetter("project"),
                 ),
             ),
             (
@@ -372,6 +396,8 @@ MENUS = (
             ),
             (
                 Command("import", strings.IMPORT, lambda c: c.controller.chat.importing.choose()),
+                Command("export_pdf", strings.EXPORT_PDF, lambda c: c.export("pdf"), when=_asked),
+                Command("export_html", strings.EXPORT_HTML, lambda c: c.export("html"), when=_asked),
                 Command(
                     "export_markdown", strings.EXPORT_MARKDOWN, lambda c: c.export("markdown"), when=_asked
                 ),

@@ -138,7 +138,12 @@ class Backups:
             except (StoreError, *UNREADABLE):
                 continue
             try:
-                found = [each.id for each in store.summaries() if each.turns and not each.deleted]
+                gone = {each.id for each in store.projects() if each.deleted and each.with_chats}
+                found = [
+                    each.id
+                    for each in store.summaries()
+                    if each.turns and not each.deleted and each.project not in gone
+                ]
             except UNREADABLE:
                 continue
             finally:

@@ -267,7 +267,8 @@ class Generation:
                 try:
                     event = next(decoding)
                 except StopIteration as end:
-                    return end.value  # type: ignore[no-any-return]
+                    reason: FinishReason = end.value
+                    return reason
                 if isinstance(event, Token):
                     self._texts.append(event.text)
                 yield event

@@ -2,7 +2,8 @@
 
     peak = memory in use + growth of the KV cache + working memory of a prefill chunk
 
-with the figures of `MemoryNeed`, which are estimates from the model's config. What does not fit is fitted in
+with the figures of `MemoryNeed`, which are estimates from the model's config (starter model on Linux: 83 MiB
+estimated and 65 measured for 1,000 tokens, 268 and 296 for 4,000). What does not fit is fitted in
 this order: other chats' caches and the sentence encoder are freed; the prompt is read in smaller chunks; the
 answer is shortened; the request is refused. Worker's main thread.
 """

@@ -247,6 +247,8 @@ class AskController(QObject):
         self, chat: Conversation, turn_id: str, before: tuple[Turn, ...], settings: Settings
     ) -> None:
         """Continue the answer of the last turn `turn_id`; the chat had the turns `before`."""
+        if self._views.notice_bar.text == strings.ANSWER_EDITED:  # its Undo would no longer apply
+            self._views.notice_bar.clear()
         last = chat.turn(turn_id).answer.tokens[-1]
         self._ask(chat, Running(chat.id, turn_id, before, last), settings)
         self._views.composer.edit.setFocus()

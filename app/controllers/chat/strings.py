@@ -9,6 +9,10 @@ REPEATING_NOTE = "Stopped because the answer repeated itself."
 STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
 
 EXPORT_TITLE = "Export"
+EXPORT_AS = {"pdf": "Export as PDF", "html": "Export as HTML"}
+EXPORT_THOUGHTS = "Include the model’s thoughts"
+EXPORT_TINTS = "Tint accepted drafts and bonus tokens"
+EXPORT_ACCEPT = "Export…"
 IMPORT_TITLE = "Import Chats"
 IMPORT_FILTER = "Chats (*.zip *.json *.md *.markdown *.txt)"
 STOP_IMPORT = "Stop"
@@ -112,7 +116,8 @@ def folder_not_shown(path: str) -> str:
 
 
 def export_filter(ending: str) -> str:
-    return "JSON (*.json)" if ending == "json" else "Markdown (*.md)"
+    names = {"json": "JSON", "html": "HTML", "pdf": "PDF"}
+    return f"{names.get(ending, 'Markdown')} (*.{ending})"
 
 
 ANSWER_EDITED = "The answer was edited. The model sees this version."

@@ -19,9 +19,11 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from app.chat.bars import NoticeBar
+from app.chat.export.html import ExportOptions, blocks, page
+from app.chat.export.pdf import to_pdf
 from app.controllers.chat import strings
 from app.controls.folders import first_folder, show_in_folder
-from app.controls.sheets import choose_folder, save_file
+from app.controls.sheets import ask_options, choose_folder, save_file
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
@@ -31,6 +33,8 @@ from app.store.faults import TransferError
 from app.store.files import file_name
 from core.errors import RequestError
 from core.system.files import replacing
+
+_ENDINGS = {"json": "json", "markdown": "md", "html": "html", "pdf": "pdf"}
 
 
 class Transfer(QObject):
@@ -55,6 +59,7 @@ class Transfer(QObject):
         self._exports: deque[_Export] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        self._options = ExportOptions()
 
     @property
     def is_busy(self) -> bool:
@@ -64,9 +69,18 @@ class Transfer(QObject):
     def export(self, chat_id: str, kind: str) -> None:
         """Ask for a file and export one chat, or all of them if `chat_id` is empty."""
         if chat_id:
-            ending = "json" if kind == "json" else "md"
             title = _file_name(self._chats.summary(chat_id).title)
-            self._choose_file(title, ending, lambda path: self._start(_Export(path, kind, (chat_id,))))
+
+            def choose() -> None:
+                options = self._options
+                self._choose_file(
+                    title, _ENDINGS[kind], lambda path: self._start(_Export(path, kind, (chat_id,), options))
+                )
+
+            if kind in ("pdf", "html"):
+                self._ask_options(kind, choose)
+            else:
+                choose()
             return
         chat_ids = tuple(each.id for each in (*self._chats.listed(), *self._chats.archived()))
         if kind == "json":
@@ -78,6 +92,21 @@ class Transfer(QObject):
                 strings.EXPORT_TITLE,
                 lambda path: self._start(_Export(path, kind, chat_ids, in_folder=True)),
             )
+
+    def _ask_options(self, kind: str, then: Callable[[], None]) -> None:
+        """Let the person choose what is exported; the choice is proposed again until the window closes."""
+
+        def chosen(thoughts: bool, tints: bool) -> None:
+            self._options = ExportOptions(thoughts, tints)
+            then()
+
+        ask_options(
+            self._window,
+            strings.EXPORT_AS[kind],
+            ((strings.EXPORT_THOUGHTS, self._options.thoughts), (strings.EXPORT_TINTS, self._options.tints)),
+            strings.EXPORT_ACCEPT,
+            chosen,
+        )
 
     async def close(self) -> None:
         """Cancel the exports that are not written yet. Safe to call twice."""
@@ -141,8 +170,25 @@ class Transfer(QObject):
         for chat in chats():
             path = _free(export.path / f"{_file_name(chat.title)}.md") if export.in_folder else export.path
             with replacing(path) as file:
-                file.write(to_markdown(chat).encode())
+                for data in self._file(chat, export):
+                    file.write(data)
         return written
+
+    def _file(self, chat: Conversation, export: _Export) -> Iterator[bytes]:
+        """The parts of the file of one chat. Raises `ClosingError` if the window closes."""
+        title, options = chat.title or panels_strings.NEW_CHAT, export.options or ExportOptions()
+        if export.kind == "pdf":
+            yield to_pdf(title, blocks(chat, options, title), self._check_open)
+        elif export.kind == "html":
+            for part in page(chat, options, title):
+                self._check_open()
+                yield part.encode()
+        else:
+            yield to_markdown(chat).encode()
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise ClosingError
 
     # ---- inside
 
@@ -169,8 +215,9 @@ class _Export:
     """`path` is a file or, `in_folder`, the folder that gets a file for each chat."""
 
     path: Path
-    kind: str  # "json" or "markdown"
+    kind: str  # one of `_ENDINGS`
     chat_ids: tuple[str, ...]
+    options: ExportOptions | None = None  # of HTML and PDF
     in_folder: bool = False
 
 

@@ -21,7 +21,7 @@ CANCEL = "Cancel"
 CREATE = "Create"
 SAVE = "Save"
 LOAD = "Load"
-DELETE_TEXT = "The chats can be kept outside of the project, or moved to Recently Deleted."
+DELETE_TEXT = "The chats can be kept outside of the project, or moved to “Recently Deleted”."
 KEEP_CHATS = "Keep Chats"
 DELETE_CHATS = "Delete Chats"
 

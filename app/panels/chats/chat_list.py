@@ -169,6 +169,8 @@ class ChatList(QListView):
                 self.project_folded.emit(project.id, fold)
         elif key in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self.project_delete_requested.emit(project.id)
+        elif key == Qt.Key.Key_F2:  # Qt handles it on Linux only
+            self.edit(self.currentIndex())
         else:
             return False
         return True

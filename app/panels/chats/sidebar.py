@@ -44,7 +44,7 @@ class Sidebar(QWidget):
     pin_requested = Signal(str, bool)  # chat id, wanted
     archive_requested = Signal(str, bool)  # chat id, wanted
     delete_requested = Signal(str)  # chat id
-    export_requested = Signal(str, str)  # chat id (empty: all), "markdown" or "json"
+    export_requested = Signal(str, str)  # chat id (empty: all), kind
     import_requested = Signal()
     new_project_requested = Signal(str)  # the chat that moves into it; empty: none
     project_settings_requested = Signal(str)  # project id
@@ -125,6 +125,9 @@ class Sidebar(QWidget):
         which = chat_id if row else ""
         as_text = strings.EXPORT_MARKDOWN if row else strings.EXPORT_ALL_MARKDOWN
         as_json = strings.EXPORT_JSON if row else strings.EXPORT_ALL_JSON
+        if row:
+            menu.addAction(strings.EXPORT_PDF, lambda: self.export_requested.emit(which, "pdf"))
+            menu.addAction(strings.EXPORT_HTML, lambda: self.export_requested.emit(which, "html"))
         menu.addAction(as_text, lambda: self.export_requested.emit(which, "markdown"))
         menu.addAction(as_json, lambda: self.export_requested.emit(which, "json"))
         menu.addAction(strings.IMPORT, self.import_requested.emit)

@@ -57,7 +57,7 @@ GROUP_TITLES = {
     "look": "Appearance",
     "writing": "Writing",
     "allowed": "For all chats",
-    "memory": "Memory",
+    "memory": "Memory use",
     "updates": "Updates",
     "server": "Local server",
 }

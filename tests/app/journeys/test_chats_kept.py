@@ -784,6 +784,34 @@ def test_the_context_of_an_imported_chat_is_counted(qapp: QApplication, tmp_path
     play(qapp, scene)
 
 
+def test_a_chat_becomes_a_page_or_a_pdf_with_what_is_checked(qapp: QApplication, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    filled(home, *(chat_of(number, 2, 5) for number in range(2)))
+
+    async def scene(window: MainWindow) -> None:
+        transfer = window.controller.chat.transfer
+        for kind, checked in (("html", (False, False)), ("pdf", (False, True))):
+            transfer.export("c1", kind)
+            options = await sheet(window, sheets.OptionsSheet)
+            assert isinstance(options, sheets.OptionsSheet)
+            assert tuple(box.isChecked() for box in options.boxes) == checked
+            options.boxes[1].setChecked(True)
+            await click(options.accept_button)
+            await choose_in_sheet(window, tmp_path / f"chat.{kind}")
+            await until(lambda: not transfer.is_busy)
+        transfer.export("c1", "pdf")
+        options = await sheet(window, sheets.OptionsSheet)
+        options.reject()
+        assert not transfer.is_busy
+
+    play(qapp, scene, folder=home)
+    page, pdf = (tmp_path / "chat.html").read_text(), (tmp_path / "chat.pdf").read_bytes()
+    assert "Question 0 of chat 1" in page
+    assert "Question 1 of chat 1" in page
+    assert "of chat 0" not in page
+    assert pdf.startswith(b"%PDF-")
+
+
 def test_an_export_that_fails_leaves_the_old_file(
     qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from app.session.chats.projects import Project
 from app.store.chat_store import MemoryStore
 from app.store.library import Library
 from app.store.recovery import Backups
-from tests.app.store.chats import chat_of, ids, texts, times
+from tests.app.store.chats import NOON, chat_of, ids, texts, times
 
 projects = st.builds(
     Project,
@@ -84,6 +84,8 @@ def test_a_backup_restores_missing_chats_with_their_project(tmp_path: Path) -> N
     library = Library(tmp_path)
     library.save_project(PROJECT)
     library.save(chat_of(1).in_project("p"))
+    library.save_project(replace(PROJECT, id="gone", deleted=NOON, with_chats=True))
+    library.save(chat_of(2).in_project("gone"))  # deleted with its project
     library.close()
     Backups(tmp_path / "chats.db").make()
     with sqlite3.connect(tmp_path / "chats.db") as connection:

@@ -95,8 +95,10 @@ def test_an_answer_is_edited_continued_and_kept(qapp: QApplication, tmp_path: Pa
         inks = [ink for box in view(window).body.boxes for ink in box.inks.inks if ink.origin != "normal"]
         assert {turn.answer.tokens[ink.token].id for ink in inks} == {1, 2, 3, 4}
         commands = requests(window)
+        assert window.views.notice_bar.action_button.text() == "Undo"
         await click(footer.continue_button)
         await ready(window)
+        assert not window.views.notice_bar.text
         (turn,) = window.controller.chats.open.turns
         assert turn.answer.text.startswith("ECHO 1: w1 w2 w3 w4 typed by me w")
         assert len(turn.versions) == 2

@@ -76,6 +76,8 @@ def test_a_chat_has_a_menu_and_the_list_has_one(sidebar: Sidebar) -> None:
         strings.UNPIN,
         strings.ARCHIVE,
         strings.MOVE_TO_PROJECT,
+        strings.EXPORT_PDF,
+        strings.EXPORT_HTML,
         strings.EXPORT_MARKDOWN,
         strings.EXPORT_JSON,
         strings.IMPORT,

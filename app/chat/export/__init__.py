@@ -1,0 +1,1 @@
+"""Chats as HTML and PDF."""
