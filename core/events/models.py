@@ -176,6 +176,11 @@ class MemoryNeed(Struct, frozen=True):
         return used + self.process
 
 
+def api_id(name: str) -> str:
+    """A model's id for API clients: its name in one word, because clients have it on command lines."""
+    return "-".join(name.split())
+
+
 def fit_of(need_bytes: int, limit_bytes: int) -> Fit:
     """Whether `need_bytes` fit into `limit_bytes`; tight above 80%."""
     if need_bytes > limit_bytes:

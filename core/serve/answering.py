@@ -29,6 +29,7 @@ from core.events import (
     Stats,
     Token,
     TokenCount,
+    api_id,
 )
 from core.serve.fields import change, with_own_system_message
 from core.serve.http import (
@@ -44,7 +45,7 @@ from core.serve.http import (
     watched,
     without_paths,
 )
-from core.serve.installed import ANY_MODEL, InstalledModels, entry_id
+from core.serve.installed import ANY_MODEL, InstalledModels
 from core.serve.queue import (
     MODEL_WAIT_S,
     NO_MODEL,
@@ -517,7 +518,7 @@ def _one(text: str, logprob: float) -> dict[str, Any]:
 
 def model_id(model: ModelInfo) -> str:
     """The model's id: its name without spaces, because clients have it on command lines."""
-    return entry_id(model.name)
+    return api_id(model.name)
 
 
 def is_called(model: ModelInfo, wanted: str) -> bool:

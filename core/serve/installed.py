@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core.events import Failed, ModelEntry, ModelInfo
+from core.events import Failed, ModelEntry, ModelInfo, api_id
 from core.serve.queue import Answers, Ticket
 
 # Names that clients send where they do not mean a certain model.
@@ -72,19 +72,14 @@ class InstalledModels:
 
 
 def _names(model: ModelInfo | ModelEntry) -> set[str]:
-    names = (model.reference, model.name, entry_id(model.name))
+    names = (model.reference, model.name, api_id(model.name))
     return {name.lower().rpartition("/")[2] for name in names} - {""}
-
-
-def entry_id(name: str) -> str:
-    """A model's id: its name in one word, because clients have it on command lines."""
-    return "-".join(name.split())
 
 
 def entry_shape(entry: ModelEntry, since: int) -> dict[str, Any]:
     """A model that is not loaded, as `/v1/models` lists it; fields as in `core.serve.models.shape`."""
     return {
-        "id": entry_id(entry.name),
+        "id": api_id(entry.name),
         "object": "model",
         "created": since,
         "owned_by": "draftlight",

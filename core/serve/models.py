@@ -10,11 +10,11 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from core.errors import NoModelError
-from core.events import ModelEntry, ModelInfo
+from core.events import ModelEntry, ModelInfo, api_id
 from core.serve.answering import is_called, loaded_model, model_id, not_here
 from core.serve.embeddings import encoder_shape, is_encoder
 from core.serve.http import send_json
-from core.serve.installed import InstalledModels, entry_id, entry_shape
+from core.serve.installed import InstalledModels, entry_shape
 from core.serve.queue import Answers
 
 # OpenRouter's names of request fields.
@@ -110,7 +110,7 @@ class Model:
         if model is None or not is_called(model, wanted):
             entries = await self._installed.entries() if self._installed is not None else []
             for entry in entries:
-                if wanted.lower() in (entry_id(entry.name).lower(), entry.reference.lower()):
+                if wanted.lower() in (api_id(entry.name).lower(), entry.reference.lower()):
                     await send_json(send, entry_shape(entry, self._since) | kind)
                     return
             raise not_here(wanted, model)

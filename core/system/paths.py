@@ -58,8 +58,10 @@ def shown(text: str) -> str:
 def given_path(text: str, raising: type[RequestError] = RequestError) -> Path:
     """The user's path with `~` expanded; it may be missing.
 
-    Raises `raising` if the text is not a valid path or the process has no access.
+    Raises `raising` if the text is empty or not a valid path, or the process has no access.
     """
+    if not text:  # it would mean the current folder
+        raise raising("The path is empty.", "Choose a file or a folder.")
     try:
         path = Path(text).expanduser()
         os.stat(path)

@@ -324,7 +324,7 @@ class _Worker:
         """Writes a title in idle time; other commands go first, and errors are ignored."""
         title: str | None = None
         try:
-            if not self._still and self._engine.is_loaded:
+            if not self._still and self._engine.released is None:
                 title = self._engine.title(command.messages, self._has_more_to_do)
         except Exception:
             traceback.print_exc()

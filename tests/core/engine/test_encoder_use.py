@@ -51,7 +51,7 @@ for number in range(1, 17):
     assert answer(number, prefill__mode="on").scorer == "fusion"
     assert engine._embedder.is_open
     if number % 2 == 0:
-        engine.make_room(1 << 60)
+        engine.make_room(engine._left_bytes() + 1)
         assert not engine._embedder.is_open
         engine.load(str(folder))
         engine.loaded.eos = frozenset()

@@ -15,6 +15,7 @@ import pytest
 from mlx.utils import tree_flatten
 from tokenizers import Tokenizer
 
+from core.drafting.draft_model import NO_PROPOSAL
 from core.engine.engine import Engine
 from core.engine.model_session import ModelProposer
 from core.errors import ModelError, RequestError
@@ -167,8 +168,8 @@ def test_an_answer_by_a_grammar_where_a_token_has_no_embedding_row(folder: Path)
 
 def test_a_draft_model_does_not_read_ids_that_it_does_not_have(folder: Path) -> None:
     drafts = ModelProposer(load(str(folder)))
-    assert drafts.propose([70, 71], 2)[0]
-    assert drafts.propose([70, 71, 260, 72], 2) == ([], [])
+    assert drafts.propose([70, 71], 2).tokens
+    assert drafts.propose([70, 71, 260, 72], 2) == NO_PROPOSAL
 
 
 @pytest.mark.parametrize("reference", ["/no/such/folder", "./nowhere", "word", "a/b/c"])

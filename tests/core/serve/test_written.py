@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from core.answer_format import answer_format
 from core.events import Effective, Finished, Generate, Likely, Message, PrefillProgress, Stats, Token
 from core.serve import answering
+from core.serve.http import EventLine
 from core.serve.messages import MessageWriter, message_request
 from core.serve.queue import AnswerUpdate
 from core.serve.response_request import response_request
@@ -213,7 +214,7 @@ def test_progress_that_comes_with_the_first_token_is_in_the_first_event() -> Non
         sent.append(message.get("body", b""))
 
     answer = Batches([PrefillProgress("r", 30, 30, 28), tokens()[0]], [finished()])
-    asyncio.run(answering._stream(answer, message_writer(stream=True), {}, send))  # type: ignore[arg-type]
+    asyncio.run(answering._stream(answer, message_writer(stream=True), EventLine(send, {})))  # type: ignore[arg-type]
     started = next(line for line in b"".join(sent).split(b"\n") if line.startswith(b"data: "))
     usage = json.loads(started.removeprefix(b"data: "))["message"]["usage"]
     assert (usage["cache_read_input_tokens"], usage["input_tokens"]) == (28, 3)

@@ -165,7 +165,9 @@ def test_a_bad_streak_in_one_chat_wipes_nothing(tmp_path: Path, toy_folder: Path
     table = engine.memory.tables.for_family(engine.loaded.info.family)[0]
     before = set(zip(*[part.tolist() for part in (table.entries().slots, table.entries().tokens)]))
     spec = DRAFTERS["ngram-mod"]
-    drafter = spec.build(MOD, Planning(engine._session, engine.memory)._resources(MOD, spec, [], False))
+    drafter = spec.build(
+        MOD, Planning(engine._session, engine.memory)._resources(MOD, spec, [], False, None, None)
+    )
     drafter.begin([5] * 40)
     for _ in range(50):
         draft = drafter.draft(8)
