@@ -151,7 +151,11 @@ def test_stops_cancels_and_the_turn_after_them(
         return cold(engine, follow, chosen(("off", "fast"), toy_folder, start, "4", **more))
 
     expected = plain(prompt, TOKENS)
-    ends_and_goes_on(engine, architecture, prompt, expected, chosen(variant, toy_folder, start, "4"), plain)
+    # A block may have passed the column at which the cache is quantised before the answer is cut below it.
+    reused = len(prompt) - 1 if start < len(prompt) else 0
+    ends_and_goes_on(
+        engine, architecture, prompt, expected, chosen(variant, toy_folder, start, "4"), plain, reused
+    )
 
 
 @pytest.mark.parametrize("architecture", ["llama"])
@@ -218,7 +222,7 @@ SPARSE = {
 @pytest.mark.parametrize(
     "architecture", thinned([n for n in ARCHITECTURES if n not in REFUSED], keep=["llama", "qwen3_5"])
 )
-@pytest.mark.parametrize("start", thinned([0, 300, 615], keep=[300]))
+@pytest.mark.parametrize("start", thinned([0, 300, 600], keep=[300]))
 def test_sparse_reading_the_rest_of_it_and_a_restart(
     architecture: str, start: int, tokenizer: TokenizerWrapper, toy_folder: Path, tmp_path: Path
 ) -> None:
