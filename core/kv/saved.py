@@ -177,7 +177,7 @@ def stamp_of(model: LanguageModel, new_cache: Callable[[], Cache], identity: str
 class SavedSequence:
     """What is to be written of `sequence`, which must not change until the last byte is written.
 
-    `stamp` is that of the model.     Raises `ValueError` if the sequence cannot be saved under `stamp`.
+    `stamp` is that of the model. Raises `ValueError` if the sequence cannot be saved under `stamp`.
     """
 
     def __init__(self, sequence: CachedSequence, new_cache: Callable[[], Cache], stamp: Stamp) -> None:
