@@ -78,6 +78,7 @@ async def first(window: MainWindow) -> int:
 
 async def again(window: MainWindow) -> int:
     hands, controller = Hands(window), window.controller
+    await ready(hands)
     assert len(controller.chats.open.turns) == 3
     assert len(controller.chats.listed()) == 3
     hands.step("and still there after a restart")
