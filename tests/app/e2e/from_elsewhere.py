@@ -82,6 +82,7 @@ async def again(window: MainWindow) -> int:
     assert len(controller.chats.open.turns) == 3
     assert len(controller.chats.listed()) == 3
     hands.step("and still there after a restart")
+    await hands.click(window.views.composer.edit)  # without a window manager a click gives the focus
     await hands.press("ctrl+q")
     await window.closed()
     return 0
