@@ -34,8 +34,16 @@ _MOST_FILES = 100_000
 _MOST_RATIO = 200
 _SMALL_BYTES = 16 * 1024 * 1024
 _ZIP_MARKS = (b"PK\3\4", b"PK\5\6")
-# What `zipfile` raises for damaged archives.
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+# What `zipfile` raises for damaged archives; OSError for an offset before the beginning.
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
 
 
 # Fields that only chats have; one of them is near the beginning of each export.

@@ -303,9 +303,11 @@ class Chats:
 
 def _has(chat: Conversation, other: Conversation) -> bool:
     """Whether `chat` has everything that was written in `other`."""
-    answers = {version.id: version.answer.text for turn in chat.turns for version in turn.versions}
+    own = {version.id: version for turn in chat.turns for version in turn.versions}
     return all(
-        version.id in answers and answers[version.id].startswith(version.answer.text)
+        version.id in own
+        and own[version.id].user == version.user
+        and own[version.id].answer.text.startswith(version.answer.text)
         for turn in other.turns
         for version in turn.versions
     )
