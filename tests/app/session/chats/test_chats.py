@@ -170,11 +170,11 @@ def test_an_imported_chat_is_added_once_and_loses_nothing() -> None:
     assert (what, second.turns) == ("added", elsewhere.turns)
     assert second.id != "c"
     assert chats.add(elsewhere) == (second, "known")
+    assert {len(chats.get(each.id).turns) for each in chats.listed()} == {3}
+    assert len(chats.listed()) == 2
     # The same ids, with another question.
     other, what = chats.add(Conversation("c", NOON).ask("t", Message("user", "Eins")))
     assert (what, other.turns[0].user.content) == ("added", "Eins")
-    assert {len(chats.get(each.id).turns) for each in chats.listed()} == {3}
-    assert len(chats.listed()) == 2
 
 
 def test_a_blank_chat_is_not_kept() -> None:
