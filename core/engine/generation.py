@@ -187,9 +187,9 @@ class Generation:
         return sources(self._loaded, reading.layout, reading.words, reading.seen, self._shown, settings)
 
     def _citations(self) -> tuple[Citation, ...]:
-        """The supports of the answer's sentences."""
+        """The supports of the answer's sentences; only for chats, because they delay the answer's end."""
         texts = [each.text for message in self._asked.messages for each in message.attachments]
-        if not any(texts) or self._reading.outcome.unmatched:
+        if not self._asked.chat or not any(texts) or self._reading.outcome.unmatched:
             return ()
         begun = self._loaded.tokenizer.decode(self._before) if self._before else ""
         documents = read_documents(self._reading.layout, self._reading.seen, texts)

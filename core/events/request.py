@@ -88,7 +88,8 @@ class Generate(Wire, frozen=True):
     - `stops`: the answer ends before the first occurrence of one of these texts.
     - `prediction`: the probable answer; affects only the speed.
     - `logit_bias`: added to the logits of token ids.
-    - `chat`: the chat's id, under which its cache may be saved on disk (`prefill.save`); empty: never.
+    - `chat`: the chat's id, under which its cache may be saved on disk (`prefill.save`). Empty: it is not,
+      and the answer has no citations.
     - `top_logprobs`: number of most probable tokens reported with each token's logprob; None reports none.
     """
 

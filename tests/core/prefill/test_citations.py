@@ -143,7 +143,7 @@ def test_an_answer_of_the_engine_has_its_citations(toy_engine: Engine) -> None:
     question = Message(
         "user", "What is it?", (Attachment("empty", " "), Attachment("harbour.md", f" \n{TEXT}"))
     )
-    asked = Generate("r", (question,), Settings(), grammar=Grammar("json_schema", schema))
+    asked = Generate("r", (question,), Settings(), grammar=Grammar("json_schema", schema), chat="c")
 
     def run(request: Generate) -> tuple[list[Token], Finished]:
         events = list(toy_engine.generate(request))
@@ -160,6 +160,7 @@ def test_an_answer_of_the_engine_has_its_citations(toy_engine: Engine) -> None:
         ]
 
     assert supports(*run(asked)) == [("night.", FEE), ('weekdays."', oil)]
+    assert not run(replace(asked, chat=""))[1].citations  # a request of the server
     first, ended = run(replace(asked, settings=assign(Settings(), "sampling.max_tokens", 9)))
     assert not supports(first, ended)
     begun = tuple(token.id for token in first)
