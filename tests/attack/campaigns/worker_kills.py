@@ -117,7 +117,9 @@ def _be_at(talk: WorkerTalk, moment: str, model: str, chance: random.Random, col
         case "answer":
             talk.send(asked)
             for _ in range(chance.randint(1, 30)):
-                talk.until(Token)
+                # The toy model may end its answer before; then the worker is killed right after the end.
+                if isinstance(talk.until((Token, Finished)), Finished):
+                    break
         case "save":
             talk.send(asked)
             talk.until(Finished)
