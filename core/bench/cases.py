@@ -25,6 +25,7 @@ from core.bench.harness import fingerprint
 from core.errors import RequestError, SettingError
 from core.settings import Settings, assign, assign_all, parse_all
 from core.settings.declaration import find
+from core.settings.prefill import SCORERS
 from core.system.paths import resources_dir
 
 # ---- prompts
@@ -74,6 +75,13 @@ def file_label(path: Path) -> str:
     """File name and content fingerprint, for the conditions of a measurement."""
     return f"{path.name} {fingerprint(path)}"
 
+
+# ---- scorers of `bench retrieval`
+
+# Every scorer has to find more than these.
+RETRIEVAL_BASELINES = ("random", "head-and-tail")
+# `bench quality` measures the scorer with a draft model, because it loads one.
+RETRIEVAL_SCORERS = (*RETRIEVAL_BASELINES, *(name for name in SCORERS if name != "draft-model"))
 
 # ---- configurations
 

@@ -26,8 +26,8 @@ from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from core.serve.answering import Serving
-    from core.serve.installed import InstalledModels
     from core.serve.own_worker import OwnWorker, Told
+    from core.serve.queue import InstalledModels
     from core.serve.server import LocalServer
     from core.settings.cluster import Cluster
 
@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
 def _installed() -> InstalledModels:
     from core.models.library.catalogue import Catalogue
     from core.models.library.config import Machine
-    from core.serve.installed import InstalledModels
+    from core.serve.queue import InstalledModels
 
     # The worker knows the machine's memory, and refuses what does not fit.
     return InstalledModels(Catalogue(Machine(1 << 62, expands=False)).entries)

@@ -1,17 +1,22 @@
-"""The readers of `bench quality`: dense, each product scorer, baselines without a score, and hindsight.
+"""The prompts and the readers of `bench quality`: dense, each scorer, baselines without a score, hindsight.
 
 The baselines are `random` passages, `head-and-tail` and `end`, at the same keep as the scorers. `hindsight-N`
 is an upper bound: it scores passages by the attention of the N tokens that follow the prompt. All go through
-the product's own selection and reading. A scorer that fell back to dense is an error here.
+the product's own selection and reading. A scorer that fell back to dense is an error here. Prompts are
+generated from seeds, with their right continuations.
 
 Importing this loads MLX, which `core.models.runtime.runtime.prepare` must precede.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
+from random import Random
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -19,11 +24,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from core.bench.quality.results import DENSE, SCORELESS, hindsight
+from core.bench.documents import document
+from core.bench.quality_tasks import DENSE, SCORELESS, Case, Part, hindsight, task
 from core.errors import InternalError, RequestError
+from core.events import Attachment, Message
 from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
-from core.models.prompt import Prompt, offsets
+from core.models.prompt import Prompt, offsets, render
 from core.prefill.layout import Layout, Passages, layout, unknown_layout
 from core.prefill.read import read_kept, read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
@@ -31,6 +38,177 @@ from core.prefill.scorers.draft_model import Attended, watched
 from core.prefill.scorers.scorer import ScoringDraft, carried, means_of
 from core.prefill.select import select
 from core.settings.prefill import SCORERS, Prefill
+
+# ---- attention: MLX's CPU build takes 20 ns per softmax element, nine tenths of the time of a long prefill;
+# NumPy takes 1 ns. Results are equal up to rounding. A bench of speed must not use it.
+
+Attend = Callable[..., mx.array]
+_ROWS = 64
+# Attention is a small part of the time of shorter blocks.
+_LEAST_ROWS = 16
+
+
+@contextmanager
+def cpu_attention() -> Iterator[None]:
+    """Replace MLX's attention within the context if MLX computes on the CPU; on a GPU nothing changes."""
+    own = mx.fast.scaled_dot_product_attention
+    if mx.default_device() == mx.Device(mx.cpu):
+        mx.fast.scaled_dot_product_attention = _replacement(own)
+    try:
+        yield
+    finally:
+        mx.fast.scaled_dot_product_attention = own
+
+
+def _replacement(own: Attend) -> Attend:
+    def attend(
+        q: mx.array,
+        k: mx.array,
+        v: mx.array,
+        *,
+        scale: float,
+        mask: mx.array | str | None = None,
+        sinks: mx.array | None = None,
+        **more: Any,
+    ) -> mx.array:
+        plain = q.dtype == k.dtype == v.dtype == mx.float32 and sinks is None and not more
+        masked = mask is None or mask == "causal" if not isinstance(mask, mx.array) else _is_flat(mask)
+        if not plain or not masked or len(q) != 1 or q.shape[2] < _LEAST_ROWS:
+            return own(q, k, v, scale=scale, mask=mask, sinks=sinks, **more)
+        scaled = _as_numpy(q) * np.float32(scale)
+        return mx.array(_attention(scaled, _as_numpy(k), _as_numpy(v), _visible(mask, q, k)))[None]
+
+    return attend
+
+
+def _is_flat(mask: mx.array) -> bool:
+    """Whether it is one boolean mask for all heads."""
+    return mask.dtype == mx.bool_ and mask.size == mask.shape[-1] * mask.shape[-2]
+
+
+def _as_numpy(array: mx.array) -> NDArray[np.float32]:
+    """[heads, tokens, width] of a batch of one sequence."""
+    found: NDArray[np.float32] = np.asarray(mx.contiguous(array))[0]
+    return found
+
+
+def _visible(mask: mx.array | str | None, q: mx.array, k: mx.array) -> NDArray[np.bool_]:
+    """bool [L, S]: which keys each query attends to."""
+    rows, columns = q.shape[2], k.shape[2]
+    if isinstance(mask, mx.array):
+        return np.asarray(mx.contiguous(mask)).reshape(rows, columns)
+    return np.tri(rows, columns, columns - rows if mask else columns, dtype=np.bool_)
+
+
+def _attention(
+    q: NDArray[np.float32],
+    k: NDArray[np.float32],
+    v: NDArray[np.float32],
+    visible: NDArray[np.bool_],
+) -> NDArray[np.float32]:
+    """float32 [Hq, L, D] of scaled q [Hq, L, D] and k, v [Hk, S, D].
+
+    Computed in blocks of rows whose scores fit the CPU's cache, without the keys no row of a block attends
+    to.
+    """
+    heads, rows, _ = q.shape
+    shared = heads // len(k)
+    out = np.empty((heads, rows, v.shape[2]), dtype=np.float32)
+    for first in range(0, rows, _ROWS):
+        block = slice(first, min(first + _ROWS, rows))
+        seen = visible[block]
+        end = int(np.flatnonzero(seen.any(axis=0))[-1]) + 1
+        hidden = ~seen[:, :end]
+        for group in range(len(k)):
+            own = slice(group * shared, (group + 1) * shared)
+            scores = q[own, block] @ k[group, :end].T
+            scores[:, hidden] = -np.inf
+            scores -= scores.max(axis=-1, keepdims=True)
+            np.exp(scores, out=scores)
+            out[own, block] = scores @ v[group, :end] / scores.sum(axis=-1, keepdims=True)
+    return out
+
+
+# ---- prompts
+
+# Limit for the template, the question and the given beginning of the answer.
+_AROUND_TOKENS = 160
+_QUOTED_TOKENS = 24
+
+
+class Probe(Struct, frozen=True):
+    """A prompt and its right continuation `gold`; `case` is None if only the likelihood is measured."""
+
+    part: Part
+    name: str
+    seed: int
+    prompt: Prompt
+    gold: list[int]
+    case: Case | None = None
+    answer_tokens: int = 0
+
+
+def document_probe(loaded: LoadedModel, kind: str, seed: int, context: int, continuation: int) -> Probe:
+    """The first `context` tokens of a document (fewer of a shorter one) and the `continuation` after them."""
+    ids = _first_tokens(loaded, kind, seed, context + continuation)
+    end = len(ids) - continuation
+    return Probe("document", kind, seed, Prompt(ids[:end], "", ()), ids[end:])
+
+
+def passage_probe(loaded: LoadedModel, kind: str, seed: int, context: int, continuation: int) -> Probe:
+    """A request of about `context` tokens to quote the passage of a document that begins with given words.
+
+    The passage starts at a random line whose first words are unique in the document. The words are in the
+    question and begin the answer; `gold` are the `continuation` tokens after them. Raises `RequestError` if
+    the document has no such line.
+    """
+    text = loaded.tokenizer.decode(_first_tokens(loaded, kind, seed, context - _AROUND_TOKENS))
+    rng = Random(f"passage {kind} {seed}")
+    lines = [line.start() for line in re.finditer(r"^.*\S", text, re.MULTILINE)]
+    for start in rng.sample(lines, len(lines)):
+        ids = _encoded(loaded, text[start:])
+        words = loaded.tokenizer.decode(ids[:_QUOTED_TOKENS])
+        if len(ids) >= _QUOTED_TOKENS + continuation and text.count(words) == 1:
+            break
+    else:
+        raise RequestError(
+            f"A {kind} of {context:,} tokens has no passage of {continuation:,} with unique first words.",
+            "Choose a longer --context or a shorter --continuation.",
+        )
+    question = f"Which passage of the document begins with these words: “{words.strip()}”? Quote it."
+    prompt = _prompt(loaded, question, text, words)
+    return Probe("passage", kind, seed, prompt, ids[_QUOTED_TOKENS : _QUOTED_TOKENS + continuation])
+
+
+def task_probe(loaded: LoadedModel, name: str, seed: int, context: int) -> Probe:
+    """A task's prompt of about `context` tokens, with the given beginning of its answer."""
+    chosen = task(name)
+    room = context - _AROUND_TOKENS
+    case = chosen.build(Random(f"{name} {seed}"), room, lambda text: len(_encoded(loaded, text)))
+    prompt = _prompt(loaded, case.question, case.document, case.lead)
+    return Probe("task", name, seed, prompt, _encoded(loaded, case.gold), case, chosen.answer_tokens)
+
+
+def _first_tokens(loaded: LoadedModel, kind: str, seed: int, tokens: int) -> list[int]:
+    """The first `tokens` of a document; all of a shorter one."""
+    ids: list[int] = []
+    for part in document(kind, seed):
+        ids += _encoded(loaded, part)
+        if len(ids) >= tokens:
+            break
+    return ids[:tokens]
+
+
+def _prompt(loaded: LoadedModel, question: str, text: str, lead: str) -> Prompt:
+    """`question` about the attached `text`, followed by `lead`, the given beginning of the answer."""
+    rendered = render(loaded.tokenizer, (Message("user", question, (Attachment("document", text),)),))
+    whole = rendered.text + lead
+    return Prompt(_encoded(loaded, whole), whole, rendered.regions)
+
+
+def _encoded(loaded: LoadedModel, text: str) -> list[int]:
+    return [int(i) for i in loaded.tokenizer.encode(text, add_special_tokens=False)]
+
 
 # ---- likelihoods
 

@@ -13,12 +13,21 @@ from typing import Any, get_args
 import pytest
 from msgspec.structs import replace
 
+from core.bench import retrieval
 from core.bench.harness import PieceProgress, describe
-from core.bench.retrieval import retrieval
-from core.bench.retrieval.answers import nll, prompt_text
-from core.bench.retrieval.answers import read as read_into
-from core.bench.retrieval.questions import Document, Language, QuestionKind, documents, questions
-from core.bench.retrieval.retrieval import Found, RetrievalResults, write_report
+from core.bench.retrieval import (
+    Document,
+    Found,
+    Language,
+    QuestionKind,
+    RetrievalResults,
+    documents,
+    nll,
+    prompt_text,
+    questions,
+    write_report,
+)
+from core.bench.retrieval import read as read_into
 from core.cli import main
 from core.encoder import encoder
 from core.engine.engine import Engine

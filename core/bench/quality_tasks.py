@@ -1,4 +1,4 @@
-"""The tasks of `bench quality`: seeded generators of a document, a question and its right answer.
+"""The tasks of `bench quality`, generated from seeds, and the names of its readers.
 
 Needles and RULER's variants (arXiv 2404.06654) hide facts in prose; the adversarial tasks are those of the
 SpecPrefill paper. Documents and questions are our own.
@@ -12,11 +12,30 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from random import Random
+from typing import Literal
 
 from msgspec import Struct
 
 from core.bench.documents import paragraphs
 from core.errors import RequestError
+
+# ---- parts of the bench, and names of the ways to read a prompt, which `quality_readers` implements
+
+# The continuation of a document, a requested passage of a document, the answer to a task.
+Part = Literal["document", "passage", "task"]
+
+DENSE = "dense"
+SCORELESS = ("random", "head-and-tail", "end")
+_HINDSIGHT = "hindsight-"
+
+
+def hindsight(name: str) -> int:
+    """N of the reader `hindsight-N`, which scores with the N tokens that follow; 0 for other readers."""
+    count = name.removeprefix(_HINDSIGHT) if name.startswith(_HINDSIGHT) else ""
+    return int(count) if count.isdecimal() else 0
+
+
+# ---- tasks
 
 Count = Callable[[str], int]
 

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from core.bench.quality.tasks import OTHER_WORDS, TASKS, Case, fill, scatter, task
+from core.bench.quality_tasks import OTHER_WORDS, TASKS, Case, fill, scatter, task
 from core.errors import RequestError
 
 ROOM = 2600
