@@ -22,15 +22,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, parse_answer
-from core.encoder.background import BackgroundEmbedding
-from core.encoder.store import Embedder
-from core.engine.edited import edited_ids
-from core.engine.generation import Generation
-from core.engine.memory_guard import MemoryGuard
+from core.encoder.store import BackgroundEmbedding, Embedder
+from core.engine.generation import Generation, MemoryGuard
 from core.engine.model_session import ModelProposer, ModelSession
 from core.engine.planning import Planning, branches, decoding_options, drafted_without_model
+from core.engine.prompts import cleaned, edited_ids, title_request
 from core.engine.saved_chats import SavedChats
-from core.engine.title import cleaned, title_request
 from core.errors import (
     ClusterError,
     EmptyPromptError,
@@ -73,7 +70,7 @@ from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import dense_reason
 from core.prefill.read import read_rest
 from core.prefill.reading import PromptText, ReadingInputs
-from core.rehearsal.idle import IdleRehearsal
+from core.rehearsal.rehearsal import IdleRehearsal
 from core.settings import Settings
 from core.settings.declaration import check
 from core.settings.prefill import KvCache
