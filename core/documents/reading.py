@@ -40,7 +40,7 @@ from core.documents.limits import (
 from core.documents.text import Guess, declared_in_text, decode
 from core.documents.types import KINDS_BY_ENDING
 from core.errors import RequestError
-from core.events.text import well_formed
+from core.events.wire import well_formed
 
 _HEAD_BYTES = 1024
 _PDF_MARK = b"%PDF-"
