@@ -117,10 +117,13 @@ _OWN_TEXTS = tuple(
     ROOT / "app" / name
     for name in (
         "controls/sheets.py",
+        "features/about.py",
         "features/chats.py",
         "features/compare.py",
+        "features/projects.py",
         "features/settings/window.py",
         "features/shortcuts.py",
+        "features/updates.py",
     )
 )
 

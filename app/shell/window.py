@@ -39,7 +39,7 @@ from app.features.lab.controller import LabController
 from app.features.models import strings as models_strings
 from app.features.models.facts import DEFAULT_CONTEXT_TOKENS
 from app.features.models.menu import fill_model_menu
-from app.features.projects.controller import ProjectsController
+from app.features.projects import ProjectsController
 from app.features.race.page import RacePage
 from app.features.settings.controller import AppSettings
 from app.gauges.strip import InstrumentStrip
