@@ -89,7 +89,9 @@ _ALSO_COMMANDS = frozenset(
         "IMPORT_PRESETS",
         "KEEP_IN_LIBRARY",
         "PIN",
+        "NEW_PROMPT_TITLE",
         "RENAME_PRESET_TITLE",
+        "RENAME_PROMPT_TITLE",
         "SAVE_PRESET_AS",
         "SAVE_PRESET_TITLE",
     }

@@ -42,7 +42,6 @@ from core.settings.cluster import Cluster
 DRAFT_KEY = "draft_model.model"
 DRAFTER_KEY = "drafting.drafter"
 DRAFT_MODEL_DRAFTER = "draft-model"
-_SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
 
 
 class ModelsController(QObject):
@@ -220,8 +219,8 @@ class ModelsController(QObject):
 
     def follow(self, link: Link) -> None:
         """Update after a change of the worker, its model or its turn."""
-        came = link.phase in _SPOKEN and not self._alive
-        self._alive = link.phase in _SPOKEN
+        came = link.connected and not self._alive
+        self._alive = link.connected
         state = self.state if self._alive else models.forget_worker(self.state)
         loading = state.loading if link.phase is Phase.LOADING else ""
         info = link.info if self._alive else None
