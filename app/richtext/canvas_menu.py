@@ -11,16 +11,16 @@ from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
-from app.richtext.canvas import strings
-from app.richtext.layout.piece_box import CODE_HEADER_PX
-from app.richtext.markdown.links import may_open
+from app.richtext import strings
+from app.richtext.markdown.inline import may_open
+from app.richtext.piece_box import CODE_HEADER_PX
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px, px_size, ratio_of, width_of, zoom
 
 if TYPE_CHECKING:
-    from app.richtext.canvas.text_canvas import TextCanvas
+    from app.richtext.text_canvas import TextCanvas
 
 
 def open_outside(address: str) -> bool:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 from app.controls.buttons.button import Button
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
-from app.panels.chats import strings
+from app.panels import strings
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme

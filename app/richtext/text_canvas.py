@@ -4,16 +4,23 @@ Owns layout, painting of plain text, and selection with mouse and keyboard. It s
 reading column and `MARGIN_PX` more on each side, where tints and the focus ring may reach.
 A text that it cannot lay out or paint it gives up, and says so in its place.
 It does not know tokens; `AnswerBody` adds them through `paint_under_text` and `pointer_moved`.
+
+Screen readers read it as static text: Qt has no interface for text that a widget paints. Interfaces are
+created when a screen reader requests them and live as long as their widget.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Protocol
 
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QAccessibleInterface,
     QContextMenuEvent,
     QGuiApplication,
     QKeyEvent,
@@ -23,14 +30,15 @@ from PySide6.QtGui import (
     QPaintEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QAccessibleWidget, QMenu, QWidget
 
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_found
-from app.richtext.canvas import strings
-from app.richtext.canvas.accessible_text import ReadAloud, make_readable
-from app.richtext.canvas.canvas_menu import CodeCopy, canvas_menu, open_outside
-from app.richtext.canvas.selection import (
+from app.richtext import strings
+from app.richtext.canvas_menu import CodeCopy, canvas_menu, open_outside
+from app.richtext.markdown.piece import Piece, gap_px, report
+from app.richtext.piece_box import PieceBox
+from app.richtext.selection import (
     Match,
     Move,
     TextPlace,
@@ -40,10 +48,54 @@ from app.richtext.canvas.selection import (
     selected_text,
     word_at,
 )
-from app.richtext.layout.piece_box import PieceBox
-from app.richtext.layout.text_style import CodeColours, answer_style
-from app.richtext.markdown.piece import Piece, gap_px, report
+from app.richtext.text_style import CodeColours, answer_style
 from app.theme.theme import Theme
+
+
+class ReadAloud(QWidget):
+    """A widget whose painted text is `readable_text`."""
+
+    accessible: QAccessibleInterface | None = None
+
+    @property
+    def readable_text(self) -> str:
+        """All that can be read in it, in order."""
+        return ""
+
+
+class AccessibleText(QAccessibleWidget):
+    """Named by the widget's accessible name; its text is the value and the description."""
+
+    def __init__(self, widget: ReadAloud) -> None:
+        super().__init__(widget, QAccessible.Role.StaticText, widget.accessibleName())
+        self._widget = widget
+
+    def text(self, kind: QAccessible.Text) -> str:
+        if kind in (QAccessible.Text.Value, QAccessible.Text.Description):
+            return self._widget.readable_text
+        return str(super().text(kind))
+
+
+@cache
+def make_readable() -> None:
+    """Let screen readers read every `ReadAloud`. Once a process; needs an application."""
+    QAccessible.installFactory(_interface_for)
+
+
+def announce(widget: QWidget, message: str) -> None:
+    """Have `message` spoken when nothing else is, if a screen reader listens."""
+    if QAccessible.isActive():
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, message))
+
+
+def _interface_for(class_name: str, target: QObject) -> QAccessibleInterface | None:
+    if not isinstance(target, ReadAloud):
+        return None
+    interface = AccessibleText(target)
+    # Qt keeps a bare pointer; without this reference Python would collect the object.
+    target.accessible = interface
+    return interface
+
 
 MARGIN_PX = 8
 _SELECTION_ALPHA = 70

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 
-from app.panels.document import strings
-from app.panels.document.blocks import NONE, Matches, matches_of
-from app.panels.document.view import DocumentView
-from app.richtext.canvas.find_bar import HEIGHT_PX, FindBar
+from app.panels import strings
+from app.panels.document_blocks import NONE, Matches, matches_of
+from app.panels.document_view import DocumentView
+from app.richtext.find_bar import HEIGHT_PX, FindBar
 from app.theme.theme import Theme
 from app.theme.zoom import px
 

@@ -15,9 +15,9 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 
 from app.controls.shapes import is_rtl
-from app.richtext.layout.piece_layout import Chunk, PieceLayout, lay_out
-from app.richtext.layout.text_style import TextStyle
 from app.richtext.markdown.piece import Piece, TableCell
+from app.richtext.piece_layout import Chunk, PieceLayout, lay_out
+from app.richtext.text_style import TextStyle
 
 _GAP_PX = 24
 _PAD_PX = 6

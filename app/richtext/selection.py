@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from app.richtext.layout.piece_box import PieceBox
 from app.richtext.markdown.piece import Piece
+from app.richtext.piece_box import PieceBox
 
 _MARKERS = {"•": "-", "☐": "- [ ]", "☑": "- [x]"}
 _WORD = re.compile(r"\w+")

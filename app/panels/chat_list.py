@@ -37,8 +37,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListView, QWidget
 
 from app.controls.scroll_bar import OverlayScrollBar
-from app.panels.chats import strings
-from app.panels.chats.chat_delegate import (
+from app.panels import strings
+from app.panels.chat_delegate import (
     CHAT_MIME,
     ROW,
     ChatDelegate,
@@ -46,7 +46,7 @@ from app.panels.chats.chat_delegate import (
     dots_rect,
     new_chat_rect,
 )
-from app.panels.chats.chat_row import ChatRow, ProjectRow
+from app.panels.chat_row import ChatRow, ProjectRow
 from app.theme.theme import Theme
 from app.theme.zoom import design_rect, painter_on
 

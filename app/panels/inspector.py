@@ -20,10 +20,10 @@ from app.controls.buttons.button import Button
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import CONTENT_PX, GAP_PX, LABEL_PX, ROW_PX, FieldColumn, SettingField
-from app.panels.inspector import strings
-from app.panels.inspector.groups import BASICS, DRAFTER_KEY, Group, differs, groups, merged, summary
-from app.panels.inspector.preset_bar import PresetBar
-from app.panels.inspector.section import PADDING_PX, Section
+from app.panels import strings
+from app.panels.groups import BASICS, DRAFTER_KEY, Group, differs, groups, merged, summary
+from app.panels.preset_bar import PresetBar
+from app.panels.section import PADDING_PX, Section
 from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
@@ -437,7 +437,7 @@ class ModelCard(QWidget):
         set_spacing(layout, 6)
         layout.addWidget(self._rows)
         layout.addWidget(self._note)
-        self.models_button = Button(theme, strings.CHOOSE_MODEL, small=True)
+        self.models_button = Button(theme, strings.CHOOSE_ANOTHER_MODEL, small=True)
         layout.addWidget(self.models_button, 0, Qt.AlignmentFlag.AlignLeft)
         self.show_model(None)
 

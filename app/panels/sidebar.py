@@ -19,10 +19,10 @@ from app.controls.buttons.icon_button import IconButton
 from app.controls.search_field import SearchField
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
-from app.panels.chats import strings
-from app.panels.chats.chat_list import ChatList
-from app.panels.chats.chat_row import ChatRow, ProjectRow
-from app.panels.chats.undo_bar import UndoBar
+from app.panels import strings
+from app.panels.chat_list import ChatList
+from app.panels.chat_row import ChatRow, ProjectRow
+from app.panels.undo_bar import UndoBar
 from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of

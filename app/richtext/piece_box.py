@@ -14,11 +14,11 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from app.controls.shapes import is_rtl
-from app.richtext.layout.piece_layout import PieceLayout, without_code
-from app.richtext.layout.table_layout import TableLayout
-from app.richtext.layout.text_style import TextStyle, style_of
-from app.richtext.layout.tint_paint import InkTable, LineMarks, marks_of
 from app.richtext.markdown.piece import Piece
+from app.richtext.piece_layout import PieceLayout, without_code
+from app.richtext.table_layout import TableLayout
+from app.richtext.text_style import TextStyle, style_of
+from app.richtext.tint_paint import InkTable, LineMarks, marks_of
 from app.theme.fonts import enlarged, enlarged_ui_font, ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import px

@@ -43,9 +43,9 @@ from PySide6.QtWidgets import (
 
 from app.controls.focus_ring import RING_PX
 from app.controls.shapes import draw_box, draw_text, elided_at, report_elided, show_tip
-from app.panels.chats import strings
-from app.panels.chats.chat_row import ChatRow, ProjectRow, Row, arranged, time_label
-from app.richtext.layout.passage import draw_passage
+from app.panels import strings
+from app.panels.chat_row import ChatRow, ProjectRow, Row, arranged, time_label
+from app.richtext.passage import draw_passage
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_font

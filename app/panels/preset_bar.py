@@ -12,8 +12,8 @@ from app.controls.buttons.icon_button import IconButton
 from app.controls.popup import Popup
 from app.controls.sheets import ask_name
 from app.controls.text_label import TextLabel
-from app.panels.inspector import strings
-from app.panels.inspector.section import PADDING_PX
+from app.panels import strings
+from app.panels.section import PADDING_PX
 from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
 

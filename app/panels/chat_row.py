@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 
-from app.panels.chats import strings
+from app.panels import strings
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from PySide6.QtGui import (
 )
 
 from app.controls.shapes import RTL_LETTERS, is_rtl
-from app.richtext.layout.text_style import TextStyle, code_style, number_px
 from app.richtext.markdown.piece import Align, Styled
+from app.richtext.text_style import TextStyle, code_style, number_px
 
 _ALIGN = {
     "left": Qt.AlignmentFlag.AlignLeft,

@@ -35,9 +35,9 @@ from app.chat.reading_map import Stretch
 from app.controls.drag_scroll import DragScroll
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
-from app.panels.document import strings
-from app.panels.document.blocks import NONE, BlockPart, Matches, TextBlock, block_at, blocks_of, parts_of
-from app.panels.document.paint import (
+from app.panels import strings
+from app.panels.document_blocks import NONE, BlockPart, Matches, TextBlock, block_at, blocks_of, parts_of
+from app.panels.document_paint import (
     LEFT_PX,
     RIGHT_PX,
     TEXT_LEFT_PX,
@@ -48,8 +48,8 @@ from app.panels.document.paint import (
     characters,
     in_units,
 )
-from app.richtext.canvas.canvas_menu import add_copy, add_select_all, to_clipboard
-from app.richtext.canvas.selection import word_at
+from app.richtext.canvas_menu import add_copy, add_select_all, to_clipboard
+from app.richtext.selection import word_at
 from app.theme.theme import Theme, system_reduces_motion
 
 _START_PX, _END_PX = 8.0, 24

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.panels.inspector import strings
+from app.panels import strings
 from core.settings import Setting, Settings, assign_all, declared, read, unused
 
 DRAFTER_KEY = "drafting.drafter"

@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 )
 
 from app.controls.shapes import blend, draw_found
-from app.panels.document.blocks import BlockPart, TextBlock
+from app.panels.document_blocks import BlockPart, TextBlock
 from app.theme.fonts import enlarged, ui_font
 from app.theme.theme import Theme
 

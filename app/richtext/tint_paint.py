@@ -22,8 +22,8 @@ from msgspec import Struct
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap, QPixmapCache
 
-from app.richtext.layout.piece_layout import PieceLayout, VisualLine
 from app.richtext.markdown.piece import Span
+from app.richtext.piece_layout import PieceLayout, VisualLine
 from app.theme.theme import Theme
 from core.events import Origin
 

@@ -19,9 +19,9 @@ from app.controls.buttons.segment import Segment
 from app.controls.popup import Popup
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
-from app.panels.document import strings
-from app.panels.document.finder import DocumentFinder
-from app.panels.document.view import DocumentView
+from app.panels import strings
+from app.panels.document_finder import DocumentFinder
+from app.panels.document_view import DocumentView
 from app.session.chats.reading import Document
 from app.theme.measures import set_fixed_height, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme

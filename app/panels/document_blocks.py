@@ -15,7 +15,7 @@ from itertools import islice
 from msgspec import Struct
 
 from app.chat.reading_map import Stretch, heading_levels
-from app.richtext.canvas.selection import pattern_of
+from app.richtext.selection import pattern_of
 
 # Laid out in a few milliseconds; a line of a CSV or minified JSON can have a million characters.
 MOST_CHARACTERS = 2_000

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QLineEdit, QWidget
 from app.controls.buttons.icon_button import IconButton
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
-from app.richtext.canvas import strings
+from app.richtext import strings
 from app.theme.measures import add_gap, set_fixed_width, set_font, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px
