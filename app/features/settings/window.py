@@ -23,7 +23,7 @@ from app.controls.text_label import TextLabel
 from app.features.side_window import SideWindow
 from app.fields.setting_field import SettingField
 from app.gauges.figures import gigabytes
-from app.panels.inspector.groups import Group, groups
+from app.panels.groups import Group, groups
 from app.session.chats.snippets import BUILT_IN, MOST_NAME_CHARACTERS, Snippet
 from app.session.worker.strings import MACHINE
 from app.theme.measures import STRETCH, add_gap, column_of, row_of, set_fixed_height, set_minimum_width
