@@ -27,9 +27,7 @@ from app.features.library.controller import LibraryController
 from app.features.machines.controller import MachinesController
 from app.features.models.controller import ModelsController
 from app.features.race.controller import RaceController
-from app.features.server.keeping import RequestKeeping
-from app.features.server.server import Key, ServerController, ServerState
-from app.features.server.sharing import WorkerSharing
+from app.features.server.server import Key, RequestKeeping, ServerController, ServerState, WorkerSharing
 from app.features.tables.controller import TablesController
 from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.chats.chats import Chats

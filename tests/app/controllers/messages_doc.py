@@ -10,7 +10,7 @@ from app.controllers.chat.titles import TitleController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
 from app.features.models.controller import ModelsController
-from app.features.server.sharing import WorkerSharing
+from app.features.server.server import WorkerSharing
 from app.features.tables.controller import TablesController
 from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.turn.intents import INTENTS
