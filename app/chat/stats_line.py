@@ -20,7 +20,6 @@ from PySide6.QtWidgets import QMenu, QToolTip, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import PartFigures, TokenTable
-from app.chat.token_facts import seconds
 from app.richtext.canvas_menu import to_clipboard
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
@@ -132,6 +131,12 @@ def break_parts(
             lines.append([part])
             used = part_width
     return lines
+
+
+def seconds(value_s: float) -> str:
+    """A time with three significant digits: 0.41 s, 24.3 s, 112 s."""
+    decimals = 2 if value_s < 9.995 else 1 if value_s < 99.95 else 0
+    return strings.SECONDS.format(value=f"{value_s:,.{decimals}f}")
 
 
 def _speed(tokens_per_s: float) -> str:

@@ -15,6 +15,7 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
+from app.chat.bars import UndoBar
 from app.controls.buttons.icon_button import IconButton
 from app.controls.search_field import SearchField
 from app.controls.shapes import draw_box
@@ -22,7 +23,6 @@ from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.chat_list import ChatList
 from app.panels.chat_row import ChatRow, ProjectRow
-from app.panels.undo_bar import UndoBar
 from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
@@ -273,7 +273,7 @@ class WorkerStatus(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._level: Level = "idle"
+        self.level: Level = "idle"
         self._title = TextLabel(theme, "", 12, 16, "text", weight=500)
         self._detail = TextLabel(theme, "", 11, 15, tabular=True)
         self.models_button = IconButton(theme, "models", strings.MODELS)
@@ -290,14 +290,9 @@ class WorkerStatus(QWidget):
         set_fixed_height(self, _HEIGHT_PX)
         self.setAccessibleName(strings.WORKER)
 
-    @property
-    def level(self) -> Level:
-        """The state shown by the dot."""
-        return self._level
-
     def show_state(self, title: str, detail: str, level: Level) -> None:
         """Show two short lines and the dot's state."""
-        self._level = level
+        self.level = level
         self._title.setText(title)
         self._detail.setText(detail)
         self._detail.setVisible(bool(detail))
@@ -309,4 +304,4 @@ class WorkerStatus(QWidget):
         painter = painter_on(self)
         painter.fillRect(QRectF(0, 0, width_of(self), 1), self._theme.color("hair"))
         dot = QRectF(16, (height_of(self) + 1 - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
-        draw_box(painter, dot, _DOT_PX / 2, self._theme.color(_DOTS[self._level]))
+        draw_box(painter, dot, _DOT_PX / 2, self._theme.color(_DOTS[self.level]))

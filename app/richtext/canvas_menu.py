@@ -1,4 +1,4 @@
-"""Commands of a text: its context menu, the Copy button of a code block, and links that open outside."""
+"""Commands of a text: context menu, buttons under it and of its code blocks, links that open outside."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from PySide6.QtCore import QPointF, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QFontMetricsF, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
+from app.controls.buttons.icon_button import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.richtext import strings
@@ -136,3 +137,44 @@ def _add(
     if key is not None:
         action.setShortcut(QKeySequence(key))
     return action
+
+
+class ActionButton(IconButton):
+    """A small icon button under an answer or next to a message. Keeps its geometry while it is not revealed.
+
+    It is drawn while the entry is hovered or the button has the focus. After copying it shows a check mark.
+    """
+
+    SIZE = QSize(26, 24)
+
+    def __init__(
+        self, theme: Theme, icon_name: str, accessible_name: str, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(theme, icon_name, accessible_name, False, parent, size=self.SIZE)
+        self._revealed = True
+        self._own_icon = icon_name
+        self._timer = QTimer(self, interval=_COPIED_MS, singleShot=True)
+        self._timer.timeout.connect(self._restore)
+
+    @property
+    def is_revealed(self) -> bool:
+        """Whether it is drawn."""
+        return self._revealed or self.hasFocus() or self._timer.isActive()
+
+    def set_revealed(self, revealed: bool) -> None:
+        """Sets whether it is drawn."""
+        self._revealed = revealed
+        self.update()
+
+    def show_done(self) -> None:
+        self.set_icon_name("check")
+        self.setToolTip(strings.COPIED)
+        self._timer.start()
+
+    def _restore(self) -> None:
+        self.set_icon_name(self._own_icon)
+        self.setToolTip(self.accessibleName())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.is_revealed:
+            super().paintEvent(event)
