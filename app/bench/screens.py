@@ -195,7 +195,7 @@ class _Screens:
                 await self._grab(f"panel-{name}", before=partial(show, True), forms=(form,))
 
     async def _about(self) -> None:
-        from app.features.about.window import AboutWindow
+        from app.features.about import AboutWindow
 
         about = AboutWindow(self._window._theme, self._window)
         about.show()
