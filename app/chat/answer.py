@@ -18,7 +18,7 @@ from app.chat import stats_line, strings, tokens
 from app.chat.answer_body import AnswerBody
 from app.chat.answer_footer import AnswerFooter
 from app.chat.entry import AnswerEntry
-from app.chat.intents import ContinueFrom, EditAnswer, Intent, OpenSource, SaveAnswer, SelectAnswer
+from app.chat.intents import Intent, SaveAnswer, SelectAnswer
 from app.chat.reading_card import ReadingCard
 from app.chat.reading_map import dense_estimate, dense_time_s, is_worth_showing, prompt_fits
 from app.chat.sources import Source, sources_of
@@ -180,14 +180,12 @@ class AnswerView(QWidget):
         self._hovered = False
         self._finished = False
         self._stats_shown_s = 0.0
-        self.body = AnswerBody(theme, self, entry.text, entry.unfolded)
-        self.body.source_clicked.connect(lambda source: act(OpenSource(entry.turn_id, source)))
+        self.body = AnswerBody(
+            theme, self, entry.text, entry.unfolded, entry.turn_id, act, self._body_pointed
+        )
         self.footer = AnswerFooter(theme, entry.turn_id, act, self.copy, self._strip_pointed, self)
         self.footer.hide()
         self.body.height_changed.connect(resized)
-        self.body.token_pointed.connect(self._body_pointed)
-        self.body.edit_requested.connect(lambda: act(EditAnswer(entry.turn_id)))
-        self.body.continue_requested.connect(lambda end: act(ContinueFrom(entry.turn_id, end)))
 
     # ---- preparation
 

@@ -7,14 +7,15 @@ the token strip can point at a token. Code blocks have a Copy button.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable, spans_of
+from app.chat.intents import ContinueFrom, EditAnswer, Intent, OpenSource
 from app.chat.sources import Source, SourceNumber
 from app.chat.stats_line import SEPARATOR, seconds
 from app.controls.buttons.button import pressed_by
@@ -112,25 +113,25 @@ _CARET_LINE_PX = 30
 class AnswerBody(TextCanvas):
     """The text canvas of one answer."""
 
-    token_pointed = Signal(int)  # index, or −1 for none
-    source_clicked = Signal(object)  # Source
-    edit_requested = Signal()
-    continue_requested = Signal(int)  # after the character before this offset of the source
-
     def __init__(
         self,
         theme: Theme,
         parent: QWidget | None = None,
         text: AnswerText | None = None,
         unfolded: set[int] | None = None,
+        turn_id: str = "",
+        act: Callable[[Intent], object] = lambda intent: None,
+        point: Callable[[int], object] = lambda token: None,
     ) -> None:
         """`text` may contain an answer already, which `lay_out_step` then lays out.
 
-        `unfolded` are the source offsets of the unfolded thoughts; it is changed in place.
+        `unfolded` are the source offsets of the unfolded thoughts; it is changed in place. `act` gets the
+        person's intents about the turn, `point` the index of the token that is pointed at, −1 for none.
         """
         super().__init__(theme, None, parent)
         self._text = text or AnswerText()
         self._unfolded = set[int]() if unfolded is None else unfolded
+        self._turn_id, self._act, self._on_pointed = turn_id, act, point
         self._heads: list[ThoughtHead] = []
         self._sources: tuple[Source, ...] = ()
         self._numbers: dict[tuple[int, int], SourceNumber] = {}  # by piece and place in its text
@@ -237,9 +238,10 @@ class AnswerBody(TextCanvas):
         if not self.can_edit:
             return
         menu.addSeparator()
-        menu.addAction(strings.MENU_EDIT, self.edit_requested.emit)
+        menu.addAction(strings.MENU_EDIT, lambda: self._act(EditAnswer(self._turn_id)))
         end = self._word_end(at)
-        action = menu.addAction(strings.MENU_CONTINUE, lambda: self.continue_requested.emit(end))
+        continued = ContinueFrom(self._turn_id, end)
+        action = menu.addAction(strings.MENU_CONTINUE, lambda: self._act(continued))
         action.setEnabled(end > 0 and self.can_continue)
 
     def _word_end(self, at: QPointF) -> int:
@@ -386,10 +388,13 @@ class AnswerBody(TextCanvas):
             if place not in self._numbers:
                 number = int(styled.target)
                 source = self._sources[number - 1]
-                choose = self.source_clicked.emit
+                choose = self._open_source
                 self._numbers[place] = SourceNumber(self._theme, number, source, choose, self)
             area = box.layout.number_area(styled).translated(MARGIN_PX + box.text_left, box.text_top)
             self._numbers[place].place(area, box.layout.style)
+
+    def _open_source(self, source: Source) -> None:
+        self._act(OpenSource(self._turn_id, source))
 
     def _place_heads(self) -> None:
         """Place a head above each thought."""
@@ -474,7 +479,7 @@ class AnswerBody(TextCanvas):
     def _point(self, token: int) -> None:
         if token != self.pointed_token:
             self.point_at(token)
-            self.token_pointed.emit(token)
+            self._on_pointed(token)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """The arrow keys point at tokens; Return opens a link."""

@@ -18,6 +18,7 @@ from app.chat import strings
 from app.controls.buttons.button import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text, in_own_direction
+from app.richtext.canvas_menu import pop_up
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_size
@@ -221,8 +222,7 @@ class AttachmentChip(Chip):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = self.encoding_menu()
         if menu is not None:
-            menu.aboutToHide.connect(menu.deleteLater)
-            menu.popup(event.globalPos())
+            pop_up(menu, event.globalPos())
 
 
 class FileChip(Chip):

@@ -62,6 +62,7 @@ from app.chat.snippets import SnippetMenu
 from app.controls.buttons.icon_button import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.sheets import choose_folder, open_files
+from app.richtext.canvas_menu import pop_up
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
 from app.theme.theme import Theme
@@ -321,10 +322,8 @@ class Composer(QWidget):
 
     def _show_attach_menu(self) -> None:
         menu = self.attach_menu()
-        menu.aboutToHide.connect(menu.deleteLater)
         # Above the button, which is at the lower end of the window.
-        corner = self._attach.mapToGlobal(QPoint(0, 0))
-        menu.popup(corner - QPoint(0, menu.sizeHint().height() + 2))
+        pop_up(menu, self._attach.mapToGlobal(QPoint(0, -menu.sizeHint().height() - 2)))
 
     def _changed(self) -> None:
         self._chip_gap.setVisible(bool(self.attachments))

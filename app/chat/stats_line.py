@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QMenu, QToolTip, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import PartFigures, TokenTable
-from app.richtext.canvas_menu import to_clipboard
+from app.richtext.canvas_menu import pop_up, to_clipboard
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import design_point, design_px, painter_on, px, width_of
@@ -300,8 +300,7 @@ class StatsLabel(QWidget):
         if part:
             menu.addAction(strings.COPY_FIGURE.format(figure=part.text), lambda: to_clipboard(part.text))
         menu.addAction(strings.COPY_FIGURES, lambda: to_clipboard(self.text))
-        menu.aboutToHide.connect(menu.deleteLater)
-        menu.popup(event.globalPos())
+        pop_up(menu, event.globalPos())
 
     def _draw(self, painter: QPainter, part: StatsPart, x: float, baseline: int) -> None:
         painter.setFont(_font(part.emphasis))

@@ -435,10 +435,8 @@ class Transcript(QScrollArea):
         # Its final width; otherwise Qt first shows it at a default width and the text is laid out again.
         item.resize(self._column.column_px + 2 * MARGIN_PX, item.height())
         item.body.beyond = self._selecting
-        item.body.quotable = not self._read_only
-        item.body.quote_requested.connect(lambda: self.intent.emit(QuoteText(self.selected_text())))
-        item.body.drag_moved.connect(self._selecting.drag)
-        item.body.drag_ended.connect(self._selecting.release)
+        if not self._read_only:
+            item.body.quote = lambda: self.intent.emit(QuoteText(self.selected_text()))
 
     def _release(self, item: Item) -> None:
         self._selecting.stop()

@@ -54,7 +54,7 @@ from app.panels.document_paint import (
     in_units,
     parts_of,
 )
-from app.richtext.canvas_menu import add_copy, add_select_all, to_clipboard
+from app.richtext.canvas_menu import add_copy, add_select_all, pop_up, to_clipboard
 from app.richtext.selection import word_at
 from app.theme.theme import Theme, system_reduces_motion
 
@@ -327,8 +327,7 @@ class DocumentView(QAbstractScrollArea):
         menu = QMenu(self)
         add_copy(menu, self.copy, enabled=bool(self.selected_text))
         add_select_all(menu, self.select_all)
-        menu.aboutToHide.connect(menu.deleteLater)
-        menu.popup(event.globalPos())
+        pop_up(menu, event.globalPos())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Copy):

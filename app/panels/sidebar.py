@@ -23,6 +23,7 @@ from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.chat_list import ChatList
 from app.panels.chat_row import ChatRow, ProjectRow
+from app.richtext.canvas_menu import pop_up
 from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
@@ -37,13 +38,10 @@ class Sidebar(QWidget):
     """240 px wide with a hairline on the right."""
 
     new_chat_requested = Signal()
-    chat_selected = Signal(str)  # the chat's id
     search_requested = Signal(str)  # query, never empty
     search_ended = Signal()
-    rename_requested = Signal(str, str)  # chat id, the title as typed
     pin_requested = Signal(str, bool)  # chat id, wanted
     archive_requested = Signal(str, bool)  # chat id, wanted
-    delete_requested = Signal(str)  # chat id
     export_requested = Signal(str, str)  # chat id (empty: all), kind
     import_requested = Signal()
     new_project_requested = Signal(str)  # the chat that moves into it; empty: none
@@ -52,7 +50,6 @@ class Sidebar(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._menu: QMenu | None = None
         self._projects: Sequence[ProjectRow] = ()
         set_fixed_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
@@ -63,6 +60,9 @@ class Sidebar(QWidget):
         self._new_chat = IconButton(theme, "compose", strings.NEW_CHAT)
         self.search = SearchField(theme, strings.SEARCH_CHATS, strings.CLEAR_SEARCH)
         self.list = ChatList(theme)
+        self.chat_selected = self.list.chat_selected
+        self.rename_requested = self.list.rename_requested
+        self.delete_requested = self.list.delete_requested
         self.undo_bar = UndoBar(theme)
         self._nothing = TextLabel(theme, strings.NO_CHATS, 12, 16, wrap=True)
         self._worker = WorkerStatus(theme)
@@ -159,9 +159,7 @@ class Sidebar(QWidget):
         self.search.clear()
         row = self.list.row(chat_id)
         project_id = row.project if row else next((each.id for each in self._projects if each.current), "")
-        menu = self.move_menu(chat_id, project_id, self)
-        menu.aboutToHide.connect(menu.deleteLater)
-        menu.popup(self.list.mapToGlobal(self.list.rect().topLeft()))
+        pop_up(self.move_menu(chat_id, project_id, self), self.list.mapToGlobal(self.list.rect().topLeft()))
 
     def sizeHint(self) -> QSize:
         return px_size(QSize(WIDTH_PX, 640))
@@ -188,10 +186,7 @@ class Sidebar(QWidget):
         self.list.setVisible(not text)
 
     def _show_menu(self, chat_id: str, where: QPoint) -> None:
-        if self._menu:
-            self._menu.deleteLater()
-        self._menu = self.menu_for(chat_id)
-        self._menu.popup(where)
+        pop_up(self.menu_for(chat_id), where)
 
     def _search_changed(self) -> None:
         if self.searching:
@@ -218,9 +213,6 @@ class Sidebar(QWidget):
         self.search.textChanged.connect(self._search_changed)
         self.search.results_wanted.connect(self._go_to_results)
         self._search_timer.timeout.connect(self._search_now)
-        self.list.chat_selected.connect(self.chat_selected)
-        self.list.rename_requested.connect(self.rename_requested)
-        self.list.delete_requested.connect(self.delete_requested)
         self.list.menu_requested.connect(self._show_menu)
 
     def _lay_out(self) -> None:

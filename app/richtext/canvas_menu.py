@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QSize, Qt, QTimer, QUrl
+from PySide6.QtCore import QPoint, QPointF, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QFontMetricsF, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
@@ -73,7 +73,7 @@ class CodeCopy(QAbstractButton):
         return px_size(QSize(int(widest + 2 * _PAD_PX + _ICON_PX + _GAP_PX + 0.999), _HEIGHT_PX))
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self._code)
+        to_clipboard(self._code)
         self.setText(strings.COPIED)
         self._timer.start()
 
@@ -101,9 +101,8 @@ def canvas_menu(canvas: TextCanvas, at: QPointF) -> QMenu:
     """The menu for `canvas` at the point `at`; the caller shows it and deletes it."""
     menu = QMenu(canvas)
     add_copy(menu, canvas.copy, enabled=bool(canvas.copied_text))
-    if canvas.quotable:
-        quoted = _add(menu, strings.MENU_QUOTE, canvas.quote_requested.emit)
-        quoted.setEnabled(bool(canvas.copied_text))
+    if canvas.quote:
+        _add(menu, strings.MENU_QUOTE, canvas.quote).setEnabled(bool(canvas.copied_text))
     code, link = canvas.code_at(at), canvas.link_at(at)
     if code:
         _add(menu, strings.MENU_COPY_CODE, lambda: to_clipboard(code))
@@ -122,6 +121,12 @@ def add_copy(menu: QMenu, copy: Callable[[], object], *, enabled: bool) -> None:
 def add_select_all(menu: QMenu, select_all: Callable[[], object]) -> None:
     """Add Select All."""
     _add(menu, strings.MENU_SELECT_ALL, select_all, QKeySequence.StandardKey.SelectAll)
+
+
+def pop_up(menu: QMenu, at: QPoint) -> None:
+    """Show `menu` at the point `at` of the screen. It is deleted once it has closed."""
+    menu.aboutToHide.connect(menu.deleteLater)
+    menu.popup(at)
 
 
 def to_clipboard(text: str) -> None:
