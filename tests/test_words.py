@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from app.panels.inspector.strings import GROUP_TITLES
+from app.panels.strings import GROUP_TITLES
 from core.settings import Settings, WindowSettings, declared
 from core.settings.cluster import ClusterForm
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from app.chat.find import Finder
-    from app.panels.document.finder import DocumentFinder
+    from app.panels.document_finder import DocumentFinder
     from app.shell.window import MainWindow
     from app.theme.theme import Scheme
 

@@ -17,7 +17,7 @@ from app.launch import strings
 from app.launch.application import Application
 from app.launch.instance import Instance
 from app.launch.macos import Activity, Awake, system_activity
-from app.richtext.canvas.canvas_menu import open_outside
+from app.richtext.canvas_menu import open_outside
 from app.session.turn.link_state import Link
 from app.shell.screens import Screens
 from app.shell.window import MainWindow

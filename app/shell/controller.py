@@ -46,7 +46,7 @@ from app.store.home import Home
 from core.errors import RequestError
 from core.events import Command, Generate, StandStill, UnloadIdle
 from core.settings import Prefill, Settings, assign, assign_all, permitted
-from core.settings.server import Server
+from core.settings.window import Server
 
 
 class WindowController(QObject):

@@ -43,9 +43,9 @@ from app.features.projects.controller import ProjectsController
 from app.features.race.page import RacePage
 from app.features.settings.controller import AppSettings
 from app.gauges.strip import InstrumentStrip
-from app.panels.chats.sidebar import Sidebar
 from app.panels.header import Header
 from app.panels.side_panel import SidePanel
+from app.panels.sidebar import Sidebar
 from app.session import strings as session_strings
 from app.session.turn.intents import Close
 from app.shell import strings

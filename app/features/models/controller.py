@@ -16,7 +16,7 @@ from app.chat.bars import OfferBar
 from app.chat.strings import offer
 from app.features.models import state as models
 from app.features.models.state import ModelsState
-from app.panels.inspector.inspector import Inspector
+from app.panels.inspector import Inspector
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskModels, Intent, Load, Unload
 from app.session.turn.link_state import Link, Phase

@@ -20,7 +20,7 @@ from app.features.server import strings
 from app.features.server.sharing import WorkerSharing
 from core.errors import RequestError
 from core.settings import Settings
-from core.settings.server import Server
+from core.settings.window import Server
 
 if TYPE_CHECKING:  # starlette is imported when the server starts
     from core.serve.server import LocalServer

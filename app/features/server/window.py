@@ -32,7 +32,7 @@ from app.features.server import strings
 from app.features.server.rows import COLUMNS, Facts, RequestRow, row_instead
 from app.features.settings.window import SettingsForm
 from app.features.side_window import SideWindow
-from app.panels.inspector.groups import groups
+from app.panels.groups import groups
 from app.theme.measures import (
     add_gap,
     set_fixed_height,

@@ -20,7 +20,7 @@ from app.features.settings.snippets import TITLE, SnippetsEditor
 from app.features.side_window import SideWindow
 from app.fields.setting_field import SettingField
 from app.gauges.figures import gigabytes
-from app.panels.inspector.groups import Group, groups
+from app.panels.groups import Group, groups
 from app.session.worker.strings import MACHINE
 from app.theme.measures import (
     add_gap,

@@ -20,8 +20,8 @@ from app.features.models.facts import RowFacts
 from app.features.models.row import ModelRow
 from app.features.server import rows as server
 from app.features.tables import rows as tables
-from app.panels.chats.chat_list import ChatList
-from app.panels.chats.chat_row import ChatRow
+from app.panels.chat_list import ChatList
+from app.panels.chat_row import ChatRow
 from app.theme.theme import Theme
 from app.theme.zoom import px
 from tests.app.painted import noted_words

@@ -14,7 +14,7 @@ from app.controls.question import Question
 from app.features.projects import strings
 from app.features.projects.window import ProjectSheet
 from app.launch.scenario import ask
-from app.panels.chats import strings as list_strings
+from app.panels import strings as list_strings
 from app.session.chats.presets import Override
 from app.session.chats.projects import Project
 from app.shell.window import MainWindow
