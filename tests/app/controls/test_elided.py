@@ -17,7 +17,7 @@ from app.controls.search_field import SearchField
 from app.features.library import window as library
 from app.features.machines import rows as machines
 from app.features.models.facts import RowFacts
-from app.features.models.row import ModelRow
+from app.features.models.model_list import ModelRow
 from app.features.server import rows as server
 from app.features.tables import rows as tables
 from app.panels.chat_list import ChatList

@@ -13,7 +13,7 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtWidgets import QDialog, QFileDialog
 
 from app.controls.question import Question
-from app.features.projects.window import ProjectSheet
+from app.features.projects import ProjectSheet
 from app.launch.opening import open_window
 from app.panels.chat_delegate import new_chat_rect
 from app.shell.window import MainWindow

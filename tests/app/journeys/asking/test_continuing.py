@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from app.chat.answer_footer import AnswerFooter
-from app.chat.source_numbers import SourceNumber
+from app.chat.sources import SourceNumber
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.controls.text_label import TextLabel
-from app.features.about.window import AboutWindow, Licence, collect, encoder_licences, licence_text
+from app.features.about import AboutWindow, Licence, collect, encoder_licences, licence_text
 from app.theme.theme import Theme
 
 

@@ -1,23 +1,35 @@
-"""Updates: asks for the newest version, only on request, at one address, without data about the person.
+"""Updates: looks for a newer version at one address, without data about the person.
 
-The address is `Releases` among the URLs of the project's metadata. It returns the newest release as JSON
-(`tag_name`, `html_url`), as GitHub's "latest release" does. A build without the address has no button.
+Nothing is sent unless the person enabled the daily check or clicks *Check for Updates*. The address is
+`Releases` among the URLs of the project's metadata. It returns the newest release as JSON (`tag_name`,
+`html_url`), as GitHub's "latest release" does. A build without the address has no button.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
+import logging
 import re
+import time
+from collections.abc import Callable
 
 import msgspec
 from msgspec import Struct
 from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequest
 
+from app.features.settings.controller import AppSettings
+from app.store.preferences import PreferencesFile
 from core.errors import RequestError
 
+NO_ADDRESS = "This build names no page for updates, so it never checks."
 TIMEOUT_MS = 10_000
 _MOST_BYTES = 1_000_000
+_EVERY_S = 24 * 3600.0
+_LOG = logging.getLogger("draftlight.window")
+
+
+def get_version(number: str) -> str:
+    return f"Get version {number}…"
 
 
 class Release(Struct, frozen=True):
@@ -34,6 +46,8 @@ class Release(Struct, frozen=True):
 
 def releases_address() -> str:
     """Returns the address; empty if this build has none."""
+    import importlib.metadata  # reading it is a tenth of the start time
+
     urls = importlib.metadata.metadata("draftlight").get_all("Project-URL") or []
     pairs = [url.partition(",") for url in urls]
     return next((address.strip() for name, _, address in pairs if name.strip() == "Releases"), "")
@@ -97,3 +111,64 @@ class UpdateLook(QObject):
             self.failed.emit(error.message)
             return
         self.found.emit(release)
+
+
+class UpdateCheck(QObject):
+    """The daily check. The time of the last one is stored, so that frequent starts do not check more often.
+
+    Failures are logged and retried another day. `address` lists the releases (None: the build's own); without
+    an address the check cannot be enabled.
+    """
+
+    found = Signal(object)  # Release, newer than this one
+
+    def __init__(
+        self,
+        settings: AppSettings,
+        preferences: PreferencesFile,
+        parent: QObject | None = None,
+        *,
+        address: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._preferences = preferences
+        self._clock = clock
+        self._address = address
+        self._look: UpdateLook | None = None
+        settings.changed.connect(lambda now: self.look_if_due())
+
+    @property
+    def address(self) -> str:
+        """The address of the releases; empty if this build has none."""
+        if self._address is None:
+            self._address = releases_address()
+        return self._address
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the check is enabled and has an address."""
+        return self._settings.now.updates.check and bool(self.address)
+
+    def look_if_due(self) -> None:
+        """Check for a newer version if it is enabled and a day has passed."""
+        now_s = self._clock()
+        # A clock that was set back must not prevent the check forever.
+        passed = not 0 <= now_s - self._preferences.now.looked_for_update_s < _EVERY_S
+        if self.is_on and passed:
+            self._preferences.change(looked_for_update_s=now_s)
+            self._look = self._look or self._make_look()
+            self._look.start()
+
+    def _make_look(self) -> UpdateLook:
+        import importlib.metadata
+
+        look = UpdateLook(self.address, importlib.metadata.version("draftlight"), self)
+        look.found.connect(self._take)
+        look.failed.connect(lambda reason: _LOG.info("No newer version could be looked for: %s", reason))
+        return look
+
+    def _take(self, release: Release | None) -> None:
+        if release is not None:
+            self.found.emit(release)

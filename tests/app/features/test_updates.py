@@ -1,20 +1,27 @@
-"""Looking for a newer version: only when asked, once at a time, and nonsense is refused."""
+"""Updates: checked on a click, or once a day if enabled; an invalid answer is refused."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.features.about import strings, updates
-from app.features.about.updates import Release, UpdateLook, newer_release
-from app.features.about.window import AboutWindow
+from app.features.about import NEWEST, AboutWindow
+from app.features.settings.window import SettingsWindow
+from app.features.updates import NO_ADDRESS, Release, UpdateLook, newer_release, releases_address
+from app.launch.application import Application
+from app.launch.host import Host
+from app.shell.window import MainWindow
 from app.theme.theme import Theme
 from core.errors import RequestError
+from tests.app.stage import play, ready, until
 
 PAGE = "https://example.invalid/releases/2"
 
@@ -134,7 +141,7 @@ def test_the_newest_version_is_said_to_be_it(
     server.content = release("v0.0.1")
     window = about(server.address)
     window.look.click()
-    qtbot.waitUntil(lambda: window.answer.text() == strings.NEWEST)
+    qtbot.waitUntil(lambda: window.answer.text() == NEWEST)
 
 
 @pytest.mark.parametrize(("status", "content"), [(404, b"no"), (200, b"<html>")])
@@ -171,5 +178,67 @@ def test_a_build_that_names_no_address_has_no_button(
             assert name == "Project-URL"
             return ["Source, https://example.invalid/", "Releases, https://example.invalid/latest"]
 
-    monkeypatch.setattr(updates.importlib.metadata, "metadata", lambda name: Metadata())
-    assert updates.releases_address() == "https://example.invalid/latest"
+    monkeypatch.setattr(importlib.metadata, "metadata", lambda name: Metadata())
+    assert releases_address() == "https://example.invalid/latest"
+
+
+def test_off_nothing_is_ever_asked_and_on_once_a_day(
+    qapp: Application, server: Server, tmp_path: Path
+) -> None:
+    async def first(window: MainWindow) -> None:
+        host = Host(qapp, window, Theme("light"), releases=server.address)
+        await ready(window)
+        assert server.asked == []
+        assert not window.menu_actions["update"].isVisible()
+        about = host.show_about()
+        assert not hasattr(about, "look")
+        about.close()
+        window.app_settings.set("updates.check", True)
+        await until(lambda: window.menu_actions["update"].isVisible())
+        assert window.menu_actions["update"].text() == "Get version 9.9.9…"
+        assert len(server.asked) == 1
+        # Any other change of a setting is no reason to ask again.
+        window.app_settings.set("look.tint", "never")
+        about = host.show_about()
+        assert about.look.isEnabled()
+        about.close()
+        host.stop()
+
+    async def soon_again(window: MainWindow) -> None:
+        host = Host(qapp, window, Theme("light"), releases=server.address)
+        await ready(window)
+        assert host.updates.is_on
+        assert len(server.asked) == 1
+        found: list[object] = []
+        host.updates.found.connect(found.append)
+        # A day later, or with a clock that was set back.
+        for count, then_s in enumerate((0.0, 4e9), start=1):
+            window.controller.home.preferences.change(looked_for_update_s=then_s)
+            host.updates.look_if_due()
+            # It asks again only after the reply has arrived.
+            await until(lambda count=count: len(found) == count)
+            assert len(server.asked) == 1 + count
+        window.app_settings.set("updates.check", False)
+        window.controller.home.preferences.change(looked_for_update_s=0.0)
+        host.updates.look_if_due()
+        host.stop()
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, soon_again, folder=tmp_path)
+    assert len(server.asked) == 3
+
+
+def test_a_build_without_an_address_says_so(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        assert isinstance(qapp, Application)
+        host = Host(qapp, window, Theme("light"), releases="")
+        await ready(window)
+        settings = window.windows.show("settings")
+        assert isinstance(settings, SettingsWindow)
+        field = settings.field("updates.check")
+        assert field.note == NO_ADDRESS
+        assert not field.control.isEnabled()
+        assert not host.updates.is_on
+        host.stop()
+
+    play(qapp, scene)

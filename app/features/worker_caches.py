@@ -1,8 +1,10 @@
-"""EmbeddingController: the worker embeds attached documents before a question is sent.
+"""What the worker keeps on disk for the window: vectors of documents, and saved caches of chats.
 
-Each document of the composer is sent once. Its chip shows the progress of a slow one; removing the chip stops
-it. What a chat or the library erases is also erased from the worker's disk, after the next start if there is
-no worker. Searches by meaning embed missing texts and then repeat.
+`EmbeddingController`: each document of the composer is embedded once, before a question is sent. Its chip
+shows the progress of a slow one; removing the chip stops it. Searches by meaning embed missing texts and then
+repeat. `SavedChatsController` tells the worker which chat is open.
+
+What a chat or the library erases is also erased from the worker's disk (`Erasures`).
 """
 
 from __future__ import annotations
@@ -11,23 +13,57 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 from msgspec import Struct
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from app.controllers.views import Views
 from app.session.documents import digest_of
 from app.session.turn.intents import AskTables
-from app.session.turn.link_state import Link, Phase
+from app.session.turn.link_state import Link
 from core.events import (
     Attachment,
     DocumentEmbedded,
     EmbedDocument,
+    EraseChats,
     EraseVectors,
     FindSimilar,
+    ListSavedChats,
+    OpenChat,
+    SavedChatsListed,
     SimilarFound,
     StopEmbedding,
 )
+from core.settings import Prefill
 
-_SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
+
+class Erasures:
+    """Sends the names to erase in a `command`; without a worker, once there is one."""
+
+    def __init__(
+        self,
+        take: Callable[[AskTables], None],
+        command: Callable[[tuple[str, ...]], EraseChats | EraseVectors],
+    ) -> None:
+        self._take = take
+        self._command = command
+        self._names: list[str] = []
+        self.connected = False
+
+    def add(self, name: str) -> None:
+        """Erase what the worker has of `name`."""
+        self._names.append(name)
+        self._send()
+
+    def connect(self, connected: bool) -> bool:
+        """Note whether there is a worker. Returns whether it is a new one."""
+        is_new = connected and not self.connected
+        self.connected = connected
+        self._send()
+        return is_new
+
+    def _send(self) -> None:
+        if self.connected and self._names:
+            names, self._names = tuple(dict.fromkeys(self._names)), []
+            self._take(AskTables(self._command(names)))
 
 
 class _Search(Struct, eq=False):
@@ -56,13 +92,12 @@ class EmbeddingController(QObject):
         self._views = views
         self._take = take
         self._is_kept = is_kept
-        self._spoken = False
+        self._erasures = Erasures(take, EraseVectors)
         self._numbers = count(1)
         self._requests: dict[str, str] = {}  # request id of each text being embedded
         self._fractions: dict[str, float] = {}
         self._done: set[str] = set()  # digests
         self._seen: tuple[str, ...] = ()
-        self._erasing: list[str] = []
         self._searches: dict[str, _Search] = {}
         self._waiting: list[_Search] = []
         views.composer.draft_changed.connect(self.refresh)
@@ -72,15 +107,14 @@ class EmbeddingController(QObject):
 
     def follow(self, link: Link) -> None:
         """Update after a change of the worker, its model or its turn."""
-        spoken, self._spoken = self._spoken, link.phase in _SPOKEN
-        if self._spoken and not spoken:
-            self._send_erasures()
+        if self._erasures.connect(link.connected):
             self._seen = ()
             self.refresh()
 
     def forget(self) -> None:
         """Clear the pending requests after the worker's exit."""
-        self._spoken, self._seen = False, ()
+        self._erasures.connect(False)
+        self._seen = ()
         self._requests.clear()
         self._fractions.clear()
         self._searches.clear()
@@ -91,7 +125,7 @@ class EmbeddingController(QObject):
         """Embed the composer's documents if the settings compare meaning."""
         wanted = self._wanted
         texts = tuple(each.text for each in self._views.composer.attachments) if wanted else ()
-        if not self._spoken or texts == self._seen:
+        if not self._erasures.connected or texts == self._seen:
             return
         self._seen = texts
         if not wanted:
@@ -125,7 +159,7 @@ class EmbeddingController(QObject):
         `found` receives the available results; missing texts are embedded, and then it receives all results.
         Does nothing if the settings do not compare meaning, or without a worker.
         """
-        if self._wanted and self._spoken and texts:
+        if self._wanted and self._erasures.connected and texts:
             self._search(_Search(words, texts, found, set()))
 
     def on_similar(self, event: SimilarFound) -> None:
@@ -149,9 +183,7 @@ class EmbeddingController(QObject):
         """Erase the embedding of `text`."""
         digest = digest_in_prompts(text)
         self._done.discard(digest)
-        self._erasing.append(digest)
-        if self._spoken:
-            self._send_erasures()
+        self._erasures.add(digest)
 
     def _stop(self, attachment: Attachment) -> None:
         """Stop embedding after the chip was removed."""
@@ -199,11 +231,6 @@ class EmbeddingController(QObject):
 
         self.find(words, {digest_in_prompts(text): lambda: text}, found)
 
-    def _send_erasures(self) -> None:
-        if self._erasing:
-            digests, self._erasing = tuple(dict.fromkeys(self._erasing)), []
-            self._take(AskTables(EraseVectors(digests)))
-
     def _show(self) -> None:
         self._views.composer.show_embedding(self._fractions.get)
 
@@ -211,3 +238,60 @@ class EmbeddingController(QObject):
 def digest_in_prompts(text: str) -> str:
     """Returns the worker's digest of a text, which excludes white space at its ends, as prompts do."""
     return digest_of(text.strip())
+
+
+class SavedChatsController(QObject):
+    """`take` steps the machine; `open_chat` returns the id and the settings of the open chat.
+
+    The id is empty for a chat without a question and for one that is not saved.
+    """
+
+    listed = Signal(object)  # SavedChatsListed, or None while there is no worker
+
+    def __init__(
+        self,
+        take: Callable[[AskTables], None],
+        open_chat: Callable[[], tuple[str, Prefill]],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._take = take
+        self._open_chat = open_chat
+        self._erasures = Erasures(take, EraseChats)
+        self._seen = ""
+        self.now: SavedChatsListed | None = None
+
+    def follow(self, link: Link) -> None:
+        """Called after each change of the link."""
+        before = self._erasures.connected
+        if self._erasures.connect(link.connected):
+            self._seen = ""
+            self.show_open()
+        elif before and not link.connected:
+            self.on_listed(None)
+
+    def show_open(self) -> None:
+        """The open chat changed."""
+        chat, prefill = self._open_chat()
+        if self._erasures.connected and chat != self._seen:
+            self._seen = chat
+            self._take(AskTables(OpenChat(chat, prefill)))
+
+    def erase(self, chat_id: str) -> None:
+        """Erase what is saved of a chat that is deleted for good."""
+        self._erasures.add(chat_id)
+
+    def erase_all(self) -> None:
+        """Erase all that is saved; chats in memory are saved again when they are used again."""
+        if self._erasures.connected:
+            self._take(AskTables(EraseChats(everything=True)))
+
+    def refresh(self) -> None:
+        """Ask for the size on disk."""
+        if self._erasures.connected:
+            self._take(AskTables(ListSavedChats()))
+
+    def on_listed(self, event: SavedChatsListed | None) -> None:
+        """The size on disk; None: unknown."""
+        self.now = event
+        self.listed.emit(event)

@@ -15,14 +15,39 @@ from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPlainTextEd
 from app.controls.buttons.button import Button
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_label import TextLabel
-from app.features.about import strings
-from app.features.about.updates import Release, UpdateLook
+from app.features.updates import Release, UpdateLook
 from app.session import strings as app_strings
 from app.theme.fonts import FONTS, shipped_fonts
 from app.theme.icons import APP_ICON
 from app.theme.measures import set_font, set_margins, set_spacing, start_at
 from app.theme.theme import Theme
 from core.system.paths import resources_dir
+
+TITLE = "About Draftlight"
+CLAIM = "Chat with models that run on this machine. Nothing you write leaves it."
+LICENCES = "What Draftlight is made of"
+NO_LICENCE = "licence not stated"
+CLOSE = "Close"
+LOOK_FOR_UPDATE = "Check for Updates"
+LOOKING = "Checking…"
+NEWEST = "You have the latest version."
+
+
+def version(number: str) -> str:
+    return f"Version {number}, Apache-2.0"
+
+
+def package_line(name: str, number: str, licence: str) -> str:
+    return f"{name} {number}: {licence or NO_LICENCE}"
+
+
+def newer(number: str, address: str) -> str:
+    return f"Version {number} is available: {address}"
+
+
+def not_found_out(reason: str) -> str:
+    return f"The check failed: {reason}"
+
 
 _FREE_TEXT_MOST = 80
 _UNSAID = {"", "UNKNOWN", "DUAL LICENSE"}
@@ -120,7 +145,7 @@ class AboutWindow(QDialog):
     def __init__(self, theme: Theme, parent: QWidget | None = None, *, releases: str = "") -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(strings.TITLE)
+        self.setWindowTitle(TITLE)
         start_at(self, QSize(*_SIZE))
         number = importlib.metadata.version("draftlight")
         column = QVBoxLayout(self)
@@ -132,8 +157,8 @@ class AboutWindow(QDialog):
         column.addWidget(icon)
         middle = Qt.AlignmentFlag.AlignHCenter
         column.addWidget(TextLabel(theme, app_strings.APP_NAME, 15, 20, "text", weight=600, align=middle))
-        column.addWidget(TextLabel(theme, strings.version(number), 11, 15, "text2", align=middle))
-        column.addWidget(TextLabel(theme, strings.CLAIM, 12, 16, "text2", align=middle))
+        column.addWidget(TextLabel(theme, version(number), 11, 15, "text2", align=middle))
+        column.addWidget(TextLabel(theme, CLAIM, 12, 16, "text2", align=middle))
         self.answer = TextLabel(theme, "", 11, 15, "text2", wrap=True, align=middle)
         self.answer.hide()
         column.addWidget(self.answer)
@@ -143,7 +168,7 @@ class AboutWindow(QDialog):
         self.licences.setTabChangesFocus(True)
         self.licences.setFrameShape(QFrame.Shape.NoFrame)
         OverlayScrollBar(theme, self.licences)
-        self.licences.setAccessibleName(strings.LICENCES)
+        self.licences.setAccessibleName(LICENCES)
         column.addWidget(self.licences, 1)
         column.addLayout(self._buttons(theme, number, releases))
 
@@ -156,22 +181,22 @@ class AboutWindow(QDialog):
         if releases:
             self._look = UpdateLook(releases, number, self)
             self._look.found.connect(self._show_release)
-            self._look.failed.connect(lambda reason: self._say(strings.not_found_out(reason)))
-            self.look = Button(theme, strings.LOOK_FOR_UPDATE)
+            self._look.failed.connect(lambda reason: self._say(not_found_out(reason)))
+            self.look = Button(theme, LOOK_FOR_UPDATE)
             self.look.clicked.connect(self._start)
             row.addWidget(self.look)
         row.addStretch(1)
-        close = Button(theme, strings.CLOSE, "primary")
+        close = Button(theme, CLOSE, "primary")
         close.clicked.connect(self.close)
         row.addWidget(close)
         return row
 
     def _start(self) -> None:
-        self._say(strings.LOOKING)
+        self._say(LOOKING)
         self._look.start()
 
     def _show_release(self, release: Release | None) -> None:
-        self._say(strings.newer(release.version, release.html_url) if release else strings.NEWEST)
+        self._say(newer(release.version, release.html_url) if release else NEWEST)
 
     def _say(self, text: str) -> None:
         self.answer.setText(text)
@@ -185,8 +210,8 @@ def _all_licences() -> str:
 def licence_text(licences: list[Licence]) -> str:
     """Returns a line for each package, then the texts."""
     others = [licence for licence in licences if licence.package.lower() != "draftlight"]
-    lines = [f"{strings.LICENCES}:", ""]
-    lines += [strings.package(one.package, one.version, one.name_of_licence) for one in others]
+    lines = [f"{LICENCES}:", ""]
+    lines += [package_line(one.package, one.version, one.name_of_licence) for one in others]
     for one in others:
         for text in one.texts:
             lines += ["", f"— {one.package} —", "", text.strip()]
