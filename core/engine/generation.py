@@ -28,7 +28,6 @@ from core.engine.model_session import ModelProposer
 from core.errors import BrokenLogitsError, GrammarError, NotEnoughMemoryError
 from core.events import (
     Change,
-    Citation,
     Effective,
     Event,
     Finished,
@@ -52,7 +51,7 @@ from core.models.folder import gigabytes
 from core.models.loader import LoadedModel
 from core.models.runtime import memory
 from core.models.runtime.blas import BlasThreads
-from core.prefill.citations import citations, read_documents, sources
+from core.prefill.citations import Search, read_documents, search, sources
 from core.prefill.read import read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
 from core.settings import Settings, assign
@@ -259,7 +258,6 @@ class Generation:
             self._effective(),
             self._sources(),
             self._stop_texts.stopped_by,
-            self._citations(),
         )
 
     def _context_used_tokens(self) -> int:
@@ -273,15 +271,18 @@ class Generation:
         reading, settings = self._reading, self._plan.settings.prefill
         return sources(self._loaded, reading.layout, reading.words, reading.seen, self._shown, settings)
 
-    def _citations(self) -> tuple[Citation, ...]:
-        """The supports of the answer's sentences; only for chats, because they delay the answer's end."""
+    def citing(self) -> Search | None:
+        """The search for the supports of the ended answer's sentences; None if it has no use.
+
+        Only chats show them. The search needs neither the model nor the sequence.
+        """
         texts = [each.text for message in self._asked.messages for each in message.attachments]
         if not self._asked.chat or not any(texts) or self._reading.outcome.unmatched:
-            return ()
+            return None
         begun = self._loaded.tokenizer.decode(self._before) if self._before else ""
         documents = read_documents(self._reading.layout, self._reading.seen, texts)
         answer = begun + "".join(self._texts)
-        return citations(answer, self._format, documents, self._embedder, len(begun))
+        return search(answer, self._format, documents, self._embedder, len(begun))
 
     def _plan_reading(self) -> Generator[Event, None, bool]:
         """Decide between dense and sparse prefill, which may need scoring. Returns whether cancelled."""
