@@ -20,6 +20,7 @@ from app.panels.document_tab import WIDTH_PX, DocumentTab
 from app.session.chats.reading import Document
 from app.theme.theme import Theme
 from core.events import Attachment
+from tests.app.chat.watching import picture, pixels_of
 from tests.app.panels.document.test_tab import TEXT, document
 
 KEY = Qt.Key
@@ -43,15 +44,10 @@ def tab(qtbot: QtBot) -> DocumentTab:
 
 def framed(tab: DocumentTab) -> tuple[set[int], set[int]]:
     """The columns and rows of pixels with the colour of the frame around what is looked at."""
-    image = tab.view.viewport().grab().toImage()
-    color = tab._theme.color("accent").name()
-    found = [
-        (x, y)
-        for y in range(image.height())
-        for x in range(image.width())
-        if image.pixelColor(x, y).name() == color
-    ]
-    return {x for x, _ in found}, {y for _, y in found}
+    image = picture(tab.view.viewport())
+    color = tab._theme.color("accent").rgb()
+    found = [divmod(at, image.width()) for at, each in enumerate(pixels_of(image)) if each == color]
+    return {x for _, x in found}, {y for y, _ in found}
 
 
 def everywhere(character: int) -> bool:

@@ -17,6 +17,7 @@ from app.panels.document_tab import WIDTH_PX, DocumentTab
 from app.session.chats.reading import Document
 from app.theme.theme import Theme
 from core.events import Attachment, Passage, ReadingMap
+from tests.app.chat.watching import colours, picture
 
 PARAGRAPH = "The duty master may waive condition one, and only for a medical transfer. Say so. "
 LINES = [f"{number} {PARAGRAPH}" for number in range(400)]
@@ -50,8 +51,7 @@ def settle(qtbot: QtBot, tab: DocumentTab) -> None:
 
 
 def colors(tab: DocumentTab) -> set[str]:
-    image = tab.view.viewport().grab().toImage()
-    return {image.pixelColor(x, y).name() for x in range(0, image.width(), 2) for y in range(image.height())}
+    return colours(picture(tab.view.viewport()))
 
 
 def test_it_says_so_when_there_is_none(tab: DocumentTab) -> None:
@@ -209,15 +209,15 @@ def test_letters_beyond_sixteen_bits_do_not_shift_the_marks(qtbot: QtBot, tab: D
 
 
 def test_a_book_opens_at_once(qtbot: QtBot, tab: DocumentTab) -> None:
-    book = document("\n\n".join(LINES * 10))
-    assert len(book.attachment.text) > 300_000
+    book = document("\n\n".join(LINES * 5))
+    assert len(book.attachment.text) > 150_000
     began = time.perf_counter()
     tab.show_documents([book])
     tab.view.viewport().grab()
     opened_s = time.perf_counter() - began
     assert tab.view.laid_out < 100
     began = time.perf_counter()
-    tab.choose(0, 250_000)
+    tab.choose(0, 125_000)
     tab.view.viewport().grab()
     jumped_s = time.perf_counter() - began
     # A machine under load is slow; laying out all of it would take seconds.

@@ -8,11 +8,8 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.transcript import Transcript
-from app.chat.user_message import UserMessage
 from app.richtext.canvas_menu import CodeCopy
 from app.richtext.piece_box import PieceBox
-from app.richtext.selection import everything
-from core.events import Message
 from tests.app.chat.watching import body_of, drag, stream
 from tests.app.chat.written import FERRY, MERGE, finished, token
 
@@ -55,25 +52,6 @@ def test_a_selection_outlives_the_block_becoming_markdown(transcript: Transcript
     assert transcript.selected_text() == "words"
     transcript.append_tokens("t", [token(".\n\nMore")])
     assert transcript.selected_text() == "words"
-
-
-def test_only_one_place_is_selected(transcript: Transcript, qtbot: QtBot) -> None:
-    transcript.add_user("t", Message("user", "A question"))
-    stream(transcript, FERRY)
-    question = transcript.findChild(UserMessage)
-    assert question is not None
-    question.body.show_selection(everything(question.body.pieces))
-    assert transcript.selected_text() == "A question"
-    body = body_of(transcript)
-    qtbot.mousePress(body, Qt.MouseButton.LeftButton, pos=QPoint(20, 10))
-    assert transcript.selected_text() == ""
-
-
-def test_select_all_by_keyboard(transcript: Transcript, qtbot: QtBot) -> None:
-    stream(transcript, "Some **bold** words\n\n")
-    body = body_of(transcript)
-    qtbot.keyClick(body, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
-    assert transcript.selected_text() == "Some bold words"
 
 
 def test_code_is_code_while_it_is_written_and_can_be_copied(transcript: Transcript, qtbot: QtBot) -> None:
