@@ -70,7 +70,7 @@ from app.theme.zoom import area_of, painter_on, px
 from core.chat_archives.reading import looks_like_chats
 from core.errors import RequestError
 from core.events import Attachment, Message
-from core.events.text import well_formed_record
+from core.events.wire import well_formed_record
 
 ComposerState = Literal["idle", "busy", "blocked"]
 

@@ -32,7 +32,7 @@ from app.controls.scroll_bar import ScrollBar
 from app.theme.fonts import enlarged_ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import px
-from core.events.text import well_formed
+from core.events.wire import well_formed
 
 
 def quote_lines(text: str) -> str:
