@@ -122,6 +122,7 @@ _OWN_TEXTS = tuple(
         "features/about.py",
         "features/chats.py",
         "features/compare.py",
+        "features/library.py",
         "features/projects.py",
         "features/settings/window.py",
         "features/shortcuts.py",

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from msgspec import Struct
 from PySide6.QtCore import QSize, Signal, SignalInstance
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
 from app.controls.record_table import Column, RecordTable, paint_names
@@ -16,7 +15,7 @@ from app.features.side_window import Hairline, SideWindow
 from app.panels.chat_row import time_label
 from app.session.chats.archive import Summary
 from app.session.chats.chats import KEPT_DELETED
-from app.theme.measures import set_margins, set_spacing
+from app.theme.measures import STRETCH, column_of, row_of
 from app.theme.theme import Theme
 
 DELETED = "Recently Deleted"
@@ -75,16 +74,9 @@ class ChatsWindow(SideWindow):
             Column("when", when, 110, right=True, ink="text2"),
         )
         self.list = RecordTable[ChatRow](theme, title, columns)
-        foot = QWidget()
-        column = QVBoxLayout(foot)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(Hairline(theme))
-        self._row = QHBoxLayout()
-        set_margins(self._row, 16, 10, 16, 12)
-        set_spacing(self._row, 8)
-        self._row.addStretch(1)
-        column.addLayout(self._row)
-        self.make_column((self.make_header(subtitle=nothing), 0), (self.list, 1), (foot, 0))
+        self._row = row_of(STRETCH, gap=8, margins=(16, 10, 16, 12))
+        foot = column_of(Hairline(theme), self._row)
+        column_of(self.make_header(subtitle=nothing), (self.list, 1), foot, parent=self)
         self.list.row_selected.connect(lambda _: self._enable())
 
     def add_button(

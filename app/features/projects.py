@@ -28,7 +28,7 @@ from app.controls.shapes import draw_box
 from app.controls.sheets import open_files
 from app.controls.text_area import TextArea
 from app.controls.text_label import TextLabel
-from app.features.library.controller import LibraryController
+from app.features.library import LibraryController
 from app.features.models.controller import ModelsController
 from app.features.models.facts import names_of
 from app.session.chats.chats import Chats

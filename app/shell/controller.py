@@ -23,7 +23,7 @@ from app.controllers.chat.titles import TitleController
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
-from app.features.library.controller import LibraryController
+from app.features.library import LibraryController
 from app.features.machines.controller import MachinesController
 from app.features.models.controller import ModelsController
 from app.features.race.controller import RaceController

@@ -318,7 +318,7 @@ class MainWindow(QMainWindow):
         return self.controller.machines.open(MachinesWindow(self._theme))
 
     def _make_library(self) -> QWidget:
-        from app.features.library.window import LibraryWindow
+        from app.features.library import LibraryWindow
 
         return self.controller.library.open(LibraryWindow(self._theme))
 

@@ -9,15 +9,7 @@ from datetime import date, datetime
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import (
-    QFormLayout,
-    QHBoxLayout,
-    QLabel,
-    QSizePolicy,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFormLayout, QLabel, QSizePolicy, QStackedWidget, QWidget
 
 from app.controls.plot import LABEL_PX, Plot
 from app.controls.shapes import draw_box, draw_text
@@ -27,7 +19,7 @@ from app.features.tables.rows import kind_of, size_text, state_line
 from app.gauges.figures import count, percent
 from app.session.worker.status import recognised
 from app.theme.fonts import ui_font
-from app.theme.measures import set_fixed_height, set_margins, set_spacing, set_spacings
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_spacings
 from app.theme.theme import Theme
 from app.theme.zoom import height_of, painter_on, px_size, width_of
 from core.events import LearnedTable, TableDay, TableInfo, TableTeacher
@@ -268,15 +260,9 @@ class TableDetail(QWidget):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._make_history())
         self._pages.addWidget(self._make_facts())
-        head = QHBoxLayout()
-        set_spacing(head, 10)
-        head.addWidget(self.title)
-        head.addWidget(self.state, 1, Qt.AlignmentFlag.AlignBottom)
-        column = QVBoxLayout(self)
-        set_margins(column, _MARGIN_PX, 14, _GAP_PX, 14)
-        set_spacing(column, 14)
-        column.addLayout(head)
-        column.addWidget(self._pages, 1)
+        head = row_of(self.title, (self.state, 1), gap=10)
+        head.setAlignment(self.state, Qt.AlignmentFlag.AlignBottom)
+        column_of(head, (self._pages, 1), gap=14, margins=(_MARGIN_PX, 14, _GAP_PX, 14), parent=self)
         self.show_nothing(listed=False)
 
     def show_table(self, info: TableInfo, now: datetime) -> None:
@@ -318,16 +304,8 @@ class TableDetail(QWidget):
 
     def _make_history(self) -> QWidget:
         page = QWidget()
-        charts = QHBoxLayout()
-        set_spacing(charts, _GAP_PX)
-        charts.addWidget(self.entries)
-        charts.addWidget(self.accepted)
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        set_spacing(column, 14)
-        column.addLayout(charts)
-        column.addWidget(self.teachers)
-        column.addStretch(1)
+        charts = row_of(self.entries, self.accepted, gap=_GAP_PX)
+        column_of(charts, self.teachers, STRETCH, gap=14, parent=page)
         return page
 
     def _make_facts(self) -> QWidget:
