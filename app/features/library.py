@@ -115,7 +115,6 @@ class DocumentPreview(QWidget):
         column.addStretch(0)  # space for a message without text
 
     def show_text(self, name: str, note: str, text: str) -> None:
-        """Shows a document."""
         self.title.setText(name)
         cut = len(text) > SHOWN_CHARACTERS
         self.note.setText(cut_note(note, SHOWN_CHARACTERS) if cut else note)
@@ -206,7 +205,6 @@ class LibraryRow:
 
     @property
     def title(self) -> str:
-        """The name."""
         return self.name
 
     @property
@@ -215,7 +213,7 @@ class LibraryRow:
         return self.name
 
     @property
-    def spoken_row(self) -> str:
+    def spoken(self) -> str:
         """The text for assistive technology."""
         return spoken_row(self.name, f"{self.tokens} {TOKENS.lower()}", self.added, self.used)
 

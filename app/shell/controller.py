@@ -313,11 +313,17 @@ class WindowController(QObject):
         self.chat.settings.defaults_changed.connect(lambda own: self.tables.show_defaults())
         self.sharing.line_moved.connect(self._show_link)
         self.server.changed.connect(self._show_server)
-        self._answering.answer_finished.connect(self.answer_finished)
-        self._answering.answer_finished.connect(lambda turn_id: self._titles.answer_finished())
-        page.chat_shown.connect(self.racing.close)
-        page.chat_shown.connect(self.embedding.refresh)
-        page.chat_shown.connect(self.saved_chats.show_open)
-        self._answering.answer_finished.connect(lambda turn_id: self.saved_chats.show_open())
-        page.chat_shown.connect(self._show_link)
-        page.chat_shown.connect(self.models.changed)
+        self._answering.answer_finished.connect(self._on_answer_finished)
+        page.chat_shown.connect(self._on_chat_shown)
+
+    def _on_answer_finished(self, turn_id: str) -> None:
+        self.answer_finished.emit(turn_id)
+        self._titles.answer_finished()
+        self.saved_chats.show_open()
+
+    def _on_chat_shown(self) -> None:
+        self.racing.close()
+        self.embedding.refresh()
+        self.saved_chats.show_open()
+        self._show_link()
+        self.models.changed.emit()

@@ -67,7 +67,6 @@ class PromptBar(QWidget):
 
     @property
     def message(self) -> Message:
-        """The question."""
         return Message("user", self.question.value.strip(), self._attachments)
 
     def show_message(self, message: Message, earlier: int) -> None:

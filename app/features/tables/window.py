@@ -79,7 +79,6 @@ class TablesWindow(SideWindow):
 
     @property
     def selected(self) -> TableInfo | LearnedTable | None:
-        """The selected table."""
         chosen = self.list.selected
         for info in self._tables.tables:
             if table_id(info) == chosen:
@@ -264,8 +263,13 @@ class Learning(PanelBeside):
         title = TextLabel(theme, strings.LEARNING, 13, 20, "text", weight=600)
         privacy = TextLabel(theme, strings.PRIVACY, 11, 15, wrap=True, width_px=_INNER_PX)
         column_of(
-            *(title, *(self._row(key, title) for key, title in _KEYS.items()), privacy),
-            *(Hairline(theme, 9), self.rehearsal, STRETCH, Hairline(theme, 9)),
+            title,
+            *(self._row(key, title) for key, title in _KEYS.items()),
+            privacy,
+            Hairline(theme, 9),
+            self.rehearsal,
+            STRETCH,
+            Hairline(theme, 9),
             row_of(self.tables, self.folder, (self.disk, 1), gap=8),
             gap=5,
             margins=(_PADDING_PX + 1, 12, _PADDING_PX, 8),
