@@ -24,28 +24,27 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.banner import Banner
-from app.chat.bars import EditingBar, NoticeBar, OfferBar, QueueBar
+from app.chat.bars import Banner, EditingBar, NoticeBar, OfferBar, QueueBar
 from app.chat.composer import Composer
 from app.chat.composer_edit import local_files
 from app.chat.first_page import FirstPage
 from app.chat.intents import CompareVersions, Escape, Intent
-from app.chat.token_strip import Legend
+from app.chat.tokens import Legend
 from app.chat.transcript import Transcript, takes_tab
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views
 from app.controls.text_label import TextLabel
 from app.features.lab.controller import LabController
 from app.features.models import strings as models_strings
+from app.features.models.controller import fill_model_menu
 from app.features.models.facts import DEFAULT_CONTEXT_TOKENS
-from app.features.models.menu import fill_model_menu
-from app.features.projects.controller import ProjectsController
+from app.features.projects import ProjectsController
 from app.features.race.page import RacePage
 from app.features.settings.controller import AppSettings
 from app.gauges.strip import InstrumentStrip
-from app.panels.chats.sidebar import Sidebar
 from app.panels.header import Header
 from app.panels.side_panel import SidePanel
+from app.panels.sidebar import Sidebar
 from app.session import strings as session_strings
 from app.session.turn.intents import Close
 from app.shell import strings

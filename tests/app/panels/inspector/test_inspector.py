@@ -16,8 +16,8 @@ from shiboken6 import delete
 
 from app.controls import Popup, Slider, Spin, Switch, TextArea, TextLabel
 from app.fields.setting_field import SettingField
-from app.panels.inspector.groups import groups
-from app.panels.inspector.inspector import Inspector
+from app.panels.groups import groups
+from app.panels.inspector import Inspector
 from app.theme.theme import Theme
 from core.events import ModelInfo
 from core.settings import Setting, Settings, assign, declared, read
