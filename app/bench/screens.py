@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.bench.sample_chat import SCRIPTS, script_turn
 from app.bench.served import Client, followers, free_port
-from app.chat.find import Finder
+from app.richtext.find_bar import Finder
 from app.chat.intents import CompareVersions
 from app.features.about import AboutWindow
 from app.features.machines.window import MachinesWindow
@@ -41,7 +41,6 @@ from app.launch.scenario import (
     point_at_token,
     run_scenario,
 )
-from app.panels.document_finder import DocumentFinder
 from app.session.lab import LabStage
 from app.session.turn.link_state import Phase
 from app.shell.columns import INSPECTOR_BESIDE_FROM_PX
@@ -339,7 +338,7 @@ class _Screens:
         await self._find("find-document", views.document.finder, "tide")
         views.side.show_tab("settings")
 
-    async def _find(self, name: str, finder: Finder | DocumentFinder, words: str) -> None:
+    async def _find(self, name: str, finder: Finder, words: str) -> None:
         """The find bar with its results."""
         finder.open()
         finder.bar.field.setText(words)

@@ -32,7 +32,7 @@ from app.controls.text_label import TextLabel
 from app.features.side_window import Hairline, SideWindow, TextView
 from app.features.worker_caches import EmbeddingController, digest_in_prompts
 from app.panels.chat_row import time_label
-from app.panels.undo_bar import UndoBar
+from app.chat.bars import UndoBar
 from app.richtext.passage import draw_passage
 from app.session.documents import DocumentHit, Documents, KeptDocument
 from app.theme.fonts import ui_font
