@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from app.chat.banner import Banner
-from app.chat.bars import EditingBar, NoticeBar, OfferBar, QueueBar
+from app.chat.bars import Banner, EditingBar, NoticeBar, OfferBar, QueueBar
 from app.chat.composer import Composer
 from app.chat.first_page import FirstPage
-from app.chat.token_strip import Legend
+from app.chat.tokens import Legend
 from app.chat.transcript import Transcript
 from app.controls.text_label import TextLabel
 
 if TYPE_CHECKING:  # features use the controllers, not the other way round
     from app.features.race.page import RacePage
 from app.gauges.strip import InstrumentStrip
-from app.panels.chats.sidebar import Sidebar
-from app.panels.document.tab import DocumentTab
+from app.panels.document_tab import DocumentTab
 from app.panels.header import Header
-from app.panels.inspector.inspector import Inspector
+from app.panels.inspector import Inspector
 from app.panels.side_panel import SidePanel
+from app.panels.sidebar import Sidebar
 
 
 @dataclass(frozen=True)

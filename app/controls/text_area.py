@@ -13,7 +13,7 @@ from app.controls.text_label import TextLabel
 from app.theme.measures import set_font, set_margins
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px, px_size
-from core.events.text import well_formed
+from core.events.wire import well_formed
 
 _PAD_X_PX, _PAD_Y_PX = 10, 8
 

@@ -5,89 +5,186 @@ While a prompt is read it shows the reading speed, in its own unit and with a li
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QPainter
+from collections import deque
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from app.gauges import strings
 from app.gauges.figures import Figure, speed
-from app.gauges.instrument import PADDING_PX, TOP_PX, Instrument
-from app.gauges.sparkline import Sparkline
+from app.gauges.instruments import PADDING_PX, TOP_PX, Instrument
 from app.theme.theme import Theme
 
+SPAN_S = 20.0
+_MAX_SAMPLES = 240
+_HEADROOM_PX = 3.0
+_FADE = 0.10  # opacity of the line's colour below the line
+_DOT_PX = 2.6
+_READING_WINDOW_S = 5.0
+
+
+class ReadingSpeed:
+    """The speed of a prefill over the last 5 s, or between the last two reports if they are rarer."""
+
+    def __init__(self) -> None:
+        self._reports: deque[tuple[float, int]] = deque()
+
+    def add(self, done_tokens: int, now_s: float) -> float | None:
+        """Returns the speed after a report; None until two reports differ in time.
+
+        Fewer tokens than before begin another prompt.
+        """
+        if self._reports and done_tokens < self._reports[-1][1]:
+            self._reports.clear()
+        self._reports.append((now_s, done_tokens))
+        while len(self._reports) > 2 and self._reports[1][0] <= now_s - _READING_WINDOW_S:
+            self._reports.popleft()
+        first_s, first_tokens = self._reports[0]
+        if now_s <= first_s:
+            return None
+        return (done_tokens - first_tokens) / (now_s - first_s)
+
+    def clear(self) -> None:
+        """Removes all reports."""
+        self._reports.clear()
+
+
+class Sparkline:
+    """The last 20 seconds of one figure as a line, which starts at the left and scrolls once it is that long.
+
+    Zero is the bottom, so heights can be compared. Times are seconds of any steady clock.
+    """
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, float]] = deque(maxlen=_MAX_SAMPLES)
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def add(self, value: float, now_s: float) -> None:
+        """Adds a sample and removes those older than 20 s."""
+        self._samples.append((now_s, max(0.0, value)))
+        while self._samples[0][0] < now_s - SPAN_S:
+            self._samples.popleft()
+
+    def clear(self) -> None:
+        """Removes all samples."""
+        self._samples.clear()
+
+    def points(self, box: QRectF, reference: float = 0.0) -> list[QPointF]:
+        """Returns the samples as points in `box`; the height also fits the value `reference`."""
+        if not self._samples:
+            return []
+        first_s = self._samples[0][0]
+        top = self._top(reference)
+        height = box.height() - _HEADROOM_PX
+        return [
+            QPointF(
+                box.left() + (at_s - first_s) / SPAN_S * box.width(),
+                box.bottom() - value / top * height,
+            )
+            for at_s, value in self._samples
+        ]
+
+    def paint(
+        self,
+        painter: QPainter,
+        box: QRectF,
+        ink: QColor,
+        paper: QColor,
+        reference: float | None = None,
+        reference_ink: QColor | None = None,
+    ) -> None:
+        """Paints line, fill and end dot, and a dashed line at `reference`, if given."""
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        points = self.points(box, reference or 0.0)
+        if reference and reference_ink is not None and points:
+            y = box.bottom() - reference / self._top(reference) * (box.height() - _HEADROOM_PX)
+            pen = QPen(reference_ink, 1.0)
+            pen.setDashPattern([2.0, 3.0])
+            painter.setPen(pen)
+            painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
+        # One sample, or several within a moment, are not a line, and their dot would look like a stain.
+        if len(points) > 1 and points[-1].x() - points[0].x() >= 2 * _DOT_PX:
+            fill = QColor(ink)
+            fill.setAlphaF(_FADE)
+            floor = [QPointF(points[-1].x(), box.bottom()), QPointF(points[0].x(), box.bottom())]
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(fill)
+            painter.drawPolygon(QPolygonF(points + floor))
+            pen = QPen(ink, 1.5)
+            pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+            pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+            painter.setPen(pen)
+            painter.drawPolyline(QPolygonF(points))
+            painter.setPen(QPen(paper, 1.4))
+            painter.setBrush(ink)
+            painter.drawEllipse(points[-1], _DOT_PX, _DOT_PX)
+        painter.restore()
+
+    def _top(self, reference: float) -> float:
+        return max(1e-9, reference, max(value for _, value in self._samples))
+
+
 _WIDTH_PX = 216
-_TEXT_PX = 86
 _LINE_GAP_PX = 8
 _LEAST_LINE_PX = 24
-_LINE_BOX = QRectF(PADDING_PX + _TEXT_PX + 1, TOP_PX + 1.5, 95, 36)
+_LINE_BOX = QRectF(PADDING_PX + 87, TOP_PX + 1.5, 95, 36)
 
 
 class SpeedInstrument(Instrument):
-    """`plain speed` is what the same model does without drafts; None leaves its line out."""
+    """The dashed line is the model's speed without drafts; without a plain speed there is none."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        self._figure = Figure()
         self._line = Sparkline()
         self._reading = False
         self._plain_tokens_per_s: float | None = None
         super().__init__(theme, strings.SPEED, _WIDTH_PX, parent)
 
-    def show_writing(self, tokens_per_s: float, now_s: float) -> None:
-        """A sample of the decode speed."""
-        self._show(False, tokens_per_s, now_s)
-
-    def show_reading(self, tokens_per_s: float | None, now_s: float) -> None:
-        """A sample of the reading speed; None while it cannot be known."""
-        self._show(True, tokens_per_s, now_s)
+    def show_speed(self, tokens_per_s: float | None, now_s: float, *, reading: bool = False) -> None:
+        """Adds a sample of the decode speed, or with `reading` of the prefill speed; None if unknown."""
+        if reading != self._reading:
+            self._reading = reading
+            self._line.clear()
+        if tokens_per_s:
+            self._line.add(tokens_per_s, now_s)
+        self._show_figure(tokens_per_s or 0.0)
 
     def show_final(self, tokens_per_s: float) -> None:
-        """The answer's own figure. The line stays as it was."""
+        """Shows the speed of the whole answer. The line stays."""
         self._reading = False
-        self._figure = Figure(speed(tokens_per_s), strings.TOKENS_PER_S) if tokens_per_s > 0 else Figure()
-        self.refresh()
+        self._show_figure(tokens_per_s)
 
     def set_plain_speed(self, tokens_per_s: float | None) -> None:
-        """Where the dashed line lies."""
+        """Sets the speed of the dashed line."""
         self._plain_tokens_per_s = tokens_per_s
         self.refresh()
 
     def reset(self) -> None:
-        """No figure, no line."""
         self._reading = False
-        self._figure = Figure()
         self._line.clear()
-        self.refresh()
+        super().reset()
 
-    def _show(self, reading: bool, tokens_per_s: float | None, now_s: float) -> None:
-        if reading != self._reading:
-            self._reading = reading
-            self._line.clear()
-        if not tokens_per_s:
-            self._figure = Figure()
-        else:
-            unit = strings.READ_PER_S if reading else strings.TOKENS_PER_S
-            self._figure = Figure(speed(tokens_per_s), unit)
-            self._line.add(tokens_per_s, now_s)
-        self.refresh()
+    def _show_figure(self, tokens_per_s: float) -> None:
+        unit = strings.READ_PER_S if self._reading else strings.TOKENS_PER_S
+        self._show(Figure(speed(tokens_per_s), unit) if tokens_per_s > 0 else Figure())
 
     def _paint(self, painter: QPainter) -> None:
-        self._paint_figure(painter, self._figure)
+        self._paint_figure(painter)
         ink = self._theme.color("text3" if self.is_stale else "accent")
         dashes = self._theme.color("text3")
         dashes.setAlphaF(0.8)
         plain = None if self._reading else self._plain_tokens_per_s
-        # A long figure ("12,345 tok/s read") pushes the line to the right.
-        text_px = self._figure_px(self._figure) + _LINE_GAP_PX
+        # A long figure ("12,345 tok/s read") shortens the line.
         box = QRectF(_LINE_BOX)
-        box.setLeft(max(box.left(), PADDING_PX + text_px))
-        if box.width() < _LEAST_LINE_PX:
-            return
-        self._line.paint(painter, box, ink, self._theme.color("window"), plain, dashes)
+        box.setLeft(max(box.left(), PADDING_PX + self._figure_px() + _LINE_GAP_PX))
+        if box.width() >= _LEAST_LINE_PX:
+            self._line.paint(painter, box, ink, self._theme.color("window"), plain, dashes)
 
     def _described(self) -> str:
-        if not self._figure.is_known:
-            return ""
-        if self._plain_tokens_per_s and not self._reading:
+        if self._figure.is_known and self._plain_tokens_per_s and not self._reading:
             plain = strings.PLAIN_SPEED.format(speed=speed(self._plain_tokens_per_s))
             return f"{self._figure.text}, {plain}"
         return self._figure.text

@@ -2,8 +2,8 @@
 
 Speed and first token are always shown; drafts accepted, index and memory while an answer is written, or
 always if pinned, and only with a figure. If the model runs over several machines, theirs are in place of the
-memory's, before the index, which is the first to go for them. Whole instruments drop from the right when
-there is no room. Keeps no timer: figures come about four times a second, with the time as an argument or
+memory's, before the index. Whole instruments are hidden from the right if
+they do not fit. It has no timer: figures arrive about four times a second, with the time as an argument or
 taken from the steady clock at the call.
 """
 
@@ -17,18 +17,20 @@ from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.gauges import strings
-from app.gauges.acceptance import AcceptanceInstrument
-from app.gauges.first_token import FirstTokenInstrument
-from app.gauges.index import IndexInstrument
-from app.gauges.instrument import HEIGHT_PX, Instrument
-from app.gauges.machines import MachinesInstrument
-from app.gauges.memory import MemoryInstrument
-from app.gauges.reading_speed import ReadingSpeed
-from app.gauges.speed import SpeedInstrument
+from app.gauges.instruments import (
+    HEIGHT_PX,
+    AcceptanceInstrument,
+    FirstTokenInstrument,
+    IndexInstrument,
+    Instrument,
+    MachinesInstrument,
+    MemoryInstrument,
+)
+from app.gauges.speed import ReadingSpeed, SpeedInstrument
 from app.theme.measures import set_fixed_height
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, painter_on, place, px_size, width_of
-from core.events import Gauges, MachineUse, Occupancy, PrefillProgress, Stats, TableUse
+from core.events import Gauges, MachineUse, PrefillProgress, Stats
 
 _SIDE_PX = 4
 _SEPARATOR_INSET_PX = 14
@@ -52,7 +54,7 @@ class InstrumentStrip(QWidget):
         self.machines = MachinesInstrument(theme, self)
         self.machines.hide()
         self._live = False
-        self._pinned = False
+        self.is_pinned = False  # all instruments are shown, also between answers
         self.setAccessibleName(strings.STRIP)
         set_fixed_height(self, HEIGHT_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -67,14 +69,9 @@ class InstrumentStrip(QWidget):
             return (*first, self.machines, self.index)
         return (*first, self.index, self.memory)
 
-    @property
-    def is_pinned(self) -> bool:
-        """Whether all instruments are shown, also between answers."""
-        return self._pinned
-
     def set_pinned(self, pinned: bool) -> None:
         """Show all instruments always, or only while an answer is written."""
-        self._pinned = pinned
+        self.is_pinned = pinned
         self._arrange()
         self.pinned_changed.emit()
 
@@ -84,25 +81,28 @@ class InstrumentStrip(QWidget):
         self._arrange()
 
     def show_gauges(self, gauges: Gauges, now_s: float | None = None) -> None:
-        """Live figures while an answer is written."""
+        """Show live figures while an answer is written."""
         self._live = True
-        self._reading_speed.clear()
-        self.speed.show_writing(gauges.tokens_per_s, time.monotonic() if now_s is None else now_s)
-        self.first_token.show_time(gauges.ttft_s)
-        self.acceptance.show_drafts(gauges.tested, gauges.acceptance, gauges.mean_per_step, gauges.positions)
-        self._show_index(gauges.occupancy, gauges.table)
-        self.memory.show_used(gauges.memory_bytes)
-        self._arrange()
+        self.speed.show_speed(gauges.tokens_per_s, time.monotonic() if now_s is None else now_s)
+        self._show_answer(gauges)
 
     def show_stats(self, stats: Stats) -> None:
-        """The final figures of an answer."""
+        """Show the final figures of an answer."""
         self._live = False
-        self._reading_speed.clear()
         self.speed.show_final(stats.tokens_per_s)
-        self.first_token.show_time(stats.ttft_s)
-        self.acceptance.show_drafts(stats.tested, stats.acceptance, stats.mean_per_step, stats.positions)
-        self._show_index(stats.occupancy, stats.table)
-        self.memory.show_used(stats.memory_bytes)
+        self._show_answer(stats)
+
+    def _show_answer(self, figures: Gauges | Stats) -> None:
+        self._reading_speed.clear()
+        self.first_token.show_time(figures.ttft_s)
+        self.acceptance.show_drafts(
+            figures.tested, figures.acceptance, figures.mean_per_step, figures.positions
+        )
+        if figures.table is not None:
+            self.index.show_table(figures.table, self._family)
+        else:
+            self.index.show_occupancy(figures.occupancy)
+        self.memory.show_used(figures.memory_bytes)
         self._arrange()
 
     def show_prefill(self, progress: PrefillProgress, now_s: float | None = None) -> None:
@@ -114,7 +114,7 @@ class InstrumentStrip(QWidget):
             # As the reading card counts: what was read for an earlier question is not read now.
             done_tokens = max(0, progress.done_tokens - progress.reused_tokens)
             total_tokens = progress.kept_tokens or total_tokens - progress.reused_tokens
-        self.speed.show_reading(self._reading_speed.add(done_tokens, progress.time_s), now_s)
+        self.speed.show_speed(self._reading_speed.add(done_tokens, progress.time_s), now_s, reading=True)
         self.first_token.show_reading(done_tokens, total_tokens)
         self.acceptance.reset()
         self._arrange()
@@ -143,8 +143,7 @@ class InstrumentStrip(QWidget):
     def set_memory(self, used_bytes: int, limit_bytes: int) -> None:
         """The worker's memory and the most the machine allows (0: unknown)."""
         known = self.memory.is_known
-        self.memory.show_limit(limit_bytes)
-        self.memory.show_used(used_bytes)
+        self.memory.show_used(used_bytes, limit_bytes)
         if self.memory.is_known != known:
             self._arrange()
 
@@ -179,12 +178,6 @@ class InstrumentStrip(QWidget):
             if not instrument.isHidden():
                 painter.fillRect(QRectF(design_px(instrument.x()), _SEPARATOR_INSET_PX, 1, height), hair)
 
-    def _show_index(self, occupancy: Occupancy, table: TableUse | None) -> None:
-        if table is not None:
-            self.index.show_table(table, self._family)
-        else:
-            self.index.show_occupancy(occupancy)
-
     def _is_wanted(self, instrument: Instrument) -> bool:
         if instrument in (self.speed, self.first_token):
             return True
@@ -193,16 +186,16 @@ class InstrumentStrip(QWidget):
     def _arrange(self) -> None:
         """Place the instruments from the left; hide the first that does not fit and all after it."""
         right = width_of(self) - _SIDE_PX
-        left, room = _SIDE_PX, True
+        left, fits = _SIDE_PX, True
         for instrument in self.instruments:
             if not self._is_wanted(instrument):
                 instrument.hide()
                 continue
             if instrument is self.machines:
                 self.machines.fit(right - left)
-            room = room and left + instrument.width_px <= right
-            instrument.setVisible(room)
-            if room:
+            fits = fits and left + instrument.width_px <= right
+            instrument.setVisible(fits)
+            if fits:
                 place(instrument, left, 0, instrument.width_px, HEIGHT_PX - 1)
                 left += instrument.width_px
         self.update()

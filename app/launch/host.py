@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
 
-from app.features.about import strings as about_strings
-from app.features.about.controller import UpdateCheck
-from app.launch import strings
+from app.features.updates import NO_ADDRESS, Release, UpdateCheck, get_version
 from app.launch.application import Application
 from app.launch.instance import Instance
 from app.launch.macos import Activity, Awake, system_activity
-from app.richtext.canvas.canvas_menu import open_outside
+from app.richtext.canvas_menu import open_outside
 from app.session.turn.link_state import Link
-from app.shell.screens import Screens
 from app.shell.window import MainWindow
+from app.shell.windows import Screens
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
-    from app.features.about.updates import Release
-    from app.features.about.window import AboutWindow
+    from app.features.about import AboutWindow
+
+ANSWERING = "Draftlight is answering"
 
 
 class Host(QObject):
@@ -46,7 +45,7 @@ class Host(QObject):
         self._application = application
         self._window = window
         self._theme = theme
-        self.awake = Awake(activity or system_activity(), strings.ANSWERING)
+        self.awake = Awake(activity or system_activity(), ANSWERING)
         window.controller.link_changed.connect(self._follow)
         window.menu_actions.provide("about", self.show_about)
         self.updates = UpdateCheck(
@@ -75,7 +74,7 @@ class Host(QObject):
 
     def show_about(self) -> AboutWindow:
         """Open the About window. It is deleted when closed, at the latest with the main window."""
-        from app.features.about.window import AboutWindow
+        from app.features.about import AboutWindow
 
         releases = self.updates.address if self.updates.is_on else ""
         about = AboutWindow(self._theme, self._window, releases=releases)
@@ -90,13 +89,13 @@ class Host(QObject):
             self._reading.cancel()
 
     def _held(self) -> dict[str, str]:
-        return {} if self.updates.address else {"updates.check": about_strings.NO_ADDRESS}
+        return {} if self.updates.address else {"updates.check": NO_ADDRESS}
 
     def _offer_update(self, release: Release) -> None:
         """Show the command that opens the page of the newer version."""
         action = self._window.menu_actions["update"]
         if not action.isVisible():
-            action.setText(about_strings.get_version(release.version))
+            action.setText(get_version(release.version))
             self._window.menu_actions.provide("update", lambda: open_outside(release.html_url))
 
     def _follow(self, link: Link) -> None:

@@ -32,15 +32,15 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from math import isfinite
 from typing import Any, Protocol
 
 import mlx.core as mx
 import mlx.nn as nn
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from core.decoding.grammar import GrammarState
-from core.decoding.options import FAST, Exactness
 from core.decoding.planner import Planner, walk
 from core.decoding.sampling import (
     NO_CHOICE,
@@ -62,6 +62,7 @@ from core.kv.mlx_lm_caches import Cache, CacheEntry
 from core.kv.verify_block import VerifyBlock
 from core.models.rope import Rotation, rotations
 from core.models.split import StateReceiver
+from core.settings.drafting import ExactnessMode
 
 # Consecutive empty drafts before the loop runs ahead.
 _EMPTY_DRAFTS_TO_PIPELINE = 2
@@ -71,6 +72,64 @@ _REJECTED_ROWS = 2
 _FOLD_LIMIT_TOKENS = 8
 # Steps between clearing MLX's buffer cache, as in mlx-lm.
 _CLEAR_EVERY_STEPS = 256
+
+
+class DecodingOptions(Struct, frozen=True):
+    """`bias` is added to the logits of these ids. `top_logprobs`: number of the most probable tokens reported
+    with each token's logprob; None reports no logprobs. `grammar` is at the position where the answer
+    continues. `prediction`: ids of the predicted answer.
+    """
+
+    bias: dict[int, float] = field(default_factory=dict)
+    top_logprobs: int | None = None
+    grammar: GrammarState | None = None
+    prediction: tuple[int, ...] = ()
+
+    @property
+    def forces(self) -> bool:
+        return self.grammar is not None and self.grammar.drafts
+
+    def check(self, vocabulary: int) -> None:
+        """Raises `RequestError` if a model with `vocabulary` ids cannot satisfy the options."""
+        strange = next((token for token in self.bias if not 0 <= token < vocabulary), None)
+        if strange is not None:
+            raise RequestError(
+                f"logit_bias names the token id {strange:,}; the model has 0 to {vocabulary - 1:,}.",
+                "Remove the id, or choose a model that has it.",
+            )
+        endless = next((token for token, value in self.bias.items() if not isfinite(value)), None)
+        if endless is not None:
+            raise RequestError(
+                f"logit_bias of token id {endless:,} is {self.bias[endless]}, not a finite number.",
+                "Use −100 to ban a token and 100 to force it.",
+            )
+        if self.top_logprobs is not None and self.top_logprobs < 0:
+            raise RequestError(
+                f"top_logprobs is {self.top_logprobs}; it must be at least 0.", "Omit it for no logprobs."
+            )
+
+
+# Options of a request that sets none.
+PLAIN = DecodingOptions()
+
+
+class Exactness(Struct, frozen=True):
+    """Limits of the decode loop.
+
+    - `width_limit`: widest block; None: no limit.
+    - `length_limit`: context length up to which blocks are verified; None: no limit.
+    - `noise`: margin below which a choice is computed again at width 1; 0: never.
+    - `summary`: for `Effective.exactness`.
+    """
+
+    mode: ExactnessMode
+    width_limit: int | None = None
+    noise: float = 0.0
+    length_limit: int | None = None
+    summary: str = ""
+
+
+FAST = Exactness("fast")
 
 
 class Step(Struct, frozen=True):
@@ -116,9 +175,8 @@ class DecodeLoop:
     - `recycles`: the drafter uses the target's most likely ids.
     - `stops`: no step continues after one of these ids.
     - `begun`: last tokens of the context that belong to the answer.
-    - `top_logprobs`: number of most probable tokens reported per step; None reports no logprobs.
-    - `grammar`, positioned at the end of the context, masks each row; forced tokens are drafted if
-      `grammar.drafts`, even if the drafter never drafts.
+    - `options`: their grammar masks each row; forced tokens are drafted if `grammar.drafts`, even if the
+      drafter never drafts. Their bias and prediction belong to the sampler and the drafter.
     - `samples` copies chain blocks for later checks.
     - `states` receives the hidden state of every emitted token that was read.
 
@@ -141,8 +199,7 @@ class DecodeLoop:
         exactness: Exactness = FAST,
         stops: frozenset[int] = frozenset(),
         begun: int = 0,
-        top_logprobs: int | None = None,
-        grammar: GrammarState | None = None,
+        options: DecodingOptions = PLAIN,
         samples: BlockSamples | None = None,
         states: StateReceiver | None = None,
     ) -> None:
@@ -154,8 +211,8 @@ class DecodeLoop:
         self._history = RowHistory(sequence, sampler, begun)
         self._vocabulary = vocabulary
         self._drafts = drafts and not sequence.why_no_rollback
-        self._grammar = grammar
-        self._forces = grammar is not None and grammar.drafts and not sequence.why_no_rollback
+        self._grammar = options.grammar
+        self._forces = options.forces and not sequence.why_no_rollback
         # Parts of the current draft: forced tokens, which the drafter has observed, and its own draft.
         self._forced: tuple[int, ...] = ()
         self._guessed = EMPTY
@@ -172,10 +229,10 @@ class DecodeLoop:
         self._stops = stops
         self._rotations: list[Rotation] | None = None
         self._running: Choices | None = None
-        self._top_logprobs = top_logprobs
+        self._top_logprobs = options.top_logprobs
         # Logits of the last forward pass, kept only if needed, and those of the last step's tokens, kept only
         # for logprobs; and the block's width.
-        self._keeps_logits = recycles or top_logprobs is not None
+        self._keeps_logits = recycles or options.top_logprobs is not None
         self._logits = mx.array(0.0)
         self._step_logits = mx.array(0.0)
         # The grammar's mask at the last block's rows.
@@ -490,7 +547,6 @@ class Tally:
         self._recent: deque[tuple[float, int]] = deque()
 
     def add(self, step: Step, now_s: float) -> None:
-        """Counts `step`, which ended at `now_s`."""
         if self.steps == 0:
             self.first_s, self._first_step_tokens = now_s, len(step.tokens)
         self.last_s = now_s

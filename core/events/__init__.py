@@ -9,6 +9,7 @@ Order of messages:
     load_model  → load_progress* → model_loaded | failed
     generate    → prefill_progress* → (reading_map → prefill_progress*)? → (token | gauges)*
                   → finished | failed
+    (an answer) → answer_cited, after finished, in idle time
     cancel      → the running generate ends with finished(reason="cancelled")
     unload_model→ model_unloaded
     count_tokens→ token_count | failed
@@ -26,10 +27,8 @@ Order of messages:
 """
 
 from core.events.answer import *
-from core.events.cluster import *
 from core.events.codec import *
 from core.events.idle import *
 from core.events.models import *
-from core.events.process import *
 from core.events.request import *
 from core.events.tables import *

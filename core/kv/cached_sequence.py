@@ -4,7 +4,7 @@ Invariant: the cache equals a cold prefill of those of `tokens` that `columns` n
 Usually these are all. After a sparse prefill some tokens were skipped: they count for positions in `tokens`
 and for prefix comparison, but not for the model, which reads the kept tokens as if they were the whole text.
 A sequence with gaps never serves a request that requires every token beyond the first gap. With a quantised
-cache (`core.kv.quantised`) the cold prefill is one with the same bits from the same column on.
+cache the cold prefill is one with the same bits from the same column on.
 
 All changes to the cache go through this class, or through a `VerifyBlock` whose outcome is recorded here.
 Worker's main thread.
@@ -33,17 +33,18 @@ from core.kv.mirrored import (
 from core.kv.mlx_lm_caches import (
     Cache,
     KeysAndValues,
+    KvQuantisation,
     Snapshot,
     columns_of,
     is_appending,
     keeps_all,
     leaves,
+    quantise,
     restore,
     take_snapshot,
     why_no_rollback,
 )
 from core.kv.positions import Columns
-from core.kv.quantised import KvQuantisation, quantise
 
 # Limits of a sequence's snapshots; the newest one is always kept. A turn takes up to five.
 SNAPSHOTS = 8
@@ -103,7 +104,6 @@ class CachedSequence:
 
     @property
     def skipped(self) -> int:
-        """Number of tokens that were never read."""
         return len(self.tokens) - self.columns.count
 
     @property
@@ -113,7 +113,6 @@ class CachedSequence:
 
     @property
     def nbytes(self) -> int:
-        """Size of the cache's arrays and the snapshots."""
         held = sum(int(entry.nbytes) for entry in leaves(self.cache) if not entry.empty())
         own = self.head.nbytes if self.head is not None else 0
         return held + own + sum(snapshot.nbytes for snapshot in self._snapshots)
@@ -294,11 +293,9 @@ class CachedSequence:
         return other
 
     def settle(self) -> None:
-        """Evaluates the cache's arrays."""
         mx.eval([entry.state for entry in self.cache])
 
     def clear(self) -> None:
-        """Removes everything and frees the memory."""
         self.cache = self._new_cache()
         self.tokens = []
         self.columns = Columns()
@@ -384,7 +381,6 @@ class PrefixCache:
 
     @property
     def nbytes(self) -> int:
-        """Size of all sequences."""
         return sum(sequence.nbytes for sequence in self._sequences)
 
     @property
@@ -414,11 +410,9 @@ class PrefixCache:
         return best
 
     def add(self, sequence: CachedSequence) -> None:
-        """Make `sequence` the current one."""
         self._sequences.append(sequence)
 
     def replace(self, old: CachedSequence, new: CachedSequence) -> None:
-        """Replaces `old` with `new` if it still exists."""
         self._sequences = [new if sequence is old else sequence for sequence in self._sequences]
 
     def fit(self, budget_bytes: int) -> None:
@@ -433,6 +427,5 @@ class PrefixCache:
             self.current.fit_snapshots(budget_bytes)
 
     def clear(self) -> None:
-        """Removes all sequences."""
         self._sequences = [CachedSequence(self._new_cache)]
         mx.clear_cache()

@@ -20,8 +20,8 @@ from app.chat.bars import NoticeBar
 from app.controllers.chat import strings
 from app.controls.folders import first_folder, show_in_folder
 from app.controls.sheets import open_files, save_file
-from app.panels.inspector.inspector import Inspector
-from app.panels.inspector.preset_bar import PresetBar, PresetState
+from app.panels.inspector import Inspector
+from app.panels.preset_bar import PresetBar, PresetState
 from app.session.chats import presets
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation

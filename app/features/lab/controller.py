@@ -108,7 +108,6 @@ class SweepProcess:
         self._life = asyncio.ensure_future(self._live(list(command)))
 
     def pause(self) -> None:
-        """Pauses the process."""
         self._wanted_paused = True
         self._signal(signal.SIGSTOP)
 
@@ -210,7 +209,6 @@ async def _drain(stream: asyncio.StreamReader, log: deque[str]) -> None:
 
 
 _IDLE = (Phase.READY, Phase.NO_MODEL, Phase.DEAD, Phase.CLOSED)
-_MUTE = (Phase.STARTING, Phase.DEAD, Phase.CLOSED)
 _READ_S = 2.0
 _MOST_PAST = 30
 
@@ -245,7 +243,7 @@ class LabController(QObject):
         self._theme = theme
         self._settings = settings
         self._hold_chat = hold_chat
-        self._phase = Phase.STARTING
+        self._connected = False
         self.folder = folder
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._models = models
@@ -286,7 +284,7 @@ class LabController(QObject):
 
     def follow(self, link: Link) -> None:
         """Follows the state of the chat's worker and its model."""
-        self._phase = link.phase
+        self._connected = link.connected
         if link.model != self._model:
             self._model = link.model
             self._show_models(chosen=link.model)
@@ -314,7 +312,7 @@ class LabController(QObject):
                 case GoOn():
                     self.process.go_on()
                 case HoldChat(wanted):
-                    if self._phase not in _MUTE:
+                    if self._connected:
                         self._hold_chat(wanted)
                 case RunEnd():
                     self.process.end()

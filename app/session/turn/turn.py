@@ -105,9 +105,8 @@ from core.events import (
     TokenCount,
     UnloadModel,
 )
-from core.events.cluster import ClusterCommand
 from core.events.codec import BadLine, WorkerEvent, WorkerExited, WorkerSilent
-from core.events.models import CatalogueCommand
+from core.events.models import CatalogueCommand, ClusterCommand
 
 # A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
 # that has not moved for a minute while it should be answering is stuck.

@@ -104,7 +104,7 @@ def matches(meaning: Meaning, words: Scored, about_all: bool) -> bool:
 
     The best passage's similarity tells requests about a whole text from questions about a place better than
     its distance from the other passages', which is as large for both. Requests that seem to be about all of
-    the text (`core.prefill.requests`) need a passage that is very similar: “how many of the paddles are
+    the text (`core.prefill.plan`) need a passage that is very similar: “how many of the paddles are
     rotten?”.
     """
     if meaning.fragmented:
@@ -125,7 +125,7 @@ def _by_words(words: Scored, meaning: Meaning, about_all: bool) -> Scored:
 
 def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
     """The passages' similarity with the question; yields how many tokens were scored so far."""
-    from core.encoder.vectors import similarity  # not loaded before its first use
+    from core.encoder.encoder import similarity  # not loaded before its first use
 
     layout, passages = inputs.layout, inputs.passages
     nothing = np.full(len(passages), np.nan, np.float32)

@@ -1,15 +1,16 @@
-"""InstrumentStrip: the figures given are the figures read out, and what is stale looks so."""
+"""InstrumentStrip: the figures given are the figures read out, and what is stale looks so; its bars."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from PySide6.QtGui import QAccessible
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QAccessible, QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from app.gauges import strings
-from app.gauges.instrument import PADDING_PX, Instrument
+from app.gauges.instruments import MAX_BARS, PADDING_PX, Instrument, paint_bars, shares
 from app.gauges.strip import InstrumentStrip
 from app.theme.theme import Theme
 from core.events import Gauges, Occupancy, PositionStat, PrefillProgress, Stats, TableUse
@@ -225,7 +226,7 @@ def test_the_line_of_the_reading_speed_begins_after_its_words(strip: InstrumentS
         done = 12_345 * second
         strip.show_prefill(PrefillProgress("r", done, 999_999, 0, time_s=second + 0.1), now_s=float(second))
     assert _said(strip.speed) == "12,345 tok/s read"
-    words_px = PADDING_PX + strip.speed._figure_px(strip.speed._figure)
+    words_px = PADDING_PX + strip.speed._figure_px()
     image, ink = strip.speed.grab().toImage(), theme.color("accent").rgb()
     columns = {x for x in range(image.width()) for y in range(image.height()) if image.pixel(x, y) == ink}
     assert columns
@@ -274,3 +275,49 @@ def test_the_strip_repaints_in_the_new_theme(strip: InstrumentStrip, theme: Them
     qtbot.waitUntil(lambda: all(counter.count for counter in counters))
     assert {theme.color("window").name(), theme.color("hair").name()} <= colors(strip)
     assert theme.color("text").name() in colors(strip.first_token)
+
+
+INK, FLOOR, PAPER = QColor("#009E73"), QColor("#D2D2D8"), QColor("white")
+
+
+def _height(image: QImage, x: int) -> int:
+    """How many pixels of ink stand over the bottom at `x`."""
+    return sum(image.pixelColor(x, y) == INK for y in range(image.height()))
+
+
+def _painted(positions: list[PositionStat]) -> QImage:
+    image = QImage(64, 30, QImage.Format.Format_RGB32)
+    image.fill(PAPER)
+    painter = QPainter(image)
+    paint_bars(painter, QRectF(0, 0, 64, 30), positions, INK, FLOOR)
+    painter.end()
+    return image
+
+
+def test_shares_leave_out_places_that_were_never_tested() -> None:
+    positions = [PositionStat(10, 8), PositionStat(4, 1), PositionStat(0, 0)]
+    assert shares(positions) == [0.8, 0.25]
+    assert shares([]) == []
+    assert len(shares([PositionStat(1, 1)] * 64)) == MAX_BARS
+
+
+def test_heights_are_the_shares(qapp: object) -> None:
+    image = _painted([PositionStat(10, 10), PositionStat(10, 5)])
+    assert _height(image, 4) == 30
+    assert _height(image, 15) == pytest.approx(15, abs=1)
+    assert _height(image, 9) == 0  # the gap
+    assert image.pixelColor(30, 29) == PAPER
+
+
+def test_a_place_without_an_accepted_token_keeps_a_floor(qapp: object) -> None:
+    image = _painted([PositionStat(10, 10), PositionStat(10, 0)])
+    assert image.pixelColor(15, 29) == FLOOR
+    assert image.pixelColor(15, 28) == PAPER
+
+
+def test_many_places_still_fit(qapp: object) -> None:
+    image = _painted([PositionStat(10, 10)] * 64)
+    inked = [x for x in range(64) if _height(image, x) > 20]
+    assert inked[0] <= 1
+    assert inked[-1] >= 60
+    assert len(inked) < 60  # gaps remain

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.intents import OpenPassage
 from app.chat.user_message import MessageChip
-from app.panels.document.view import DocumentView
+from app.panels.document_view import DocumentView
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from tests.app.stage import click, last, play, press, ready, until
@@ -137,9 +137,9 @@ def test_an_answer_to_a_question_that_matches_nothing_says_so(qapp: QApplication
 
 
 def _without_place(view: DocumentView) -> QImage:
-    place, view._place = view._place, None
+    place, view.place = view.place, None
     image = view.grab().toImage()
-    view._place = place
+    view.place = place
     return image
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
+from app.bench.measures import settle, timed
 from app.bench.sample_chat import sample_turns
-from app.bench.scenes import settle, timed
 from app.bench.window import _outside_of_tasks as outside_of_tasks
 from app.chat.answer import AnswerView
 from app.controls import Popup, TextLabel
 from app.controls.search_field import SearchField
-from app.panels.inspector.section import Section
+from app.panels.section import Section
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
 from core.events import Attachment, Message

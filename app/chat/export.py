@@ -1,0 +1,423 @@
+"""Chats as HTML and PDF. No widgets; any thread, after the application was created.
+
+HTML: one page without scripts and links to other files, in a dark and a light colour scheme. The text is laid
+out as in the window, by the same pieces. `blocks` yields it in parts, from which `to_pdf` makes pages with
+Qt; Qt's HTML importer has no nested lists with own markers, no flexible boxes and a subset of CSS, so list
+items are paragraphs with their marker and every margin is written on its paragraph.
+
+PDF: pages of A4 with the title above and the page number below, selectable text, embedded fonts. Each part is
+a QTextDocument of its own that begins where the part before ends, so that no call into Qt takes long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import escape
+from itertools import pairwise
+
+from msgspec import Struct
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QRectF, QSizeF, Qt
+from PySide6.QtGui import (
+    QAbstractTextDocumentLayout,
+    QColor,
+    QFont,
+    QPageLayout,
+    QPageSize,
+    QPainter,
+    QPalette,
+    QPdfWriter,
+    QTextCursor,
+    QTextDocument,
+    QTextOption,
+)
+
+from app.chat import strings
+from app.chat.answer_text import AnswerText, spans_of
+from app.controls.shapes import is_rtl
+from app.richtext.markdown.markdown import pieces_of
+from app.richtext.markdown.piece import Piece, Styled
+from app.session.chats.conversation import Answer, Conversation, Turn
+from app.theme.fonts import ui_font
+from core.events import Message
+
+# Of a part, so that no part takes long to lay out.
+_PART_CHARACTERS = 4_000
+_INDENT_PX = 22
+_TAGS = {"bold": "b", "italic": "i", "strike": "s", "code": "code"}
+# Half of a character cannot be encoded.
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# Not allowed in HTML.
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+STYLE = """
+p, h1, h2, h3, h4, h5, h6 { white-space: pre-wrap; margin: 0 0 9px 0; }
+h1 { font-size: 20px; } h2 { font-size: 17px; } h3, h4, h5, h6 { font-size: 15px; }
+.role { color: #63636b; font-size: 12px; font-weight: 600; margin-top: 18px; }
+.note, .thought { color: #63636b; font-size: 13px; }
+.quote { color: #63636b; }
+.code p { font-family: "JetBrains Mono", Menlo, Consolas, monospace; font-size: 12px; margin: 0; }
+code { font-family: "JetBrains Mono", Menlo, Consolas, monospace; background-color: #f0f0f2; }
+a { color: #0b6ba8; }
+.accepted { background-color: #cfeee1; }
+.bonus { background-color: #fbe8c6; }
+"""
+_PAGE_STYLE = """
+html { color-scheme: light dark; }
+body { max-width: 720px; margin: 32px auto; padding: 0 20px; color: #1d1d1f; background: #ffffff;
+  font: 15px/1.6 Inter, -apple-system, "Segoe UI", "Noto Sans", sans-serif; }
+p, h1, h2, h3, h4, h5, h6 { overflow-wrap: anywhere; }
+table.cells { margin: 0 0 12px 0; border: 0; display: block; overflow-x: auto; }
+table.cells td, table.cells th { border: 1px solid #d6d6da; padding: 4px 8px; vertical-align: top; }
+table.code { background: #f4f4f6; width: 100%; margin: 0 0 12px 0; border-radius: 8px; }
+table.code td { padding: 10px 14px; }
+@media screen and (prefers-color-scheme: dark) {
+  body { color: #f2f2f3; background: #1c1c1e; } a { color: #5db4ea; }
+  .role, .note, .thought, .quote { color: #a2a2aa; }
+  table.code, code { background-color: #2a2a2d; } table.cells td, table.cells th { border-color: #48484d; }
+  .accepted { background-color: #17493a; } .bonus { background-color: #574014; }
+}
+"""
+
+
+class ExportOptions(Struct, frozen=True):
+    """Whether the thoughts of answers and the tints of tokens are included."""
+
+    thoughts: bool = False
+    tints: bool = False
+
+
+def page(chat: Conversation, options: ExportOptions, title: str) -> Iterator[str]:
+    """The parts of the HTML file."""
+    yield (
+        '<!DOCTYPE html>\n<html><head><meta charset="utf-8">\n'
+        f"<title>{_text(title)}</title>\n<style>{STYLE}{_PAGE_STYLE}</style></head>\n<body>\n"
+    )
+    for block in blocks(chat, options, title):
+        yield block + "\n"
+    yield "</body></html>\n"
+
+
+def blocks(chat: Conversation, options: ExportOptions, title: str) -> Iterator[str]:
+    """The chat as HTML in parts of a few thousand characters, each with complete elements."""
+    date = chat.created.strftime("%Y-%m-%d %H:%M")
+    yield f'<h1{_direction(title)}>{_text(title)}</h1><p class="note">{date}</p>'
+    for turn in chat.turns:
+        yield from _joined([_role(strings.YOU), *_question(turn.user)])
+        yield from _joined(_answer(turn, options))
+
+
+def _joined(parts: Iterator[str] | Sequence[str]) -> Iterator[str]:
+    """`parts`, several small ones as one."""
+    held = ""
+    for part in parts:
+        held += part
+        if len(held) >= _PART_CHARACTERS:
+            yield held
+            held = ""
+    if held:
+        yield held
+
+
+def _role(name: str) -> str:
+    return f'<p class="role">{_text(name)}</p>'
+
+
+def _question(message: Message) -> Iterator[str]:
+    for attachment in message.attachments:
+        yield f'<p class="note">{_text(strings.EXPORTED_ATTACHMENT.format(name=attachment.name))}</p>'
+    if message.content:
+        for piece in pieces_of(message.content):
+            yield from _piece(piece, ())
+
+
+def _answer(turn: Turn, options: ExportOptions) -> Iterator[str]:
+    answer = turn.answer
+    yield _role(answer.finished.effective.model if answer.finished else strings.ANSWER_NAME)
+    text = _parsed(answer)
+    for piece in text.pieces:
+        if piece.thought < 0 or options.thoughts:
+            yield from _piece(piece, _tints(piece, text) if options.tints else ())
+    if answer.note:
+        yield f'<p class="note">{_text(answer.note)}</p>'
+
+
+def _parsed(answer: Answer) -> AnswerText:
+    text = AnswerText()
+    if answer.finished is not None:
+        text.use_format(answer.finished.effective.format)
+    text.append(answer.tokens)
+    text.finish()
+    return text
+
+
+def _tints(piece: Piece, text: AnswerText) -> Sequence[tuple[int, int, str]]:
+    """The visible characters of accepted and bonus tokens, with their class."""
+    found: list[tuple[int, int, str]] = []
+    for span in spans_of(piece.segments, text.table):
+        origin = text.table.origin_of(span.token)
+        if origin == "normal":
+            continue
+        if found and found[-1][1:] == (span.start, origin):
+            found[-1] = (found[-1][0], span.end, origin)
+        else:
+            found.append((span.start, span.end, origin))
+    return found
+
+
+def _piece(piece: Piece, tints: Sequence[tuple[int, int, str]]) -> Iterator[str]:
+    match piece.kind:
+        case "thought":
+            yield f'<p class="note">{_text(strings.EXPORTED_THOUGHT)}</p>'
+        case "rule":
+            yield "<hr>"
+        case "table":
+            yield _table(piece, tints)
+        case "code":
+            for start, end in _parts(piece.text):
+                yield _code(piece, start, end, tints)
+        case _:
+            for start, end in _parts(piece.text):
+                yield _paragraph(piece, start, end, tints)
+
+
+def _parts(text: str) -> Iterator[tuple[int, int]]:
+    """Ranges of a long text that end at line breaks or spaces; the break itself is left out."""
+    start = 0
+    while len(text) - start > _PART_CHARACTERS:
+        limit = start + _PART_CHARACTERS
+        cut = max(text.rfind("\n", start + 1, limit), text.rfind(" ", limit - 200, limit))
+        if cut <= start:
+            yield start, limit
+            start = limit
+        else:
+            yield start, cut
+            start = cut + 1
+    yield start, len(text)
+
+
+def _paragraph(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, int, str]]) -> str:
+    tag = f"h{min(6, piece.level + 2)}" if piece.kind == "heading" else "p"
+    left = _INDENT_PX * (piece.depth + piece.quotes + (piece.thought >= 0))
+    style = f' style="margin-{"right" if is_rtl(piece.text) else "left"}:{left}px"' if left else ""
+    kind = ' class="thought"' if piece.thought >= 0 else ' class="quote"' if piece.quotes else ""
+    marker = f"{_text(piece.marker)}\u00a0\u00a0" if piece.marker and not start else ""
+    if marker:
+        style = style.replace("px", f"px; text-indent:-{_INDENT_PX - 6}px")
+    return f"<{tag}{kind}{_direction(piece.text)}{style}>{marker}{_inline(piece, start, end, tints)}</{tag}>"
+
+
+def _code(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, int, str]]) -> str:
+    return (
+        '<table class="code" width="100%" bgcolor="#f4f4f6" cellpadding="8" cellspacing="0"'
+        ' style="margin-bottom:9px"><tr><td>'
+        f'<p dir="ltr">{_inline(piece, start, end, tints)}</p></td></tr></table>'
+    )
+
+
+def _table(piece: Piece, tints: Sequence[tuple[int, int, str]]) -> str:
+    rows: dict[int, list[str]] = {}
+    for cell in piece.cells:
+        tag = "td" if cell.row else "th"
+        align = piece.aligns[cell.column] if cell.column < len(piece.aligns) else "left"
+        text = piece.text[cell.start : cell.end]
+        content = _inline(piece, cell.start, cell.end, tints)
+        rows.setdefault(cell.row, []).append(
+            f'<{tag} align="{align}"><span{_direction(text)}>{content}</span></{tag}>'
+        )
+    body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows.values())
+    lines = 'border="1" style="border-collapse:collapse; margin-bottom:9px"'
+    looks = f'class="cells" cellspacing="0" cellpadding="4" {lines}{_direction(piece.text)}'
+    return f"<table {looks}>{body}</table>"
+
+
+def _inline(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, int, str]]) -> str:
+    """The characters [start, end) with their styles and tints."""
+    styles = [each for each in piece.styles if each.start < end and start < each.end]
+    shown = [each for each in tints if each[0] < end and start < each[1]]
+    edges = {start, end}
+    for low, high in [*((s.start, s.end) for s in styles), *(each[:2] for each in shown)]:
+        edges |= {max(start, low), min(end, high)}
+    places = sorted(edges)
+    made, style_at, tint_at = [], 0, 0
+    open_styles: list[Styled] = []
+    styles.sort(key=lambda each: each.start)
+    for low, high in pairwise(places):
+        while style_at < len(styles) and styles[style_at].start <= low:
+            open_styles.append(styles[style_at])
+            style_at += 1
+        open_styles = [each for each in open_styles if each.end > low]
+        while tint_at < len(shown) and shown[tint_at][1] <= low:
+            tint_at += 1
+        run = _text(piece.text[low:high]).replace("\n", "<br>").replace("\u2028", "<br>")
+        if tint_at < len(shown) and shown[tint_at][0] <= low:
+            run = f'<span class="{shown[tint_at][2]}">{run}</span>'
+        for each in open_styles:
+            if tag := _TAGS.get(each.style):
+                run = f"<{tag}>{run}</{tag}>"
+            elif each.style == "link":
+                run = f'<a href="{escape(each.target)}">{run}</a>'
+        made.append(run)
+    return "".join(made)
+
+
+def _direction(text: str) -> str:
+    return ' dir="rtl"' if is_rtl(text) else ""
+
+
+def _text(text: str) -> str:
+    return escape(_CONTROLS.sub("\ufffd", _SURROGATES.sub("\ufffd", text)), quote=False)
+
+
+# In points, which are Qt's pixels here: the writer has 72 dots an inch.
+_PAGE = QPageSize(QPageSize.PageSizeId.A4)
+_MARGIN_PT = 54
+_HEAD_PT = 30  # from the page's edge to the baselines of title and number
+_TEXT_PT = 11
+_LEAST_PT = 60  # a part does not begin with less space at the end of a page
+_SMALL_PT = 8
+_CMAP = re.compile(rb"begincmap.*?endcmap", re.S)
+_TARGETS = re.compile(rb"(?<=\[)[^\]]*(?=\])|(?<=> )<0009>(?=\n)")
+_INK, _QUIET = QColor("#1d1d1f"), QColor("#63636b")
+
+
+def to_pdf(title: str, blocks: Iterable[str], check: Callable[[], object] = lambda: None) -> bytes:
+    """The file. `check` is called after each part of `blocks` and may raise to stop."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QPdfWriter(buffer)
+    writer.setResolution(72)
+    writer.setTitle(title)
+    writer.setCreator("Draftlight")
+    writer.setPageLayout(QPageLayout(_PAGE, QPageLayout.Orientation.Portrait, QMarginsF()))
+    painter = QPainter(writer)
+    try:
+        pages = _Pages(writer, painter, title)
+        for block in blocks:
+            pages.add(block)
+            check()
+    finally:
+        painter.end()
+    data: QByteArray = buffer.data()
+    return _with_spaces(bytes(data.data()))
+
+
+def _with_spaces(data: bytes) -> bytes:
+    """`data` with the glyph of the space as a space in its text.
+
+    Qt 6.11 gives a glyph the lowest of its characters; Inter and JetBrains Mono have one for space and tab.
+    """
+
+    def with_space(targets: re.Match[bytes]) -> bytes:
+        return targets.group().replace(b"<0009>", b"<0020>")
+
+    return _CMAP.sub(lambda cmap: _TARGETS.sub(with_space, cmap.group()), data)
+
+
+class _Pages:
+    """Sets one part below the other; `_y` is where the next one begins on the page."""
+
+    def __init__(self, writer: QPdfWriter, painter: QPainter, title: str) -> None:
+        self._writer, self._painter, self._title = writer, painter, title
+        size = _PAGE.size(QPageSize.Unit.Point)
+        self._area = QRectF(
+            _MARGIN_PT, _MARGIN_PT, size.width() - 2 * _MARGIN_PT, size.height() - 2 * _MARGIN_PT
+        )
+        self._size = size
+        self._number = 0
+        self._y = 0.0
+        self._font = QFont(ui_font(_TEXT_PT))
+        # Alternates by context, as of the hyphen in a date, have no character in the file's text.
+        self._font.setFeature(QFont.Tag("calt"), 0)
+        self._font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+        self._begin_page()
+
+    def add(self, block: str) -> None:
+        """Set a part, on as many pages as it needs."""
+        if self._area.height() - self._y < _LEAST_PT:
+            self._next_page()
+        document, end = self._laid_out(block)
+        height = self._area.height()
+        pages = max(1, -(-int(end + 0.999) // int(height)))
+        context = QAbstractTextDocumentLayout.PaintContext()
+        palette = QPalette()
+        palette.setColor(QPalette.ColorRole.Text, _INK)
+        context.palette = palette
+        for page in range(pages):
+            if page:
+                self._next_page()
+            top = page * height
+            self._painter.save()
+            self._painter.translate(self._area.left(), self._area.top() - top)
+            context.clip = QRectF(0, top, self._area.width(), height)
+            self._painter.setClipRect(context.clip)
+            document.documentLayout().draw(self._painter, context)
+            self._painter.restore()
+        self._y = end - (pages - 1) * height
+
+    def _laid_out(self, block: str) -> tuple[QTextDocument, float]:
+        """The part as a document that begins at `_y` of its first page, and where it ends."""
+        document = QTextDocument()
+        document.setUndoRedoEnabled(False)
+        document.setUseDesignMetrics(True)
+        document.setDefaultFont(self._font)
+        wrapping = document.defaultTextOption()
+        wrapping.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        document.setDefaultTextOption(wrapping)
+        document.setDefaultStyleSheet(_scaled(STYLE))
+        document.setDocumentMargin(0)
+        document.setHtml(block)
+        frame = document.rootFrame().frameFormat()
+        frame.setTopMargin(self._y)
+        document.rootFrame().setFrameFormat(frame)
+        document.setPageSize(QSizeF(self._area.width(), int(self._area.height())))
+        layout = document.documentLayout()
+        _split_at_pages(document, int(self._area.height()))
+        last = document.lastBlock()
+        return document, layout.blockBoundingRect(last).bottom() + last.blockFormat().bottomMargin()
+
+    def _next_page(self) -> None:
+        self._writer.newPage()
+        self._begin_page()
+
+    def _begin_page(self) -> None:
+        self._number += 1
+        self._y = 0.0
+        self._painter.setFont(ui_font(_SMALL_PT))
+        self._painter.setPen(_QUIET)
+        left, width = self._area.left(), self._area.width()
+        title = self._painter.fontMetrics().elidedText(self._title, Qt.TextElideMode.ElideRight, int(width))
+        if self._number > 1:
+            self._painter.drawText(QRectF(left, _HEAD_PT - 12, width, 16), Qt.AlignmentFlag.AlignLeft, title)
+        foot = QRectF(left, self._size.height() - _HEAD_PT - 4, width, 16)
+        self._painter.drawText(foot, Qt.AlignmentFlag.AlignHCenter, str(self._number))
+
+
+def _split_at_pages(document: QTextDocument, height: int) -> None:
+    """Begin a new block where a block goes on on the next page; no line moves.
+
+    Qt 6.11 draws the line above the clip as well (`QTextLayout::draw`), which would be in the text twice.
+    """
+    layout = document.documentLayout()
+    block = document.begin()
+    while block.isValid():
+        top, lines = layout.blockBoundingRect(block).top(), block.layout()
+        pages = [int((top + lines.lineAt(n).y() + 1) // height) for n in range(lines.lineCount())]
+        split = next((n for n, page in enumerate(pages) if page != pages[0]), 0)
+        if split:
+            cursor = QTextCursor(block)
+            begins = cursor.blockFormat()
+            goes_on = cursor.blockFormat()
+            begins.setBottomMargin(0)
+            goes_on.setTopMargin(0)
+            goes_on.setTextIndent(0)
+            cursor.setPosition(block.position() + lines.lineAt(split).textStart())
+            cursor.insertBlock(goes_on)
+            cursor.movePosition(QTextCursor.MoveOperation.PreviousBlock)
+            cursor.setBlockFormat(begins)
+        block = block.next()
+
+
+def _scaled(style: str) -> str:
+    """The style sheet with sizes for a text of `_TEXT_PT` instead of 15 pixels."""
+    return re.sub(r"font-size: (\d+)px", lambda px: f"font-size: {int(px[1]) * _TEXT_PT // 15}px", style)

@@ -1,0 +1,338 @@
+"""The instruments of the strip: a title, a figure, and a bar, bars by position, or a table of machines.
+
+All are 60 high with 16 px left and right and content from 10 px down. What is painted is also what assistive
+technology reads: the title is the accessible name, the figures are the description. A stale instrument (the
+worker has exited) has no figure, and its drawing is grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QLabel, QWidget
+
+from app.controls.shapes import draw_box, draw_text
+from app.gauges import strings
+from app.gauges.figures import (
+    DASH,
+    Figure,
+    count,
+    gigabytes,
+    percent,
+    percent_so_far,
+    seconds,
+    short_count,
+    step_time,
+)
+from app.theme.fonts import ui_font
+from app.theme.theme import Theme
+from app.theme.zoom import painter_on, width_of
+from core.events import MachineUse, Occupancy, PositionStat, TableUse
+
+HEIGHT_PX = 60
+PADDING_PX = 16
+TOP_PX = 10
+_TITLE_LINE_PX = 14
+_BIG = (17.0, 23)  # type size and line height of a figure without a bar
+_SMALL = (13.0, 20)  # and above a bar
+_UNIT_GAP_PX = 3
+_BAR_PX = 4
+_LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
+
+
+class Instrument(QLabel):
+    """One figure and, with a `_share`, a bar. Subclasses with another drawing override `_paint` and
+    `_described`. The strip reads `width_px`.
+
+    A QLabel, so that assistive technology knows it as text. Takes no focus.
+    """
+
+    def __init__(self, theme: Theme, title: str, width_px: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._figure = Figure()
+        self._share: float | None = None
+        self._words = ""
+        self._ink = ""
+        self._known = False
+        self.title = title
+        self.width_px = width_px
+        self.is_stale = False
+        self.refresh()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a figure and not only a dash."""
+        return self._known
+
+    def set_stale(self, stale: bool) -> None:
+        """Replaces the figures by a dash, or restores them."""
+        self.is_stale = stale
+        self.refresh()
+
+    def reset(self) -> None:
+        """Removes the figure."""
+        self._show(Figure())
+
+    def refresh(self) -> None:
+        """Repaints, and updates the texts for assistive technology."""
+        described = "" if self.is_stale else self._described()
+        self._known = any(letter.isdigit() for letter in described)
+        if not self._known:
+            described = strings.NO_FIGURE
+        self.setAccessibleName(self.title)
+        if described != self.accessibleDescription():
+            self.setAccessibleDescription(described)
+            self.setToolTip(f"{self.title}: {described}" if self._known else "")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        title_box = QRectF(PADDING_PX, TOP_PX, width_of(self) - PADDING_PX, _TITLE_LINE_PX)
+        draw_text(painter, title_box, self.title, ui_font(11), self._theme.color("text2"), _LEFT)
+        self._paint(painter)
+
+    def _show(
+        self, figure: Figure, share: float | None = None, words: str = "", ink: str = "series_blue"
+    ) -> None:
+        """Shows `figure` and a bar filled to `share` (0 to 1) in the colour `ink`; `words` describe both,
+        if the figure's text does not.
+        """
+        self._figure, self._share, self._words, self._ink = figure, share, words, ink
+        self.refresh()
+
+    def _paint(self, painter: QPainter) -> None:
+        """Paints everything but the title."""
+        share = None if self.is_stale else self._share
+        self._paint_figure(painter, with_bar=share is not None)
+        if share is not None:
+            width = self.width_px - 2 * PADDING_PX
+            box = QRectF(PADDING_PX, TOP_PX + _TITLE_LINE_PX + _SMALL[1], width, _BAR_PX)
+            draw_box(painter, box, _BAR_PX / 2, self._theme.color("fill2"))
+            if share > 0:
+                # At least as wide as the radius of the bar's ends.
+                box.setWidth(max(min(1.0, share) * width, _BAR_PX / 2))
+                draw_box(painter, box, min(_BAR_PX / 2, box.width() / 2), self._theme.color(self._ink))
+
+    def _described(self) -> str:
+        """The painted figures as one phrase."""
+        return self._words or self._figure.text
+
+    def _paint_figure(self, painter: QPainter, *, with_bar: bool = False) -> None:
+        """Paints the number in semibold and its small unit on one baseline; a dash if stale."""
+        figure = Figure() if self.is_stale else self._figure
+        size_px, line_px = _SMALL if with_bar else _BIG
+        font = ui_font(size_px, 600, tabular=True)
+        metrics = QFontMetricsF(font)
+        top = TOP_PX + _TITLE_LINE_PX + (line_px - metrics.height()) / 2
+        baseline = QPointF(PADDING_PX, top + metrics.ascent())
+        painter.setFont(font)
+        painter.setPen(self._theme.color("text" if figure.is_known else "text2"))
+        painter.drawText(baseline, figure.value)
+        if figure.unit:
+            x = PADDING_PX + metrics.horizontalAdvance(figure.value) + _UNIT_GAP_PX
+            painter.setFont(ui_font(11, tabular=True))
+            painter.setPen(self._theme.color("text2"))
+            painter.drawText(QPointF(x, baseline.y()), figure.unit)
+
+    def _figure_px(self) -> float:
+        """The width of the figure without a bar, with its unit, in design pixels."""
+        figure = Figure() if self.is_stale else self._figure
+        value = QFontMetricsF(ui_font(_BIG[0], 600, tabular=True)).horizontalAdvance(figure.value)
+        unit = QFontMetricsF(ui_font(11, tabular=True)).horizontalAdvance(figure.unit)
+        return value + (_UNIT_GAP_PX + unit if figure.unit else 0)
+
+
+class FirstTokenInstrument(Instrument):
+    """The time to the first token; before it, the share of the prompt that has been read."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, strings.FIRST_TOKEN, 104, parent)
+
+    def show_time(self, ttft_s: float) -> None:
+        """Shows the seconds to the first token; at most 0 means that there was none."""
+        self._show(Figure(seconds(ttft_s), strings.SECONDS) if ttft_s > 0 else Figure())
+
+    def show_reading(self, done_tokens: int, total_tokens: int) -> None:
+        """Shows how much of the prompt is read."""
+        share = done_tokens / total_tokens if total_tokens > 0 else 0.0
+        words = strings.READ_SO_FAR.format(done=count(done_tokens), total=count(total_tokens))
+        self._show(Figure(percent_so_far(share), strings.READ), share, words, "accent")
+
+
+class IndexInstrument(Instrument):
+    """The occupancy of the drafter's index, or of the family's table with its hits."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, strings.TABLE, 182, parent)
+
+    def show_occupancy(self, occupancy: Occupancy) -> None:
+        """Shows the entries used and their limit; a drafter without an index (`capacity` 0) has no figure."""
+        if occupancy.capacity > 0:
+            unit = strings.OF_ENTRIES.format(capacity=short_count(occupancy.capacity))
+            self._show(Figure(count(occupancy.used), unit), occupancy.used / occupancy.capacity)
+        else:
+            self.reset()
+
+    def show_table(self, use: TableUse, family: str) -> None:
+        """Shows the shared table of the tokenizer `family`."""
+        hits = strings.hits(percent(use.hits / use.lookups)) if use.hits else strings.ENTRIES
+        figure = Figure(count(use.used), hits)
+        more = strings.table_use(family, short_count(use.slots), use.hits, use.lookups, use.used_before)
+        self._show(figure, use.used / use.slots, f"{figure.text}, {more}")
+
+
+class MemoryInstrument(Instrument):
+    """The worker's memory and its limit, vermilion over the limit."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        self._used_bytes = self._limit_bytes = 0
+        super().__init__(theme, strings.MEMORY, 160, parent)
+
+    def show_used(self, used_bytes: int, limit_bytes: int | None = None) -> None:
+        """Shows the memory in use and, if given, its limit; 0 if unknown."""
+        self._used_bytes = used_bytes
+        self._limit_bytes = limit = self._limit_bytes if limit_bytes is None else limit_bytes
+        unit = strings.OF_GB.format(limit=gigabytes(limit)) if limit > 0 else strings.GB
+        figure = Figure(gigabytes(used_bytes), unit) if used_bytes > 0 else Figure()
+        share = used_bytes / limit if limit > 0 else None
+        self._show(figure, share, ink="series_vermilion" if share and share > 1 else "series_blue")
+
+
+MAX_BARS = 16
+_POSITION_PX, _POSITION_GAP_PX = 8.0, 3.0  # width of a bar, and its distance to the next, if they fit
+_POSITIONS_BOX = QRectF(PADDING_PX + 130, TOP_PX + 3.5, 64, 30)
+
+
+def shares(positions: Sequence[PositionStat]) -> list[float]:
+    """Returns accepted ÷ tested of the first draft positions that were tested."""
+    tested = [position for position in positions[:MAX_BARS] if position.tested > 0]
+    return [position.accepted / position.tested for position in tested]
+
+
+def paint_bars(
+    painter: QPainter, box: QRectF, positions: Sequence[PositionStat], ink: QColor, floor_ink: QColor
+) -> None:
+    """Paints a bar from the bottom of `box` for each position; one without accepted tokens is a 1 px line."""
+    heights = shares(positions)
+    if not heights:
+        return
+    pitch = min(_POSITION_PX + _POSITION_GAP_PX, (box.width() + _POSITION_GAP_PX) / len(heights))
+    gap = min(_POSITION_GAP_PX, pitch / 3)
+    for index, share in enumerate(heights):
+        left = box.left() + index * pitch
+        height = share * box.height()
+        if height < 1:
+            painter.fillRect(QRectF(left, box.bottom() - 1, pitch - gap, 1), floor_ink)
+        else:
+            bar = QRectF(left, box.bottom() - height, pitch - gap, height)
+            draw_box(painter, bar, min(1.5, height / 2), ink)
+
+
+class AcceptanceInstrument(Instrument):
+    """The accepted share of all drafted tokens, and of those at each position. As wide without bars."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        self._positions: tuple[PositionStat, ...] = ()
+        super().__init__(theme, strings.DRAFTS_ACCEPTED, 226, parent)
+
+    def show_drafts(
+        self, tested: int, acceptance: float, mean_per_step: float, positions: Sequence[PositionStat]
+    ) -> None:
+        """`acceptance` is a share, 0 to 1. Without a tested token there is no figure."""
+        self._positions = tuple(positions)
+        figure = Figure(percent(acceptance), strings.PER_STEP.format(mean=f"{mean_per_step:.1f}"))
+        self._show(figure if tested > 0 else Figure())
+
+    def reset(self) -> None:
+        self.show_drafts(0, 0.0, 0.0, ())
+
+    def _paint(self, painter: QPainter) -> None:
+        self._paint_figure(painter)
+        ink = self._theme.color("normal_mark" if self.is_stale else "series_green")
+        paint_bars(painter, _POSITIONS_BOX, self._positions, ink, self._theme.color("hair2"))
+
+    def _described(self) -> str:
+        heights = [percent(share) for share in shares(self._positions)]
+        if not heights:
+            return self._figure.text
+        by_position = strings.POSITIONS.format(shares=", ".join(heights))
+        return f"{self._figure.value}, {self._figure.unit}, {by_position}"
+
+
+_COLUMN_PX = 128
+_COLUMN_GAP_PX = 20
+_ROWS = 2
+_ROW_PX = 15
+_STEP_PX = 46
+_MEMORY_PX = 36
+
+
+class MachinesInstrument(Instrument):
+    """Memory and step time of each machine that runs the model, in columns of two.
+
+    Call `fit` after each change of the machines or of the available width. If not all fit, the last line has
+    the number of the others; the tooltip has all of them.
+    """
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        self.machines: tuple[MachineUse, ...] = ()  # by rank; none if the model runs on one machine
+        super().__init__(theme, strings.MACHINES, _columns_px(1), parent)
+
+    def show_machines(self, machines: Sequence[MachineUse]) -> None:
+        self.machines = tuple(machines)
+        self.refresh()
+
+    def fit(self, available_px: float) -> None:
+        """Sets the width to that of the columns that are needed and fit."""
+        wanted = max(1, -(-len(self.machines) // _ROWS))
+        fitting = (each for each in range(wanted, 1, -1) if _columns_px(each) <= available_px)
+        columns = next(fitting, 1)
+        self.width_px = _columns_px(columns)
+
+    @property
+    def _shown(self) -> int:
+        """The number of machines that fit, above the line for the others."""
+        lines = _ROWS * ((self.width_px - 2 * PADDING_PX + _COLUMN_GAP_PX) // (_COLUMN_PX + _COLUMN_GAP_PX))
+        return len(self.machines) if len(self.machines) <= lines else lines - 1
+
+    def _paint(self, painter: QPainter) -> None:
+        font = ui_font(11, tabular=True)
+        dim = self._theme.color("text2")
+        ink = dim if self.is_stale else self._theme.color("text")
+        for number, machine in enumerate(self.machines[: self._shown]):
+            box = _line(number)
+            step = box.adjusted(box.width() - _STEP_PX, 0, 0, 0)
+            memory = box.adjusted(0, 0, -_STEP_PX, 0)
+            name = box.adjusted(0, 0, -_STEP_PX - _MEMORY_PX, 0)
+            draw_text(painter, name, machine.name, font, dim, _LEFT)
+            over = 0 < machine.limit_bytes < machine.memory_bytes and not self.is_stale
+            used = DASH if self.is_stale else gigabytes(machine.memory_bytes)
+            draw_text(painter, memory, used, font, self._theme.color("danger") if over else ink, _RIGHT)
+            took = DASH if self.is_stale else step_time(machine.step_s)
+            draw_text(painter, step, took, font, ink, _RIGHT)
+        if self._shown < len(self.machines):
+            more = strings.more_machines(len(self.machines) - self._shown)
+            draw_text(painter, _line(self._shown), more, font, dim, _LEFT)
+
+    def _described(self) -> str:
+        return "; ".join(
+            strings.machine_use(
+                each.name,
+                gigabytes(each.memory_bytes),
+                gigabytes(each.limit_bytes) if each.limit_bytes else "",
+                step_time(each.step_s),
+            )
+            for each in self.machines
+        )
+
+
+def _columns_px(columns: int) -> int:
+    return 2 * PADDING_PX + columns * (_COLUMN_PX + _COLUMN_GAP_PX) - _COLUMN_GAP_PX
+
+
+def _line(number: int) -> QRectF:
+    left = PADDING_PX + number // _ROWS * (_COLUMN_PX + _COLUMN_GAP_PX)
+    return QRectF(left, TOP_PX + _TITLE_LINE_PX + 1 + number % _ROWS * _ROW_PX, _COLUMN_PX, _ROW_PX)

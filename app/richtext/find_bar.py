@@ -1,0 +1,213 @@
+"""The find bar over a text: the words, the number of matches, and the steps from one to the next."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPaintEvent, QPalette
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QHBoxLayout, QLineEdit, QWidget
+
+from app.controls.buttons.icon_button import IconButton
+from app.controls.shapes import draw_box
+from app.controls.text_label import TextLabel
+from app.richtext import strings
+from app.theme.measures import add_gap, set_fixed_width, set_font, set_margins, set_spacing
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px
+
+_WIDTH_PX = 348
+_HEIGHT_PX = 40
+_MARGIN_PX = 12
+_RADIUS_PX = 10
+_COUNT_PX = 76
+
+
+class Finder(QObject):
+    """Searches the text of `area`, which its bar `name` overlays at the upper right. Base class."""
+
+    def __init__(self, theme: Theme, area: QAbstractScrollArea, name: str) -> None:
+        super().__init__(area)
+        self._area = area
+        self.bar = FindBar(theme, area, self, name)
+        self.bar.hide()
+        area.viewport().installEventFilter(self)
+        theme.zoomed.connect(self._place)
+
+    def search(self, needle: str) -> None:
+        """Search for `needle`, beginning with the visible text."""
+        raise NotImplementedError
+
+    def step(self, forward: bool = True) -> None:
+        """Show the next match, or the previous one."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End the search and remove the marks."""
+        raise NotImplementedError
+
+    @property
+    def is_open(self) -> bool:
+        return self.bar.is_open
+
+    def open(self) -> None:
+        """Show the bar and search for its last text."""
+        if not self.is_open:
+            self.search(self.bar.field.text())
+        self.bar.open()
+        self._place()
+
+    def close(self) -> None:
+        """Hide the bar and the marks, and return the focus."""
+        if self.is_open:
+            self.stop()
+            self.bar.leave()
+            self._area.setViewportMargins(0, 0, 0, 0)
+
+    def forget(self) -> None:
+        """Close the bar and clear its text, for another chat."""
+        self.close()
+        self.bar.field.clear()
+
+    def search_again(self) -> None:
+        """Search again after the text was replaced."""
+        if self.is_open:
+            self.search(self.bar.field.text())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self._place()
+        return False
+
+    def _place(self) -> None:
+        """Move the bar into the corner, and keep the first lines free for it."""
+        if self.is_open:
+            available = self._area.viewport().width() - 2 * _MARGIN_PX
+            self.bar.resize(min(px(_WIDTH_PX), available), px(_HEIGHT_PX))
+            self.bar.move(_MARGIN_PX + available - self.bar.width(), _MARGIN_PX)
+            self._area.setViewportMargins(0, self.bar.height() + 2 * _MARGIN_PX, 0, 0)
+
+
+class FindBar(QWidget):
+    """`show_count` shows the position; Return and ⇧Return step."""
+
+    def __init__(self, theme: Theme, parent: QWidget, finder: Finder, name: str) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._came_from: QWidget | None = None
+        self.field = _Field(theme, self, finder, name)
+        self.field.textChanged.connect(finder.search)
+        self.count = TextLabel(theme, "", 11, 16, "text2", tabular=True, align=Qt.AlignmentFlag.AlignRight)
+        set_fixed_width(self.count, _COUNT_PX)
+        self.previous = IconButton(theme, "up", strings.FIND_PREVIOUS)
+        self.next = IconButton(theme, "down", strings.FIND_NEXT)
+        self.close_button = IconButton(theme, "x", strings.FIND_CLOSE)
+        self.previous.clicked.connect(lambda: finder.step(False))
+        self.next.clicked.connect(lambda: finder.step())
+        self.close_button.clicked.connect(finder.close)
+        row = QHBoxLayout(self)
+        set_margins(row, 12, 0, 6, 0)
+        set_spacing(row, 2)
+        row.addWidget(self.field, 1)
+        row.addWidget(self.count)
+        add_gap(row, 4)
+        for button in (self.previous, self.next, self.close_button):
+            row.addWidget(button)
+        self.setAccessibleName(name)
+        self.show_count(0, 0, True)
+
+    def show_count(self, number: int, count: int, done: bool, similar: int = 0) -> None:
+        """Match `number` of `count` is looked at; `done` once everything was searched.
+
+        After the matches there are `similar` passages that do not have the words.
+        """
+        if similar and number > count:
+            text, spoken = strings.FIND_SIMILAR, strings.FIND_SIMILAR_SPOKEN
+            number, count = number - count, similar
+        elif similar:
+            text, spoken = strings.FIND_AND_SIMILAR, strings.FIND_AND_SIMILAR_SPOKEN
+        elif count:
+            text = spoken = strings.FIND_COUNT + ("" if done else "…")
+        else:
+            text = spoken = "" if not self.field.text().strip() else strings.FIND_NONE if done else "…"
+        figures = {"number": number, "count": count, "similar": similar}
+        self.count.setText(text.format(**figures))
+        self.count.setAccessibleName(spoken.format(**figures))
+        self.count.setToolTip(spoken.format(**figures) if similar else "")
+        for button in (self.previous, self.next):
+            button.setEnabled(count > 0)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is shown."""
+        return not self.isHidden()
+
+    def open(self) -> None:
+        """Show the bar with the last search text selected."""
+        if not self.is_open:
+            self._came_from = QApplication.focusWidget()
+        self.show()
+        self.raise_()
+        self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.field.selectAll()
+
+    def leave(self) -> None:
+        """Hide the bar and return the keyboard focus to its previous widget, or to the searched text."""
+        focused = QApplication.focusWidget()
+        had_focus = focused is not None and self.isAncestorOf(focused)
+        self.hide()
+        before, self._came_from = self._came_from, None
+        if before is None or not before.isVisible():
+            before = self.parentWidget()
+        if had_focus and before is not None:
+            before.setFocus()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        frame = "accent_mid" if self.field.hasFocus() else "hair2"
+        color = self._theme.color
+        draw_box(painter, area_of(self), _RADIUS_PX, color("raised"), color(frame))
+
+
+class _Field(QLineEdit):
+    def __init__(self, theme: Theme, bar: FindBar, finder: Finder, name: str) -> None:
+        super().__init__(bar)
+        self._theme = theme
+        self._bar = bar
+        self._finder = finder
+        self.setFrame(False)
+        set_font(self, 13)
+        self.setPlaceholderText(name)
+        self.setAccessibleName(name)
+        self.setAttribute(Qt.WidgetAttribute.WA_MacShowFocusRect, False)
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def event(self, event: QEvent) -> bool:
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.key() == Qt.Key.Key_Escape
+        ):
+            event.accept()  # here Escape closes the bar; elsewhere it stops the answer
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._finder.step(not event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        elif event.key() == Qt.Key.Key_Escape:
+            self._finder.close()
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._bar.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._bar.update()
+
+    def _restyle(self) -> None:
+        palette = self._theme.qpalette()
+        palette.setColor(QPalette.ColorRole.Base, self._theme.color("raised"))
+        self.setPalette(palette)

@@ -1,0 +1,235 @@
+"""Chats as HTML and PDF."""
+
+from __future__ import annotations
+
+import io
+import re
+from datetime import datetime
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pypdf import PdfReader
+from PySide6.QtWidgets import QApplication
+
+from app.chat.export import ExportOptions, blocks, page, to_pdf
+from app.session.chats.conversation import Answer, Conversation, Turn
+from core.events import Attachment, Message
+from tests.app.chat.written import finished, tokens_of
+
+ANSWER = """<think>
+The ferry is slow, I think.
+</think>
+# Ferries
+
+The {**fast**|ferry^ sails} at *nine* and costs `18 €`; see https://example.org/a?b=1&c=2.
+
+1. First
+   - Inner <b>tag</b>
+2. Second
+
+> Quoted words.
+
+| place | price |
+|---|---:|
+| שלום | 18 |
+| Æ & co | 7 |
+
+```python
+def fare(n):
+    return n  *  18  # <crowns>
+```
+
+Area: $\\alpha^2 \\leq \\frac{1}{2}$ and ~~not~~ this.
+
+בערפל המעבורת נשארת.
+"""
+QUESTION = Message("user", "When & <where>?\n  indented", (Attachment("ferry.md", "Secret text."),))
+
+
+def chat(answer: str = ANSWER, question: Message = QUESTION) -> Conversation:
+    turn = Turn("t", question, Answer(tuple(tokens_of(answer)), "finished", finished()))
+    return Conversation("c", datetime(2026, 5, 4, 12, 0)).with_turns((turn,))
+
+
+def html(of: Conversation, thoughts: bool = False, tints: bool = False) -> str:
+    return "".join(page(of, ExportOptions(thoughts, tints), "Ferry <times>"))
+
+
+def pdf(of: Conversation, thoughts: bool = False, tints: bool = False) -> PdfReader:
+    options = ExportOptions(thoughts, tints)
+    return PdfReader(io.BytesIO(to_pdf("Ferry times", blocks(of, options, "Ferry times"))))
+
+
+class _Balanced(HTMLParser):
+    """Fails where an element is not closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in ("meta", "br", "hr"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(text: str) -> _Balanced:
+    parser = _Balanced()
+    parser.feed(text)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def test_the_page_has_everything_as_it_is_shown() -> None:
+    made = html(chat())
+    text = read(made).text
+    for words in (
+        "Ferry <times>",
+        "2026-05-04",
+        "When & <where>?",
+        "ferry.md",
+        "Inner <b>tag</b>",
+        "Quoted words.",
+        "Æ & co",
+        "    return n  *  18  # <crowns>",
+        "α² ≤ 1/2",
+        "בערפל",
+        "toy",
+    ):
+        assert words in text, words
+    assert "<b>fast</b>" in made
+    assert "<i>nine</i>" in made
+    assert "<code>18 €</code>" in made
+    assert 'href="https://example.org/a?b=1&amp;c=2"' in made
+    assert re.search(r'<td align="right"><span>18</span></td>', made)
+    assert 'dir="rtl"' in made
+    assert "Secret text." not in text
+    assert "<script" not in made
+    assert "src=" not in made
+
+
+@pytest.mark.parametrize("kind", ["html", "pdf"])
+def test_thoughts_and_tints_are_there_if_wanted(qapp: QApplication, kind: str) -> None:
+    def text(**options: bool) -> str:
+        if kind == "html":
+            return html(chat(), **options)
+        return " ".join("".join(each.extract_text() for each in pdf(chat(), **options).pages).split())
+
+    assert "The ferry is slow" not in text()
+    assert "The ferry is slow" in text(thoughts=True)
+    if kind == "html":
+        assert 'class="accepted"' not in text()
+        assert 'class="accepted"' in text(tints=True)
+        assert 'class="bonus"' in text(tints=True)
+    else:
+        accepted = (0.81, 0.93, 0.88)
+        assert accepted not in fills(pdf(chat()))
+        assert accepted in fills(pdf(chat(), tints=True))
+
+
+def fills(reader: PdfReader) -> set[tuple[float, ...]]:
+    """The colours that the first page is painted with."""
+    content = reader.pages[0].get_contents()
+    assert content is not None
+    return {
+        tuple(round(float(each), 2) for each in operands)
+        for operands, operator in content.operations
+        if operator in (b"scn", b"rg") and len(operands) == 3
+    }
+
+
+def test_the_pdf_has_real_text_embedded_fonts_and_page_numbers(qapp: QApplication) -> None:
+    long = "\n\n".join(f"Paragraph {n} about ferries. " + "They sail at nine. " * 12 for n in range(80))
+    reader = pdf(chat(ANSWER + "\n\n" + long + "\n\nThe very end."))
+    assert len(reader.pages) > 3
+    assert reader.metadata
+    assert reader.metadata.title == "Ferry times"
+    texts = [each.extract_text() for each in reader.pages]
+    for number, text in enumerate(texts, 1):
+        assert str(number) in text.split("\n")[0] or str(number) in re.split(r"\s+", text)
+        assert number == 1 or "Ferry times" in text
+    whole = " ".join(" ".join(texts).split())
+    assert "\t" not in "".join(texts)
+    for words in (
+        "2026-05-04 12:00",
+        "When & <where>?",
+        "Inner <b>tag</b>",
+        "Quoted words.",
+        "Æ & co",
+        "The very end.",
+    ):
+        assert words in whole, words
+    assert re.search(r"return n\s+\*\s+18\s+# <crowns>", whole)
+    for n in range(80):
+        assert whole.count(f"Paragraph {n} about") == 1
+    fonts = [font.get_object() for each in reader.pages for font in each["/Resources"]["/Font"].values()]
+    for font in fonts:
+        (inner,) = font["/DescendantFonts"]
+        descriptor = inner.get_object()["/FontDescriptor"].get_object()
+        assert any(key in descriptor for key in ("/FontFile", "/FontFile2", "/FontFile3"))
+
+
+def test_lines_are_neither_cut_nor_outside_the_page(qapp: QApplication) -> None:
+    """Very long words, lines and tables, and code over a page's end."""
+    code = "```\n" + "\n".join(f"line {n} " + "x" * (n * 7) for n in range(60)) + "\n```"
+    reader = pdf(chat(f"{code}\n\n{'y' * 1_500}\n\n" + "word " * 1_000))
+    found: list[tuple[float, float]] = []
+
+    def visit(text: str, cm: list[float], tm: list[float], font: object, size: float) -> None:
+        if text.strip():
+            found.append((cm[0] * tm[4] + cm[4], cm[3] * tm[5] + cm[5]))
+
+    texts = [each.extract_text(visitor_text=visit) for each in reader.pages]
+    whole = "".join("".join(texts).split())
+    assert whole.count("y") >= 1_500
+    assert whole.count("word") == 1_000
+    assert all(f"line{n}" in whole for n in range(60))
+    width, height = (float(each) for each in reader.pages[0].mediabox[2:])
+    assert all(0 <= x <= width and -height <= y <= 2 * height for x, y in found)
+
+
+@given(st.text(max_size=100))
+def test_any_text_gives_whole_elements_and_loses_no_letter(text: str) -> None:
+    made = html(chat("x", Message("user", text)), thoughts=True)
+    shown = read(made).text
+    letters = [c for c in text if c.isalnum()]
+    for letter in set(letters):
+        assert unescape(shown).count(letter) >= letters.count(letter)
+
+
+@given(st.text(alphabet="ab *_`#>|-1.[]()\n<think>/$~:é\u05d0", max_size=200))
+def test_any_markdown_gives_whole_elements(text: str) -> None:
+    read(html(chat(text or "x"), thoughts=True, tints=True))
+
+
+def test_a_long_chat_is_given_in_small_parts() -> None:
+    """A pasted text without line breaks, and an answer of thousands of tokens."""
+    of = chat("The ferry sails. " * 3_000, Message("user", "z" * 100_000 + " end of it"))
+    parts = list(blocks(of, ExportOptions(tints=True), "T"))
+    assert max(map(len, parts)) < 20_000
+    assert sum(part.count("z") for part in parts) == 100_000
+
+
+def test_the_window_can_stop_it(tmp_path: Path, qapp: QApplication) -> None:
+    seen = 0
+
+    def check() -> None:
+        nonlocal seen
+        seen += 1
+        if seen == 2:
+            raise RuntimeError("closing")
+
+    with pytest.raises(RuntimeError, match="closing"):
+        to_pdf("T", (f"<p>{n}</p>" for n in range(9)), check)
+    assert seen == 2

@@ -1,0 +1,94 @@
+"""Speed: the mean speed of a prefill, and the line of the last 20 seconds."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+
+from app.gauges.speed import SPAN_S, ReadingSpeed, Sparkline
+
+BOX = QRectF(0, 0, 100, 33)  # 30 px under the headroom
+
+
+@pytest.fixture
+def line() -> Sparkline:
+    return Sparkline()
+
+
+@pytest.mark.parametrize(
+    ("reports", "tokens_per_s"),
+    [
+        pytest.param([(0, 10.0)], None, id="one report"),
+        pytest.param([(0, 1.0), (100, 1.0)], None, id="no time between them"),
+        pytest.param([(0, 10.0), (512, 12.0)], 256, id="two reports"),
+        pytest.param(
+            [*((100 * s, s) for s in range(5)), *((400 + 10 * s, 4.0 + s) for s in range(7))],
+            10,
+            id="the last 5 s",
+        ),
+        pytest.param([(0, 0.0), (1000, 20.0), (3000, 40.0)], 100, id="rare reports"),
+        pytest.param([(0, 0.0), (5000, 1.0), (0, 2.0), (100, 3.0)], 100, id="another prompt"),
+    ],
+)
+def test_reading_speed(reports: list[tuple[int, float]], tokens_per_s: float | None) -> None:
+    speed = ReadingSpeed()
+    latest = [speed.add(*report) for report in reports][-1]
+    assert latest == (tokens_per_s if tokens_per_s is None else pytest.approx(tokens_per_s))
+
+
+def test_it_starts_left_and_takes_20_seconds_to_the_right(line: Sparkline) -> None:
+    for at_s in (100.0, 105.0, 110.0, 120.0):
+        line.add(10.0, at_s)
+    assert [point.x() for point in line.points(BOX)] == [0, 25, 50, 100]
+
+
+def test_then_it_scrolls(line: Sparkline) -> None:
+    for second in range(41):
+        line.add(float(second), float(second))
+    points = line.points(BOX)
+    assert len(points) == SPAN_S + 1
+    assert points[0].x() == 0
+    assert points[-1].x() == 100
+
+
+def test_heights_are_in_proportion_to_zero(line: Sparkline) -> None:
+    assert line.points(BOX) == []
+    for at_s, value in enumerate((-5.0, 20.0, 40.0)):
+        line.add(value, float(at_s))
+    assert [point.y() for point in line.points(BOX)] == [33, 18, 3]
+    assert [point.y() for point in line.points(BOX, reference=80.0)] == [33, 25.5, 18]
+
+
+def test_samples_are_bounded_however_often_they_come(line: Sparkline) -> None:
+    for i in range(5000):
+        line.add(1.0, i / 1000)
+    assert len(line) == 240
+    line.clear()
+    assert len(line) == 0
+
+
+def test_the_line_its_fill_and_the_reference_are_painted(line: Sparkline, qapp: object) -> None:
+    image = QImage(110, 40, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    for at_s in (0.0, 10.0, 20.0):
+        line.add(50.0, at_s)
+    painter = QPainter(image)
+    blue, black = QColor("#0000FF"), QColor("#000000")
+    line.paint(painter, QRectF(0, 0, 100, 33), blue, QColor("white"), 25.0, black)
+    painter.end()
+    assert image.pixelColor(50, 3).blue() > image.pixelColor(50, 3).red()  # the line
+    assert image.pixelColor(50, 28) == QColor(229, 229, 255)  # a tenth of it below
+    assert any(image.pixelColor(x, 18).red() < 150 for x in range(20, 60))  # the dashes
+    assert image.pixelColor(50, 38) == QColor("white")
+
+
+def test_samples_that_came_at_once_are_no_stain(line: Sparkline, qapp: object) -> None:
+    image = QImage(110, 40, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    line.add(50.0, 0.0)
+    line.add(20.0, 0.1)
+    painter = QPainter(image)
+    line.paint(painter, BOX, QColor("blue"), QColor("white"))
+    painter.end()
+    assert {image.pixel(x, y) for x in range(110) for y in range(40)} == {QColor("white").rgb()}

@@ -1,0 +1,562 @@
+"""Inspector: settings go in and out unchanged, refused ones never apply; its groups and sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QTextEdit, QWidget
+from pytestqt.qtbot import QtBot
+from shiboken6 import delete
+
+from app.controls import Popup, Slider, Spin, Switch, TextArea, TextLabel
+from app.fields.setting_field import SettingField
+from app.panels.groups import Group, groups, summary
+from app.panels.inspector import Inspector
+from app.panels.section import Section
+from app.theme.theme import Theme
+from core.events import ModelInfo
+from core.settings import Setting, Settings, assign, declared, read
+from tests.app.controls.painting import PaintCounter, colors
+from tests.app.controls.windows import activate
+
+SIMPLE = assign(Settings(), "drafting.drafter", "ngram-simple")
+KEYS = [setting.key for setting in declared()]
+MODEL = ModelInfo(
+    name="SmolLM2 135M Instruct",
+    path="/models/smollm2",
+    family="6f1c",
+    family_name="SmolLM2",
+    architecture="llama",
+    dtype="float32",
+    quantisation="Q4_1",
+    parameters=134_515_008,
+    size_bytes=98_362_432,
+    context_tokens=8192,
+    vocabulary=49_152,
+    layers=30,
+    speculates=True,
+)
+
+
+@pytest.fixture
+def inspector(theme: Theme, qtbot: QtBot) -> Inspector:
+    inspector = opened(theme)
+    qtbot.addWidget(inspector)
+    activate(inspector, qtbot)
+    return inspector
+
+
+@pytest.fixture(scope="module")
+def every_inspector(qapp: QApplication) -> Iterator[Inspector]:
+    """One for all settings, as making it takes longer than what is tried with it."""
+    inspector = opened(Theme("light"))
+    for key in KEYS:  # whatever is made in a test would be left behind by it
+        inspector.field(key)
+    inspector.show()
+    yield inspector
+    delete(inspector)
+
+
+@pytest.fixture
+def each(every_inspector: Inspector) -> Inspector:
+    """That one, with the defaults."""
+    every_inspector.set_settings(Settings())
+    return every_inspector
+
+
+def opened(theme: Theme) -> Inspector:
+    """All sections open and in sight."""
+    inspector = Inspector(theme)
+    inspector.resize(304, 2400)
+    for group in groups():
+        inspector.open_section(group.name)
+    return inspector
+
+
+@contextmanager
+def heard(inspector: Inspector) -> Iterator[list[Settings]]:
+    """What it tells while the block lasts."""
+    told: list[Settings] = []
+    connection = inspector.settings_changed.connect(told.append)
+    yield told
+    inspector.settings_changed.disconnect(connection)
+
+
+@pytest.fixture
+def told(inspector: Inspector) -> Iterator[list[Settings]]:
+    with heard(inspector) as told:
+        yield told
+
+
+def _spin(inspector: Inspector, key: str) -> Spin:
+    editor = inspector.field(key).control.editor
+    assert isinstance(editor, Spin)
+    return editor
+
+
+def _type(inspector: Inspector, key: str, text: str, qtbot: QtBot) -> None:
+    spin = _spin(inspector, key)
+    spin.setFocus()
+    spin.selectAll()
+    qtbot.keyClicks(spin.lineEdit(), text)
+    qtbot.keyClick(spin, Qt.Key.Key_Return)
+
+
+def _another(setting: Setting) -> Any:
+    """A value that is allowed and is not the default."""
+    if setting.kind == "switch":
+        return not setting.default
+    if setting.kind == "choice":
+        return next(choice for choice in setting.choices if choice != setting.default)
+    if setting.kind == "text":
+        return "Quote the source.\nBe brief."
+    assert setting.minimum is not None
+    assert setting.maximum is not None
+    if setting.factor:
+        return setting.default // setting.factor
+    if setting.kind == "integer":
+        step = int(setting.step or 1)
+        return setting.default + (step if setting.default < setting.maximum else -step)
+    step = setting.step or (setting.maximum - setting.minimum) / 100
+    return setting.default + (step if setting.default < setting.maximum else -step)
+
+
+def _with_drafter_of(setting: Setting) -> Settings:
+    """The defaults, with the drafter chosen that the setting belongs to."""
+    name = setting.group.replace("_", "-")
+    names = next(each.choices for each in declared() if each.key == "drafting.drafter")
+    return assign(Settings(), "drafting.drafter", name) if name in names else Settings()
+
+
+def _operate(editor: QWidget, value: Any) -> None:
+    """Set the control as a person would end up with it."""
+    if isinstance(editor, Popup | TextArea | Slider | Spin):
+        editor.set_value(value)
+    else:
+        assert isinstance(editor, Switch)
+        editor.setChecked(value)
+
+
+def test_it_starts_with_the_defaults(inspector: Inspector) -> None:
+    assert inspector.settings == Settings()
+    assert inspector.width() == 304
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_setting_goes_round_and_is_shown_as_given(key: str, each: Inspector) -> None:
+    setting = next(one for one in declared() if one.key == key)
+    value = _another(setting)
+    with heard(each) as told:
+        _operate(each.field(key).control.editor, value)
+    meant = str(Path.home() / value) if setting.names == "file" else value
+    assert read(each.settings, key) == pytest.approx(meant)
+    assert told[-1] == each.settings
+    back = assign(each.settings, key, setting.default)
+    if key == "sampling.seed":  # one that is chosen is to be used
+        assert back.sampling.new_seed == "never"
+        back = assign(back, "sampling.new_seed", Settings().sampling.new_seed)
+    assert back == Settings()  # nothing else moved
+    chosen = _with_drafter_of(setting)
+    settings = assign(chosen, key, value)
+    with heard(each) as told:
+        each.set_settings(chosen)
+        for _ in range(3):  # a drafter's fields are laid out when it is chosen
+            QApplication.processEvents()
+        before = each.field(key).control.grab().toImage()
+        assert not before.isNull()
+        each.set_settings(settings)
+        assert each.settings == settings
+        assert each.field(key).control.grab().toImage() != before
+    assert told == []
+
+
+def test_only_the_chosen_drafters_settings_show(inspector: Inspector, qtbot: QtBot) -> None:
+    inspector.set_settings(SIMPLE)
+    assert _spin(inspector, "ngram_simple.k").isVisible()
+    popup = inspector.field("drafting.drafter").control.editor
+    assert isinstance(popup, Popup)
+    popup.setFocus()
+    qtbot.keyClick(popup, Qt.Key.Key_Home)
+    assert inspector.settings.drafting.drafter == "off"
+    assert not _spin(inspector, "ngram_simple.k").isVisible()
+    assert inspector.field("drafting.drafter").note == "Plain decoding, one token at a time."
+    inspector.set_settings(SIMPLE)
+    assert _spin(inspector, "ngram_simple.k").isVisible()
+    inspector.set_settings(Settings())
+    assert not _spin(inspector, "ngram_simple.k").isVisible()
+    assert _spin(inspector, "auto.most_tokens").isVisible()
+
+
+def test_a_refused_value_is_explained_and_the_valid_ones_stay(
+    inspector: Inspector, told: list[Settings], theme: Theme, qtbot: QtBot
+) -> None:
+    inspector.set_settings(SIMPLE)
+    told.clear()
+    _type(inspector, "ngram_simple.n_min", "9", qtbot)
+    field = inspector.field("ngram_simple.n_min")
+    assert field.error == "The shortest match (9) is longer than the longest match (4)."
+    assert _spin(inspector, "ngram_simple.n_min").value == 9
+    assert inspector.settings == SIMPLE
+    assert told == []
+    error = next(each for each in field.findChildren(TextLabel) if each.text() == field.error)
+    assert error.isVisible()
+    assert theme.color("danger").name() in colors(error)
+    assert (
+        error.mapTo(inspector, error.rect().topLeft()).y()
+        > field.control.mapTo(inspector, field.control.rect().topLeft()).y()
+    )
+
+
+def test_a_refused_value_is_taken_over_once_it_is_right(
+    inspector: Inspector, told: list[Settings], qtbot: QtBot
+) -> None:
+    _type(inspector, "ngram_simple.n_min", "9", qtbot)
+    _type(inspector, "ngram_simple.n_max", "6", qtbot)
+    assert inspector.settings.ngram_simple.n_max == 6
+    assert inspector.settings.ngram_simple.n_min == 2
+    assert inspector.field("ngram_simple.n_min").error.endswith("longer than the longest match (6).")
+    _type(inspector, "ngram_simple.n_max", "12", qtbot)
+    assert inspector.settings.ngram_simple.n_min == 9
+    assert inspector.field("ngram_simple.n_min").error == ""
+    assert [(s.ngram_simple.n_min, s.ngram_simple.n_max) for s in told] == [(2, 6), (9, 12)]
+
+
+def test_taking_the_value_back_clears_the_error(inspector: Inspector, qtbot: QtBot) -> None:
+    _type(inspector, "ngram_simple.n_max", "1", qtbot)
+    assert "longer than the longest match (1)" in inspector.field("ngram_simple.n_max").error
+    _type(inspector, "ngram_simple.n_max", "3", qtbot)
+    assert inspector.field("ngram_simple.n_max").error == ""
+    assert inspector.settings.ngram_simple.n_max == 3
+
+
+def test_what_was_refused_is_dropped_with_its_drafter(inspector: Inspector, qtbot: QtBot) -> None:
+    _type(inspector, "ngram_simple.n_min", "9", qtbot)
+    popup = inspector.field("drafting.drafter").control.editor
+    assert isinstance(popup, Popup)
+    popup.set_value("off")
+    popup.set_value("ngram-simple")
+    assert inspector.field("ngram_simple.n_min").error == ""
+    assert _spin(inspector, "ngram_simple.n_min").value == 2
+    _type(inspector, "ngram_simple.n_max", "12", qtbot)
+    assert inspector.settings.ngram_simple.n_min == 2
+
+
+def test_new_settings_forget_what_was_refused(inspector: Inspector, qtbot: QtBot) -> None:
+    _type(inspector, "ngram_simple.n_min", "9", qtbot)
+    inspector.set_settings(Settings())
+    assert inspector.field("ngram_simple.n_min").error == ""
+    assert _spin(inspector, "ngram_simple.n_min").value == 2
+
+
+def test_a_text_too_long_is_refused(inspector: Inspector) -> None:
+    area = inspector.field("chat.system_prompt").control.editor
+    assert isinstance(area, TextArea)
+    area.set_value("word " * 20_001)
+    assert "not allowed" in inspector.field("chat.system_prompt").error
+    assert inspector.settings.chat.system_prompt == ""
+
+
+def test_a_relative_path_starts_at_the_home_folder(
+    inspector: Inspector, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    inspector.set_settings(assign(Settings(), "drafting.drafter", "cacheback"))
+    inspector.field("cacheback.frozen_file").control.edited.emit("tables/own.safetensors")
+    meant = str(tmp_path / "tables" / "own.safetensors")
+    assert inspector.settings.cacheback.frozen_file == meant
+
+
+def test_closed_sections_sum_up(inspector: Inspector) -> None:
+    section = inspector.section("basics")
+    section.set_open(False)
+    slider = inspector.field("sampling.temperature").control.editor
+    assert isinstance(slider, Slider)
+    slider.set_value(0.7)
+    assert section.header.accessibleDescription() == "Closed, Set for this chat only, temp 0.7 · Automatic"
+
+
+def test_a_greedy_answer_has_no_use_for_a_seed(inspector: Inspector) -> None:
+    seed, section = inspector.field("sampling.seed"), inspector.section("sampling")
+    section.set_open(False)
+    assert not seed.control.isEnabled()
+    assert "temperature 0" in seed.unused
+    assert "seed" not in section.header.summary
+    inspector.set_settings(assign(Settings(), "sampling.temperature", 0.7))
+    assert seed.control.isEnabled()
+    inspector.set_settings(assign(inspector.settings, "sampling.new_seed", "always"))
+    assert not seed.control.isEnabled()
+    assert inspector.field("sampling.new_seed").control.isEnabled()
+
+
+def test_the_model_is_described(inspector: Inspector) -> None:
+    shown = "\n".join(label.text() for label in inspector.findChildren(TextLabel) if label.isVisible())
+    assert "No model is loaded." in shown
+    inspector.set_model(MODEL)
+    shown = "\n".join(label.text() for label in inspector.findChildren(TextLabel) if label.isVisible())
+    for fact in ("SmolLM2 135M Instruct", "SmolLM2", "8,192 tokens", "float32, from Q4_1"):
+        assert fact in shown
+    assert "No model is loaded." not in shown
+    assert "undone exactly" in shown
+
+
+def test_a_model_that_cannot_speculate_says_why(inspector: Inspector) -> None:
+    unfit = ModelInfo(
+        **{
+            **{name: getattr(MODEL, name) for name in MODEL.__struct_fields__},
+            "speculates": False,
+            "why_not": "its state cannot be rolled back.",
+        }
+    )
+    inspector.set_model(unfit)
+    shown = {label.text() for label in inspector.findChildren(TextLabel) if label.isVisible()}
+    assert "Drafts are not used: its state cannot be rolled back." in shown
+
+
+def test_the_footer_says_when_changes_apply(inspector: Inspector) -> None:
+    def shown() -> set[str]:
+        return {label.text() for label in inspector.findChildren(TextLabel)}
+
+    assert "Changes apply to the next answer." in shown()
+    inspector.set_footer("Changes apply after the worker restarts.")
+    assert "Changes apply after the worker restarts." in shown()
+    assert "Changes apply to the next answer." not in shown()
+
+
+def test_tab_reaches_every_visible_control_in_reading_order(inspector: Inspector, qtbot: QtBot) -> None:
+    for _ in range(10):  # a section in a section is laid out some events later
+        QApplication.processEvents()
+    inspector.presets.popup.setFocus()
+    reached: list[QWidget] = []
+    while (focused := QApplication.focusWidget()) is not None and focused not in reached:
+        reached.append(focused)
+        qtbot.keyClick(focused, Qt.Key.Key_Tab)
+    middles = [widget.mapTo(inspector, widget.rect().center()).y() for widget in reached]
+    assert [(a, b) for a, b in pairwise(middles) if b < a - 2] == []  # a row is not exact
+    controls = inspector.findChildren(QAbstractButton) + inspector.findChildren(QTextEdit)
+    controls += [c for kind in (Popup, Slider, Spin) for c in inspector.findChildren(kind)]
+    expected = {control for control in controls if control.isVisible() and control.isEnabled()}
+    assert expected <= set(reached)
+    assert all(widget.accessibleName() for widget in reached)
+
+
+def test_it_repaints_in_the_new_theme(inspector: Inspector, theme: Theme, qtbot: QtBot) -> None:
+    qtbot.wait(20)
+    editors = [inspector.field(key).control.editor for key in KEYS]
+    counters = [PaintCounter(each) for each in (inspector, *editors) if not each.visibleRegion().isEmpty()]
+    theme.set_scheme("dark")
+    qtbot.waitUntil(lambda: all(counter.count for counter in counters))
+    assert {theme.color(name).name() for name in ("panel", "hair", "control")} <= colors(inspector)
+
+
+def test_the_fields_of_a_closed_section_are_made_when_it_opens(theme: Theme, qtbot: QtBot) -> None:
+    inspector = Inspector(theme)
+    qtbot.addWidget(inspector)
+    inspector.hold({"sampling.top_p": "Not today."})
+    section = inspector.section("sampling")
+
+    def made() -> list[SettingField]:
+        return section.findChildren(SettingField)
+
+    inspector.set_settings(assign(Settings(), "sampling.top_k", 7))
+    assert made() == []
+    section.set_open(True)
+    assert made() == []  # it is in Advanced, which is closed
+    inspector.advanced.set_open(True)
+    assert {field.setting.key for field in made()} == {key for key in KEYS if key.startswith("sampling.")} - {
+        "sampling.temperature",
+        "sampling.max_tokens",
+    }
+    assert inspector.field("sampling.top_k").control.editor.value == 7  # type: ignore[attr-defined]
+    assert inspector.field("sampling.top_p").held == "Not today."
+    section.set_open(False)
+    section.set_open(True)
+    assert len(made()) == len(set(made()))
+
+
+def test_everything_but_the_basics_is_under_advanced(theme: Theme, qtbot: QtBot) -> None:
+    inspector = Inspector(theme)
+    qtbot.addWidget(inspector)
+    activate(inspector, qtbot)
+    seen = {field.setting.title for field in inspector.findChildren(SettingField) if field.isVisible()}
+    assert seen == {"System prompt", "Temperature", "Length", "Reading"}
+    assert not inspector.section("drafting").isVisible()
+    inspector.advanced.set_open(True)
+    assert inspector.section("drafting").isVisible()
+    inspector.set_settings(SIMPLE)
+    assert inspector.advanced.is_own  # what holds for this chat only is marked, also while it is closed
+
+
+def test_a_drafters_fields_are_made_when_it_is_chosen(theme: Theme, qtbot: QtBot) -> None:
+    inspector = Inspector(theme)
+    qtbot.addWidget(inspector)
+
+    def made() -> set[str]:
+        return {field.setting.group for field in inspector.section("drafting").findChildren(SettingField)}
+
+    inspector.advanced.set_open(True)
+    assert "ngram_simple" not in made()
+    inspector.set_settings(SIMPLE)
+    assert "ngram_simple" in made()
+
+
+def test_tab_goes_as_it_is_read_whatever_was_opened_first(theme: Theme, qtbot: QtBot) -> None:
+    inspector = Inspector(theme)
+    qtbot.addWidget(inspector)
+    for group in reversed(groups()):
+        inspector.open_section(group.name)
+    inspector.set_settings(SIMPLE)
+    activate(inspector, qtbot)
+    test_tab_reaches_every_visible_control_in_reading_order(inspector, qtbot)
+
+
+def test_what_does_nothing_cannot_be_set_and_says_why(inspector: Inspector) -> None:
+    inspector.set_settings(assign(Settings(), "sampling.temperature", 0.8))
+    fields = {
+        key: inspector.field(key) for key in ("prefill.keep_pct", "sampling.top_p", "prefill.chunk_tokens")
+    }
+    assert all(field.control.isEnabled() for field in fields.values())
+    inspector.field("prefill.mode").edited.emit("prefill.mode", "off")
+    keep = fields["prefill.keep_pct"]
+    assert not keep.control.isEnabled()
+    assert keep.toolTip() == "Not used while sparse prefill is off."
+    assert "Not used while sparse prefill is off." in keep.control.editor.accessibleDescription()
+    assert fields["prefill.chunk_tokens"].control.isEnabled()
+    inspector.field("sampling.temperature").edited.emit("sampling.temperature", 0.0)
+    assert not fields["sampling.top_p"].control.isEnabled()
+    inspector.field("prefill.mode").edited.emit("prefill.mode", "auto")
+    assert keep.control.isEnabled()
+    assert keep.toolTip() == ""
+    assert read(inspector.settings, "prefill.keep_pct") == read(Settings(), "prefill.keep_pct")
+
+
+def test_a_field_made_later_is_held_too(inspector: Inspector) -> None:
+    inspector.set_settings(assign(Settings(), "drafting.drafter", "off"))
+    assert not inspector.field("gate.mode").control.isEnabled()
+
+
+def _by_name() -> dict[str, Group]:
+    return {group.name: group for group in groups()}
+
+
+def test_every_declared_setting_stands_in_exactly_one_place() -> None:
+    placed = [setting.key for group in groups() for setting in group.settings]
+    placed += [s.key for group in groups() for members in group.drafters.values() for s in members]
+    assert sorted(placed) == sorted(setting.key for setting in declared())
+
+
+def test_drafters_parameters_stand_with_the_choice_of_drafter() -> None:
+    drafting = _by_name()["drafting"]
+    assert {setting.group for setting in drafting.drafters["ngram-simple"]} == {"ngram_simple"}
+    assert all(not group.drafters for name, group in _by_name().items() if name != "drafting")
+    assert "ngram_simple" not in _by_name()
+
+
+def test_summaries_are_the_telling_values() -> None:
+    settings = assign(Settings(), "sampling.temperature", 0.7)
+    settings = assign(settings, "sampling.top_p", 0.95)
+    settings = assign(settings, "prefill.keep_pct", 30.0)
+    settings = assign(settings, "drafting.drafter", "off")
+    named = _by_name()
+    assert summary(named["basics"], settings) == "temp 0.7 · Automatic"
+    assert summary(named["sampling"], settings) == "top-p 0.95 · seed 42"
+    assert "keep 30%" in summary(named["prefill"], settings)
+    assert summary(named["drafting"], settings).startswith("Off")
+
+
+def test_a_group_without_a_phrase_of_its_own_names_its_first_settings() -> None:
+    penalty = next(s for s in declared() if s.key == "sampling.repetition_penalty")
+    seed = next(s for s in declared() if s.key == "sampling.seed")
+    group = Group("unnamed", "Unnamed", (penalty, seed), {})
+    assert summary(group, Settings()) == "repetition penalty 1"
+
+
+def test_groups_are_titled_even_if_nobody_named_them() -> None:
+    setting = Setting("cache_reuse.on", "switch", "Reuse", "Keeps what was read.", True)
+    [group] = groups([setting])
+    assert (group.name, group.title, group.drafters) == ("cache_reuse", "Cache reuse", {})
+
+
+def test_the_basics_are_five_controls_and_come_first() -> None:
+    """With the model above them: system prompt, temperature, length, reading."""
+    first = groups()[0]
+    keys = ["chat.system_prompt", "sampling.temperature", "sampling.max_tokens", "prefill.mode"]
+    assert (first.name, [setting.key for setting in first.settings]) == ("basics", keys)
+    assert [setting.title for setting in first.settings] == [
+        "System prompt",
+        "Temperature",
+        "Length",
+        "Reading",
+    ]
+    reading = first.settings[-1]
+    assert [reading.labels[choice] for choice in reading.choices] == ["Automatic", "Whole", "Quick"]
+
+
+@pytest.fixture
+def content() -> QLabel:
+    return QLabel("inside")
+
+
+@pytest.fixture
+def section(theme: Theme, qtbot: QtBot, content: QLabel) -> Section:
+    section = Section(theme, "Sampling", opened=False)
+    section.body.addWidget(content)
+    section.set_summary("temp 0.7")
+    qtbot.addWidget(section)
+    section.resize(304, 200)
+    section.show()
+    return section
+
+
+def test_a_click_turns_it(section: Section, content: QLabel, qtbot: QtBot) -> None:
+    assert not content.isVisible()
+    qtbot.mouseClick(section.header, Qt.MouseButton.LeftButton)
+    assert section.is_open
+    assert content.isVisible()
+    qtbot.mouseClick(section.header, Qt.MouseButton.LeftButton)
+    assert not content.isVisible()
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Space, Qt.Key.Key_Return])
+def test_keys_turn_it(section: Section, qtbot: QtBot, key: Qt.Key) -> None:
+    qtbot.keyClick(section.header, key)
+    assert section.is_open
+    qtbot.keyClick(section.header, key)
+    assert not section.is_open
+
+
+def test_arrows_open_and_close(section: Section, qtbot: QtBot) -> None:
+    qtbot.keyClick(section.header, Qt.Key.Key_Right)
+    qtbot.keyClick(section.header, Qt.Key.Key_Right)
+    assert section.is_open
+    qtbot.keyClick(section.header, Qt.Key.Key_Left)
+    assert not section.is_open
+
+
+def test_closed_it_says_what_it_holds(section: Section) -> None:
+    assert section.title == section.header.accessibleName() == "Sampling"
+    assert section.header.accessibleDescription() == "Closed, temp 0.7"
+    section.set_open(True)
+    assert section.header.accessibleDescription() == "Open"
+    section.set_summary("temp 0")
+    section.set_open(False)
+    assert section.header.accessibleDescription() == "Closed, temp 0"
+
+
+def test_the_summary_is_painted_only_while_closed(section: Section) -> None:
+    closed = section.header.grab().toImage()
+    section.set_summary("")
+    assert section.header.grab().toImage() != closed
+    section.set_open(True)
+    opened = section.header.grab().toImage()
+    section.set_summary("temp 0.7")
+    assert section.header.grab().toImage() == opened
+
+
+def test_the_header_is_38_high(section: Section) -> None:
+    assert section.header.height() == 38
