@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from core.bench.documents import KINDS
+from core.bench.cases import KINDS
 from core.bench.harness import (
     Environment,
     Journal,

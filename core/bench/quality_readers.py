@@ -24,7 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from core.bench.documents import document
+from core.bench.cases import document
 from core.bench.quality_tasks import DENSE, SCORELESS, Case, Part, hindsight, task
 from core.errors import InternalError, RequestError
 from core.events import Attachment, Message

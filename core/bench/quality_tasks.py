@@ -16,7 +16,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from core.bench.documents import paragraphs
+from core.bench.cases import paragraphs
 from core.errors import RequestError
 
 # ---- parts of the bench, and names of the ways to read a prompt, which `quality_readers` implements

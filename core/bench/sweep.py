@@ -64,7 +64,7 @@ T = TypeVar("T")
 _WARM_UP_TOKENS = 16
 _CONDITION_OPTIONS = ("classes", "set", "grid", "max_prompt_tokens", "draft_model", "draft_layers")
 _READING_OPTIONS = ("keep", "keep_tokens", "scorer")
-# Kinds of `core.bench.documents` that differ from each other and are long enough.
+# Kinds of `core.bench.cases` that differ from each other and are long enough.
 _KINDS = ("minutes", "code")
 _CONTINUATION_TOKENS = 64
 _READING_WARM_UP_TOKENS = 256

@@ -375,7 +375,7 @@ def _reader(text: str) -> str:
 
 
 def _kinds() -> Sequence[str]:
-    from core.bench.documents import KINDS
+    from core.bench.cases import KINDS
 
     return list(KINDS)
 

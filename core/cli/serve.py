@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; returns the exit status. Raises `DraftlightError` kinds."""
     from core.serve.answering import Serving
     from core.serve.security import AccessPolicy, allowed_host, allowed_origin
-    from core.system.key_file import key_of
+    from core.system.files import key_of
 
     key = ""
     if options.key_file is not None:

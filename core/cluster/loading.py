@@ -41,7 +41,7 @@ from core.models.library.config import need_of
 from core.models.library.places import display_name
 from core.models.loader import Progress
 from core.settings.cluster import FOLLOW_PORT, Cluster
-from core.system.key_file import read_key
+from core.system.files import read_key
 from core.system.paths import data_dir
 
 if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.bench import quality_readers as subject
-from core.bench.documents import KINDS
+from core.bench.cases import KINDS
 from core.bench.quality import perplexity
 from core.bench.quality_readers import (
     closeness,
