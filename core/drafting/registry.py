@@ -14,13 +14,11 @@ from core.drafting.auto import AutoDrafter
 from core.drafting.cacheback import CachebackDrafter, FrozenTable
 from core.drafting.calibration import Calibration
 from core.drafting.draft import Drafter, OffDrafter
-from core.drafting.draft_model import DraftModelDrafter, Proposer
+from core.drafting.draft_model import DraftModelDrafter, Proposals, Proposer
 from core.drafting.frequency import FrequencyDrafter
 from core.drafting.gram_table import Continuations
-from core.drafting.ngram_mod import NgramModDrafter
+from core.drafting.ngram_mod import NgramModDrafter, NgramTable, NgramTables
 from core.drafting.ngram_simple import NgramSimpleDrafter
-from core.drafting.ngram_table import NgramTable, NgramTables
-from core.drafting.proposals import Proposals
 from core.errors import InternalError, UnknownDrafterError
 from core.settings import Settings
 

@@ -14,16 +14,18 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from core.drafting.calibration import Calibration
-from core.drafting.ngram_table import ID_END, NgramTable, NgramTables
+from core.drafting.ngram_mod import ID_END, NgramTable, NgramTables
 from core.events import TableDay, TableFigures, TableInfo, TableTeacher
-from core.tables.folder import ReadResult, TableFolder, TableKey
-from core.tables.table_file import (
+from core.tables.files import (
     DAYS_KEPT,
     MOST_BYTES,
     MOST_CALIBRATION_BYTES,
     InvalidFileError,
+    ReadResult,
     SavedTable,
+    TableFolder,
     TableHeader,
+    TableKey,
     decode_calibration,
     decode_table,
     encode_calibration,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from core.errors import DraftlightError, ProtocolError
 from core.events import DownloadProgress, DownloadState, decode_event, encode, failure
-from core.models.library.download import Download, Meter, discard, partial_progress, unfinished
+from core.models.download import Download, Meter, discard, partial_progress, unfinished
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 _GRACE_S = 0.5

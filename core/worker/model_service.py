@@ -33,10 +33,10 @@ from core.events import (
     RemoveModel,
     failure,
 )
-from core.models.library import download as hub
-from core.models.library.catalogue import Catalogue, suggested
-from core.models.library.config import Machine
-from core.models.library.places import find
+from core.models import download as hub
+from core.models.catalogue import Catalogue, suggested
+from core.models.config import Machine
+from core.models.places import find
 from core.system.paths import data_dir, models_dir
 from core.worker.downloads import Downloads
 

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from core.errors import RequestError
-from core.models.runtime.blas import load_openblas, uses_slow_blas
+from core.models.blas import load_openblas, uses_slow_blas
 from core.system.files import load_json, save_json
 from core.system.paths import cache_dir
 
@@ -46,7 +46,7 @@ def check_prepared() -> None:
     if uses_slow_blas():
         raise NotPreparedError(
             "MLX was imported before its fast BLAS was loaded, which cannot be done afterwards.",
-            "Call core.models.runtime.runtime.prepare() before core.engine.engine or mlx is imported, or use"
+            "Call core.models.runtime.prepare() before core.engine.engine or mlx is imported, or use"
             " core.python.open_engine().",
         )
 

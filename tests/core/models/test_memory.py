@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.models.runtime import memory
+from core.models import memory
 
 
 def test_the_limit_is_set_for_an_answer_and_restored_also_after_an_error() -> None:

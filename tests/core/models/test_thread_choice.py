@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.models.runtime.blas import ThreadChoice
+from core.models.blas import ThreadChoice
 
 _LOOK_S = 0.3
 

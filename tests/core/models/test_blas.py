@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from core.models.runtime.blas import missing_instructions
+from core.models.blas import missing_instructions
 
 OLDER = frozenset({"sse2", "avx", "avx2", "fma"})
 NEWER = OLDER | {"avx512f", "avx512bw"}
@@ -34,7 +34,7 @@ def test_a_library_is_used_where_its_instructions_exist(
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS has Accelerate")
 def test_it_is_loaded_where_no_folder_can_be_written_to() -> None:
     """A read-only home: the copy of libgfortran needs no file."""
-    code = "from core.models.runtime.blas import load_openblas; print(load_openblas())"
+    code = "from core.models.blas import load_openblas; print(load_openblas())"
     environment = {**os.environ, "DRAFTLIGHT_HOME": "/proc/nowhere", "TMPDIR": "/proc/nowhere"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr

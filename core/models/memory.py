@@ -9,7 +9,7 @@ from pathlib import Path
 
 import mlx.core as mx
 
-from core.models.library.config import Machine
+from core.models.config import Machine
 
 _MEMINFO = Path("/proc/meminfo")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from core.errors import DownloadError, ModelError
-from core.models.library import download as download_module
-from core.models.library.download import Download, discard, partial_progress, staging_folder, unfinished
-from core.models.library.places import download_folder
+from core.models import download as download_module
+from core.models.download import Download, discard, partial_progress, staging_folder, unfinished
 from core.models.loader import load
+from core.models.places import download_folder
 from tests.hub import Hub, serving
 
 NAME = "tests/Toy-1M-4bit"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.models.runtime.runtime import Structure, index_file, indexed
+from core.models.runtime import Structure, index_file, indexed
 
 FOUND: Structure = {
     frozenset(): {"llama.configuration_llama": {"LlamaConfig"}},
@@ -105,14 +105,14 @@ def hear(event, given):
     if "transformers/models/" in name and name.endswith(".py"):
         opened.add(name)
 sys.addaudithook(hear)
-from core.models.runtime.runtime import prepare
+from core.models.runtime import prepare
 prepare()
 import transformers
 from transformers import AutoTokenizer
 from transformers.utils import import_utils
 assert AutoTokenizer.__module__ == "transformers.models.auto.tokenization_auto"
 assert import_utils.__loader__ is import_utils.__spec__.loader
-assert not any(type(each).__module__ == "core.models.runtime.runtime" for each in sys.meta_path)
+assert not any(type(each).__module__ == "core.models.runtime" for each in sys.meta_path)
 print(len(opened))
 """
 

@@ -26,10 +26,10 @@ from msgspec import Struct
 
 from core.errors import DownloadError, ModelError
 from core.events import DownloadProgress, HubModel
+from core.models.config import is_supported
 from core.models.folder import check, gigabytes
-from core.models.library.config import is_supported
-from core.models.library.places import download_folder, folder_name, hub_name, is_hub_name
-from core.models.runtime.runtime import hush_hub
+from core.models.places import download_folder, folder_name, hub_name, is_hub_name
+from core.models.runtime import hush_hub
 from core.system.files import write_atomic
 from core.system.paths import models_dir, shown
 

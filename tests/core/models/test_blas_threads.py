@@ -18,10 +18,10 @@ pytestmark = pytest.mark.skipif(
 _BEGIN = """
     import os
     os.sched_setaffinity(0, range(os.cpu_count()))
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
     prepare()
-    from core.models.runtime import blas
-    from core.models.runtime.blas import BlasThreads
+    from core.models import blas
+    from core.models.blas import BlasThreads
 """
 
 

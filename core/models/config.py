@@ -8,7 +8,7 @@ the start of the rotary table.
 They are read from resources/models/types.json, so that listing models loads neither library. After an
 update of mlx-lm or transformers write it again:
 
-    python -m core.models.library.config
+    python -m core.models.config
 """
 
 from __future__ import annotations

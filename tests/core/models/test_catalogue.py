@@ -14,14 +14,14 @@ from mlx.utils import tree_flatten
 
 from core.errors import ModelError, ModelTooLargeError
 from core.events import ModelEntry, fit_of
+from core.models import places
+from core.models.catalogue import Catalogue, suggested
+from core.models.config import Machine
 from core.models.folder import family_of
-from core.models.library import places
-from core.models.library.catalogue import Catalogue, suggested
-from core.models.library.config import Machine
-from core.models.library.places import family_label, is_hub_name, readable
-from core.models.library.starter import ensure_starter
 from core.models.loader import load
-from core.models.runtime.memory import machine
+from core.models.memory import machine
+from core.models.places import family_label, is_hub_name, readable
+from core.models.starter import ensure_starter
 from core.settings.prefill import KvCache
 from tests.core.toy import toy_config, toy_model, write_toy_model
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from core.models.runtime.blas import ProcessorSample, ProcessorUse, busy_ticks, read_use
+from core.models.blas import ProcessorSample, ProcessorUse, busy_ticks, read_use
 
 LINES = [
     "cpu  500 500 500 500 0 0 0 0 0 0",

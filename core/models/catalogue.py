@@ -18,12 +18,12 @@ from msgspec.structs import replace
 
 from core.errors import ModelError
 from core.events import ModelEntry
+from core.models import places
+from core.models.config import Machine, is_supported, need_of
 from core.models.folder import check, describe, disk_bytes
-from core.models.library import places
-from core.models.library.config import Machine, is_supported, need_of
-from core.models.library.places import family_label
-from core.models.library.starter import NAME, STARTER, packed_file, starter_folder
 from core.models.mtp_files import HEAD_TYPES, head_bytes
+from core.models.places import family_label
+from core.models.starter import NAME, STARTER, packed_file, starter_folder
 from core.system.paths import given_path, models_dir
 
 

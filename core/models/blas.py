@@ -2,7 +2,7 @@
 
 MLX's Linux wheel links the reference BLAS. Symbols of a library that was loaded globally first
 win, so `load_openblas()` must run before the first `import mlx.core` of the process; every
-entry point calls it through `core.models.runtime.runtime`. On macOS there is nothing to do.
+entry point calls it through `core.models.runtime`. On macOS there is nothing to do.
 
 The OpenBLAS wheel needs `libgfortran.so.5`. If the system has none, the copy in MLX's own wheel is
 used; its library name was changed when that wheel was made, so a copy with the plain name is loaded
