@@ -8,16 +8,13 @@ with a probability below `stop_below`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import log
 from typing import Protocol
 
 from msgspec import Struct
 
-from core.drafting.calibration import logit, sigmoid
-from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
-from core.drafting.evidence import Guess
+from core.drafting.calibration import correction, count_outcome, logit, sigmoid
+from core.drafting.draft import EMPTY, Draft, Drafter, Guess
 from core.drafting.gate import default_cost
-from core.events import Occupancy
 from core.settings.drafting import DraftModel, Mtp
 
 
@@ -56,9 +53,6 @@ class DraftModelDrafter(Drafter):
     def observe(self, tokens: Sequence[int]) -> None:
         self._context.extend(tokens)
 
-    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Does nothing."""
-
     def draft(self, budget: int) -> Draft:
         count = min(self._settings.k, budget)
         if count < 1 or not self._context:
@@ -68,13 +62,7 @@ class DraftModelDrafter(Drafter):
         length = 0
         while length < len(tokens) and probabilities[length] >= self._settings.stop_below:
             length += 1
-        return Draft(tuple(tokens[:length]), tuple(range(-1, length - 1)), tuple(probabilities[:length]))
-
-    def feedback(self, draft: Draft, accepted: int) -> None:
-        """Does nothing: the proposer drops rejected tokens at its next call."""
-
-    def occupancy(self) -> Occupancy:
-        return Occupancy()
+        return Draft.chain(tokens[:length], probabilities[:length])
 
 
 # ---- proposals
@@ -103,8 +91,6 @@ _MOST_TOKENS = 4
 _LIKELY = 0.5
 _CONFIDENT = 0.9
 _CLASSES = 3
-_DECAY = 0.985
-_STRENGTH = 12.0
 _PRIOR_EACH = 1.0
 _LEAST, _MOST = 1e-4, 1.0 - 1e-4
 # Acceptance of the first guess before any outcome, and its weight in outcomes.
@@ -229,10 +215,7 @@ class Proposals:
                 break
             right = guess == token
             stated, kind, _ = self._joined[depth]
-            counts = self._counts[kind][depth]
-            counts[0] = counts[0] * _DECAY + right
-            counts[1] = counts[1] * _DECAY + min(_MOST, max(_LEAST, stated))
-            counts[2] = counts[2] * _DECAY + 1.0
+            count_outcome(self._counts[kind][depth], right, _bounded(stated))
             accepted = self._accepted[depth]
             accepted[0] = accepted[0] * _GAIN_DECAY + right
             accepted[1] = accepted[1] * _GAIN_DECAY + 1.0
@@ -288,15 +271,7 @@ class Proposals:
         return length
 
     def _corrected(self, stated: float, kind: int, depth: int) -> float:
-        hits, expected, guesses = self._counts[kind][depth]
-        bounded = min(_MOST, max(_LEAST, stated))
-        if guesses <= 0.0:
-            return bounded
-        prior_hits = _STRENGTH * expected / guesses + _PRIOR_EACH
-        prior_misses = _STRENGTH * (1.0 - expected / guesses) + _PRIOR_EACH
-        right = log((hits + prior_hits) / (expected + prior_hits))
-        wrong = log((guesses - hits + prior_misses) / (guesses - expected + prior_misses))
-        return sigmoid(logit(bounded) + right - wrong)
+        return sigmoid(logit(_bounded(stated)) + correction(self._counts[kind][depth], _PRIOR_EACH))
 
     def _forget(self) -> None:
         self._proposal = NO_PROPOSAL
@@ -305,6 +280,10 @@ class Proposals:
         self._asked_cost = 0.0
         self._verified = Draft()
         self._accepted_tokens = 0
+
+
+def _bounded(probability: float) -> float:
+    return min(_MOST, max(_LEAST, probability))
 
 
 def _class_of(guesses: Sequence[Guess], token: int) -> int:

@@ -22,7 +22,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
+from core.drafting.draft import EMPTY, Draft, Drafter
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import NgramMod, check_slots
 
@@ -404,9 +404,6 @@ class NgramModDrafter(Drafter):
             scribe = self._writer
             self._doubted = not scribe.full or self._table.peek(scribe.hash) != token
             scribe.observe((token,))
-
-    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Does nothing: the table holds only emitted tokens."""
 
     def draft(self, budget: int) -> Draft:
         writer = self._writer
