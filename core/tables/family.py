@@ -328,15 +328,11 @@ def saved_info(header: TableHeader, *, size_bytes: int, has_previous: bool) -> T
         header.family,
         header.family_name,
         header.n,
-        TableFigures(**_as_dict(header.figures)),
-        tuple(TableTeacher(t.model, t.entries) for t in header.learned_from),
-        tuple(TableDay(d.day, d.used, d.tested, d.accepted) for d in header.days),
+        header.figures,
+        header.learned_from,
+        header.days,
         header.created_s,
         header.updated_s,
         size_bytes,
         has_previous,
     )
-
-
-def _as_dict(figures: TableFigures) -> dict[str, int]:
-    return {name: getattr(figures, name) for name in TableFigures.__struct_fields__}

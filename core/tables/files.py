@@ -107,7 +107,7 @@ def check_arrays(arrays: Arrays, shapes: Mapping[str, tuple[type[np.generic], tu
         raise InvalidFileError("does not contain the expected arrays")
     for name, (dtype, shape) in shapes.items():
         if arrays[name].dtype != dtype or arrays[name].shape != shape:
-            raise InvalidFileError(f"has an array an array “{name}” of the wrong size or type")
+            raise InvalidFileError(f"has an array “{name}” of the wrong size or type")
 
 
 def _metadata(content: bytes) -> dict[str, Any]:
@@ -169,33 +169,7 @@ _TEACHERS_KEPT = 32
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 _Name = Annotated[str, Meta(max_length=200)]
-_Count = Annotated[int, Meta(ge=0, lt=2**62)]
 _Time = Annotated[float, Meta(ge=0, lt=2**40)]
-
-
-class _Figures(TableFigures, frozen=True):
-    """Bounds for counters from a file."""
-
-    used: _Count = 0
-    slots: Annotated[int, Meta(ge=2**12, le=2**22)] = 2**12
-    inserts: _Count = 0
-    overwrites: _Count = 0
-    lookups: _Count = 0
-    hits: _Count = 0
-    tested: _Count = 0
-    accepted: _Count = 0
-
-
-class _Teacher(TableTeacher, frozen=True):
-    model: _Name
-    entries: _Count
-
-
-class _Day(TableDay, frozen=True):
-    day: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
-    used: _Count
-    tested: _Count
-    accepted: _Count
 
 
 class TableHeader(Struct, frozen=True, forbid_unknown_fields=True):
@@ -207,9 +181,9 @@ class TableHeader(Struct, frozen=True, forbid_unknown_fields=True):
     family_name: _Name
     n: Annotated[int, Meta(ge=2, le=32)]
     multiplier: int
-    figures: _Figures
-    learned_from: Annotated[tuple[_Teacher, ...], Meta(max_length=_TEACHERS_KEPT)]
-    days: Annotated[tuple[_Day, ...], Meta(max_length=DAYS_KEPT)]
+    figures: TableFigures
+    learned_from: Annotated[tuple[TableTeacher, ...], Meta(max_length=_TEACHERS_KEPT)]
+    days: Annotated[tuple[TableDay, ...], Meta(max_length=DAYS_KEPT)]
     created_s: _Time
     updated_s: _Time
 
@@ -244,9 +218,9 @@ def make_header(
         family_name[:200],
         n,
         MULTIPLIER,
-        _Figures(**{name: getattr(figures, name) for name in TableFigures.__struct_fields__}),
-        tuple(_Teacher(teacher.model[:200], teacher.entries) for teacher in teachers),
-        tuple(_Day(day.day, day.used, day.tested, day.accepted) for day in days[-DAYS_KEPT:]),
+        figures,
+        tuple(teachers),
+        days[-DAYS_KEPT:],
         created_s,
         updated_s,
     )
@@ -264,7 +238,7 @@ def decode_table(content: bytes, *, vocabulary: int = ID_END) -> SavedTable:
     used, slots = header.figures.used, header.slots
     if header.multiplier != MULTIPLIER:
         raise InvalidFileError("was written with another hash function")
-    if slots & (slots - 1) or used > slots:
+    if not 2**12 <= slots <= 2**22 or slots & (slots - 1) or used > slots:
         raise InvalidFileError(f"has an impossible size: {used:,} entries in {slots:,} slots")
     check_arrays(
         arrays, {"slots": (np.uint32, (used,)), "tokens": (np.uint32, (used,)), "ages": (np.uint8, (used,))}

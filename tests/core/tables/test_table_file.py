@@ -184,7 +184,7 @@ def u32(*values: int) -> Any:
         (hostile({"family": "AB" * 32}), "invalid header"),
         (hostile({"n": 0}), "invalid header"),
         (hostile({"n": 10**30}), "invalid header"),
-        (hostile({"slots": 2**40}), "invalid header"),
+        (hostile({"slots": 2**40}), "impossible size"),
         (hostile({"slots": 5000}), "impossible size"),
         (hostile({"used": 2**61}), "impossible size"),
         (hostile({"used": -1}), "invalid header"),
