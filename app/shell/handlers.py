@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, get_args
 
+from app.controllers.chat.answer import AnswerController
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.chat.titles import TitleController
 from app.controllers.trouble import TroubleController
@@ -21,6 +22,7 @@ from app.session.turn import effects as fx
 from app.session.turn.turn import OUT_OF_BAND
 from app.session.worker.trouble import Until
 from core.events import (
+    AnswerCited,
     DocumentEmbedded,
     DownloadProgress,
     Failed,
@@ -53,6 +55,7 @@ class Handlers:
         send: Callable[[fx.Send], None],
         restart: Callable[[], None],
         answer: RunningAnswer,
+        answering: AnswerController,
         worker: WorkerController,
         trouble: TroubleController,
         tables: TablesController,
@@ -106,6 +109,7 @@ class Handlers:
             TableStatus: self._on_table_status,
             TableDone: tables.on_event,
             Rehearsing: tables.on_event,
+            AnswerCited: answering.cite,
             TitleSuggested: titles.on_suggested,
             DocumentEmbedded: embedding.on_embedded,
             SimilarFound: embedding.on_similar,

