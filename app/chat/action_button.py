@@ -10,7 +10,7 @@ from PySide6.QtCore import QSize, QTimer
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import IconButton
 from app.richtext.canvas import strings
 from app.theme.theme import Theme
 

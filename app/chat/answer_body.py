@@ -19,7 +19,7 @@ from app.chat.source_numbers import SourceNumber
 from app.chat.sources import Source
 from app.chat.stats_line import SEPARATOR
 from app.chat.token_facts import seconds
-from app.controls.buttons.button import pressed_by
+from app.controls.buttons import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_text
 from app.richtext.canvas.canvas_menu import open_outside, to_clipboard

@@ -13,9 +13,9 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings
-from app.controls.buttons.button import Button
-from app.controls.question import Question
-from app.controls.text_area import TextArea
+from app.controls.buttons import Button
+from app.controls.sheets import Question
+from app.controls.text_fields import TextArea
 from app.richtext.canvas.text_canvas import MARGIN_PX
 from app.theme.theme import Theme
 from app.theme.zoom import px

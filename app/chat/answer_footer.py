@@ -25,7 +25,7 @@ from app.chat.source_numbers import SourcesRow
 from app.chat.sources import Source
 from app.chat.stats_line import StatsLabel, StatsPart
 from app.chat.token_strip import TokenStrip
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.focus_ring import FocusRing
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font

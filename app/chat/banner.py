@@ -11,8 +11,7 @@ from PySide6.QtGui import QAccessible, QAccessibleEvent, QPainter, QPaintEvent, 
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QSizePolicy, QSpacerItem, QVBoxLayout, QWidget
 
 from app.chat import strings
-from app.controls.buttons.button import Button
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import Button, IconButton
 from app.controls.scroll_bar import ScrollBar
 from app.controls.text_label import TextLabel
 from app.session.worker.trouble import Trouble

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QWidget
 
 from app.chat import strings
 from app.chat.intents import CancelEdit, SendQueued, UnqueueLast
-from app.controls.buttons.button import Button
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import Button, IconButton
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font

@@ -7,7 +7,7 @@ from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPe
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QWidget
 
 from app.chat import strings
-from app.controls.buttons.switch import Switch
+from app.controls.choices import Switch
 from app.controls.focus_ring import FocusRing
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font

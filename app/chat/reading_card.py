@@ -26,7 +26,7 @@ from app.chat.reading_facts import (
     reads_on,
 )
 from app.chat.reading_map import MapCell, cell_color, draw_map
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap

@@ -10,7 +10,7 @@ from msgspec import Struct
 from PySide6.QtCore import QSize, Signal, SignalInstance
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button, Kind
+from app.controls.buttons import Button, Kind
 from app.controls.record_table import Column, RecordTable, paint_names
 from app.features.side_window import Hairline, SideWindow
 from app.panels.chats.chat_row import time_label

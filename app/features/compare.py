@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QPalette, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.chat import stats_line
-from app.controls.popup import Popup
+from app.controls.choices import Popup
 from app.controls.scroll_bar import ScrollBar
 from app.controls.text_label import TextLabel
 from app.features.side_window import SideWindow

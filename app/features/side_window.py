@@ -8,8 +8,8 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Kind
-from app.controls.question import Question
+from app.controls.buttons import Kind
+from app.controls.sheets import Question
 from app.controls.text_label import TextLabel
 from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing, start_at
 from app.theme.theme import Theme

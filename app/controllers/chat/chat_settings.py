@@ -18,8 +18,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.bars import NoticeBar
 from app.controllers.chat import strings
-from app.controls.folders import first_folder, show_in_folder
-from app.controls.sheets import open_files, save_file
+from app.controls.sheets import first_folder, open_files, save_file, show_in_folder
 from app.panels.inspector.inspector import Inspector
 from app.panels.inspector.preset_bar import PresetBar, PresetState
 from app.session.chats import presets

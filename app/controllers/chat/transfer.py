@@ -22,8 +22,7 @@ from app.chat.bars import NoticeBar
 from app.chat.export.html import ExportOptions, blocks, page
 from app.chat.export.pdf import to_pdf
 from app.controllers.chat import strings
-from app.controls.folders import first_folder, show_in_folder
-from app.controls.sheets import ask_options, choose_folder, save_file
+from app.controls.sheets import ask_options, choose_folder, first_folder, save_file, show_in_folder
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation

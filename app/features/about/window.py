@@ -12,7 +12,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_label import TextLabel
 from app.features.about import strings

@@ -30,7 +30,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text

@@ -8,12 +8,11 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QPalette, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button
-from app.controls.buttons.switch import CheckBox, Switch
-from app.controls.popup import Popup
+from app.controls.buttons import Button
+from app.controls.choices import CheckBox, Popup, Switch
+from app.controls.numbers import Spin
 from app.controls.scroll_bar import OverlayScrollBar, ScrollPage
 from app.controls.shapes import draw_box
-from app.controls.spin import Spin
 from app.controls.text_label import TextLabel
 from app.features.lab import strings
 from app.features.lab.board import DifferenceWindow, ParityBoard

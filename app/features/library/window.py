@@ -12,10 +12,10 @@ from PySide6.QtGui import QHideEvent, QPalette, QTextCharFormat
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.chat.strings import about
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.record_table import Cell, Column, RecordTable
 from app.controls.scroll_bar import ScrollBar
-from app.controls.search_field import SearchField
+from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
 from app.features.library import strings
 from app.features.side_window import Hairline, SideWindow

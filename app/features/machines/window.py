@@ -10,7 +10,7 @@ from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button, CopyButton
+from app.controls.buttons import Button, CopyButton
 from app.controls.record_table import RecordTable, first_row
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel

@@ -12,9 +12,9 @@ from PySide6.QtCore import QRectF, QSize, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button
-from app.controls.search_field import SearchField
+from app.controls.buttons import Button
 from app.controls.sheets import choose_folder
+from app.controls.text_fields import SearchField
 from app.features.side_window import WindowTitles
 from app.theme.measures import (
     lay_beside,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 from PySide6.QtWidgets import QSizePolicy
 
 from app.chat import strings as app_strings
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import IconButton
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.features.models import facts, strings

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QDialog
 
 from app.controllers.chat.chat import ChatController
 from app.controllers.views import Views
-from app.controls.question import Question
+from app.controls.sheets import Question
 from app.features.library.controller import LibraryController
 from app.features.models.controller import ModelsController
 from app.features.models.facts import names_of

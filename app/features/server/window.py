@@ -22,11 +22,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.transcript import Transcript
-from app.controls.buttons.button import Button, CopyButton, Kind
-from app.controls.popup import Popup
-from app.controls.question import Question
+from app.controls.buttons import Button, CopyButton, Kind
+from app.controls.choices import Popup
 from app.controls.record_table import RecordTable
 from app.controls.scroll_bar import OverlayScrollBar, ScrollPage
+from app.controls.sheets import Question
 from app.controls.text_label import TextLabel
 from app.features.server import strings
 from app.features.server.rows import COLUMNS, Facts, RequestRow, row_instead

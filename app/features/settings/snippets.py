@@ -8,11 +8,10 @@ from msgspec.structs import replace
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button
-from app.controls.popup import Popup
-from app.controls.question import Question
-from app.controls.sheets import ask_name
-from app.controls.text_area import TextArea
+from app.controls.buttons import Button
+from app.controls.choices import Popup
+from app.controls.sheets import Question, ask_name
+from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.session.chats.snippets import BUILT_IN, MOST_NAME_CHARACTERS, Snippet
 from app.theme.measures import set_spacing

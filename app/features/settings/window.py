@@ -13,7 +13,7 @@ from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.features.settings.snippets import TITLE, SnippetsEditor

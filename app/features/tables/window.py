@@ -10,13 +10,13 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button, Kind
-from app.controls.buttons.switch import Switch
+from app.controls.buttons import Button, Kind
+from app.controls.choices import Switch
 from app.controls.message_bar import MessageBar
-from app.controls.question import Question
 from app.controls.record_table import RecordTable, first_row
 from app.controls.scroll_bar import ScrollPage
 from app.controls.shapes import draw_box
+from app.controls.sheets import Question
 from app.controls.text_label import TextLabel
 from app.features.side_window import Hairline, SideWindow
 from app.features.tables import strings
@@ -32,7 +32,7 @@ from app.features.tables.rows import (
     table_id,
 )
 from app.features.tables.state import Tables
-from app.fields.setting_control import SettingControl, control_for
+from app.fields.setting_field import SettingControl, control_for
 from app.session.worker.status import recognised
 from app.theme.measures import (
     ANY_PX,

@@ -15,9 +15,9 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
-from app.controls.buttons.icon_button import IconButton
-from app.controls.search_field import SearchField
+from app.controls.buttons import IconButton
 from app.controls.shapes import draw_box
+from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
 from app.panels.chats import strings
 from app.panels.chats.chat_list import ChatList

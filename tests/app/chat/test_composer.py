@@ -17,7 +17,7 @@ from shiboken6 import delete
 from app.chat.composer import Composer
 from app.chat.composer_fit import MessageSize
 from app.chat.intents import Escape, Intent, MoveToNewChat, SendMessage, StopAnswer
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.theme.theme import Theme
 from core.documents.limits import QUICK_BYTES, Limits
 from core.errors import RequestError

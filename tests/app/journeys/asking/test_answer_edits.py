@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from app.chat.answer import AnswerView
 from app.chat.answer_editor import AnswerEditor
-from app.controls.question import Question
+from app.controls.sheets import Question
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.events import TYPED, Command, Generate
