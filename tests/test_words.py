@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from app.panels.inspector.strings import GROUP_TITLES
+from app.panels.strings import GROUP_TITLES
 from core.settings import Settings, WindowSettings, declared
 from core.settings.cluster import ClusterForm
 
@@ -89,7 +89,9 @@ _ALSO_COMMANDS = frozenset(
         "IMPORT_PRESETS",
         "KEEP_IN_LIBRARY",
         "PIN",
+        "NEW_PROMPT_TITLE",
         "RENAME_PRESET_TITLE",
+        "RENAME_PROMPT_TITLE",
         "SAVE_PRESET_AS",
         "SAVE_PRESET_TITLE",
     }
@@ -117,10 +119,13 @@ _OWN_TEXTS = tuple(
     ROOT / "app" / name
     for name in (
         "controls/sheets.py",
+        "features/about.py",
         "features/chats.py",
         "features/compare.py",
+        "features/projects.py",
         "features/settings/window.py",
         "features/shortcuts.py",
+        "features/updates.py",
     )
 )
 

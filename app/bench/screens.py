@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from app.chat.find import Finder
-    from app.panels.document.finder import DocumentFinder
+    from app.panels.document_finder import DocumentFinder
     from app.shell.window import MainWindow
     from app.theme.theme import Scheme
 
@@ -196,7 +196,7 @@ class _Screens:
                 await self._grab(f"panel-{name}", before=partial(show, True), forms=(form,))
 
     async def _about(self) -> None:
-        from app.features.about.window import AboutWindow
+        from app.features.about import AboutWindow
 
         about = AboutWindow(self._window._theme, self._window)
         about.show()

@@ -11,7 +11,7 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from app.controls.buttons import IconButton
-from app.richtext.canvas import strings
+from app.richtext import strings
 from app.theme.theme import Theme
 
 _DONE_MS = 1500

@@ -22,9 +22,8 @@ from app.chat.reading_card import ReadingCard
 from app.chat.reading_facts import dense_estimate, dense_time_s, is_worth_showing, prompt_fits
 from app.chat.sources import Source, sources_of
 from app.chat.token_facts import TokenFacts, facts_of
-from app.richtext.canvas.accessible_text import announce
-from app.richtext.canvas.text_canvas import MARGIN_PX
-from app.richtext.layout.tint_paint import TintMode
+from app.richtext.text_canvas import MARGIN_PX, announce
+from app.richtext.tint_paint import TintMode
 from app.theme.theme import Theme
 from app.theme.zoom import px, px_rect
 from core.events import Finished, PrefillProgress, Token

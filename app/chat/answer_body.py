@@ -14,7 +14,7 @@ from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QPainter, QPain
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.chat import strings
-from app.chat.answer_text import AnswerText, PartFigures, TextChange
+from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable, spans_of
 from app.chat.source_numbers import SourceNumber
 from app.chat.sources import Source
 from app.chat.stats_line import SEPARATOR
@@ -22,13 +22,12 @@ from app.chat.token_facts import seconds
 from app.controls.buttons import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_text
-from app.richtext.canvas.canvas_menu import open_outside, to_clipboard
-from app.richtext.canvas.selection import TextPlace, TextSelection, everything, word_at
-from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
-from app.richtext.layout.piece_box import PieceBox
-from app.richtext.layout.tint_paint import InkTable, Pointed, TintMode, paint_marks, paint_tints
-from app.richtext.markdown.piece import Piece, place_of, shown_range, source_at, spans_of
-from app.richtext.markdown.token_table import TokenTable
+from app.richtext.canvas_menu import open_outside, to_clipboard
+from app.richtext.markdown.piece import Piece, place_of, shown_range, source_at
+from app.richtext.piece_box import PieceBox
+from app.richtext.selection import TextPlace, TextSelection, everything, word_at
+from app.richtext.text_canvas import MARGIN_PX, TextCanvas
+from app.richtext.tint_paint import InkTable, Pointed, TintMode, paint_marks, paint_tints
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme

@@ -16,7 +16,7 @@ from app.chat import strings
 from app.controls.buttons import Button
 from app.controls.sheets import Question
 from app.controls.text_fields import TextArea
-from app.richtext.canvas.text_canvas import MARGIN_PX
+from app.richtext.text_canvas import MARGIN_PX
 from app.theme.theme import Theme
 from app.theme.zoom import px
 

@@ -4,22 +4,157 @@ Pieces of complete blocks are closed and never change. The pieces of the last bl
 after an opening fence, or the list items so far. Parts of an open block that cannot change any more are
 closed early, so that only its end is parsed again. Pieces of a thought contain its source offset and follow a
 head piece without text.
+
+The texts of the tokens make the answer's source. Offsets are Python string indices into it, ranges are
+end-exclusive. A token without text (a later one completes its bytes, or it ended the answer) has an empty
+range; the next token with text has the character.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from app.richtext.markdown.blocks import Block, BlockSplitter, reads_early, shown_end
 from app.richtext.markdown.markdown import parse_block, read_open
-from app.richtext.markdown.piece import Piece, Styled, open_code_piece, plain_piece, shown_range
-from app.richtext.markdown.token_table import TokenTable
+from app.richtext.markdown.piece import (
+    Piece,
+    Span,
+    Styled,
+    TextSegment,
+    open_code_piece,
+    plain_piece,
+    shown_range,
+)
 from app.session.chats.editing import Edit
 from core.answer_format import AnswerFormat, AnswerSplitter, Part, lone_closing_tag
-from core.events import Token
+from core.events import Origin, Token
+
+
+def shown_origin(token: Token, before: Token | None) -> Origin:
+    """The class that the window shows for `token`, whose predecessor is `before`.
+
+    A bonus follows at least one accepted token of its step. The worker also counts a token after an entirely
+    rejected draft as a bonus; it is shown as a normal one.
+    """
+    alone = before is None or before.step != token.step or before.origin != "accepted"
+    return "normal" if token.origin == "bonus" and alone else token.origin
+
+
+class TokenTable:
+    """The tokens of one answer and their ranges in its source. Tokens are only appended."""
+
+    def __init__(self) -> None:
+        self._tokens: list[Token] = []
+        self._starts: list[int] = []
+        self._parts: list[str] = []
+        self._length = 0
+        self._per_step: Counter[int] = Counter()
+        self._origins: list[Origin] = []
+        self._accepted = [0]  # how many of the tokens before each were accepted drafts
+
+    def extend(self, tokens: Sequence[Token]) -> str:
+        """Add `tokens`; returns their text."""
+        for token in tokens:
+            before = self._tokens[-1] if self._tokens else None
+            self._origins.append(shown_origin(token, before))
+            self._tokens.append(token)
+            self._starts.append(self._length)
+            self._length += len(token.text)
+            self._per_step[token.step] += 1
+            self._accepted.append(self._accepted[-1] + (token.origin == "accepted"))
+        added = "".join(token.text for token in tokens)
+        self._parts.append(added)
+        return added
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __getitem__(self, index: int) -> Token:
+        return self._tokens[index]
+
+    def origin_of(self, index: int) -> Origin:
+        """The class that the window shows for that token: see `shown_origin`."""
+        return self._origins[index]
+
+    @property
+    def tokens(self) -> Sequence[Token]:
+        """All of them, in order. Not a copy: do not change it."""
+        return self._tokens
+
+    @property
+    def text(self) -> str:
+        """The whole source."""
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0] if self._parts else ""
+
+    @property
+    def length(self) -> int:
+        """The length of the source."""
+        return self._length
+
+    @property
+    def steps(self) -> int:
+        """Number of model steps that produced tokens."""
+        return len(self._per_step)
+
+    def in_step(self, step: int) -> int:
+        """How many tokens that step gave."""
+        return self._per_step[step]
+
+    def accepted_in(self, tokens: range) -> int:
+        """How many of the tokens with these numbers (a step of 1) were accepted drafts."""
+        return self._accepted[tokens.stop] - self._accepted[tokens.start] if tokens else 0
+
+    def range_of(self, index: int) -> tuple[int, int]:
+        """Where the token's own text is; empty if it has none."""
+        start = self._starts[index]
+        return start, start + len(self._tokens[index].text)
+
+    def at(self, offset: int) -> int:
+        """The token that holds the character at `offset` (0 ≤ offset < length)."""
+        # Tokens without text start where the next one does, so the last of equal starts has it.
+        return bisect_right(self._starts, offset) - 1
+
+    def shown_by(self, index: int) -> int | None:
+        """The token whose text shows this one: itself, or the next with text, or None at the end."""
+        for later in range(index, len(self._tokens)):
+            if self._tokens[later].text:
+                return later
+        return None
+
+
+def spans_of(segments: Sequence[TextSegment], table: TokenTable, first_token: int = 0) -> Iterator[Span]:
+    """Whose the visible characters are, in order, from token `first_token` on.
+
+    Together the spans hold every visible character that has a source, once.
+    """
+    open_span: Span | None = None
+    for segment in segments:
+        # No token covers the end of the text.
+        source_end = min(segment.source + segment.length, table.length)
+        offset = segment.source
+        if first_token:
+            offset = max(offset, table.range_of(first_token)[0])
+        while offset < source_end:
+            token = table.at(offset)
+            stop = min(source_end, table.range_of(token)[1])
+            start = segment.start + offset - segment.source
+            end = start + stop - offset
+            if open_span and open_span.token == token and open_span.end == start:
+                open_span = Span(token, open_span.start, end)
+            else:
+                if open_span:
+                    yield open_span
+                open_span = Span(token, start, end)
+            offset = stop
+    if open_span:
+        yield open_span
 
 
 class PartFigures(Struct, frozen=True):

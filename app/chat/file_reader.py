@@ -17,13 +17,14 @@ from PySide6.QtCore import QObject, QTimer
 
 from app.chat import strings
 from core.documents import strings as document_strings
-from core.documents.client import DocumentProgress, DocumentReading, StoppedError
+from core.documents.client import DocumentReading
 from core.documents.folder import Skipped, list_folder, name_in
 from core.documents.limits import Limits
-from core.documents.reading import quick_text, shown_name
+from core.documents.reading import DocumentLine, quick_text, shown_name
 from core.documents.text import Guess
 from core.errors import RequestError
 from core.events import Attachment
+from core.system.reader_process import StoppedError
 
 # Number of reasons reported for a folder without readable files.
 _REPORTED = 3
@@ -155,7 +156,7 @@ class AttachmentReading:
             why = document_strings.file_unreadable(self.name, type(error).__name__)
             self.result = RequestError(why, document_strings.CHECK_FILE)
 
-    def _progressed(self, progress: DocumentProgress) -> None:
+    def _progressed(self, progress: DocumentLine) -> None:
         words = strings.READING_FILE
         if progress.unit == "pages":
             words = strings.READING_PAGE.format(page=progress.done + 1, pages=progress.total)

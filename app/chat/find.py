@@ -14,9 +14,9 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QWidget
 
 from app.chat.entry import AnswerEntry, Entry
-from app.richtext.canvas.find_bar import HEIGHT_PX, WIDTH_PX, FindBar
-from app.richtext.canvas.selection import Match, matches_in
-from app.richtext.markdown.user_text import pieces_of
+from app.richtext.find_bar import HEIGHT_PX, WIDTH_PX, FindBar
+from app.richtext.markdown.markdown import pieces_of
+from app.richtext.selection import Match, matches_in
 from app.theme.theme import Theme
 from app.theme.zoom import px
 

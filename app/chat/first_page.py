@@ -16,10 +16,10 @@ from app.controls.buttons import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text
-from app.richtext.layout.piece_layout import PieceLayout
-from app.richtext.layout.text_style import answer_style, note_style
-from app.richtext.layout.tint_paint import InkTable, paint_tints
 from app.richtext.markdown.piece import Span
+from app.richtext.piece_layout import PieceLayout
+from app.richtext.text_style import answer_style, note_style
+from app.richtext.tint_paint import InkTable, paint_tints
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme

@@ -36,7 +36,7 @@ from PySide6.QtWidgets import (
 from app.chat import strings
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, draw_text
-from app.richtext.canvas.accessible_text import announce
+from app.richtext.text_canvas import announce
 from app.session.chats.snippets import BUILT_IN, Snippet, filled, matching
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme

@@ -16,7 +16,7 @@ from app.controls.buttons import Button, pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
-from app.richtext.layout.text_style import TextStyle, answer_style, number_font
+from app.richtext.text_style import TextStyle, answer_style, number_font
 from app.theme.theme import Theme
 from app.theme.zoom import px
 

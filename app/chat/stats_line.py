@@ -19,10 +19,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QToolTip, QWidget
 
 from app.chat import strings
-from app.chat.answer_text import PartFigures
+from app.chat.answer_text import PartFigures, TokenTable
 from app.chat.token_facts import seconds
-from app.richtext.canvas.canvas_menu import to_clipboard
-from app.richtext.markdown.token_table import TokenTable
+from app.richtext.canvas_menu import to_clipboard
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import design_point, design_px, painter_on, px, width_of

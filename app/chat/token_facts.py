@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from app.chat import strings
-from app.richtext.markdown.token_table import TokenTable
+from app.chat.answer_text import TokenTable
 from core.events import Origin, Token
 from core.settings import declared
 

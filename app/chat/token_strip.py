@@ -9,9 +9,9 @@ from PySide6.QtGui import QFontMetricsF, QImage, QMouseEvent, QPainter, QPainter
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.chat import strings
+from app.chat.answer_text import shown_origin
 from app.controls.shapes import draw_box, draw_text
-from app.richtext.layout.tint_paint import dots
-from app.richtext.markdown.token_table import shown_origin
+from app.richtext.tint_paint import dots
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import design_point, painter_on, px_size, ratio_of, width_of

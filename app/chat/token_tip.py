@@ -13,7 +13,7 @@ from app.chat import strings
 from app.chat.answer import AnswerView
 from app.chat.token_facts import TokenFacts
 from app.controls.shapes import draw_box, draw_text
-from app.richtext.layout.tint_paint import RULE_PX, dots
+from app.richtext.tint_paint import RULE_PX, dots
 from app.theme.fonts import mono_font, ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px, px_size

@@ -27,9 +27,9 @@ from app.chat.widget_pool import Item, UnshownEntry, WidgetPool
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, draw_text
-from app.richtext.canvas.selection import Match, TextPlace
-from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
-from app.richtext.layout.tint_paint import TintMode
+from app.richtext.selection import Match, TextPlace
+from app.richtext.text_canvas import MARGIN_PX, TextCanvas
+from app.richtext.tint_paint import TintMode
 from app.session.chats.conversation import Turn
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap

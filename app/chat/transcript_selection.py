@@ -17,10 +17,9 @@ from app.chat import strings
 from app.chat.entry import AnswerEntry, Entry
 from app.chat.widget_pool import WidgetPool
 from app.controls.scroll_bar import DragScroll
-from app.richtext.canvas.accessible_text import announce
-from app.richtext.canvas.selection import Move, TextPlace, TextSelection, everything, moved, selected_text
-from app.richtext.canvas.text_canvas import TextCanvas
-from app.richtext.markdown.user_text import pieces_of
+from app.richtext.markdown.markdown import pieces_of
+from app.richtext.selection import Move, TextPlace, TextSelection, everything, moved, selected_text
+from app.richtext.text_canvas import TextCanvas, announce
 
 _START = TextPlace(0, 0)
 _END = TextPlace(sys.maxsize, 0)

@@ -30,8 +30,8 @@ from app.chat.reading_map import MapCell, draw_map
 from app.controls.buttons import Button, pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text, in_own_direction
-from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
-from app.richtext.markdown.user_text import pieces_of
+from app.richtext.markdown.markdown import pieces_of
+from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme

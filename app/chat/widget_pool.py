@@ -17,8 +17,8 @@ from app.chat.action_button import ActionButton
 from app.chat.answer import AnswerView
 from app.chat.entry import AnswerEntry, Entry
 from app.chat.user_message import UserMessage
-from app.richtext.canvas import strings as canvas_strings
-from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
+from app.richtext import strings as canvas_strings
+from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.theme.theme import Theme
 from app.theme.zoom import px, px_size
 

@@ -18,11 +18,11 @@ from app.controls.text_label import TextLabel
 if TYPE_CHECKING:  # features use the controllers, not the other way round
     from app.features.race.page import RacePage
 from app.gauges.strip import InstrumentStrip
-from app.panels.chats.sidebar import Sidebar
-from app.panels.document.tab import DocumentTab
+from app.panels.document_tab import DocumentTab
 from app.panels.header import Header
-from app.panels.inspector.inspector import Inspector
+from app.panels.inspector import Inspector
 from app.panels.side_panel import SidePanel
+from app.panels.sidebar import Sidebar
 
 
 @dataclass(frozen=True)

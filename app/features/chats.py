@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.controls.buttons import Button, Kind
 from app.controls.record_table import Column, RecordTable, paint_names
 from app.features.side_window import Hairline, SideWindow
-from app.panels.chats.chat_row import time_label
+from app.panels.chat_row import time_label
 from app.session.chats.archive import Summary
 from app.session.chats.chats import KEPT_DELETED
 from app.theme.measures import set_margins, set_spacing

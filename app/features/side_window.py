@@ -1,19 +1,33 @@
-"""SideWindow: the base of all windows other than the chat window: header, hairlines, questions."""
+"""SideWindow: the base of all windows other than the chat window, and the parts that several of them have."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPaintEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QLabel, QPlainTextEdit, QSizePolicy, QWidget
 
 from app.controls.buttons import Kind
+from app.controls.scroll_bar import ScrollBar
+from app.controls.shapes import draw_box
 from app.controls.sheets import Question
 from app.controls.text_label import TextLabel
-from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing, start_at
+from app.theme.measures import (
+    ANY_PX,
+    STRETCH,
+    add_gap,
+    column_of,
+    row_of,
+    set_fixed_height,
+    set_font,
+    set_maximum_width,
+    set_minimum_width,
+    set_mono_font,
+    start_at,
+)
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on
+from app.theme.zoom import area_of, height_of, painter_on, width_of
 
 HEADER_PX = 52
 _LEFT_PX, _RIGHT_PX, _SPACING_PX = 26, 14, 8
@@ -45,31 +59,15 @@ class SideWindow(QWidget):
         """Returns the header: the titles at the left, groups of controls at the right, a hairline below."""
         header = QWidget()
         set_fixed_height(header, HEADER_PX)
-        column = QVBoxLayout(header)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        row = QHBoxLayout()
-        set_margins(row, _LEFT_PX, 0, _RIGHT_PX, 0)
-        set_spacing(row, _SPACING_PX)
         self.titles = WindowTitles(self._theme, self.windowTitle(), subtitle)
-        row.addWidget(self.titles, 1)
+        row = row_of((self.titles, 1), gap=_SPACING_PX, margins=(_LEFT_PX, 0, _RIGHT_PX, 0))
         for place, group in enumerate(groups):
             if place:
                 add_gap(row, _SPACING_PX)
             for control in group:
                 row.addWidget(control)
-        column.addLayout(row, 1)
-        column.addWidget(Hairline(self._theme))
+        column_of((row, 1), Hairline(self._theme), parent=header)
         return header
-
-    def make_column(self, *parts: tuple[QWidget, int]) -> QVBoxLayout:
-        """Lays the parts out below one another without gaps; each with its share of spare height."""
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for part, share in parts:
-            column.addWidget(part, share)
-        return column
 
     def open_question(
         self, title: str, detail: str, cancel: str, answers: Sequence[tuple[str, str, Kind]]
@@ -102,13 +100,8 @@ class WindowTitles(QWidget):
     def __init__(self, theme: Theme, title: str, says: str = "") -> None:
         super().__init__()
         self.subtitle = TextLabel(theme, says, 11, 15, tabular=True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addStretch(1)
-        column.addWidget(TextLabel(theme, title, 13, 17, "text", weight=600))
-        column.addWidget(self.subtitle)
-        column.addStretch(1)
+        name = TextLabel(theme, title, 13, 17, "text", weight=600)
+        column_of(STRETCH, name, self.subtitle, STRETCH, parent=self)
 
     @property
     def says(self) -> str:
@@ -136,14 +129,98 @@ class WindowTitles(QWidget):
 
 
 class Hairline(QWidget):
-    """A line, 1 design pixel high, between two parts of a window."""
+    """A line, 1 design pixel high, between two parts of a window, in the middle of `height_px`."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, height_px: int = 1) -> None:
         super().__init__()
         self._theme = theme
-        set_fixed_height(self, 1)
+        self._top_px = height_px // 2
+        set_fixed_height(self, height_px)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter_on(self).fillRect(QRectF(0, self._top_px, width_of(self), 1), self._theme.color("hair"))
+
+
+class PanelBeside(QWidget):
+    """The base of panels at the right of a window, of a fixed width; below its content in a narrow window."""
+
+    def __init__(self, theme: Theme, width_px: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._width_px = width_px
+        self.set_beside(True)
+
+    def set_beside(self, beside: bool) -> None:
+        """Sets whether it is at the right with its own width, or below over the full width."""
+        self._beside = beside
+        set_minimum_width(self, self._width_px if beside else 0)
+        set_maximum_width(self, self._width_px if beside else ANY_PX)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("hair"))
-        painter.end()
+        painter.fillRect(area_of(self), self._theme.color("panel"))
+        edge = QRectF(0, 0, 1, height_of(self)) if self._beside else QRectF(0, 0, width_of(self), 1)
+        painter.fillRect(edge, self._theme.color("hair"))
+
+
+class ProgressBar(QLabel):
+    """A bar `height_px` high, filled with the color `ink`. A QLabel for assistive technology."""
+
+    def __init__(self, theme: Theme, ink: str, height_px: int, name: str = "") -> None:
+        super().__init__()
+        self._theme = theme
+        self._ink = ink
+        self._share = 0.0
+        set_fixed_height(self, height_px)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(name)
+
+    def show_share(self, share: float, words: str = "") -> None:
+        """Shows the progress, 0 to 1; `words` describe it."""
+        self._share = min(1.0, share)
+        self.setAccessibleDescription(words)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, box = painter_on(self), area_of(self)
+        radius = box.height() / 2
+        draw_box(painter, box, radius, self._theme.color("fill2"))
+        if self._share > 0:
+            box.setWidth(max(box.height(), box.width() * self._share))
+            draw_box(painter, box, radius, self._theme.color(self._ink))
+
+
+class TextView(QPlainTextEdit):
+    """A text to read, select and copy, named `name`, in the text font or, with `mono`, the code font.
+
+    `ground` is the color of its ground in the palette.
+    """
+
+    def __init__(
+        self, theme: Theme, name: str, size_px: float, *, mono: bool = False, ground: str = "window"
+    ) -> None:
+        super().__init__()
+        self._theme = theme
+        self._ground = ground
+        flags = Qt.TextInteractionFlag
+        self.setReadOnly(True)
+        self.setTextInteractionFlags(flags.TextSelectableByMouse | flags.TextSelectableByKeyboard)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setTabChangesFocus(True)
+        self.setAccessibleName(name)
+        self.document().setDocumentMargin(0)
+        if mono:
+            set_mono_font(self, size_px)
+        else:
+            set_font(self, size_px)
+        self.setVerticalScrollBar(ScrollBar(theme, Qt.Orientation.Vertical))
+        # Lines wrap; only the caret's width would scroll.
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        theme.changed.connect(self._recolour)
+        self._recolour()
+
+    def _recolour(self) -> None:
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.Base, self._theme.color(self._ground))
+        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        self.setPalette(palette)

@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
 
-from app.features.about import strings as about_strings
-from app.features.about.controller import UpdateCheck
+from app.features.updates import NO_ADDRESS, Release, UpdateCheck, get_version
 from app.launch import strings
 from app.launch.application import Application
 from app.launch.instance import Instance
 from app.launch.macos import Activity, Awake, system_activity
-from app.richtext.canvas.canvas_menu import open_outside
+from app.richtext.canvas_menu import open_outside
 from app.session.turn.link_state import Link
 from app.shell.screens import Screens
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
-    from app.features.about.updates import Release
-    from app.features.about.window import AboutWindow
+    from app.features.about import AboutWindow
 
 
 class Host(QObject):
@@ -75,7 +73,7 @@ class Host(QObject):
 
     def show_about(self) -> AboutWindow:
         """Open the About window. It is deleted when closed, at the latest with the main window."""
-        from app.features.about.window import AboutWindow
+        from app.features.about import AboutWindow
 
         releases = self.updates.address if self.updates.is_on else ""
         about = AboutWindow(self._theme, self._window, releases=releases)
@@ -90,13 +88,13 @@ class Host(QObject):
             self._reading.cancel()
 
     def _held(self) -> dict[str, str]:
-        return {} if self.updates.address else {"updates.check": about_strings.NO_ADDRESS}
+        return {} if self.updates.address else {"updates.check": NO_ADDRESS}
 
     def _offer_update(self, release: Release) -> None:
         """Show the command that opens the page of the newer version."""
         action = self._window.menu_actions["update"]
         if not action.isVisible():
-            action.setText(about_strings.get_version(release.version))
+            action.setText(get_version(release.version))
             self._window.menu_actions.provide("update", lambda: open_outside(release.html_url))
 
     def _follow(self, link: Link) -> None:

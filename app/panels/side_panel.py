@@ -12,11 +12,9 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.controls.choices import Segment
-from app.panels import strings
-from app.panels.document import tab as document_tab
-from app.panels.document.tab import DocumentTab
-from app.panels.inspector import inspector
-from app.panels.inspector.inspector import Inspector
+from app.panels import document_tab, inspector, strings
+from app.panels.document_tab import DocumentTab
+from app.panels.inspector import Inspector
 from app.theme.measures import set_fixed_height, set_margins
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from app.chat.reading_facts import duration
+
 NEW_CHAT = "New chat"
 
 TOKEN_TINT = "Token tint"
@@ -19,3 +21,181 @@ SIDE_TABS_NAME = "Panel"
 
 def new_chat_in(project: str) -> str:
     return f"New chat in “{project}”"
+
+
+# ---- sidebar
+CHATS = "Chats"
+HIDE_SIDEBAR = "Hide sidebar"
+MORE = "Projects, export and import"
+SEARCH_CHATS = "Search chats"
+CLEAR_SEARCH = "Clear search"
+NOT_FOUND = "Nothing found for “{query}”."
+CHAT_TITLE = "Title"
+RENAME = "Rename…"
+PIN = "Pin to Top"
+UNPIN = "Unpin"
+ARCHIVE = "Archive"
+UNARCHIVE = "Unarchive"
+DELETE = "Delete"
+MOVE_TO_PROJECT = "Move to Project"
+NO_PROJECT = "No Project"
+NEW_PROJECT = "New Project…"
+NEW_CHAT_IN_PROJECT = "New Chat in Project"
+PROJECT_SETTINGS = "Project Settings…"
+DELETE_PROJECT = "Delete Project…"
+PROJECTS = "Projects"
+PROJECT_NAME = "Project name"
+PROJECT = "project"
+COLLAPSED = "collapsed"
+UNDO = "Undo"
+EXPORT_MARKDOWN = "Export as Markdown…"
+EXPORT_JSON = "Export as JSON…"
+EXPORT_PDF = "Export as PDF…"
+EXPORT_HTML = "Export as HTML…"
+EXPORT_ALL_MARKDOWN = "Export All as Markdown…"
+EXPORT_ALL_JSON = "Export All as JSON…"
+IMPORT = "Import Chats…"
+NO_CHATS = "Your chats will be listed here."
+UNTITLED = "New chat"
+PINNED = "Pinned"
+ARCHIVED = "Archived"
+BUSY = "being answered"
+TODAY = "Today"
+YESTERDAY = "Yesterday"
+PREVIOUS_7_DAYS = "Previous 7 days"
+PREVIOUS_30_DAYS = "Previous 30 days"
+EARLIER = "Earlier"
+WORKER = "Worker"
+MODELS = "Models"
+
+
+def project_chats(count: int) -> str:
+    return "1 chat" if count == 1 else f"{count:,} chats"
+
+
+def results(count: int) -> str:
+    return "1 chat found" if count == 1 else f"{count:,} chats found"
+
+
+# ---- document
+KEEP_IN_LIBRARY = "Keep in Library"
+DOCUMENT_TEXT = "Document text"
+DOCUMENT_MAP = "Map of the document"
+FIND_IN_DOCUMENT = "Find in document"
+DOCUMENT_CHOICE = "Document"
+DOCUMENT_FILTER = (("all", "All"), ("kept", "Kept only"))
+DOCUMENT_FILTER_NAME = "Which passages"
+PREVIOUS_PASSAGE = "Previous kept passage"
+NEXT_PASSAGE = "Next kept passage"
+DOCUMENT_NOTE = "{size} · {kept:,} of {passages:,} passages kept"
+NOTHING_READ = "{size} · nothing of it was read"
+EARLIER_ANSWER = "{note} · for an earlier answer"
+NO_DOCUMENT = "No document in this chat yet. Paste or drop one into the message to see it here."
+PASSAGE_OF = "Kept passage {number} of {count}: {text}"
+
+# ---- inspector
+SETTINGS = "Settings"
+FOOTER = "Changes apply to the next answer."
+MODEL = "Model"
+NO_MODEL = "No model is loaded."
+CHOOSE_ANOTHER_MODEL = "Choose Another…"
+MODEL_NAME = "Name"
+MODEL_FAMILY = "Family"
+MODEL_CONTEXT = "Context"
+MODEL_CONTEXT_TOKENS = "{tokens} tokens"
+MODEL_PRECISION = "Precision"
+MODEL_PRECISION_FROM = "{dtype}, from {quantisation}"
+SPECULATES = "Drafts are checked by the model and undone exactly."
+SPECULATES_NOT = "Drafts are not used: {why}"
+PRESET = "Preset"
+NO_PRESET = "Default"
+CUSTOM_PRESET = "Custom"
+SAVE_PRESET_AS = "Save as Preset…"
+SAVE_PRESET_TITLE = "Save as Preset"
+PRESET_NAME = "Name of the preset"
+PRESET_ACTIONS = "Save, import and export presets"
+RENAME_PRESET = "Rename…"
+RENAME_PRESET_TITLE = "Rename Preset"
+DELETE_PRESET = "Delete"
+IMPORT_PRESETS = "Import Presets…"
+EXPORT_OWN_PRESETS = "Export All Presets…"
+MODEL_DEFAULT = "Model default."
+MODEL_DEFAULT_MOVED = "Model default; its {given:,g} is not allowed."
+CHOSEN_HERE = "Set for this chat. Model default: {value:g}."
+CHOSEN_FOR_ALL = "Your default. Model default: {value:g}."
+NO_THINKING_SWITCH = "This model has no switch for it."
+OWN_SETTINGS = "Set for this chat only"
+RESET_SECTION = "Reset to Defaults"
+MAKE_DEFAULT = "Make Default"
+RESET_NAME = "{section}: reset to defaults"
+MAKE_DEFAULT_NAME = "{section}: make default for all chats"
+OPEN_SECTION = "Open"
+CLOSED_SECTION = "Closed"
+
+ADVANCED = "Advanced"
+
+GROUP_TITLES = {
+    "basics": "Answers",
+    "drafting": "Drafting",
+    "gate": "Draft gating",
+    "decoding": "Exactness",
+    "sampling": "Sampling",
+    "prefill": "Sparse prefill",
+    "kv": "KV cache",
+    "tables": "Learning",
+    "chat": "Thinking",
+    "look": "Appearance",
+    "writing": "Writing",
+    "allowed": "For all chats",
+    "memory": "Memory use",
+    "updates": "Updates",
+    "server": "Local server",
+}
+
+# What a closed section says at the right: setting keys and how each is written.
+SUMMARIES: dict[str, tuple[tuple[str, str], ...]] = {
+    "basics": (("sampling.temperature", "temp {}"), ("prefill.mode", "{}")),
+    "drafting": (("drafting.drafter", "{}"),),
+    "gate": (("gate.mode", "{}"),),
+    "decoding": (("decoding.exactness", "{}"),),
+    "sampling": (
+        ("sampling.top_p", "top-p {}"),
+        ("sampling.seed", "seed {}"),
+    ),
+    "prefill": (("prefill.keep_pct", "keep {}%"),),
+    "kv": (("kv.bits", "{}"), ("kv.start_tokens", "from {} tokens")),
+    "tables": (("tables.learn", "learning {}"),),
+}
+SUMMARY_SEPARATOR = " · "
+QUOTED = "“{}”"
+ON = "on"
+OFF = "off"
+
+
+def reads(new_tokens: int, skipped_tokens: int, dense_s: float | None) -> str:
+    """How much of the message will be read."""
+    read_tokens = new_tokens - skipped_tokens
+    if not skipped_tokens:
+        after = f", about {duration(dense_s)}" if dense_s else ""
+        return f"Reads all {new_tokens:,} tokens of the message{after}"
+    words = f"Reads about {read_tokens:,} of {new_tokens:,} tokens"
+    if not dense_s:
+        return words
+    return f"{words}, about {duration(dense_s * read_tokens / new_tokens)} instead of {duration(dense_s)}"
+
+
+def modified(name: str) -> str:
+    """A preset with settings changed in this chat."""
+    return f"{name} (modified)"
+
+
+def update_preset(name: str) -> str:
+    return f"Save changes to “{name}”"
+
+
+def default_preset(name: str) -> str:
+    return f"Start new chats with “{name}”"
+
+
+def export_preset(name: str) -> str:
+    return f"Export “{name}”…"

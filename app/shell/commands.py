@@ -23,7 +23,7 @@ from app.chat.find import Finder
 from app.chat.first_page import handbook
 from app.chat.intents import Branch, CompareVersions
 from app.controllers.views import Views
-from app.panels.document.finder import DocumentFinder
+from app.panels.document_finder import DocumentFinder
 from app.session.chats.reading import documents
 from app.session.turn.link_state import Link, Phase
 from app.shell import strings

@@ -24,15 +24,12 @@ from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
 from app.features.library.controller import LibraryController
-from app.features.library.embedding import EmbeddingController
 from app.features.machines.controller import MachinesController
 from app.features.models.controller import ModelsController
 from app.features.race.controller import RaceController
-from app.features.server.keeping import RequestKeeping
-from app.features.server.server import Key, ServerController, ServerState
-from app.features.server.sharing import WorkerSharing
-from app.features.settings.saved_chats import SavedChatsController
+from app.features.server.server import Key, RequestKeeping, ServerController, ServerState, WorkerSharing
 from app.features.tables.controller import TablesController
+from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.documents import Documents
@@ -46,7 +43,7 @@ from app.store.home import Home
 from core.errors import RequestError
 from core.events import Command, Generate, StandStill, UnloadIdle
 from core.settings import Prefill, Settings, assign, assign_all, permitted
-from core.settings.server import Server
+from core.settings.window import Server
 
 
 class WindowController(QObject):
@@ -182,7 +179,7 @@ class WindowController(QObject):
         """Advance the state and return the work to do, in order."""
         step = advance(self._link, given)
         changed, self._link = step.link != self._link, step.link
-        if not self._is_spoken:
+        if not self._link.connected:
             self._unloads_after_s = 0.0  # a worker starts with this
         work: list[Callable[[], None]] = [partial(self._handlers.carry_out, each) for each in step.effects]
         if changed:
@@ -210,7 +207,7 @@ class WindowController(QObject):
     def unload_when_idle(self) -> None:
         """Tell the worker after which time it may unload the model, if that changed."""
         after_s = 60.0 * self.home.preferences.now.settings.memory.unload_minutes
-        if self._is_spoken and after_s != self._unloads_after_s:
+        if self._link.connected and after_s != self._unloads_after_s:
             self._unloads_after_s = after_s
             self.handle(AskTables(UnloadIdle(after_s)))
 
@@ -233,11 +230,6 @@ class WindowController(QObject):
             self.handle(Load(self._link.model, self._link.cluster))
 
     # ---- inside
-
-    @property
-    def _is_spoken(self) -> bool:
-        """Whether there is a worker that accepts commands."""
-        return self._link.alive and self._link.phase is not Phase.STARTING
 
     def _make_context_smaller(self) -> None:
         """Reduce this chat's context and restart a worker that died of it."""

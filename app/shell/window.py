@@ -37,15 +37,15 @@ from app.controllers.views import Views
 from app.controls.text_label import TextLabel
 from app.features.lab.controller import LabController
 from app.features.models import strings as models_strings
+from app.features.models.controller import fill_model_menu
 from app.features.models.facts import DEFAULT_CONTEXT_TOKENS
-from app.features.models.menu import fill_model_menu
-from app.features.projects.controller import ProjectsController
+from app.features.projects import ProjectsController
 from app.features.race.page import RacePage
 from app.features.settings.controller import AppSettings
 from app.gauges.strip import InstrumentStrip
-from app.panels.chats.sidebar import Sidebar
 from app.panels.header import Header
 from app.panels.side_panel import SidePanel
+from app.panels.sidebar import Sidebar
 from app.session import strings as session_strings
 from app.session.turn.intents import Close
 from app.shell import strings

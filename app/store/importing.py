@@ -16,8 +16,7 @@ from app.session.chats.presets import Override
 from app.store import strings
 from app.store.chat_files import from_json, from_markdown
 from app.store.faults import TransferError
-from core.chat_archives.child import Line, PathEnd, Progress, TurnLine
-from core.chat_archives.client import ArchiveReading
+from core.chat_archives.process import ArchiveReading, Line, PathEnd, Progress, TurnLine
 from core.chat_archives.reading import ChatHead, Losses, OwnChat
 from core.chat_archives.tree import ArchivedTurn, ArchivedVersion
 from core.events import Message, Token

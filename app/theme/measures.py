@@ -6,7 +6,7 @@ dynamic property of the layout or widget, so that it lives as long as that. `mea
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from PySide6.QtCore import QObject, QSize
 from PySide6.QtWidgets import (
@@ -18,11 +18,16 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLayout,
     QSizePolicy,
+    QVBoxLayout,
     QWidget,
 )
 
 from app.theme.fonts import enlarged_mono_font, enlarged_ui_font
 from app.theme.zoom import px, px_size
+
+# A widget or layout, alone or with its share of the spare space; a gap; or a stretch.
+Part = QWidget | QLayout | tuple[QWidget | QLayout, int] | int | None
+STRETCH: Final = None
 
 _NOTED = "designMeasures"
 # no limit, at any zoom
@@ -56,6 +61,46 @@ def set_strut(layout: QHBoxLayout, height: int) -> None:
     """Sets the least height of a row. Once for each row."""
     layout.addStrut(px(height))
     layout.setProperty(_NOTED, dict(layout.property(_NOTED) or {}) | {"strut": [height]})
+
+
+def row_of(
+    *parts: Part,
+    gap: int = 0,
+    margins: tuple[int, int, int, int] = (0, 0, 0, 0),
+    parent: QWidget | None = None,
+) -> QHBoxLayout:
+    """Returns a row of `parts`, `gap` apart; it is the layout of `parent`, if given."""
+    row = QHBoxLayout(parent) if parent else QHBoxLayout()
+    _fill(row, parts, gap, margins)
+    return row
+
+
+def column_of(
+    *parts: Part,
+    gap: int = 0,
+    margins: tuple[int, int, int, int] = (0, 0, 0, 0),
+    parent: QWidget | None = None,
+) -> QVBoxLayout:
+    """Returns a column of `parts`, `gap` apart; it is the layout of `parent`, if given."""
+    column = QVBoxLayout(parent) if parent else QVBoxLayout()
+    _fill(column, parts, gap, margins)
+    return column
+
+
+def _fill(layout: QBoxLayout, parts: tuple[Part, ...], gap: int, margins: tuple[int, int, int, int]) -> None:
+    set_margins(layout, *margins)
+    set_spacing(layout, gap)
+    for part in parts:
+        if part is None:
+            layout.addStretch(1)
+        elif isinstance(part, int):
+            add_gap(layout, part)
+        else:
+            item, share = part if isinstance(part, tuple) else (part, 0)
+            if isinstance(item, QLayout):
+                layout.addLayout(item, share)
+            else:
+                layout.addWidget(item, share)
 
 
 def set_fixed_width(widget: QWidget, width: int) -> None:

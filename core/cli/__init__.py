@@ -22,11 +22,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return download(arguments[1])
     if arguments[:1] == ["--read"]:
-        from core.documents.child import main as read
+        from core.documents.reading import main as read
 
         return read(arguments[1:])
     if arguments[:1] == ["--read-chats"]:
-        from core.chat_archives.child import main as read_chats
+        from core.chat_archives.process import main as read_chats
 
         return read_chats(arguments[1:])
     if arguments == ["--follower"]:

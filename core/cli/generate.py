@@ -178,12 +178,12 @@ def _messages(options: argparse.Namespace, line: ProgressLine) -> tuple[Message,
 
 def _document(path: Path, line: ProgressLine) -> Attachment:
     """The text of a file. HTML, PDF and Word are converted in a child process, as in the window."""
-    from core.documents.client import DocumentProgress, DocumentReading
-    from core.documents.reading import quick_text, shown_name
+    from core.documents.client import DocumentReading
+    from core.documents.reading import DocumentLine, quick_text, shown_name
 
     name = shown_name(path)
 
-    def show(progress: DocumentProgress) -> None:
+    def show(progress: DocumentLine) -> None:
         line.say(f"{name}: {progress.done:,} of {progress.total:,} {progress.unit}")
 
     text = quick_text(path)

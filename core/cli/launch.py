@@ -21,7 +21,7 @@ from core.cli.arguments import add_model, add_quiet, add_settings, whole
 from core.cli.serve import Console, base_settings, first_of, running, worker_ended
 from core.errors import RequestError
 from core.events import ModelInfo
-from core.settings.server import Server
+from core.settings.window import Server
 from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:

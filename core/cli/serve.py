@@ -20,7 +20,7 @@ from core.errors import DraftlightError, ModelError, SettingError, WorkerError
 from core.events import ClusterEnded, Failed, LoadProgress, ModelInfo, ModelLoaded, ModelReleased
 from core.events.codec import WorkerExited, WorkerSilent
 from core.settings import Settings, assign
-from core.settings.server import Server
+from core.settings.window import Server
 from core.system.children import absolute_reference
 from core.system.terminal import ProgressLine
 

@@ -32,15 +32,15 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from math import isfinite
 from typing import Any, Protocol
 
 import mlx.core as mx
 import mlx.nn as nn
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from core.decoding.grammar import GrammarState
-from core.decoding.options import FAST, Exactness
 from core.decoding.planner import Planner, walk
 from core.decoding.sampling import (
     NO_CHOICE,
@@ -62,6 +62,7 @@ from core.kv.mlx_lm_caches import Cache, CacheEntry
 from core.kv.verify_block import VerifyBlock
 from core.models.rope import Rotation, rotations
 from core.models.split import StateReceiver
+from core.settings.drafting import ExactnessMode
 
 # Consecutive empty drafts before the loop runs ahead.
 _EMPTY_DRAFTS_TO_PIPELINE = 2
@@ -71,6 +72,60 @@ _REJECTED_ROWS = 2
 _FOLD_LIMIT_TOKENS = 8
 # Steps between clearing MLX's buffer cache, as in mlx-lm.
 _CLEAR_EVERY_STEPS = 256
+
+
+class DecodingOptions(Struct, frozen=True):
+    """`bias` is added to the logits of these ids. `top_logprobs`: number of the most probable tokens reported
+    with each token's logprob; None reports no logprobs. `grammar` is at the position where the answer
+    continues. `prediction`: ids of the predicted answer.
+    """
+
+    bias: dict[int, float] = field(default_factory=dict)
+    top_logprobs: int | None = None
+    grammar: GrammarState | None = None
+    prediction: tuple[int, ...] = ()
+
+    def check(self, vocabulary: int) -> None:
+        """Raises `RequestError` if a model with `vocabulary` ids cannot satisfy the options."""
+        strange = next((token for token in self.bias if not 0 <= token < vocabulary), None)
+        if strange is not None:
+            raise RequestError(
+                f"logit_bias names the token id {strange:,}; the model has 0 to {vocabulary - 1:,}.",
+                "Remove the id, or choose a model that has it.",
+            )
+        endless = next((token for token, value in self.bias.items() if not isfinite(value)), None)
+        if endless is not None:
+            raise RequestError(
+                f"logit_bias of token id {endless:,} is {self.bias[endless]}, not a finite number.",
+                "Use −100 to ban a token and 100 to force it.",
+            )
+        if self.top_logprobs is not None and self.top_logprobs < 0:
+            raise RequestError(
+                f"top_logprobs is {self.top_logprobs}; it must be at least 0.", "Omit it for no logprobs."
+            )
+
+
+# Options of a request that sets none.
+PLAIN = DecodingOptions()
+
+
+class Exactness(Struct, frozen=True):
+    """Limits of the decode loop.
+
+    - `width_limit`: widest block; None: no limit.
+    - `length_limit`: context length up to which blocks are verified; None: no limit.
+    - `noise`: margin below which a choice is computed again at width 1; 0: never.
+    - `summary`: for `Effective.exactness`.
+    """
+
+    mode: ExactnessMode
+    width_limit: int | None = None
+    noise: float = 0.0
+    length_limit: int | None = None
+    summary: str = ""
+
+
+FAST = Exactness("fast")
 
 
 class Step(Struct, frozen=True):

@@ -7,7 +7,7 @@ While a `tree_pass` is open, on the given objects only:
 
 Invariant: afterwards, also after an exception, model and cache are the objects they were, and the cache holds
 the block's rows in block order; rolling back is up to `core.kv`. The graph is built inside the pass and may
-be evaluated later. `probes.trials` tests that nothing else in a model depends on a token's index in the
+be evaluated later. `core.machine.trials` tests that nothing else in a model depends on a token's index in the
 block. Worker's main thread.
 """
 

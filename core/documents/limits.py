@@ -6,7 +6,7 @@ The process that reads imports this first: it stays free of what takes long to i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 # Plain text and HTML are held whole; longer ones could not be in any context.
 MOST_TEXT_BYTES = 32 * 1024 * 1024
@@ -18,8 +18,9 @@ MOST_DOCUMENT_BYTES = 512 * 1024 * 1024
 # Decoded and looked at between two frames.
 QUICK_BYTES = 1024 * 1024
 
-# How far a reading is: done, of all, in "pages" or "bytes".
-Told = Callable[[int, int, str], None]
+Unit = Literal["pages", "bytes"]
+# How far a reading is: done, of all.
+Told = Callable[[int, int, Unit], None]
 
 
 class Limits(NamedTuple):

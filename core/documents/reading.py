@@ -3,21 +3,27 @@
 The first bytes decide the kind, and a zip's parts; the suffix only separates kinds of text. Text, code and
 JSON are unchanged; everything else becomes readable text. Refusals are
 `RequestError`s that name the file. Only regular files are opened, once each, so that a change on disk has no
-effect. Enforces the limit of characters only.
+effect. `document_text` enforces the limit of characters only; `main`, the process that reads one document,
+all others.
 
 Readers are imported when the first file of their kind is read.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import stat
+import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+import msgspec
+from msgspec import Struct
 
 from core.documents import strings
 from core.documents.limits import (
@@ -34,6 +40,7 @@ from core.documents.limits import (
     NotWordError,
     Told,
     TooLongError,
+    Unit,
     UnpacksError,
     UnreadableError,
 )
@@ -41,7 +48,9 @@ from core.documents.text import Guess, declared_in_text, decode
 from core.documents.types import KINDS_BY_ENDING
 from core.errors import RequestError
 from core.events.text import well_formed
+from core.system.child_bounds import LineOutput, read_within
 
+_TELL_EVERY_S = 0.05
 _HEAD_BYTES = 1024
 _PDF_MARK = b"%PDF-"
 _ZIP_MARK = b"PK\x03\x04"
@@ -385,3 +394,55 @@ def _unreadable(name: str, error: OSError) -> RequestError:
 def _refused(name: str, kind: tuple[str, str]) -> RequestError:
     what, hint = kind
     return RequestError(strings.file_is(name, what), hint)
+
+
+# ---- the process
+
+
+class DocumentLine(Struct, frozen=True):
+    """A line of the process: the progress (`done` of `total`), or at the end the text or the refusal."""
+
+    done: int = 0
+    total: int = 0
+    unit: Unit = "bytes"
+    text: str | None = None
+    guess: Guess | None = None
+    refused: str | None = None
+    hint: str = ""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Read the file that `arguments` name: path, bytes of memory, seconds of processor, characters, codec.
+
+    The codec may be left out. Writes `DocumentLine`s to stdout; returns 0 if there is a text, else 1.
+    """
+    path, (memory_bytes, cpu_s, characters) = Path(arguments[0]), map(int, arguments[1:4])
+    name = shown_name(path)
+    output = LineOutput()
+    guesses: list[Guess] = []
+    told_at = 0.0
+    # Words of a page are many objects without cycles; the collector would go through them again and again.
+    gc.set_threshold(50_000)
+
+    def write(line: DocumentLine) -> None:
+        output.write(msgspec.json.encode(line))
+
+    def tell(done: int, total: int, unit: Unit) -> None:
+        nonlocal told_at
+        now = time.monotonic()
+        if now >= told_at + _TELL_EVERY_S:
+            told_at = now
+            write(DocumentLine(done, total, unit))
+
+    def read() -> None:
+        text = document_text(path, tell, characters, guesses.append, "".join(arguments[4:5]))
+        write(DocumentLine(text=text, guess=guesses[0] if guesses else None))
+
+    return read_within(
+        memory_bytes,
+        cpu_s,
+        read,
+        lambda error: write(DocumentLine(refused=error.message, hint=error.hint)),
+        RequestError(strings.file_needs_memory(name, memory_bytes), strings.PASTE_PART),
+        lambda why: RequestError(strings.file_unreadable(name, why), strings.CHECK_FILE),
+    )

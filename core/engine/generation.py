@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat
-from core.decoding.loop import DecodeLoop, Step, Tally
+from core.decoding.loop import PLAIN, DecodeLoop, DecodingOptions, Exactness, Step, Tally
 from core.decoding.mtp import HeadProposer
-from core.decoding.options import PLAIN, DecodingOptions, Exactness
 from core.decoding.planner import Planner
 from core.decoding.sampling import Sampler
 from core.decoding.text import StopTexts, TokenTexts
@@ -45,16 +44,15 @@ from core.events import (
     Token,
 )
 from core.kv.cached_sequence import CachedSequence
-from core.kv.quantised import KvQuantisation
+from core.kv.mlx_lm_caches import KvQuantisation
 from core.machine.compare import ExactWidths
 from core.machine.width_cost import LiveCost
 from core.models.loader import LoadedModel
 from core.models.runtime import memory
 from core.models.runtime.blas import BlasThreads
-from core.prefill.citations import citations, read_documents
+from core.prefill.citations import citations, read_documents, sources
 from core.prefill.read import read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
-from core.prefill.sources import sources
 from core.settings import Settings, assign
 
 _GAUGE_EVERY_S = 0.25

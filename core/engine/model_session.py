@@ -22,8 +22,7 @@ from core.drafting.proposals import Proposals
 from core.errors import DraftModelError
 from core.events import ModelInfo
 from core.kv.cached_sequence import CachedSequence, PrefixCache
-from core.kv.mlx_lm_caches import Cache
-from core.kv.quantised import KvQuantisation, Quantisable, quantisable, quantise
+from core.kv.mlx_lm_caches import Cache, KvQuantisation, Quantisable, quantisable, quantise
 from core.machine.profile import MachineProfile
 from core.machine.width_cost import LiveCost
 from core.models.loader import LoadedModel, load

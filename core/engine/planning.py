@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from core.decoding.loop import FAST, DecodingOptions, Exactness
 from core.decoding.mtp import HeadProposer
-from core.decoding.options import FAST, DecodingOptions, Exactness
 from core.drafting.calibration import Calibration
 from core.drafting.draft_model import Proposer
 from core.drafting.ngram_table import NgramTables
@@ -22,7 +22,7 @@ from core.errors import DraftlightError, DraftModelError, ModelError
 from core.events import Change, Generate, Message, ToolCall
 from core.events.text import well_formed
 from core.kv.cached_sequence import CachedSequence, shared_prefix
-from core.kv.quantised import KvQuantisation
+from core.kv.mlx_lm_caches import KvQuantisation
 from core.machine.exactness import exactness, strictest
 from core.models.loader import LoadedModel
 from core.models.mtp import NO_HEAD

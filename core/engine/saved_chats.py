@@ -23,7 +23,7 @@ from msgspec import Struct
 from core.engine.model_session import ModelSession
 from core.events import Change, SavedChatsListed
 from core.kv.cached_sequence import CachedSequence, shared_prefix
-from core.kv.quantised import KvQuantisation
+from core.kv.mlx_lm_caches import KvQuantisation
 from core.kv.saved import SavedFile, SavedSequence, Stamp, UnusableFileError, stamp_of
 from core.kv.saved_files import SavedFiles
 from core.models.folder import identity_of

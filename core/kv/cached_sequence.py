@@ -4,7 +4,7 @@ Invariant: the cache equals a cold prefill of those of `tokens` that `columns` n
 Usually these are all. After a sparse prefill some tokens were skipped: they count for positions in `tokens`
 and for prefix comparison, but not for the model, which reads the kept tokens as if they were the whole text.
 A sequence with gaps never serves a request that requires every token beyond the first gap. With a quantised
-cache (`core.kv.quantised`) the cold prefill is one with the same bits from the same column on.
+cache the cold prefill is one with the same bits from the same column on.
 
 All changes to the cache go through this class, or through a `VerifyBlock` whose outcome is recorded here.
 Worker's main thread.
@@ -33,17 +33,18 @@ from core.kv.mirrored import (
 from core.kv.mlx_lm_caches import (
     Cache,
     KeysAndValues,
+    KvQuantisation,
     Snapshot,
     columns_of,
     is_appending,
     keeps_all,
     leaves,
+    quantise,
     restore,
     take_snapshot,
     why_no_rollback,
 )
 from core.kv.positions import Columns
-from core.kv.quantised import KvQuantisation, quantise
 
 # Limits of a sequence's snapshots; the newest one is always kept. A turn takes up to five.
 SNAPSHOTS = 8

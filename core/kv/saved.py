@@ -34,16 +34,18 @@ from msgspec.structs import replace
 from core.kv.cached_sequence import CachedSequence, reusable
 from core.kv.mlx_lm_caches import (
     Cache,
+    KvQuantisation,
     LanguageModel,
     Snapshot,
+    group_size,
     is_appending,
     leaves,
     parts,
+    quantise,
     restore,
     take_snapshot,
 )
 from core.kv.positions import Columns
-from core.kv.quantised import KvQuantisation, group_size, quantise
 
 # Changes with the meaning of the content; files of other formats are not used.
 _FORMAT = 2

@@ -26,7 +26,7 @@ import mlx.core as mx
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.decoding.options import FAST, Exactness
+from core.decoding.loop import FAST, Exactness
 from core.events import ModelInfo
 from core.models.runtime.blas import threads_at_start
 from core.settings.drafting import ExactnessMode

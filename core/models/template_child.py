@@ -49,7 +49,7 @@ from core.models.traced import (
     trace,
     traced_in,
 )
-from core.system.child_bounds import bound, give_spare_memory, watch
+from core.system.child_bounds import LineOutput, bound, give_spare_memory, watch
 
 _CPU_S = 30
 # Keys of a message whose values are compared by templates and not written by users.
@@ -60,16 +60,18 @@ def main(arguments: Sequence[str]) -> int:
     """Answers lines until stdin is closed. `arguments`: the memory limit in bytes."""
     memory_bytes = int(arguments[0])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    out = os.dup(1)
-    os.dup2(2, 1)  # keeps prints of libraries out of the replies
+    output = LineOutput()
+
+    def write(answer: dict[str, object]) -> None:
+        output.write(json.dumps(answer).encode())
 
     def out_of_memory() -> NoReturn:
-        _write(out, {"memory": True})
+        write({"memory": True})
         os._exit(1)
 
     watch(memory_bytes, out_of_memory)
     bound(memory_bytes)
-    _write(out, {})
+    write({})
     for line in sys.stdin.buffer:
         try:
             answer = _answer(json.loads(line))
@@ -78,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
             out_of_memory()
         except Exception as error:  # templates raise jinja2's and other errors
             answer = {"refused": str(error)[:1000] or type(error).__name__}
-        _write(out, answer)
+        write(answer)
     return 0
 
 
@@ -102,15 +104,6 @@ def _traced(key: str, value: Any, message: int) -> Any:
     if key in _PLAIN:
         return value
     return trace(value, 2 * message + (key != "content"), _PLAIN)
-
-
-def _write(out: int, answer: dict[str, object]) -> None:
-    data = memoryview(json.dumps(answer).encode() + b"\n")
-    try:
-        while data:
-            data = data[os.write(out, data) :]
-    except OSError:
-        os._exit(0)  # the parent has closed the pipe
 
 
 @lru_cache(4)

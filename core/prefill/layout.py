@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from core.models.conversation import Region
 from core.models.prompt import Prompt
 from core.prefill.passages import cut
-from core.prefill.requests import continues
+from core.prefill.plan import continues
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, PASSAGE_TOKENS, TAIL_TOKENS, Prefill
 
 Array = np.ndarray[Any, Any]

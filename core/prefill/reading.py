@@ -29,7 +29,6 @@ from core.kv.mlx_lm_caches import largest_window
 from core.models.loader import LoadedModel
 from core.models.runtime import memory
 from core.models.split import StateReceiver
-from core.prefill.later_turns import excerpt, to_quote
 from core.prefill.layout import Layout, Passages
 from core.prefill.plan import (
     ASKS_FOR_ALL,
@@ -44,7 +43,7 @@ from core.prefill.read import Positions, ReadProgress, read_kept, read_prompt
 from core.prefill.scorers.lexical import Words, stands_out, words_of
 from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
-from core.prefill.select import LATEST, Selection, must_keep, passage_map, select
+from core.prefill.select import LATEST, Selection, excerpt, must_keep, passage_map, select, to_quote
 from core.settings.prefill import Prefill
 
 _DEFAULT_SCORER = "fusion"

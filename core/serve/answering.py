@@ -62,7 +62,7 @@ from core.serve.request import AnswerRequest
 from core.serve.security import AccessPolicy
 from core.serve.tools import CallRules
 from core.settings import Settings
-from core.settings.server import Server
+from core.settings.window import Server
 
 # Proxies give up after 30 to 60 s without a byte, and people sooner. A call may be written for a minute.
 _QUIET_S = 5.0

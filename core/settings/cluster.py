@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from core.errors import SettingError
-from core.settings.fields import choice, number, text
+from core.settings.fields import about, choice, number, text
 
 Backend = Literal["auto", "ring", "jaccl"]
 Split = Literal["auto", "tensor", "pipeline"]
@@ -27,47 +27,31 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     """One follower."""
 
     name: Annotated[
-        str, text(64, "Name", "Display name of the machine.", least=1, lines=1, empty="such as studio")
+        str, text(64, least=1, lines=1, empty="such as studio"), about("Name", "Display name of the machine.")
     ]
     address: Annotated[
         str,
-        text(
-            256,
-            "Address",
-            "Host or host:port of its draftlight follow.",
-            least=1,
-            lines=1,
-            empty=f"10.0.0.2, or 10.0.0.2:{FOLLOW_PORT}",
-        ),
+        text(256, least=1, lines=1, empty=f"10.0.0.2, or 10.0.0.2:{FOLLOW_PORT}"),
+        about("Address", "Host or host:port of its draftlight follow."),
     ]
     tensors: Annotated[
         str,
-        text(
-            256,
+        text(256, lines=1, empty="the same host, the next port"),
+        about(
             "Address for tensors",
             "Address on which it receives tensors. Empty uses the same host and the next port.",
-            lines=1,
-            empty="the same host, the next port",
         ),
     ] = ""
     model: Annotated[
         str,
-        text(
-            4096,
-            "Model there",
-            "The model's folder on that machine. Empty searches for the same name.",
-            lines=1,
-            empty="found by the same name",
-        ),
+        text(4096, lines=1, empty="found by the same name"),
+        about("Model there", "The model's folder on that machine. Empty searches for the same name."),
     ] = ""
     rdma: Annotated[
         tuple[str, ...],
-        text(
-            16,
-            "Thunderbolt devices",
-            "For jaccl: its device for each machine, this one first; empty for itself.",
-            lines=1,
-            empty="for jaccl: rdma_en2, ",
+        text(16, lines=1, empty="for jaccl: rdma_en2, "),
+        about(
+            "Thunderbolt devices", "For jaccl: its device for each machine, this one first; empty for itself."
         ),
     ] = ()
 
@@ -78,63 +62,47 @@ class Cluster(Struct, frozen=True, forbid_unknown_fields=True):
     machines: Annotated[tuple[Machine, ...], Meta(max_length=MOST_MACHINES, extra={"listed": True})] = ()
     secret_file: Annotated[
         str,
-        text(
-            4096,
-            "Secret",
-            "A file with the secret of all machines. Empty uses Draftlight's own.",
-            lines=1,
-            names="file",
-            empty="Draftlight’s own",
-        ),
+        text(4096, lines=1, names="file", empty="Draftlight’s own"),
+        about("Secret", "A file with the secret of all machines. Empty uses Draftlight's own."),
     ] = ""
     here: Annotated[
         str,
-        text(
-            256,
+        text(256, lines=1, empty="as the others reach it"),
+        about(
             "Address of this machine",
             "Address on which this machine receives tensors, host:port. Empty uses the address that reaches"
             " the first follower.",
-            lines=1,
-            empty="as the others reach it",
         ),
     ] = ""
     rdma: Annotated[
         tuple[str, ...],
-        text(
-            16,
-            "Thunderbolt devices",
-            "For jaccl: this machine's device for each machine; empty for itself.",
-            lines=1,
-            empty="for jaccl: , rdma_en2",
-        ),
+        text(16, lines=1, empty="for jaccl: , rdma_en2"),
+        about("Thunderbolt devices", "For jaccl: this machine's device for each machine; empty for itself."),
     ] = ()
     backend: Annotated[
         Backend,
-        choice(
+        choice({"auto": "Automatic", "ring": "TCP (ring)", "jaccl": "Thunderbolt (jaccl)"}),
+        about(
             "Connection",
             "Automatic uses Thunderbolt (jaccl) if devices are given and MLX supports it, else TCP (ring).",
-            {"auto": "Automatic", "ring": "TCP (ring)", "jaccl": "Thunderbolt (jaccl)"},
         ),
     ] = "auto"
     split: Annotated[
         Split,
-        choice(
+        choice({"auto": "Automatic", "tensor": "Each layer", "pipeline": "Some layers on each"}),
+        about(
             "Split",
             "Splits each layer over all machines (tensor), or puts some layers on each (pipeline). Automatic"
             " uses tensor if the model supports it.",
-            {"auto": "Automatic", "tensor": "Each layer", "pipeline": "Some layers on each"},
         ),
     ] = "auto"
     deadline_s: Annotated[
         float,
-        number(
-            1.0,
-            600.0,
+        number(1.0, 600.0, unit="s", step=1.0),
+        about(
             "Deadline",
             "Maximum time of one operation. A machine that takes longer counts as lost, and the cluster ends."
             " Chunks of a long prompt get more.",
-            unit="s",
-            step=1.0,
         ),
     ] = 30.0
 

@@ -284,39 +284,34 @@ def _kind(base: Any) -> SettingKind:
     return "names" if get_origin(base) is tuple else _KINDS[base if base is not NoneType else str]
 
 
-def _is_listed(annotation: Any) -> bool:
+def _parts(annotation: Any) -> tuple[Any, tuple[msgspec.Meta, ...]]:
+    """The type and the metadata of an annotation."""
     if get_origin(annotation) is not typing.Annotated:
-        return False
-    return bool((get_args(annotation)[1].extra or {}).get("listed"))
+        return annotation, ()
+    base, *metas = get_args(annotation)
+    return base, tuple(metas)
+
+
+def _is_listed(annotation: Any) -> bool:
+    return any((meta.extra or {}).get("listed") for meta in _parts(annotation)[1])
 
 
 def _describe(key: str, annotation: Any, default: Any) -> Setting:
-    base, meta = annotation, msgspec.Meta()
-    if get_origin(annotation) is typing.Annotated:
-        base, meta = get_args(annotation)
-    if meta.title is None or meta.description is None:
+    base, metas = _parts(annotation)
+    texts = next((meta for meta in metas if meta.title is not None and meta.description is not None), None)
+    if texts is None:
         raise TypeError(f"{key} is declared without a title or a description")
-    extra = meta.extra or {}
-    choices = get_args(base) if get_origin(base) is Literal else ()
-    low = meta.ge if meta.ge is not None else meta.gt if meta.gt is not None else meta.min_length
-    high = meta.le if meta.le is not None else meta.max_length
+    bounds = next((meta for meta in metas if meta is not texts), msgspec.Meta())
+    low = bounds.ge if bounds.ge is not None else bounds.gt if bounds.gt is not None else bounds.min_length
     return Setting(
         key=key,
         kind=_kind(base),
-        title=meta.title,
-        help=meta.description,
+        title=texts.title or "",
+        help=texts.description or "",
         default=default,
-        unit=extra.get("unit", ""),
         minimum=low,
-        maximum=high,
-        minimum_open=meta.gt is not None,
-        step=extra.get("step"),
-        factor=extra.get("factor", 0),
-        random=extra.get("random", False),
-        lines=extra.get("lines", 5),
-        names=extra.get("names", ""),
-        empty=extra.get("empty", ""),
-        choices=choices,
-        labels=extra.get("labels", {}),
-        notes=extra.get("notes", {}),
+        maximum=bounds.le if bounds.le is not None else bounds.max_length,
+        minimum_open=bounds.gt is not None,
+        choices=get_args(base) if get_origin(base) is Literal else (),
+        **(bounds.extra or {}),
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Struct, field
 
 from core.errors import SettingError
-from core.settings.fields import choice, number, switch, text
+from core.settings.fields import about, choice, number, text
 
 DrafterName = Literal[
     "off", "auto", "ngram-simple", "ngram-mod", "frequency", "cacheback", "draft-model", "mtp"
@@ -27,28 +27,23 @@ class Drafting(Struct, frozen=True, forbid_unknown_fields=True):
     drafter: Annotated[
         DrafterName,
         choice(
+            {
+                "off": ("Off", "Plain decoding, one token at a time."),
+                "auto": ("Auto", "Combines all evidence and drafts as much as pays."),
+                "ngram-simple": ("N-gram simple", "Finds the same words earlier in this chat."),
+                "ngram-mod": ("N-gram mod", "Uses a table that grows across chats."),
+                "frequency": ("Frequency", "Picks the most common continuation."),
+                "cacheback": ("Cacheback", "Keeps the latest continuations, drops the oldest."),
+                "draft-model": ("Draft model", "A small model of the same family drafts."),
+                "mtp": (
+                    "MTP head",
+                    "The model’s own head for further tokens drafts, if its files include one.",
+                ),
+            }
+        ),
+        about(
             "Drafter",
             "Who guesses the next tokens. Every guess is checked by the model, so the answer stays the same.",
-            {
-                "off": "Off",
-                "auto": "Auto",
-                "ngram-simple": "N-gram simple",
-                "ngram-mod": "N-gram mod",
-                "frequency": "Frequency",
-                "cacheback": "Cacheback",
-                "draft-model": "Draft model",
-                "mtp": "MTP head",
-            },
-            {
-                "off": "Plain decoding, one token at a time.",
-                "auto": "Combines all evidence and drafts as much as pays.",
-                "ngram-simple": "Finds the same words earlier in this chat.",
-                "ngram-mod": "Uses a table that grows across chats.",
-                "frequency": "Picks the most common continuation.",
-                "cacheback": "Keeps the latest continuations, drops the oldest.",
-                "draft-model": "A small model of the same family drafts.",
-                "mtp": "The model’s own head for further tokens drafts, if its files include one.",
-            },
         ),
     ] = "auto"
 
@@ -59,39 +54,30 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
     # Recorded answers gained nothing from more, on a CPU's cost table and on Apple's.
     most_tokens: Annotated[
         int,
-        number(
-            1,
-            64,
-            "Max draft tokens",
-            "Maximum tokens per draft. Checks fewer if fewer pay.",
-            unit="tokens",
-        ),
+        number(1, 64, unit="tokens"),
+        about("Max draft tokens", "Maximum tokens per draft. Checks fewer if fewer pay."),
     ] = 16
     alternatives: Annotated[
         int,
-        number(
-            1, 8, "Branches per position", "Maximum guesses per position. 1 drafts a chain.", unit="guesses"
-        ),
+        number(1, 8, unit="guesses"),
+        about("Branches per position", "Maximum guesses per position. 1 drafts a chain."),
     ] = 3
     # The cheapest row of the shipped cost tables costs 0.015 plain steps, at 1.5 tokens each.
     least_chance: Annotated[
         float,
-        number(0.001, 1.0, "Min probability", "Minimum probability of a drafted token.", step=0.005),
+        number(0.001, 1.0, step=0.005),
+        about("Min probability", "Minimum probability of a drafted token."),
     ] = 0.02
     learned: Annotated[
         bool,
-        switch(
-            "Learned table",
-            "Uses a table of this model family's typical answers, if one is installed.",
-        ),
+        about("Learned table", "Uses a table of this model family's typical answers, if one is installed."),
     ] = True
     texts: Annotated[
-        bool,
-        switch("Learned texts", "Uses tables built from texts with: draftlight tables build --for auto."),
+        bool, about("Learned texts", "Uses tables built from texts with: draftlight tables build --for auto.")
     ] = True
     remembered: Annotated[
         bool,
-        switch(
+        about(
             "Earlier chats",
             "Uses the table of earlier chats and, if learning is allowed, adds this one. It is shared with"
             " ngram-mod.",
@@ -99,16 +85,15 @@ class Auto(Struct, frozen=True, forbid_unknown_fields=True):
     ] = True
     head: Annotated[
         bool,
-        switch(
+        about(
             "MTP head",
             "Asks the model’s own head for further tokens, if its files include one and while it pays.",
         ),
     ] = True
     draft_model: Annotated[
         bool,
-        switch(
-            "Draft model",
-            "Asks the chosen draft model where other evidence is uncertain and while it pays.",
+        about(
+            "Draft model", "Asks the chosen draft model where other evidence is uncertain and while it pays."
         ),
     ] = False
 
@@ -117,38 +102,38 @@ class NgramSimple(Struct, frozen=True, forbid_unknown_fields=True):
     """Prompt lookup (Saxena): copies the text after the longest recent match of the last n tokens."""
 
     n_max: Annotated[
-        int, number(1, 16, "Longest match", "Maximum tokens compared with earlier text.", unit="tokens")
+        int,
+        number(1, 16, unit="tokens"),
+        about("Longest match", "Maximum tokens compared with earlier text."),
     ] = 4
     n_min: Annotated[
-        int, number(1, 16, "Shortest match", "Minimum matching tokens for a draft.", unit="tokens")
+        int, number(1, 16, unit="tokens"), about("Shortest match", "Minimum matching tokens for a draft.")
     ] = 2
     # 7 makes a verify block of 8: the widest that Metal's fast attention kernel takes, and the best
     # of 2 … 31 on the CPU's cost table.
-    k: Annotated[int, number(1, 64, "Draft length", "Tokens per draft.", unit="tokens")] = 7
+    k: Annotated[int, number(1, 64, unit="tokens"), about("Draft length", "Tokens per draft.")] = 7
 
 
 class NgramMod(Struct, frozen=True, forbid_unknown_fields=True):
     """The ngram-mod article: a shared table from the hash of the last n tokens to the next one."""
 
     n: Annotated[
-        int, number(2, 32, "Context length", "Number of last tokens that are looked up.", unit="tokens")
+        int,
+        number(2, 32, unit="tokens"),
+        about("Context length", "Number of last tokens that are looked up."),
     ] = 16
     k: Annotated[
-        int, number(1, 64, "Draft length", "Tokens per draft. 4, 6 and 8 are good values.", unit="tokens")
+        int,
+        number(1, 64, unit="tokens"),
+        about("Draft length", "Tokens per draft. 4, 6 and 8 are good values."),
     ] = 6
     # The article's. Smaller tables lose entries long before they are full, because slots have no tags: a
     # return at 2^22, 2^20 and 2^18 after 300,000 other tokens is 3.3, 2.2 and 1.1 times as fast as plain
     # decoding (resources/notes/tables.md).
     slots: Annotated[
         int,
-        number(
-            2**12,
-            2**22,
-            "Table size",
-            "Capacity of the table, a power of two. Each slot uses 4 bytes.",
-            unit="slots",
-            factor=2,
-        ),
+        number(2**12, 2**22, unit="slots", factor=2),
+        about("Table size", "Capacity of the table, a power of two. Each slot uses 4 bytes."),
     ] = 4 * 1024 * 1024
 
 
@@ -157,13 +142,12 @@ class Frequency(Struct, frozen=True, forbid_unknown_fields=True):
 
     order_max: Annotated[
         int,
-        number(
-            2, 8, "Longest sequence", "Maximum length of counted runs, with the guessed token.", unit="tokens"
-        ),
+        number(2, 8, unit="tokens"),
+        about("Longest sequence", "Maximum length of counted runs, with the guessed token."),
     ] = 4
-    k: Annotated[int, number(1, 64, "Draft length", "Tokens per draft.", unit="tokens")] = 4
+    k: Annotated[int, number(1, 64, unit="tokens"), about("Draft length", "Tokens per draft.")] = 4
     window_tokens: Annotated[
-        int, number(16, 65536, "Window", "Number of latest tokens that are counted.", unit="tokens")
+        int, number(16, 65536, unit="tokens"), about("Window", "Number of latest tokens that are counted.")
     ] = 512
 
 
@@ -173,85 +157,62 @@ class Cacheback(Struct, frozen=True, forbid_unknown_fields=True):
     mode: Annotated[
         CachebackMode,
         choice(
-            "Tables",
-            "Which tables are used: this chat's, one learned beforehand, or both.",
-            {"dual": "Both", "dynamic": "This chat", "frozen": "Learned beforehand"},
             {
-                "dual": "This chat's table first, then the one learned beforehand.",
-                "dynamic": "Only this chat's table.",
-                "frozen": "Only the table learned beforehand.",
-            },
+                "dual": ("Both", "This chat's table first, then the one learned beforehand."),
+                "dynamic": ("This chat", "Only this chat's table."),
+                "frozen": ("Learned beforehand", "Only the table learned beforehand."),
+            }
         ),
+        about("Tables", "Which tables are used: this chat's, one learned beforehand, or both."),
     ] = "dual"
     frozen_file: Annotated[
         str,
-        text(
-            4096,
+        text(4096, lines=1, names="file", empty="The family’s newest"),
+        about(
             "Table file",
             "A table learned beforehand for this tokenizer. Empty uses the newest one of this family, built"
             " or shipped.",
-            lines=1,
-            names="file",
-            empty="The family’s newest",
         ),
     ] = ""
     # The paper's, verified whole, halves the speed where rows are not free: resources/notes/tables.md.
     tree: Annotated[
         CachebackTree,
         choice(
-            "Tree",
-            "Which part of the drafted tree is checked at once.",
-            {"planned": "As much as pays", "paper": "As in the paper"},
             {
-                "planned": "The most likely guesses, as many as pay on this machine.",
-                "paper": "The entire tree of the sizes below, whatever it costs.",
-            },
+                "planned": ("As much as pays", "The most likely guesses, as many as pay on this machine."),
+                "paper": ("As in the paper", "The entire tree of the sizes below, whatever it costs."),
+            }
         ),
+        about("Tree", "Which part of the drafted tree is checked at once."),
     ] = "planned"
     leader_tokens: Annotated[
-        int, number(1, 8, "Leader length", "Number of last tokens that are looked up (LL).", unit="tokens")
+        int,
+        number(1, 8, unit="tokens"),
+        about("Leader length", "Number of last tokens that are looked up (LL)."),
     ] = 1
     follower_tokens: Annotated[
-        int, number(1, 16, "Follower length", "Tokens stored after each leader (FL).", unit="tokens")
+        int, number(1, 16, unit="tokens"), about("Follower length", "Tokens stored after each leader (FL).")
     ] = 3
     leader_capacity: Annotated[
         int,
-        number(
-            16,
-            2**22,
-            "Leaders kept",
-            "Capacity of the table; the least recently used leader is evicted (LC).",
-            unit="leaders",
-        ),
+        number(16, 2**22, unit="leaders"),
+        about("Leaders kept", "Capacity of the table; the least recently used leader is evicted (LC)."),
     ] = 2**20
     follower_capacity: Annotated[
         int,
-        number(
-            1,
-            1024,
-            "Followers kept",
-            "Capacity per leader; the least recently seen follower is evicted (FC).",
-            unit="followers",
-        ),
+        number(1, 1024, unit="followers"),
+        about("Followers kept", "Capacity per leader; the least recently seen follower is evicted (FC)."),
     ] = 128
     tree_tokens: Annotated[
         int,
-        number(
-            2,
-            256,
-            "Tree size",
-            "Maximum tokens per step, with the last known one (TDL).",
-            unit="tokens",
-        ),
+        number(2, 256, unit="tokens"),
+        about("Tree size", "Maximum tokens per step, with the last known one (TDL)."),
     ] = 96
     reserved_tokens: Annotated[
         int,
-        number(
-            0,
-            255,
-            "Kept for depth",
-            "Tokens of the paper's tree reserved for its second and deeper levels (CRT).",
-            unit="tokens",
+        number(0, 255, unit="tokens"),
+        about(
+            "Kept for depth", "Tokens of the paper's tree reserved for its second and deeper levels (CRT)."
         ),
     ] = 16
 
@@ -261,25 +222,14 @@ class DraftModel(Struct, frozen=True, forbid_unknown_fields=True):
 
     model: Annotated[
         str,
-        text(
-            4096,
-            "Model",
-            "A model folder or hub name with the same tokenizer.",
-            lines=1,
-            names="model",
-            empty="None chosen",
-        ),
+        text(4096, lines=1, names="model", empty="None chosen"),
+        about("Model", "A model folder or hub name with the same tokenizer."),
     ] = ""
-    k: Annotated[int, number(1, 32, "Draft length", "Tokens per draft.", unit="tokens")] = 6
+    k: Annotated[int, number(1, 32, unit="tokens"), about("Draft length", "Tokens per draft.")] = 6
     stop_below: Annotated[
         float,
-        number(
-            0.0,
-            1.0,
-            "Stop below",
-            "A guess with a lower draft probability ends the draft.",
-            step=0.05,
-        ),
+        number(0.0, 1.0, step=0.05),
+        about("Stop below", "A guess with a lower draft probability ends the draft."),
     ] = 0.4
 
 
@@ -287,16 +237,11 @@ class Mtp(Struct, frozen=True, forbid_unknown_fields=True):
     """The model's own head for multi-token prediction drafts a chain."""
 
     # Heads are trained to guess one token; each further guess is less likely.
-    k: Annotated[int, number(1, 8, "Draft length", "Tokens per draft.", unit="tokens")] = 3
+    k: Annotated[int, number(1, 8, unit="tokens"), about("Draft length", "Tokens per draft.")] = 3
     stop_below: Annotated[
         float,
-        number(
-            0.0,
-            1.0,
-            "Stop below",
-            "A guess with a lower probability ends the draft.",
-            step=0.05,
-        ),
+        number(0.0, 1.0, step=0.05),
+        about("Stop below", "A guess with a lower probability ends the draft."),
     ] = 0.4
 
 
@@ -306,34 +251,28 @@ class Gate(Struct, frozen=True, forbid_unknown_fields=True):
     mode: Annotated[
         GateMode,
         choice(
-            "Draft gating",
-            "Whether drafting pauses while it does not pay.",
-            {"auto": "Adaptive", "always": "Always"},
             {
-                "auto": "Pauses drafting while few guesses are accepted, and tries again later.",
-                "always": "Drafts at every step, even if it is slower.",
-            },
+                "auto": (
+                    "Adaptive",
+                    "Pauses drafting while few guesses are accepted, and tries again later.",
+                ),
+                "always": ("Always", "Drafts at every step, even if it is slower."),
+            }
         ),
+        about("Draft gating", "Whether drafting pauses while it does not pay."),
     ] = "auto"
     repetition: Annotated[
         float,
-        number(
-            0.0,
-            1.0,
+        number(0.0, 1.0, step=0.01),
+        about(
             "Min repetition",
             "Drafting starts with a pause if a smaller share of the prompt's trigrams repeats.",
-            step=0.01,
         ),
     ] = 0.02
     rest_tokens: Annotated[
         int,
-        number(
-            1,
-            4096,
-            "Try again after",
-            "Tokens before drafting is tried again. Doubles after each failed try.",
-            unit="tokens",
-        ),
+        number(1, 4096, unit="tokens"),
+        about("Try again after", "Tokens before drafting is tried again. Doubles after each failed try."),
     ] = 8
 
 
@@ -343,15 +282,13 @@ class Decoding(Struct, frozen=True, forbid_unknown_fields=True):
     exactness: Annotated[
         ExactnessMode,
         choice(
-            "Exactness",
-            "Checking several tokens at once can round differently from one at a time.",
-            {"fast": "Fast", "guarded": "Guarded", "exact": "Exact"},
             {
-                "fast": "Accepts the model's choice at any width.",
-                "guarded": "Repeats close calls with a plain step.",
-                "exact": "Drafts only widths that matched in 15,000 compared rows.",
-            },
+                "fast": ("Fast", "Accepts the model's choice at any width."),
+                "guarded": ("Guarded", "Repeats close calls with a plain step."),
+                "exact": ("Exact", "Drafts only widths that matched in 15,000 compared rows."),
+            }
         ),
+        about("Exactness", "Checking several tokens at once can round differently from one at a time."),
     ] = "fast"
 
 

@@ -1,4 +1,5 @@
-"""Metadata of a setting, one helper per kind. `core.settings.declaration` reads it back.
+"""Metadata of a setting: `about` for its texts, and one helper per kind. `core.settings.declaration` reads it
+back, and msgspec checks the bounds.
 
 Every setting has a title (sentence case) and a help text of one or two sentences.
 """
@@ -11,11 +12,14 @@ from typing import Any, Literal
 from msgspec import Meta
 
 
+def about(title: str, help: str) -> Meta:
+    """The texts of a setting of any kind."""
+    return Meta(title=title, description=help)
+
+
 def number(
     low: float,
     high: float,
-    title: str,
-    help: str,
     *,
     unit: str = "",
     step: float | None = None,
@@ -28,26 +32,23 @@ def number(
     `factor`: values are `low` times its powers. `random`: all values are equivalent.
     """
     extra = _extra(unit=unit, step=step, factor=factor, random=random)
-    if above:
-        return Meta(gt=low, le=high, title=title, description=help, extra=extra)
-    return Meta(ge=low, le=high, title=title, description=help, extra=extra)
+    return Meta(gt=low, le=high, extra=extra) if above else Meta(ge=low, le=high, extra=extra)
 
 
-def choice(title: str, help: str, labels: Mapping[str, str], notes: Mapping[str, str] | None = None) -> Meta:
-    """One of several values, with a label and optionally a sentence about each."""
-    return Meta(title=title, description=help, extra=_extra(labels=dict(labels), notes=dict(notes or {})))
+def choice(values: Mapping[str, str | tuple[str, str]]) -> Meta:
+    """One of several values, each with its label, or with its label and a sentence about it."""
+    both = {value: (each, "") if isinstance(each, str) else each for value, each in values.items()}
+    labels = {value: label for value, (label, _) in both.items()}
+    return Meta(extra=_extra(labels=labels, notes={value: note for value, (_, note) in both.items() if note}))
 
 
-def switch(title: str, help: str, *, on: str = "", off: str = "") -> Meta:
-    """A switch; `on` and `off` describe its positions."""
-    notes = {key: note for key, note in (("True", on), ("False", off)) if note}
-    return Meta(title=title, description=help, extra=_extra(notes=notes))
+def switch(*, on: str = "", off: str = "") -> Meta:
+    """Sentences about the positions of a switch."""
+    return Meta(extra=_extra(notes={key: note for key, note in (("True", on), ("False", off)) if note}))
 
 
 def text(
     most: int,
-    title: str,
-    help: str,
     *,
     least: int | None = None,
     lines: int = 0,
@@ -59,8 +60,7 @@ def text(
     `lines`: height of the input. `names`: the text is the path of a file, or a model reference. `empty`:
     meaning of the empty text.
     """
-    extra = _extra(lines=lines, names=names, empty=empty)
-    return Meta(min_length=least, max_length=most, title=title, description=help, extra=extra)
+    return Meta(min_length=least, max_length=most, extra=_extra(lines=lines, names=names, empty=empty))
 
 
 def _extra(**values: Any) -> dict[str, Any] | None:

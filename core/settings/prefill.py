@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, get_args
 
-from msgspec import Meta, Struct
+from msgspec import Struct
+
+from core.settings.fields import about, choice, number
 
 PrefillMode = Literal["auto", "off", "on"]
 ReadOnChoice = Literal["quote", "off"]
@@ -26,164 +28,116 @@ class Prefill(Struct, frozen=True, forbid_unknown_fields=True):
 
     mode: Annotated[
         PrefillMode,
-        Meta(
-            title="Reading",
-            description="How much of a long text is read before the answer.",
-            extra={
-                "labels": {"auto": "Automatic", "off": "Whole", "on": "Quick"},
-                "notes": {
-                    "auto": "Skips passages of long texts, unless the question needs every word.",
-                    "off": "Reads every word.",
-                    "on": "Skips passages in every text, however short.",
-                },
-            },
+        choice(
+            {
+                "auto": ("Automatic", "Skips passages of long texts, unless the question needs every word."),
+                "off": ("Whole", "Reads every word."),
+                "on": ("Quick", "Skips passages in every text, however short."),
+            }
         ),
+        about("Reading", "How much of a long text is read before the answer."),
     ] = "auto"
     keep_pct: Annotated[
         float,
-        Meta(
-            ge=1.0,
-            le=100.0,
-            title="Keep",
-            description="The share of the text that is chosen. The question, the beginning and the end are"
+        number(1.0, 100.0, unit="%", step=1.0),
+        about(
+            "Keep",
+            "The share of the text that is chosen. The question, the beginning and the end are"
             " read in addition. 100 reads all of it.",
-            extra={"unit": "%", "step": 1.0},
         ),
     ] = 12.0
     threshold_tokens: Annotated[
         int,
-        Meta(
-            ge=64,
-            le=1_048_576,
-            title="Threshold",
-            description="A prompt with fewer new tokens is read whole, however long that takes.",
-            extra={"unit": "tokens"},
-        ),
+        number(64, 1_048_576, unit="tokens"),
+        about("Threshold", "A prompt with fewer new tokens is read whole, however long that takes."),
     ] = 2048
     patience_s: Annotated[
         float,
-        Meta(
-            ge=0.0,
-            le=3600.0,
-            title="Patience",
-            description="In automatic mode, a text that takes no longer than this to read is read whole.",
-            extra={"unit": "s", "step": 1.0},
-        ),
+        number(0.0, 3600.0, unit="s", step=1.0),
+        about("Patience", "In automatic mode, a text that takes no longer than this to read is read whole."),
     ] = 8.0
     scorer: Annotated[
         ScorerChoice,
-        Meta(
-            title="Scorer",
-            description="What decides which passages matter.",
-            extra={
-                "labels": {
-                    "auto": "Automatic",
-                    "lexical": "Words",
-                    "embedding": "Meaning",
-                    "fusion": "Words and meaning",
-                    "draft-model": "Draft model",
-                },
-                "notes": {
-                    "auto": "Words and meaning, or words alone in a language that the encoder does not know.",
-                    "lexical": "Words and parts of words that both have. Fastest, weak on paraphrase.",
-                    "embedding": "What a small sentence encoder takes for similar.",
-                    "fusion": "The ranks by words and by meaning, added.",
-                    "draft-model": "What a smaller model of the family pays attention to.",
-                },
-            },
+        choice(
+            {
+                "auto": (
+                    "Automatic",
+                    "Words and meaning, or words alone in a language that the encoder does not know.",
+                ),
+                "lexical": ("Words", "Words and parts of words that both have. Fastest, weak on paraphrase."),
+                "embedding": ("Meaning", "What a small sentence encoder takes for similar."),
+                "fusion": ("Words and meaning", "The ranks by words and by meaning, added."),
+                "draft-model": ("Draft model", "What a smaller model of the family pays attention to."),
+            }
         ),
+        about("Scorer", "What decides which passages matter."),
     ] = "auto"
     passages: Annotated[
         PassagesChoice,
-        Meta(
-            title="Passages",
-            description="Where a text is cut into the passages that are kept or skipped.",
-            extra={
-                "labels": {"sentences": "Sentences", "fixed": "Fixed length"},
-                "notes": {
-                    "sentences": "At the ends of paragraphs, lines and sentences, about every 32 tokens.",
-                    "fixed": f"Every {PASSAGE_TOKENS} tokens, as in the SpecPrefill paper.",
-                },
-            },
+        choice(
+            {
+                "sentences": (
+                    "Sentences",
+                    "At the ends of paragraphs, lines and sentences, about every 32 tokens.",
+                ),
+                "fixed": ("Fixed length", f"Every {PASSAGE_TOKENS} tokens, as in the SpecPrefill paper."),
+            }
         ),
+        about("Passages", "Where a text is cut into the passages that are kept or skipped."),
     ] = "sentences"
     chunk_tokens: Annotated[
         int,
-        Meta(
-            ge=32,
-            le=8192,
-            title="Prefill chunk",
-            description="Tokens read between two looks at the stop button.",
-            extra={"unit": "tokens"},
-        ),
+        number(32, 8192, unit="tokens"),
+        about("Prefill chunk", "Tokens read between two looks at the stop button."),
     ] = 512
     context_tokens: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=1_048_576,
-            title="Context limit",
-            description="How long a chat with its answer may become. Less saves memory. 0: the model's own.",
-            extra={"unit": "tokens"},
+        number(0, 1_048_576, unit="tokens"),
+        about(
+            "Context limit",
+            "How long a chat with its answer may become. Less saves memory. 0: the model's own.",
         ),
     ] = 0
     memory_mib: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=1_048_576,
-            title="Prompt cache",
-            description="What was read stays in memory up to this much, so that it need not be read again.",
-            extra={"unit": "MiB"},
+        number(0, 1_048_576, unit="MiB"),
+        about(
+            "Prompt cache",
+            "What was read stays in memory up to this much, so that it need not be read again.",
         ),
     ] = 2048
     save: Annotated[
         bool,
-        Meta(
-            title="Save on disk",
-            description="What was read of a chat is saved on this machine, so that the chat answers at once"
+        about(
+            "Save on disk",
+            "What was read of a chat is saved on this machine, so that the chat answers at once"
             " when it is opened again. It is erased with the chat.",
         ),
     ] = True
     disk_mib: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=1_048_576,
-            title="Disk space",
-            description="Saved chats take up to this much; those used least recently are removed first.",
-            extra={"unit": "MiB"},
-        ),
+        number(0, 1_048_576, unit="MiB"),
+        about("Disk space", "Saved chats take up to this much; those used least recently are removed first."),
     ] = 4096
     disk_daily_mib: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=16_777_216,
-            title="Written per day",
-            description="No more than this is saved in a day, which spares the disk.",
-            extra={"unit": "MiB"},
-        ),
+        number(0, 16_777_216, unit="MiB"),
+        about("Written per day", "No more than this is saved in a day, which spares the disk."),
     ] = 20_480
     read_on: Annotated[
         ReadOnChoice,
-        Meta(
-            title="Later questions",
-            description="What becomes of skipped passages that a later question makes relevant.",
-            extra={
-                "labels": {"quote": "Quote", "off": "Leave out"},
-                "notes": {
-                    "quote": "Repeated before the question.",
-                    "off": "Nothing more is read of a text that was read sparsely.",
-                },
-            },
+        choice(
+            {
+                "quote": ("Quote", "Repeated before the question."),
+                "off": ("Leave out", "Nothing more is read of a text that was read sparsely."),
+            }
         ),
+        about("Later questions", "What becomes of skipped passages that a later question makes relevant."),
     ] = "quote"
     finish_reading: Annotated[
         bool,
-        Meta(
-            title="Read the rest while idle",
-            description="What an answer skipped is read quietly after it, for the next one.",
+        about(
+            "Read the rest while idle", "What an answer skipped is read quietly after it, for the next one."
         ),
     ] = False
 
@@ -220,28 +174,22 @@ class KvCache(Struct, frozen=True, forbid_unknown_fields=True):
 
     bits: Annotated[
         KvBits,
-        Meta(
-            title="Quantize",
-            description="The KV cache takes less memory, at a lower precision. Answers change slightly.",
-            extra={
-                "labels": {"off": "Off", "8": "8 bits", "4": "4 bits"},
-                "notes": {
-                    "off": "The precision that the model computes with.",
-                    "8": "About half the memory. Answers hardly change.",
-                    "4": "Less than a third of the memory. Some models answer noticeably worse.",
-                },
-            },
+        choice(
+            {
+                "off": ("Off", "The precision that the model computes with."),
+                "8": ("8 bits", "About half the memory. Answers hardly change."),
+                "4": ("4 bits", "Less than a third of the memory. Some models answer noticeably worse."),
+            }
         ),
+        about("Quantize", "The KV cache takes less memory, at a lower precision. Answers change slightly."),
     ] = "off"
     start_tokens: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=1_048_576,
-            title="Quantize from",
-            description="A chat keeps full precision until it holds this number of tokens. 0: from the start,"
+        number(0, 1_048_576, unit="tokens"),
+        about(
+            "Quantize from",
+            "A chat keeps full precision until it holds this number of tokens. 0: from the start,"
             " so that every common beginning of two chats can be reused.",
-            extra={"unit": "tokens"},
         ),
     ] = 0
 

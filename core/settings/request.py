@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from core.settings.drafting import Decoding, DrafterGroups, Gate
-from core.settings.fields import choice, number, switch, text
+from core.settings.fields import about, choice, number, text
 from core.settings.prefill import KvCache, Prefill
 
 NewSeed = Literal["regenerate", "always", "never"]
@@ -30,80 +30,57 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
 
     temperature: Annotated[
         float,
-        number(
-            0.0, 2.0, "Temperature", "0 always takes the most likely token. Higher is more varied.", step=0.05
-        ),
+        number(0.0, 2.0, step=0.05),
+        about("Temperature", "0 always takes the most likely token. Higher is more varied."),
     ] = 0.0
     top_p: Annotated[
         float,
-        number(
-            0.0,
-            1.0,
-            "Top-p",
-            "Draws from the most likely tokens that together reach this probability.",
-            step=0.01,
-            above=True,
-        ),
+        number(0.0, 1.0, step=0.01, above=True),
+        about("Top-p", "Draws from the most likely tokens that together reach this probability."),
     ] = 1.0
     min_p: Annotated[
         float,
-        number(
-            0.0, 1.0, "Min-p", "Drops tokens less likely than this share of the most likely one.", step=0.01
-        ),
+        number(0.0, 1.0, step=0.01),
+        about("Min-p", "Drops tokens less likely than this share of the most likely one."),
     ] = 0.0
     top_k: Annotated[
         int,
-        number(0, 1000, "Top-k", "Draws from this number of most likely tokens. 0 means all.", unit="tokens"),
+        number(0, 1000, unit="tokens"),
+        about("Top-k", "Draws from this number of most likely tokens. 0 means all."),
     ] = 0
     repetition_penalty: Annotated[
         float,
-        number(
-            0.5,
-            2.0,
-            "Repetition penalty",
-            "Above 1, tokens of the last 64 become less likely. 1 is off.",
-            step=0.05,
-        ),
+        number(0.5, 2.0, step=0.05),
+        about("Repetition penalty", "Above 1, tokens of the last 64 become less likely. 1 is off."),
     ] = 1.0
     frequency_penalty: Annotated[
         float,
-        number(
-            -2.0,
-            2.0,
-            "Frequency penalty",
-            "Above 0, tokens become less likely each time they are used. 0 is off.",
-            step=0.05,
-        ),
+        number(-2.0, 2.0, step=0.05),
+        about("Frequency penalty", "Above 0, tokens become less likely each time they are used. 0 is off."),
     ] = 0.0
     presence_penalty: Annotated[
         float,
-        number(
-            -2.0,
-            2.0,
-            "Presence penalty",
-            "Above 0, tokens that were used once become less likely. 0 is off.",
-            step=0.05,
-        ),
+        number(-2.0, 2.0, step=0.05),
+        about("Presence penalty", "Above 0, tokens that were used once become less likely. 0 is off."),
     ] = 0.0
-    max_tokens: Annotated[int, number(1, 131072, "Length", "Maximum length of an answer.", unit="tokens")] = (
-        1024
-    )
+    max_tokens: Annotated[
+        int, number(1, 131072, unit="tokens"), about("Length", "Maximum length of an answer.")
+    ] = 1024
     seed: Annotated[
         int,
-        number(0, SEEDS - 1, "Seed", "The same seed, prompt and settings give the same answer.", random=True),
+        number(0, SEEDS - 1, random=True),
+        about("Seed", "The same seed, prompt and settings give the same answer."),
     ] = 42
     new_seed: Annotated[
         NewSeed,
         choice(
-            "New seed",
-            "When a new seed replaces the one above.",
-            {"regenerate": "When regenerating", "always": "For each answer", "never": "Never"},
             {
-                "regenerate": "Another version of an answer gets another seed.",
-                "always": "Each answer gets a new seed, which its statistics show.",
-                "never": "Regenerating gives the same answer again.",
-            },
+                "regenerate": ("When regenerating", "Another version of an answer gets another seed."),
+                "always": ("For each answer", "Each answer gets a new seed, which its statistics show."),
+                "never": ("Never", "Regenerating gives the same answer again."),
+            }
         ),
+        about("New seed", "When a new seed replaces the one above."),
     ] = "regenerate"
 
 
@@ -112,7 +89,7 @@ class Tables(Struct, frozen=True, forbid_unknown_fields=True):
 
     learn: Annotated[
         bool,
-        switch(
+        about(
             "Learn from this chat",
             "Tables remember short runs of words to draft in later chats. Off leaves no trace of this chat"
             " in them.",
@@ -120,23 +97,13 @@ class Tables(Struct, frozen=True, forbid_unknown_fields=True):
     ] = True
     autosave_s: Annotated[
         int,
-        number(
-            1,
-            3600,
-            "Save after",
-            "Tables are saved after this time without requests, and when Draftlight quits.",
-            unit="s",
-        ),
+        number(1, 3600, unit="s"),
+        about("Save after", "Tables are saved after this time without requests, and when Draftlight quits."),
     ] = 15
     decay_at: Annotated[
         float,
-        number(
-            0.1,
-            1.0,
-            "Evict at",
-            "Above this occupancy of a table, the oldest quarter of its entries is evicted.",
-            step=0.05,
-        ),
+        number(0.1, 1.0, step=0.05),
+        about("Evict at", "Above this occupancy of a table, the oldest quarter of its entries is evicted."),
     ] = 0.5
 
 
@@ -145,19 +112,12 @@ class Chat(Struct, frozen=True, forbid_unknown_fields=True):
 
     system_prompt: Annotated[
         str,
-        text(
-            100_000,
-            "System prompt",
-            "Instructions before the chat. Empty uses the model's own.",
-            empty="The model’s own",
-        ),
+        text(100000, empty="The model’s own"),
+        about("System prompt", "Instructions before the chat. Empty uses the model's own."),
     ] = ""
     thinking: Annotated[
         bool,
-        switch(
-            "Think first",
-            "The model thinks before it answers, if its chat template has a switch for it.",
-        ),
+        about("Think first", "The model thinks before it answers, if its chat template has a switch for it."),
     ] = True
 
 

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct, field
 
-from core.settings.fields import choice, number, switch
-from core.settings.server import Server
+from core.settings.fields import about, choice, number, switch, text
 
 # Parts of the window's bench, for its command and for the window.
 BENCH_PARTS = ("start", "ready", "scenes", "cost")
@@ -22,38 +21,26 @@ class Look(Struct, frozen=True, forbid_unknown_fields=True):
 
     scheme: Annotated[
         Literal["system", "light", "dark"],
-        choice(
-            "Colour scheme",
-            "Light, dark, or the system's setting.",
-            {"system": "Same as system", "light": "Light", "dark": "Dark"},
-        ),
+        choice({"system": "Same as system", "light": "Light", "dark": "Dark"}),
+        about("Colour scheme", "Light, dark, or the system's setting."),
     ] = "system"
     zoom_pct: Annotated[
         int,
-        number(
-            ZOOM_STEPS_PCT[0],
-            ZOOM_STEPS_PCT[-1],
-            "Text size",
-            "Text size of answers, panels, menus and windows. 100 is the standard size.",
-            unit="%",
-            step=10,
-        ),
+        number(ZOOM_STEPS_PCT[0], ZOOM_STEPS_PCT[-1], unit="%", step=10),
+        about("Text size", "Text size of answers, panels, menus and windows. 100 is the standard size."),
     ] = 100
     tint: Annotated[
         Literal["always", "hover", "never"],
-        choice(
+        choice({"always": "Always", "hover": "On hover", "never": "Never"}),
+        about(
             "Token tint",
             "When answers show the origin of each token. The legend and the strip remain visible.",
-            {"always": "Always", "hover": "On hover", "never": "Never"},
         ),
     ] = "hover"
     motion: Annotated[
         Literal["system", "reduced"],
-        choice(
-            "Motion",
-            "Reduced motion stops animations that start on their own.",
-            {"system": "Same as system", "reduced": "Reduced"},
-        ),
+        choice({"system": "Same as system", "reduced": "Reduced"}),
+        about("Motion", "Reduced motion stops animations that start on their own."),
     ] = "system"
 
 
@@ -63,30 +50,28 @@ class Writing(Struct, frozen=True, forbid_unknown_fields=True):
     send_keys: Annotated[
         Literal["return", "command_return"],
         choice(
-            "Send with",
-            "The key that sends a message. The other one inserts a line break.",
-            {"return": "Return", "command_return": "⌘ or Ctrl with Return"},
             {
-                "return": "Shift with Return inserts a line break.",
-                "command_return": "Return alone inserts a line break.",
-            },
+                "return": ("Return", "Shift with Return inserts a line break."),
+                "command_return": ("⌘ or Ctrl with Return", "Return alone inserts a line break."),
+            }
         ),
+        about("Send with", "The key that sends a message. The other one inserts a line break."),
     ] = "return"
     stop_repeating: Annotated[
         bool,
-        switch(
+        about(
             "Stop answers that loop",
             "Stops an answer that repeats the same words endlessly, with a note. It can be continued.",
         ),
     ] = True
     titles: Annotated[
         bool,
-        switch(
+        switch(on="By models of a billion parameters or more."),
+        about(
             "Generated titles",
             "While idle, the model gives new chats a short title. Only models of a billion parameters or"
             " more: titles of smaller ones, like the starter’s, are worse than the question’s first words."
             " Titles that you set are kept.",
-            on="By models of a billion parameters or more.",
         ),
     ] = True
 
@@ -96,32 +81,29 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
 
     learn: Annotated[
         bool,
-        switch(
+        switch(on="Each chat can still opt out.", off="From no chat, whatever its settings."),
+        about(
             "Learn from chats",
             "Tables may remember short runs of words from chats to draft later. Off: no chat leaves a trace"
             " in them.",
-            on="Each chat can still opt out.",
-            off="From no chat, whatever its settings.",
         ),
     ] = True
     save: Annotated[
         bool,
-        switch(
+        switch(on="Each chat can still opt out.", off="Of no chat, whatever its settings."),
+        about(
             "Keep chat caches",
             "What the model has read of a chat may be saved on disk, so that the chat answers at once when it"
             " is opened again.",
-            on="Each chat can still opt out.",
-            off="Of no chat, whatever its settings.",
         ),
     ] = True
     read_on: Annotated[
         bool,
-        switch(
+        switch(on="In chats with that setting.", off="In no chat, whatever its settings."),
+        about(
             "Read the rest while idle",
             "Text skipped by sparse prefill may be read while idle, in chats with that setting. It uses"
             " power. Rehearsal has a separate switch, in Tables.",
-            on="In chats with that setting.",
-            off="In no chat, whatever its settings.",
         ),
     ] = True
 
@@ -131,13 +113,11 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
 
     unload_minutes: Annotated[
         int,
-        number(
-            0,
-            1440,
+        number(0, 1440, unit="min"),
+        about(
             "Unload when idle",
             "After this time without questions and requests the model leaves memory. The next one loads it"
             " again. What it has read of saved chats is saved before. 0: never.",
-            unit="min",
         ),
     ] = 0
 
@@ -147,10 +127,108 @@ class Updates(Struct, frozen=True, forbid_unknown_fields=True):
 
     check: Annotated[
         bool,
-        switch(
+        about(
             "Check for updates",
             "Once a day, when Draftlight starts, one page of the project is requested for the number of the"
             " newest version. Nothing about you is sent. Off: no requests.",
+        ),
+    ] = False
+
+
+class Server(Struct, frozen=True, forbid_unknown_fields=True):
+    """Serves OpenAI's and Anthropic's APIs to editors and scripts."""
+
+    on: Annotated[
+        bool,
+        switch(off="Off: the server does not listen."),
+        about(
+            "Serve",
+            "Editors and scripts can use the loaded model through OpenAI's API while Draftlight is open."
+            " Their requests and the chats share one queue.",
+        ),
+    ] = False
+    port: Annotated[int, number(1024, 65535), about("Port", "Port of the server on this machine.")] = 8317
+    address: Annotated[
+        str,
+        text(64, least=2, lines=1),
+        about(
+            "Address",
+            "127.0.0.1 accepts connections from this machine only. Any other address, or 0.0.0.0, accepts"
+            " other machines, so an API key is required.",
+        ),
+    ] = "127.0.0.1"
+    hosts: Annotated[
+        str,
+        text(2000, lines=2),
+        about(
+            "Allowed names",
+            "Host names that clients may use besides the address, such as mac.local; one per line.",
+        ),
+    ] = ""
+    ask_key: Annotated[
+        bool,
+        about(
+            "Ask for a key", "Clients must send the API key, as “Authorization: Bearer …” or “x-api-key: …”."
+        ),
+    ] = False
+    origins: Annotated[
+        str,
+        text(2000, lines=3),
+        about(
+            "Allowed origins",
+            "Web pages that may send requests, such as http://localhost:3000; one per line. Empty: none.",
+        ),
+    ] = ""
+    waiting: Annotated[
+        int,
+        number(0, 100, unit="requests"),
+        about(
+            "Waiting requests", "Maximum number of queued requests. Others are refused with the time to wait."
+        ),
+    ] = 64
+    max_body_mb: Annotated[
+        int,
+        number(1, 48, unit="MB"),
+        about("Largest request", "Larger requests are refused before they are read."),
+    ] = 16
+    longest_answer: Annotated[
+        int,
+        number(64, 131072, unit="tokens"),
+        about("Longest answer", "Maximum length of an answer whose request has no limit of its own."),
+    ] = 32768
+    learn: Annotated[
+        bool,
+        about(
+            "Learn from requests",
+            "Tables remember short runs of words from clients' requests, as they do from chats.",
+        ),
+    ] = False
+    keep_requests: Annotated[
+        bool,
+        switch(
+            on="On: requests and answers stay on this disk for 30 days.",
+            off="Off: requests are deleted when Draftlight quits.",
+        ),
+        about(
+            "Keep requests",
+            "Requests and their answers are kept in a file on this disk for 30 days, at most the newest"
+            " 1,000 requests and 500 MB. They can be read and deleted in the server's window. Off keeps no"
+            " new ones; existing ones remain until they expire or are deleted.",
+        ),
+    ] = False
+    strict: Annotated[
+        bool,
+        about(
+            "Strict",
+            "Refuses requests with unsupported fields, tools, images or model names. Otherwise these are"
+            " ignored and listed in the answer's draftlight.changes.",
+        ),
+    ] = False
+    metrics: Annotated[
+        bool,
+        about(
+            "Metrics",
+            "Provides counts and speeds, without any text of requests, at /metrics in Prometheus format.",
         ),
     ] = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.features.about.window import Licence, collect, encoder_licences, font_licences
+from app.features.about import Licence, collect, encoder_licences, font_licences
 from bundle.project import FORMAL_NAME
 
 NOTICE = "NOTICE.txt"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF
 
-from app.richtext.canvas.text_canvas import TextCanvas
-from app.richtext.layout.piece_box import PieceBox
-from app.richtext.layout.piece_layout import VisualLine
+from app.richtext.piece_box import PieceBox
+from app.richtext.piece_layout import VisualLine
+from app.richtext.text_canvas import TextCanvas
 
 _TOLERANCE_PX = 1.5  # of hinting and antialiasing
 

@@ -55,7 +55,7 @@ def _read(loaded: Any, ids: list[int], bits: int) -> tuple[int, np.ndarray[Any, 
     import mlx.core as mx
 
     from core.kv.cached_sequence import CachedSequence
-    from core.kv.quantised import KvQuantisation, quantisable
+    from core.kv.mlx_lm_caches import KvQuantisation, quantisable
 
     kv = None
     if bits:

@@ -15,10 +15,10 @@ from itertools import pairwise
 from msgspec import Struct
 
 from app.chat import strings
-from app.chat.answer_text import AnswerText
+from app.chat.answer_text import AnswerText, spans_of
 from app.controls.shapes import is_rtl
-from app.richtext.markdown.piece import Piece, Styled, spans_of
-from app.richtext.markdown.user_text import pieces_of
+from app.richtext.markdown.markdown import pieces_of
+from app.richtext.markdown.piece import Piece, Styled
 from app.session.chats.conversation import Answer, Conversation, Turn
 from core.events import Message
 

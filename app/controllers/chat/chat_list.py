@@ -17,7 +17,7 @@ from app.controllers.chat import strings
 from app.controllers.chat.answer import AnswerController
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.views import Views
-from app.panels.chats.chat_row import ChatRow, ProjectRow
+from app.panels.chat_row import ChatRow, ProjectRow
 from app.session.chats.archive import Summary
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation

@@ -19,8 +19,8 @@ from PySide6.QtWidgets import QWidget
 from app.chat.bars import NoticeBar
 from app.controllers.chat import strings
 from app.controls.sheets import first_folder, open_files, save_file, show_in_folder
-from app.panels.inspector.inspector import Inspector
-from app.panels.inspector.preset_bar import PresetBar, PresetState
+from app.panels.inspector import Inspector
+from app.panels.preset_bar import PresetBar, PresetState
 from app.session.chats import presets
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation

@@ -210,7 +210,6 @@ async def _drain(stream: asyncio.StreamReader, log: deque[str]) -> None:
 
 
 _IDLE = (Phase.READY, Phase.NO_MODEL, Phase.DEAD, Phase.CLOSED)
-_MUTE = (Phase.STARTING, Phase.DEAD, Phase.CLOSED)
 _READ_S = 2.0
 _MOST_PAST = 30
 
@@ -245,7 +244,7 @@ class LabController(QObject):
         self._theme = theme
         self._settings = settings
         self._hold_chat = hold_chat
-        self._phase = Phase.STARTING
+        self._connected = False
         self.folder = folder
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._models = models
@@ -286,7 +285,7 @@ class LabController(QObject):
 
     def follow(self, link: Link) -> None:
         """Follows the state of the chat's worker and its model."""
-        self._phase = link.phase
+        self._connected = link.connected
         if link.model != self._model:
             self._model = link.model
             self._show_models(chosen=link.model)
@@ -314,7 +313,7 @@ class LabController(QObject):
                 case GoOn():
                     self.process.go_on()
                 case HoldChat(wanted):
-                    if self._phase not in _MUTE:
+                    if self._connected:
                         self._hold_chat(wanted)
                 case RunEnd():
                     self.process.end()

@@ -22,8 +22,8 @@ from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.features.library import strings
 from app.features.library import strings as library_strings
-from app.features.library.embedding import EmbeddingController, digest_in_prompts
 from app.features.library.window import rows_of
+from app.features.worker_caches import EmbeddingController, digest_in_prompts
 from app.session.documents import DocumentHit, Documents
 from core.errors import RequestError
 from core.events import Attachment, SimilarFound

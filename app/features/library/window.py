@@ -19,9 +19,9 @@ from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
 from app.features.library import strings
 from app.features.side_window import Hairline, SideWindow
-from app.panels.chats.chat_row import time_label
-from app.panels.chats.undo_bar import UndoBar
-from app.richtext.layout.passage import draw_passage
+from app.panels.chat_row import time_label
+from app.panels.undo_bar import UndoBar
+from app.richtext.passage import draw_passage
 from app.session.documents import DocumentHit, KeptDocument
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainterPath, QPaintEvent
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from app.controls.buttons import Button, IconButton, pressed_by
 from app.controls.focus_ring import FocusRing
@@ -20,21 +20,13 @@ from app.controls.text_label import TextLabel
 from app.features.models import facts as facts_of
 from app.features.models import strings
 from app.features.models.facts import DraftFacts, MemoryPart
-from app.features.models.row import LEFT, chip_width, draw_chip
+from app.features.models.model_list import LEFT, chip_width, draw_chip
 from app.features.models.state import ModelsState
+from app.features.side_window import Hairline, PanelBeside
 from app.theme.fonts import ui_font
-from app.theme.measures import (
-    ANY_PX,
-    add_gap,
-    set_fixed_height,
-    set_fixed_width,
-    set_margins,
-    set_maximum_width,
-    set_minimum_width,
-    set_spacing,
-)
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
+from app.theme.zoom import area_of, painter_on, px_size, width_of
 from core.events import ModelEntry
 
 WIDTH_PX = 388
@@ -43,18 +35,15 @@ _STEP_TOKENS = 1024
 _INSIDE_PX = WIDTH_PX - 2 * _PADDING_PX - 1
 
 
-class ModelDetail(QWidget):
+class ModelDetail(PanelBeside):
     """Call `show_model()` after each change; signals have the model's reference."""
 
     commanded = Signal(str, str)  # a command of `ModelsWindow`; the model's or draft model's reference
     context_changed = Signal(int)  # context in tokens for the memory estimate
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, WIDTH_PX, parent)
         self._entry: ModelEntry | None = None
-        self._beside = True
-        self.set_beside(True)
         self.setAccessibleName(strings.DETAIL)
         self.title = TextLabel(theme, "", 15, 20, "text", weight=600)
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
@@ -83,12 +72,6 @@ class ModelDetail(QWidget):
     def entry(self) -> ModelEntry | None:
         """The displayed model; None for no selection."""
         return self._entry
-
-    def set_beside(self, beside: bool) -> None:
-        """Set whether it is on the right of the list with a fixed width, or below it over the full width."""
-        self._beside = beside
-        set_minimum_width(self, WIDTH_PX if beside else 0)
-        set_maximum_width(self, WIDTH_PX if beside else ANY_PX)
 
     def show_nothing(self) -> None:
         """Show that no model is selected."""
@@ -134,13 +117,6 @@ class ModelDetail(QWidget):
             self._ask(False)
         else:
             super().keyPressEvent(event)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("panel"))
-        beside = QRectF(0, 0, 1, height_of(self))
-        edge = beside if self._beside else QRectF(0, 0, width_of(self), 1)
-        painter.fillRect(edge, self._theme.color("hair"))
 
     # ---- inside
 
@@ -238,75 +214,41 @@ class ModelDetail(QWidget):
 
     def _lay_out(self) -> None:
         theme = self._theme
-        self._body = QWidget()
-        body = QVBoxLayout(self._body)
-        set_margins(body, _PADDING_PX + 1, 18, _PADDING_PX, 18)
-        body.setSpacing(0)
-        head = _line(self.title, self.family, gap_px=9)
-        head.addStretch(1)
-        body.addLayout(head)
-        add_gap(body, 2)
-        body.addWidget(self.summary)
-        add_gap(body, 4)
-        body.addWidget(self.problem)
-        memory = QWidget()
-        column = QVBoxLayout(memory)
-        set_margins(column, 0, 14, 0, 0)
-        column.setSpacing(0)
-        head = _line(TextLabel(theme, strings.MEMORY, 12, 16, "text", weight=600), gap_px=8)
-        head.addWidget(self.sum, 1)
-        column.addLayout(head)
-        add_gap(column, 7)
-        column.addWidget(self.memory)
-        add_gap(column, 8)
+        memory, drafts = QWidget(), QWidget()
+        heading = TextLabel(theme, strings.MEMORY, 12, 16, "text", weight=600)
         label = TextLabel(theme, strings.CONTEXT, 12, 24)
         set_fixed_width(label, 60)
         self.context.setAccessibleName(strings.CONTEXT)
         self.context.setToolTip(strings.CONTEXT_TIP)
         set_fixed_width(self.tokens, 56)
-        column.addLayout(_line(label, self.context, self.tokens, gap_px=8))
-        body.addWidget(memory)
-        drafts = QWidget()
-        column = QVBoxLayout(drafts)
-        set_margins(column, 0, 18, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(TextLabel(theme, strings.DRAFTS_TITLE, 12, 16, "text", weight=600))
-        add_gap(column, 7)
-        column.addWidget(self.choices)
-        column.addWidget(_Hair(theme))
-        add_gap(column, 7)
-        column.addWidget(self.note)
-        body.addWidget(drafts)
-        add_gap(body, 14)
-        self._buttons = QWidget()
-        row = _line(self.load, self.unload, self.at_start, gap_px=8)
-        row.addStretch(1)
-        row.addWidget(self.folder)
-        row.addWidget(self.remove)
-        self._buttons.setLayout(row)
-        self._asking = QWidget()
-        asking = QVBoxLayout(self._asking)
-        asking.setContentsMargins(0, 0, 0, 0)
-        set_spacing(asking, 10)
-        asking.addWidget(self.question)
-        row = _line(self.keep, self.confirm, gap_px=8)
-        row.addStretch(1)
-        asking.addLayout(row)
+        total = row_of(heading, (self.sum, 1), gap=8)
+        context = row_of(label, self.context, self.tokens, gap=8)
+        column_of(total, 7, self.memory, 8, context, margins=(0, 14, 0, 0), parent=memory)
+        heading = TextLabel(theme, strings.DRAFTS_TITLE, 12, 16, "text", weight=600)
+        line = Hairline(theme)
+        column_of(heading, 7, self.choices, line, 7, self.note, margins=(0, 18, 0, 0), parent=drafts)
+        self._buttons, self._asking = QWidget(), QWidget()
+        row_of(
+            *(self.load, self.unload, self.at_start, STRETCH, self.folder, self.remove),
+            gap=8,
+            parent=self._buttons,
+        )
+        answers = row_of(self.keep, self.confirm, STRETCH, gap=8)
+        column_of(self.question, answers, gap=10, parent=self._asking)
         self._asking.hide()
-        body.addWidget(self._buttons)
-        body.addWidget(self._asking)
-        body.addStretch(1)
         self._of_memory, self._of_drafts = memory, drafts
-        area = ScrollPage(theme, self._body)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
+        self._body = QWidget()
+        head = row_of(self.title, self.family, STRETCH, gap=9)
+        column_of(
+            *(head, 2, self.summary, 4, self.problem, memory, drafts, 14),
+            *(self._buttons, self._asking, STRETCH),
+            margins=(_PADDING_PX + 1, 18, _PADDING_PX, 18),
+            parent=self._body,
+        )
         self._nothing = QWidget()
-        nothing = QHBoxLayout(self._nothing)
-        set_margins(nothing, _PADDING_PX + 1, 18, _PADDING_PX, 0)
-        nothing.addWidget(TextLabel(theme, strings.NOTHING_CHOSEN, 12, 16, wrap=True))
-        layout.addWidget(self._nothing)
-        layout.addWidget(area, 1)
+        nothing = TextLabel(theme, strings.NOTHING_CHOSEN, 12, 16, wrap=True)
+        row_of(nothing, margins=(_PADDING_PX + 1, 18, _PADDING_PX, 0), parent=self._nothing)
+        column_of(self._nothing, (ScrollPage(theme, self._body), 1), parent=self)
 
 
 class _Chip(QWidget):
@@ -329,27 +271,6 @@ class _Chip(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._text:
             draw_chip(painter_on(self), self._theme, area_of(self), self._text, self._color)
-
-
-class _Hair(QWidget):
-    """A hairline."""
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        set_fixed_height(self, 1)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter_on(self).fillRect(area_of(self), self._theme.color("hair"))
-
-
-def _line(*widgets: QWidget, gap_px: int) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.setContentsMargins(0, 0, 0, 0)
-    set_spacing(row, gap_px)
-    for widget in widgets:
-        row.addWidget(widget)
-    return row
 
 
 _ROW_PX = 42
@@ -418,9 +339,7 @@ class DraftChoices(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._choices: list[DraftChoice] = []
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(0)
+        self._layout = column_of(parent=self)
 
     @property
     def choices(self) -> tuple[DraftChoice, ...]:
@@ -451,7 +370,6 @@ _BAR_PX = 14
 _LINE_PX = 21
 _GAP_PX = 7
 _SQUARE_PX = 9
-_RIGHT_ALIGNED = Qt.AlignmentFlag.AlignRight
 
 
 class MemoryBar(QWidget):
@@ -507,5 +425,5 @@ class MemoryBar(QWidget):
             line = QRectF(_SQUARE_PX + 8, top, width_of(self) - _SQUARE_PX - 8, _LINE_PX)
             font = ui_font(12, tabular=True)
             draw_text(painter, line, part.label, font, color("text"), LEFT)
-            draw_text(painter, line, strings.size(part.size_bytes), font, color("text2"), _RIGHT_ALIGNED)
+            draw_text(painter, line, strings.size(part.size_bytes), font, color("text2"), _RIGHT)
             top += _LINE_PX

@@ -8,42 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSize, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
-
-from app.controls.buttons import Button
-from app.controls.sheets import choose_folder
-from app.controls.text_fields import SearchField
-from app.features.side_window import WindowTitles
-from app.theme.measures import (
-    lay_beside,
-    set_fixed_height,
-    set_fixed_width,
-    set_margins,
-    set_spacing,
-)
-from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on, width_of
-
-if TYPE_CHECKING:
-    from app.features.models.controller import ModelsController
-from PySide6.QtWidgets import QSizePolicy
+from PySide6.QtCore import QSize, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QWidget
 
 from app.chat import strings as app_strings
-from app.controls.buttons import IconButton
-from app.controls.shapes import draw_box
-from app.controls.text_label import TextLabel
+from app.controls.buttons import Button
+from app.controls.message_bar import MessageBar
+from app.controls.sheets import choose_folder
+from app.controls.text_fields import SearchField
 from app.features.models import facts, strings
 from app.features.models.detail import WIDTH_PX as DETAIL_PX
 from app.features.models.detail import ModelDetail
-from app.features.models.model_list import ModelListView
-from app.features.models.row import LEAST_WIDTH_PX, HubRow
+from app.features.models.model_list import LEAST_WIDTH_PX, HubRow, ModelListView
 from app.features.side_window import SideWindow
+from app.theme.measures import column_of, lay_beside, set_fixed_width
+from app.theme.theme import Theme
+from app.theme.zoom import width_of
+
+if TYPE_CHECKING:
+    from app.features.models.controller import ModelsController
 
 START_SIZE = QSize(1220, 756)
 MINIMUM_SIZE = QSize(980, 480)
-_BAR_PX = 52
 _SEARCH_PX = 250
 # In a narrower window the details are below the list.
 _BESIDE_FROM_PX = LEAST_WIDTH_PX + DETAIL_PX
@@ -61,13 +48,12 @@ class ModelsWindow(SideWindow):
         self._chosen = ""
         self._context_tokens = facts.DEFAULT_CONTEXT_TOKENS
         self._hub_shown: tuple[object, ...] = ()
-        self.titles = WindowTitles(theme, strings.TITLE)
         self.search = SearchField(theme, strings.SEARCH, strings.CLEAR_SEARCH)
         set_fixed_width(self.search, _SEARCH_PX)
         self.add = Button(theme, strings.ADD, icon_name="folder")
         self.several = Button(theme, strings.SEVERAL)
         self.several.setToolTip(strings.SEVERAL_HELP)
-        self.problem = ProblemBar(theme)
+        self.problem = MessageBar(theme, app_strings.CLOSE_BANNER)
         self.list = ModelListView(theme)
         self.detail = ModelDetail(theme)
         self._lay_out()
@@ -87,19 +73,9 @@ class ModelsWindow(SideWindow):
         self._show()
         self.list.choose(reference)
 
-    def add_folder(self, path: str) -> None:
-        """Import the model folder at `path`; an empty one is ignored."""
-        if path:
-            self._controller.take_folder(path)
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("window"))
-        painter.fillRect(QRectF(0, _BAR_PX - 1, width_of(self), 1), self._theme.color("hair"))
 
     # ---- showing
 
@@ -118,7 +94,7 @@ class ModelsWindow(SideWindow):
         worth = facts.suggestions(state, self._context_tokens, self.search.text())
         self.list.show_suggested(worth, strings.suggested_for(state.limit_bytes), controller.alive)
         self._show_hub()
-        self.problem.show_problem(state.problem, state.hint)
+        self.problem.show_message(f"{state.problem} {state.hint}".strip(), bad=True)
         entry = state.entry(self._chosen)
         if entry is None:
             self.detail.show_nothing()
@@ -200,14 +176,14 @@ class ModelsWindow(SideWindow):
     def _get(self, key: str) -> None:
         if path := facts.local_path(key):
             self.search.clear()
-            self.add_folder(path)
+            self._controller.take_folder(path)
         elif facts.is_hub_name(key):
             self._controller.download(key)
         else:
             self._controller.look_up(key)
 
     def _ask_folder(self) -> None:
-        choose_folder(self, strings.ADD_TITLE, lambda path: self.add_folder(str(path)))
+        choose_folder(self, strings.ADD_TITLE, lambda path: self._controller.take_folder(str(path)))
 
     def _open_folder(self, reference: str) -> None:
         if entry := self._controller.state.entry(reference):
@@ -225,7 +201,7 @@ class ModelsWindow(SideWindow):
         self.search.results_wanted.connect(self._search_entered)
         self.add.clicked.connect(self._ask_folder)
         self.several.clicked.connect(self.machines_requested)
-        self.problem.dismissed.connect(controller.dismiss)
+        self.problem.closed.connect(controller.dismiss)
         self.list.commanded.connect(self._act)
         self.detail.commanded.connect(self._act)
         self.detail.context_changed.connect(self._set_context)
@@ -240,67 +216,9 @@ class ModelsWindow(SideWindow):
         self.detail.set_beside(beside)
 
     def _lay_out(self) -> None:
-        bar = QWidget()
-        set_fixed_height(bar, _BAR_PX)
-        row = QHBoxLayout(bar)
-        set_margins(row, 20, 0, 14, 1)
-        set_spacing(row, 8)
-        row.addWidget(self.titles, 1)
-        row.addWidget(self.several)
-        row.addWidget(self.search)
-        row.addWidget(self.add)
-        left = QVBoxLayout()
-        left.setSpacing(0)
-        left.addWidget(self.problem)
-        left.addWidget(self.list, 1)
         self._content = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._content.setSpacing(0)
-        self._content.addLayout(left)
+        self._content.addLayout(column_of(self.problem, (self.list, 1)))
         self._content.addWidget(self.detail)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(bar)
-        layout.addLayout(self._content, 1)
-
-
-class ProblemBar(QWidget):
-    """The last failure and its remedy, above the list until it is dismissed."""
-
-    dismissed = Signal()
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        self._text = TextLabel(theme, "", 12, 16, "text", weight=500, wrap=True)
-        self._hint = TextLabel(theme, "", 12, 16, wrap=True)
-        self.close_button = IconButton(theme, "x", app_strings.CLOSE_BANNER)
-        self.close_button.clicked.connect(self.dismissed)
-        words = QVBoxLayout()
-        set_spacing(words, 2)
-        words.addWidget(self._text)
-        words.addWidget(self._hint)
-        row = QHBoxLayout(self)
-        set_margins(row, 20, 16, 16, 10)
-        row.addLayout(words, 1)
-        row.addWidget(self.close_button)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
-        self.hide()
-
-    @property
-    def text(self) -> str:
-        """The full text."""
-        return " ".join(part for part in (self._text.text(), self._hint.text()) if part)
-
-    def show_problem(self, problem: str, hint: str) -> None:
-        """Show a problem; an empty text hides the bar."""
-        self._text.setText(problem)
-        self._hint.setText(hint)
-        self._hint.setVisible(bool(hint))
-        self.setAccessibleName(self.text)
-        self.setVisible(bool(problem))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        box = area_of(self).adjusted(8, 8, -8, -2)
-        draw_box(painter, box, 9, self._theme.color("danger_tint"), self._theme.color("danger_border"))
+        header = self.make_header((self.several, self.search, self.add))
+        column_of(header, (self._content, 1), parent=self)

@@ -16,7 +16,7 @@ from app.controls.text_label import TextLabel
 from app.features.race import strings
 from app.features.race.state import Recording, Sight
 from app.gauges.figures import percent, seconds, speed
-from app.richtext.canvas.text_canvas import MARGIN_PX
+from app.richtext.text_canvas import MARGIN_PX
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import add_gap, set_fixed_height, set_fixed_size, set_margins, set_spacing

@@ -12,10 +12,8 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QGuiApplication
 
 from app.features.server import strings
-from app.features.server.keeping import RequestKeeping
 from app.features.server.rows import facts_of, rows_of
-from app.features.server.server import ServerController, ServerState
-from app.features.server.sharing import WorkerSharing
+from app.features.server.server import RequestKeeping, ServerController, ServerState, WorkerSharing
 from app.features.server.window import ServerBox, ServerWindow
 from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Answer, Turn

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -12,6 +11,7 @@ from msgspec import Struct
 
 from app.controls.record_table import Column, Level, paint_names, paint_state
 from app.features.server import strings
+from app.features.server.server import short_name
 from app.gauges.figures import DASH, count, percent, seconds, speed
 from app.session.chats.presets import differences
 from core.events import Effective, Generate
@@ -174,16 +174,3 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return strings.YES if value else strings.NO
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-_VERSION = re.compile(r"/v?\d[\w.+-]*$")
-_BROWSER = "Mozilla"
-
-
-def short_name(agent: str) -> str:
-    """Returns the program of a user agent without its version: `OpenAI/Python` for `OpenAI/Python 2.8.1`."""
-    first = agent.split(maxsplit=1)[0] if agent.strip() else ""
-    name = _VERSION.sub("", first)
-    if name == _BROWSER:
-        return "Browser"
-    return agent if agent == "Unknown client" else name

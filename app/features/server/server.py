@@ -1,36 +1,341 @@
-"""ServerController: the window's local server at the configured address.
+"""The window's local server, its queue over the window's worker, and its requests.
 
-One task starts and stops the server, so that quick changes never run two. A server that cannot be started is
-reported with a remedy, and retried when its settings change. Requests go through `WorkerSharing`, whose queue
-and worker outlive the server.
+`WorkerSharing`: one queue for the window's turn and the server's requests. The turn holds a ticket from its
+question to its end; each server request has its own. The first in the queue is answered. Events of a served
+request arrive as effects of the state machine, commands leave as intents; the gate's state is that of the
+link. A dead worker is restarted for a server request, since nobody may be at the window, unless it dies
+repeatedly.
+
+`RequestKeeping`: the requests of this run and the stored ones, as one list. The store reads and writes on its
+own thread, because another Draftlight may lock the file for seconds.
+
+`ServerController`: one task starts and stops the server at the configured address, so that quick changes
+never run two. A server that cannot be started is reported with a remedy, and retried when its settings
+change. Queue and worker outlive the server.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import re
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from app.features.server import strings
-from app.features.server.sharing import WorkerSharing
+from app.session.turn import effects as fx
+from app.session.turn.intents import Ahead, Restart, Serve, StopServed
+from app.session.turn.link_state import Link, Phase
+from app.store.faults import StoreError
+from app.store.requests import KeptRequest, KeptRequests
 from core.errors import RequestError
-from core.settings import Settings
-from core.settings.server import Server
-
-if TYPE_CHECKING:  # starlette is imported when the server starts
-    from core.serve.server import LocalServer
-import ipaddress
-import re
-from pathlib import Path
-from urllib.parse import urlsplit
-
+from core.events import Cancel, Command, CountTokens, EmbedTexts, Event, Failed, Generate
+from core.serve.queue import AnswerQueue, Answers, GateState, Ticket, WorkerGate
+from core.serve.requests import ServedRequest, ServedRequests
 from core.serve.security import AccessPolicy
+from core.settings import Settings, assign
+from core.settings.window import Server
 from core.system.key_file import key_of, new_key, read_key, write_key
+
+if TYPE_CHECKING:
+    from core.serve.server import LocalServer
+
+KEPT_REQUESTS = 300
+# After this many deaths without a loaded model it would die again.
+_MOST_DEATHS = 3
+_WINDOW = ""
+_LOADED = frozenset({Phase.READY, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING})
+
+Wanted = Ahead | Serve | StopServed | Restart
+
+_VERSION = re.compile(r"/v?\d[\w.+-]*$")
+_BROWSER = "Mozilla"
+
+
+def short_name(agent: str) -> str:
+    """Returns the program of a user agent without its version: `OpenAI/Python` for `OpenAI/Python 2.8.1`."""
+    first = agent.split(maxsplit=1)[0] if agent.strip() else ""
+    name = _VERSION.sub("", first)
+    if name == _BROWSER:
+        return "Browser"
+    return agent if agent == "Unknown client" else name
+
+
+class WorkerSharing(QObject):
+    """`take` steps the state machine, `link` returns its state, `may_learn` whether requests teach the
+    tables.
+
+    Call `follow()` after each step.
+    """
+
+    line_moved = Signal()  # the queue or the answered request changed
+
+    def __init__(
+        self,
+        take: Callable[[Wanted], None],
+        link: Callable[[], Link],
+        may_learn: Callable[[], bool],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._take = take
+        self._link = link
+        self._may_learn = may_learn
+        self._ticket: Ticket | None = None
+        self._deaths = 0
+        self._phase = Phase.STARTING
+        self.gate = WorkerGate(self._send, self._revive_if_dead)
+        self.queue = AnswerQueue(0, self.line_moved.emit)
+        self.requests = ServedRequests(KEPT_REQUESTS, whole=True)
+        self.answers = Answers(self.gate, self.queue, self.requests)
+        self._revive_soon = QTimer(self, singleShot=True, interval=0)
+        self._revive_soon.timeout.connect(self._revive)
+
+    @property
+    def client(self) -> str:
+        """The client being answered through the server; empty for none."""
+        first = next(iter(self.queue.tickets), None)
+        return short_name(first.who) if first is not None else ""
+
+    @property
+    def waiting(self) -> int:
+        """The number of waiting requests, the window's question included."""
+        return max(0, len(self.queue.tickets) - 1)
+
+    # ---- events
+
+    def on_served(self, effect: fx.ServedHeard) -> None:
+        """Handle an event of a served request."""
+        self.gate.hear(effect.event)
+
+    def on_served_cut_off(self, effect: fx.ServedCutOff) -> None:
+        """Report the worker's exit to the client being answered."""
+        self.gate.lose()
+
+    def follow(self, link: Link) -> None:
+        """Update after a change of the worker, its model or its turn."""
+        before, self._phase = self._phase, link.phase
+        if link.phase is Phase.DEAD and before is not Phase.DEAD:
+            self._deaths += 1
+        elif link.phase in _LOADED:
+            self._deaths = 0
+        if link.phase is Phase.LOADING and before in _LOADED:
+            self._end_all("model-changed", strings.CHANGED, strings.CHANGED_HINT)
+        elif link.phase is Phase.CLOSED:
+            self.answers.end_all()
+        info = link.info if link.phase in _LOADED else None
+        self.gate.follow(self._state(link), info, released=link.released)
+        self._hold_ticket(link)
+        if self.queue.tickets:
+            self._revive_if_dead()
+
+    # ---- inside
+
+    def _send(self, command: Command) -> None:
+        match command:
+            case Cancel(request):
+                self._take(StopServed(request))
+            case Generate():
+                learns = command.settings.tables.learn and self._may_learn()
+                settings = assign(command.settings, "tables.learn", learns)
+                self._take(Serve(replace(command, settings=settings)))
+            case CountTokens() | EmbedTexts():
+                self._take(Serve(command))
+            case _:
+                raise TypeError(f"The local server does not send {type(command).__name__}.")
+
+    def _state(self, link: Link) -> GateState:
+        if link.phase in _LOADED:
+            return "ready"
+        if link.phase in (Phase.STARTING, Phase.LOADING):
+            return "starting"
+        return "starting" if self._revivable(link) else "empty"
+
+    def _hold_ticket(self, link: Link) -> None:
+        if not link.busy:
+            if self._ticket is not None:
+                ticket, self._ticket = self._ticket, None
+                ticket.leave()
+            return
+        if self._ticket is None:
+            self._ticket = self.queue.enter(_WINDOW, self._moved, always=True)
+        self._moved()
+
+    def _moved(self) -> None:
+        """Report the new queue position of the window's question."""
+        link = self._link()
+        position = self._ticket.position if self._ticket is not None else None
+        if link.pending is not None and position is not None and position != link.ahead:
+            self._take(Ahead(position))
+
+    def _end_all(self, code: str, message: str, hint: str) -> None:
+        self.answers.end_all(lambda request: Failed(request, "generate", "request", code, message, hint))
+
+    def _revivable(self, link: Link) -> bool:
+        return link.phase is Phase.DEAD and self._deaths < _MOST_DEATHS
+
+    def _revive_if_dead(self) -> None:
+        # Not within the step that reports the death: its receivers finish first.
+        if self._revivable(self._link()):
+            self._revive_soon.start()
+
+    def _revive(self) -> None:
+        if self._revivable(self._link()):
+            self._take(Restart())
+
+
+class RequestKeeping(QObject):
+    """`wanted` returns whether finished requests are stored."""
+
+    changed = Signal()  # the list or `problem`
+    loaded = Signal(str)  # the request's content, which `of` now returns
+    _heard = Signal(object)  # StoreError | None, on any thread
+    _listed = Signal(object)  # tuple[ServedRequest, ...] | StoreError, on the store's thread
+    _content = Signal(str, object)  # KeptRequest | StoreError | None, on the store's thread
+
+    def __init__(
+        self,
+        requests: ServedRequests,
+        kept: KeptRequests,
+        wanted: Callable[[], bool],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._requests = requests
+        self._kept = kept
+        self._wanted = wanted
+        self._records: dict[str, ServedRequest] = {}
+        # The content that was read last. Deleted with its request.
+        self._last: KeptRequest | None = None
+        self._loading = ""
+        self._problem = ""
+        for signal, slot in (
+            (self._heard, self._take),
+            (self._listed, self._take_records),
+            (self._content, self._take_content),
+        ):
+            signal.connect(slot, Qt.ConnectionType.QueuedConnection)
+        kept.listen(self._heard.emit)
+        requests.listen(self)
+
+    @property
+    def problem(self) -> str:
+        """Why requests cannot be stored or read; empty if they can."""
+        return self._problem
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether finished requests are stored."""
+        return self._wanted()
+
+    @property
+    def kept_count(self) -> int:
+        """The number of stored requests."""
+        return len(self._records)
+
+    @property
+    def records(self) -> tuple[ServedRequest, ...]:
+        """All requests, the oldest first; stored ones after `refresh`."""
+        here = {record.id: record for record in self._requests.all}
+        return (*(record for name, record in self._records.items() if name not in here), *here.values())
+
+    def of(self, request: str) -> KeptRequest | None:
+        """Returns a request, without its content if it was deleted or is being read; None for an unknown id.
+
+        Reading ends with `loaded`.
+        """
+        record = self._requests.of(request)
+        if record is not None and self._requests.asked(request) is not None:
+            return KeptRequest(record, self._requests.asked(request), self._requests.events(request))
+        if self._last is not None and self._last.record.id == request:
+            return self._last
+        record = record or self._records.get(request)
+        if record is not None and record.is_over and self._loading != request:
+            self._loading = request
+            self._kept.fetch(request, lambda found: self._content.emit(request, found))
+        return KeptRequest(record, None, ()) if record is not None else None
+
+    def refresh(self) -> None:
+        """Lists the stored requests again, soon."""
+        self._kept.fetch_records(self._listed.emit)
+
+    def is_loading(self, request: str) -> bool:
+        """Whether the content of `request` is being read."""
+        return self._loading == request
+
+    def follow_settings(self) -> None:
+        """Shows whether requests are stored after a change of the settings."""
+        self.changed.emit()
+
+    def delete(self, request: str) -> None:
+        """Erases a finished request."""
+        record = self._requests.of(request)
+        if record is not None and not record.is_over:
+            return
+        self._requests.forget(request)
+        self._records.pop(request, None)
+        self._forget()
+        self._kept.erase(request)
+        self.changed.emit()
+
+    def delete_all(self) -> None:
+        """Erases all finished requests."""
+        self._requests.clear()
+        self._records.clear()
+        self._forget()
+        self._kept.erase_all()
+        self.changed.emit()
+
+    # ---- as `RequestListener`
+
+    def request_changed(self, request: ServedRequest) -> None:
+        """Stores a finished request."""
+        if request.is_over and self._wanted():
+            asked, events = self._requests.asked(request.id), self._requests.events(request.id)
+            self._kept.add(KeptRequest(request, asked, events))
+            self._records[request.id] = request
+
+    def request_heard(self, request: str, event: Event) -> None:
+        """Nothing to do: the finished request has all its events."""
+
+    # ---- inside
+
+    def _forget(self) -> None:
+        self._last, self._loading = None, ""
+
+    def _take_records(self, found: tuple[ServedRequest, ...] | StoreError) -> None:
+        if isinstance(found, StoreError):
+            self._take(found)
+        else:
+            self._records = {record.id: record for record in found}
+        self.changed.emit()
+
+    def _take_content(self, request: str, found: KeptRequest | StoreError | None) -> None:
+        if request != self._loading:  # deleted, or another one was chosen
+            return
+        self._loading = ""
+        if isinstance(found, StoreError):
+            self._take(found)
+        record = self._records.get(request) or self._requests.of(request)
+        if isinstance(found, KeptRequest):
+            self._last = found
+        elif record is not None:
+            self._last = KeptRequest(record, None, ())
+        self.loaded.emit(request)
+
+    def _take(self, error: StoreError | None) -> None:
+        problem = str(error) if error is not None else ""
+        if problem != self._problem:
+            self._problem = problem
+            self.changed.emit()
+
 
 # Stepping the port's field passes many values that are not meant.
 _SETTLE_MS = 600

@@ -8,48 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent, QPalette
-from PySide6.QtWidgets import (
-    QDialog,
-    QFrame,
-    QGridLayout,
-    QHBoxLayout,
-    QPlainTextEdit,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QDialog, QGridLayout, QLayout, QStackedWidget, QWidget
 
 from app.chat.transcript import Transcript
-from app.controls.buttons import Button, CopyButton, Kind
+from app.controls.buttons import Button, CopyButton
 from app.controls.choices import Popup
 from app.controls.record_table import RecordTable
-from app.controls.scroll_bar import OverlayScrollBar, ScrollPage
+from app.controls.scroll_bar import ScrollPage
 from app.controls.sheets import Question
 from app.controls.text_label import TextLabel
 from app.features.server import strings
 from app.features.server.rows import COLUMNS, Facts, RequestRow, row_instead
 from app.features.settings.window import SettingsForm
-from app.features.side_window import SideWindow
-from app.panels.inspector.groups import groups
+from app.features.side_window import Hairline, PanelBeside, SideWindow, TextView
+from app.panels.groups import groups
 from app.theme.measures import (
-    add_gap,
+    STRETCH,
+    column_of,
+    row_of,
     set_fixed_height,
     set_fixed_width,
-    set_margins,
-    set_mono_font,
-    set_spacing,
     set_spacings,
 )
 from app.theme.theme import Theme
-from app.theme.zoom import height_of, painter_on, width_of
 from core.serve.apps import APPS, Connection, configuration
 from core.settings import WindowSettings, declared
 
 SIZE = QSize(1180, 780)
 _MINIMUM = QSize(1000, 620)
-_HEADER_PX = 52
 _LIST_PX = 268
 
 
@@ -60,7 +47,6 @@ class ServerWindow(SideWindow):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, strings.TITLE, SIZE, _MINIMUM, parent)
-        self._subtitle = TextLabel(theme, "", 11, 15)
         self.address = CopyButton(theme, strings.ADDRESS)
         self.model = CopyButton(theme, strings.MODEL_NAME)
         for button in (self.address, self.model):
@@ -92,7 +78,7 @@ class ServerWindow(SideWindow):
     @property
     def subtitle(self) -> str:
         """The server's state as shown."""
-        return self._subtitle.text()
+        return self.titles.says
 
     @property
     def empty_text(self) -> str:
@@ -118,8 +104,7 @@ class ServerWindow(SideWindow):
 
     def show_server(self, subtitle: str, address: str, model: str = "") -> None:
         """Show the server's state, its address (empty while it is off), and the model's API name."""
-        self._subtitle.setText(subtitle)
-        self._subtitle.setToolTip(subtitle)
+        self.titles.say(subtitle)
         self._empty.setText(strings.NOTHING_ON if address else strings.NOTHING_OFF)
         self.address.setVisible(bool(address))
         if address:
@@ -152,23 +137,7 @@ class ServerWindow(SideWindow):
 
     def ask(self, title: str, detail: str) -> Question:
         """Confirm the deletion of all requests."""
-        answers: tuple[tuple[str, str, Kind], ...] = (("delete", strings.DELETE_ALL, "danger"),)
-        question = Question(self._theme, title, detail, strings.CANCEL, answers, self)
-        question.open()
-        return question
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        width, height = width_of(self), height_of(self)
-        color = self._theme.color
-        painter.fillRect(QRectF(0, 0, width, height), color("window"))
-        painter.fillRect(QRectF(0, _HEADER_PX - 1, width, 1), color("hair"))
-        if not self._pages.currentIndex():
-            top = _HEADER_PX + _LIST_PX
-            painter.fillRect(QRectF(width - _FACTS_PX, top, _FACTS_PX, height - top), color("panel"))
-            painter.fillRect(QRectF(0, top, width, 1), color("hair"))
-            painter.fillRect(QRectF(width - _FACTS_PX, top, 1, height - top), color("hair"))
-        painter.end()
+        return self.open_question(title, detail, strings.CANCEL, (("delete", strings.DELETE_ALL, "danger"),))
 
     # ---- inside
 
@@ -182,50 +151,16 @@ class ServerWindow(SideWindow):
         self.delete.setEnabled(row is not None and row.over)
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._make_header())
-        there = QWidget()
-        parts = QVBoxLayout(there)
-        parts.setContentsMargins(0, 0, 0, 0)
-        parts.setSpacing(0)
+        requests = QWidget()
         set_fixed_height(self.list, _LIST_PX)
-        parts.addWidget(self.list)
-        below = QHBoxLayout()
-        set_margins(below, 0, 1, 0, 0)
-        below.setSpacing(0)
         self._below.addWidget(self.transcript)
         self._below.addWidget(self._gone)
-        below.addWidget(self._below, 1)
-        below.addWidget(self.facts)
-        parts.addLayout(below, 1)
-        self._pages.addWidget(there)
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(self.settings_page)
-        column.addWidget(self._pages, 1)
-
-    def _make_header(self) -> QWidget:
-        header = QWidget()
-        set_fixed_height(header, _HEADER_PX)
-        titles = QVBoxLayout()
-        titles.setSpacing(0)
-        titles.addStretch(1)
-        titles.addWidget(TextLabel(self._theme, strings.TITLE, 13, 17, "text", weight=600))
-        titles.addWidget(self._subtitle)
-        titles.addStretch(1)
-        row = QHBoxLayout(header)
-        set_margins(row, 20, 0, 14, 0)
-        set_spacing(row, 8)
-        row.addLayout(titles, 1)
-        row.addWidget(self.model)
-        row.addWidget(self.address)
-        row.addWidget(self.connect_app)
-        row.addWidget(self.settings)
-        add_gap(row, 8)
-        row.addWidget(self.delete)
-        row.addWidget(self.delete_all)
-        return header
+        opened = row_of((self._below, 1), self.facts)
+        column_of(self.list, Hairline(self._theme), (opened, 1), parent=requests)
+        for page in (requests, self._empty, self.settings_page):
+            self._pages.addWidget(page)
+        commands = (self.model, self.address, self.connect_app, self.settings)
+        column_of(self.make_header(commands, (self.delete, self.delete_all)), (self._pages, 1), parent=self)
 
 
 _FACTS_PX = 304
@@ -235,24 +170,16 @@ _GAP_PX = 10
 _VALUE_PX = _FACTS_PX - 1 - 2 * _PAD_PX - _NAME_PX - _GAP_PX
 
 
-class FactsPanel(QWidget):
+class FactsPanel(PanelBeside):
     """Rebuilds its rows only if the facts change."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, _FACTS_PX, parent)
         self._shown = Facts()
         self._values: dict[tuple[int, str], TextLabel] = {}
-        self._page = QWidget()
-        self._column = QVBoxLayout(self._page)
-        set_margins(self._column, _PAD_PX, 12, _PAD_PX, 16)
-        self._body = QWidget()
-        self._column.addWidget(self._body)
-        self._column.addStretch(1)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(ScrollPage(theme, self._page))
-        set_fixed_width(self, _FACTS_PX)
+        self._body, page = QWidget(), QWidget()
+        self._column = column_of(self._body, STRETCH, margins=(_PAD_PX, 12, _PAD_PX, 16), parent=page)
+        column_of(ScrollPage(theme, page), parent=self)
         self.setAccessibleName(strings.REQUEST)
 
     @property
@@ -319,13 +246,8 @@ class ServerSettingsPage(QWidget):
         self.form.add(self.box)
         set_fixed_width(self.form, _CONTENT_PX)
         page = QWidget()
-        column = QVBoxLayout(page)
-        set_margins(column, _PAGE_PAD_PX, 20, _PAGE_PAD_PX, 20)
-        column.addWidget(self.form)
-        column.addStretch(1)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(ScrollPage(theme, page))
+        column_of(self.form, STRETCH, margins=(_PAGE_PAD_PX, 20, _PAGE_PAD_PX, 20), parent=page)
+        column_of(ScrollPage(theme, page), parent=self)
 
 
 class ServerBox(QWidget):
@@ -339,19 +261,8 @@ class ServerBox(QWidget):
         self._key_note = TextLabel(theme, strings.KEY_NOTE, 11, 15, "text2", wrap=True, width_px=width_px)
         self.copy_key = Button(theme, strings.COPY_KEY, small=True)
         self.new_key = Button(theme, strings.NEW_KEY, small=True)
-        row = QHBoxLayout()
-        row.setContentsMargins(0, 0, 0, 0)
-        set_spacing(row, 8)
-        for button in (self.copy_key, self.new_key):
-            row.addWidget(button)
-        row.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        set_spacing(column, 6)
-        column.addWidget(self._state)
-        column.addWidget(self._trouble)
-        column.addLayout(row)
-        column.addWidget(self._key_note)
+        keys = row_of(self.copy_key, self.new_key, STRETCH, gap=8)
+        column_of(self._state, self._trouble, keys, self._key_note, gap=6, parent=self)
 
     @property
     def text(self) -> str:
@@ -397,16 +308,11 @@ class ConnectSheet(QDialog):
         self.picker = Popup(theme, [(app, app) for app in APPS])
         self.picker.setAccessibleName(strings.APP)
         self.place = TextLabel(theme, "", 12, 16, wrap=True, width_px=inner_px)
-        self.text = QPlainTextEdit(self)
-        self.text.setReadOnly(True)
-        self.text.setFrameShape(QFrame.Shape.NoFrame)
-        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.text.setTabChangesFocus(True)
-        self.text.setAccessibleName(strings.CONFIGURATION)
-        set_mono_font(self.text, 11.5)
+        self.text = TextView(theme, strings.CONFIGURATION, 11.5, mono=True, ground="text_area")
+        self.text.setLineWrapMode(TextView.LineWrapMode.NoWrap)
+        self.text.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.text.document().setDocumentMargin(10)
         set_fixed_height(self.text, _TEXT_PX)
-        OverlayScrollBar(theme, self.text)
         self.hint = TextLabel(theme, "", 12, 16, wrap=True, width_px=inner_px)
         names = strings.OTHER_NAMES_REFUSED if strict else strings.other_names_answered(to.model)
         self.names = TextLabel(theme, names, 12, 16, wrap=True, width_px=inner_px)
@@ -416,9 +322,7 @@ class ConnectSheet(QDialog):
         self.settings.clicked.connect(self.settings_requested)
         self.close_button.clicked.connect(self.accept)
         self.picker.value_changed.connect(self._show_app)
-        theme.changed.connect(self._restyle)
         self._lay_out(theme)
-        self._restyle()
         self._show_app()
 
     def _show_app(self) -> None:
@@ -435,33 +339,16 @@ class ConnectSheet(QDialog):
     def _shown(self, text: str) -> str:
         return text.replace(self._to.key, _HIDDEN) if self._to.key else text
 
-    def _restyle(self) -> None:
-        palette = QPalette(self.text.palette())
-        palette.setColor(QPalette.ColorRole.Base, self._theme.color("text_area"))
-        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
-        self.text.setPalette(palette)
-
     def _lay_out(self, theme: Theme) -> None:
-        column = QVBoxLayout(self)
-        set_margins(column, _MARGIN_PX, 18, _MARGIN_PX, 16)
-        set_spacing(column, 8)
-        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
-        choice = QHBoxLayout()
-        set_spacing(choice, 8)
-        choice.addWidget(TextLabel(theme, strings.CONNECT_TITLE, 15, 20, "text", weight=600))
-        choice.addStretch(1)
         set_fixed_width(self.picker, 180)
-        choice.addWidget(self.picker)
-        column.addLayout(choice)
-        column.addWidget(self.place)
-        column.addWidget(self.text)
-        for label in (self.hint, self.names):
-            column.addWidget(label)
-        add_gap(column, 8)
-        row = QHBoxLayout()
-        set_spacing(row, 8)
-        row.addWidget(self.settings)
-        row.addStretch(1)
-        row.addWidget(self.copy)
-        row.addWidget(self.close_button)
-        column.addLayout(row)
+        choice = row_of(
+            TextLabel(theme, strings.CONNECT_TITLE, 15, 20, "text", weight=600), STRETCH, self.picker, gap=8
+        )
+        buttons = row_of(self.settings, STRETCH, self.copy, self.close_button, gap=8)
+        column = column_of(
+            *(choice, self.place, self.text, self.hint, self.names, 8, buttons),
+            gap=8,
+            margins=(_MARGIN_PX, 18, _MARGIN_PX, 16),
+            parent=self,
+        )
+        column.setSizeConstraint(QLayout.SizeConstraint.SetFixedSize)

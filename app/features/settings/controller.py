@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication
 from app.controllers import strings
 from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.views import Views
-from app.features.settings.saved_chats import SavedChatsController
+from app.features.worker_caches import SavedChatsController
 from app.session.chats.snippets import Snippet, known
 from app.store.preferences import PreferencesFile
 from app.theme.theme import Theme
@@ -82,8 +82,8 @@ class AppSettings(QObject):
         """Stop following changes when the window closes."""
         QApplication.setCursorFlashTime(self._blink_ms)
 
-    def connect_form(self, form: SettingsForm) -> None:
-        """Keep a form of the server window up to date and apply its edits."""
+    def connect_form(self, form: SettingsWindow | SettingsForm) -> None:
+        """Keep a form up to date and apply its edits."""
         form.hold(self._held())
         form.show_settings(self.now)
         self.changed.connect(form.show_settings)
@@ -94,12 +94,9 @@ class AppSettings(QObject):
         from app.features.settings.window import SettingsWindow
 
         window = SettingsWindow(self._theme)
-        window.hold(self._held())
-        window.show_settings(self.now)
+        self.connect_form(window)
         window.show_defaults(chats.own_defaults)
-        self.changed.connect(window.show_settings)
         chats.defaults_changed.connect(window.show_defaults)
-        window.changed.connect(lambda key, value: self._try(window, key, value))
         window.reset_button.clicked.connect(self.reset)
         window.defaults_button.clicked.connect(chats.reset_defaults)
         window.show_saved(saved_chats.now)

@@ -1,7 +1,7 @@
 """SettingsWindow: the settings of the app, generated from their declarations.
 
 Changes apply at once. Settings of answers are in the panel of each chat; the last section says so, and can
-reset their defaults.
+reset their defaults. `SnippetsEditor` edits the person's own saved prompts.
 """
 
 from __future__ import annotations
@@ -11,24 +11,21 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.controls.buttons import Button
+from app.controls.choices import Popup
 from app.controls.scroll_bar import ScrollPage
+from app.controls.sheets import Question, ask_name
+from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
-from app.features.settings.snippets import TITLE, SnippetsEditor
 from app.features.side_window import SideWindow
 from app.fields.setting_field import SettingField
 from app.gauges.figures import gigabytes
-from app.panels.inspector.groups import Group, groups
+from app.panels.groups import Group, groups
+from app.session.chats.snippets import BUILT_IN, MOST_NAME_CHARACTERS, Snippet
 from app.session.worker.strings import MACHINE
-from app.theme.measures import (
-    add_gap,
-    set_fixed_height,
-    set_margins,
-    set_minimum_width,
-    set_spacing,
-)
+from app.theme.measures import STRETCH, add_gap, column_of, row_of, set_fixed_height, set_minimum_width
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 from core.errors import SettingError
@@ -42,6 +39,29 @@ NEW_CHATS = "New chats"
 SAVED_CHATS = "Chat caches"
 CLEAR_SAVED = "Clear Chat Caches"
 RESET_DEFAULTS = "Reset Defaults for New Chats"
+SAVED_PROMPTS = "Saved prompts"
+SAVED_PROMPTS_NOTE = (
+    "Type / in an empty message to insert a saved prompt. Words in {braces} are placeholders: Tab goes from"
+    " one to the next. Built in are “Summarize”, “Translate”, “Explain”, “Rewrite” and “Quote the Passage”; a"
+    " prompt of your own with the same name replaces them."
+)
+NEW_PROMPT = "New…"
+RENAME_PROMPT = "Rename…"
+DELETE_PROMPT = "Delete…"
+NEW_PROMPT_TITLE = "New Saved Prompt"
+RENAME_PROMPT_TITLE = "Rename Saved Prompt"
+PROMPT_NAME = "Name:"
+PROMPT = "Saved prompt"
+PROMPT_TEXT = "Text of the saved prompt"
+PROMPT_HINT = "For example: Answer {the mail} in {two sentences}."
+NO_PROMPTS = "None of your own"
+CANCEL = "Cancel"
+DELETE = "Delete"
+DELETE_PROMPT_DETAIL = "This cannot be undone."
+
+
+def delete_title(name: str) -> str:
+    return f"Delete the saved prompt “{name}”?"
 
 
 def defaults_note(own: int) -> str:
@@ -82,11 +102,6 @@ _FOOTER_PX = 52
 class SettingsWindow(SideWindow):
     """`changed` reports a person's edit; its receiver shows the result with `show_settings`."""
 
-    changed = Signal(str, object)  # key, value
-    reset_requested = Signal()
-    defaults_reset_requested = Signal()
-    clear_saved_requested = Signal()
-
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, APP_SETTINGS, QSize(*_SIZE_PX), parent=parent)
         set_minimum_width(self, _SIZE_PX[0])
@@ -98,12 +113,9 @@ class SettingsWindow(SideWindow):
         # The local server's settings are in its window.
         shown = [group for group in groups(declared(WindowSettings)) if group.name != "server"]
         self._form = SettingsForm(theme, shown, _CONTENT_PX)
-        self._form.changed.connect(self.changed)
+        self.changed = self._form.changed
         self.snippets = SnippetsEditor(theme, _CONTENT_PX)
         self._build()
-        self.reset_button.clicked.connect(self.reset_requested)
-        self.defaults_button.clicked.connect(self.defaults_reset_requested)
-        self.clear_button.clicked.connect(self.clear_saved_requested)
         self.show_settings(WindowSettings())
         self.show_defaults(0)
         self.show_saved(None)
@@ -148,36 +160,21 @@ class SettingsWindow(SideWindow):
     def _build(self) -> None:
         page = QWidget()
         page.setAutoFillBackground(False)
-        column = QVBoxLayout(page)
-        set_margins(column, _PAD_PX, 20, _PAD_PX, 20)
-        set_spacing(column, _GAP_PX)
         form = self._form
-        form.add_title(TITLE)
+        form.add_title(SAVED_PROMPTS)
         form.add(self.snippets)
         form.add_title(SAVED_CHATS)
         form.add(self._saved_note)
         form.add_row(self.clear_button)
         form.add_title(NEW_CHATS)
         form.add(self._defaults_note)
-        column.addWidget(form)
-        row = QHBoxLayout()
-        row.addWidget(self.defaults_button)
-        row.addStretch(1)
-        column.addLayout(row)
-        column.addStretch(1)
-        area = ScrollPage(self._theme, page)
-        foot = QHBoxLayout()
-        set_margins(foot, _PAD_PX, 0, _PAD_PX, 0)
-        foot.addWidget(TextLabel(self._theme, AT_ONCE, 11, 15), 1)
-        foot.addWidget(self.reset_button)
+        defaults = row_of(self.defaults_button, STRETCH)
+        column_of(form, defaults, STRETCH, gap=_GAP_PX, margins=(_PAD_PX, 20, _PAD_PX, 20), parent=page)
         bar = QWidget()
         set_fixed_height(bar, _FOOTER_PX)
-        bar.setLayout(foot)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addWidget(area, 1)
-        whole.addWidget(bar)
+        at_once = TextLabel(self._theme, AT_ONCE, 11, 15)
+        row_of((at_once, 1), self.reset_button, margins=(_PAD_PX, 0, _PAD_PX, 0), parent=bar)
+        column_of((ScrollPage(self._theme, page), 1), bar, parent=self)
 
 
 _LABEL_PX = 148
@@ -196,9 +193,7 @@ class SettingsForm(QWidget):
         self.fields: dict[str, SettingField] = {}
         self._held: Mapping[str, str] = {}
         self.setAutoFillBackground(False)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        set_spacing(self._column, _GAP_PX)
+        self._column = column_of(gap=_GAP_PX, parent=self)
         for group in groups:
             if titled:
                 self.add_title(group.title)
@@ -216,10 +211,7 @@ class SettingsForm(QWidget):
 
     def add_row(self, widget: QWidget) -> None:
         """Add `widget` at the end, at the left and no wider than it needs."""
-        row = QHBoxLayout()
-        row.addWidget(widget)
-        row.addStretch(1)
-        self._column.addLayout(row)
+        self._column.addLayout(row_of(widget, STRETCH))
 
     def add(self, widget: QWidget) -> None:
         """Add `widget` at the end."""
@@ -240,3 +232,106 @@ class SettingsForm(QWidget):
     def show_error(self, key: str, error: SettingError) -> None:
         """Show that the edited value of `key` is not allowed."""
         self.fields[key].show_error(error.message, error.hint)
+
+
+class SnippetsEditor(QWidget):
+    """A choice of the own prompts, with the text of the chosen one."""
+
+    changed = Signal(object)  # tuple[Snippet, ...]: all own prompts
+
+    def __init__(self, theme: Theme, width_px: int) -> None:
+        super().__init__()
+        self._theme = theme
+        self._own: tuple[Snippet, ...] = ()
+        self.setAutoFillBackground(False)
+        self.choice = Popup(theme, [("", NO_PROMPTS)])
+        self.choice.setAccessibleName(PROMPT)
+        self.new_button = Button(theme, NEW_PROMPT)
+        self.rename_button = Button(theme, RENAME_PROMPT)
+        self.delete_button = Button(theme, DELETE_PROMPT)
+        self.text = TextArea(theme)
+        self.text.setAccessibleName(PROMPT_TEXT)
+        self.text.set_placeholder(PROMPT_HINT)
+        row = row_of((self.choice, 1), self.new_button, self.rename_button, self.delete_button, gap=8)
+        note = TextLabel(theme, SAVED_PROMPTS_NOTE, 12, 17, "text2", wrap=True, width_px=width_px)
+        column_of(note, row, self.text, gap=10, parent=self)
+        self.choice.value_changed.connect(lambda name: self._show_text())
+        self.text.value_changed.connect(self._take_text)
+        self.new_button.clicked.connect(lambda: ask_name(self, NEW_PROMPT_TITLE, PROMPT_NAME, "", self.add))
+        self.rename_button.clicked.connect(
+            lambda: ask_name(self, RENAME_PROMPT_TITLE, PROMPT_NAME, self._name, self.rename)
+        )
+        self.delete_button.clicked.connect(self._ask_delete)
+        self._show_text()
+
+    @property
+    def _name(self) -> str:
+        return self.choice.value if self._own else ""
+
+    def show_snippets(self, own: Sequence[Snippet]) -> None:
+        """Show the person's own prompts; the chosen one stays chosen."""
+        own = tuple(own)
+        if own == self._own:
+            return
+        self._show(own, self._name)
+
+    def add(self, name: str) -> None:
+        """Add a prompt, with the text of the built-in one of that name; choose it if there is one already."""
+        name = name[:MOST_NAME_CHARACTERS]
+        if not any(each.name == name for each in self._own):
+            text = next((each.text for each in BUILT_IN if each.name == name), "")
+            self._keep((*self._own, Snippet(name, text)), name)
+        else:
+            self._show(self._own, name)
+        self.text.setFocus()
+
+    def rename(self, name: str) -> None:
+        """Rename the chosen prompt, which replaces one of the new name."""
+        name, before = name[:MOST_NAME_CHARACTERS], self._name
+        if before and name != before:
+            others = (each for each in self._own if each.name != name)
+            self._keep(
+                tuple(replace(each, name=name) if each.name == before else each for each in others), name
+            )
+
+    def delete(self) -> None:
+        """Delete the chosen prompt."""
+        self._keep(tuple(each for each in self._own if each.name != self._name), "")
+
+    def _ask_delete(self) -> None:
+        title = delete_title(self._name)
+        question = Question(
+            self._theme, title, DELETE_PROMPT_DETAIL, CANCEL, [("delete", DELETE, "danger")], self.window()
+        )
+        question.chosen.connect(lambda value: self.delete())
+        question.open()
+
+    def _take_text(self, text: str) -> None:
+        if self._name:
+            own = tuple(replace(each, text=text) if each.name == self._name else each for each in self._own)
+            if own != self._own:
+                self._own = own
+                self.changed.emit(own)
+
+    def _keep(self, own: tuple[Snippet, ...], name: str) -> None:
+        self._show(own, name)
+        self.changed.emit(own)
+
+    def _show(self, own: tuple[Snippet, ...], name: str) -> None:
+        self._own = own
+        self.choice.blockSignals(True)
+        self.choice.clear()
+        for each in own:
+            self.choice.addItem(each.name, each.name)
+        if not own:
+            self.choice.addItem(NO_PROMPTS, "")
+        elif any(each.name == name for each in own):
+            self.choice.set_value(name)
+        self.choice.blockSignals(False)
+        self._show_text()
+
+    def _show_text(self) -> None:
+        has_any = bool(self._own)
+        for each in (self.choice, self.rename_button, self.delete_button, self.text):
+            each.setEnabled(has_any)
+        self.text.set_value(next((each.text for each in self._own if each.name == self._name), ""))

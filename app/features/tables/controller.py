@@ -46,7 +46,6 @@ if TYPE_CHECKING:  # imported with the window
 
 # Well below the worker's own delay after the last one.
 _TYPING_EVERY_S = 2.0
-_SPOKEN = frozenset(Phase) - {Phase.STARTING, Phase.DEAD, Phase.CLOSED}
 
 
 class TablesController(QObject):
@@ -67,6 +66,7 @@ class TablesController(QObject):
         self._clock = clock
         self._tables = Tables()
         self._phase = Phase.STARTING
+        self._connected = False
         self._works = False
         self._window: TablesWindow | None = None
         self._numbers = count(1)
@@ -114,9 +114,9 @@ class TablesController(QObject):
 
     def follow(self, link: Link) -> None:
         """Updates the window after a change of the worker, its model or its turn."""
-        info = link.info if link.phase in _SPOKEN else None
-        self._phase, self._works = link.phase, link.works
-        if link.phase not in _SPOKEN:
+        info = link.info if link.connected else None
+        self._phase, self._connected, self._works = link.phase, link.connected, link.works
+        if not link.connected:
             self._tables, self._listing = known.without_worker(self._tables), False
         elif info != self._tables.model:
             self._tables = known.with_model(self._tables, info)
@@ -228,7 +228,7 @@ class TablesController(QObject):
     def _refresh(self) -> None:
         """Requests a list if the current one may be outdated and the window is visible."""
         seen = self._window is not None and self._window.isVisible()
-        if seen and self._tables.stale and not self._listing and self._phase in _SPOKEN:
+        if seen and self._tables.stale and not self._listing and self._connected:
             self._listing = True
             self._take(AskTables(ListTables(self._request())))
 
@@ -236,7 +236,7 @@ class TablesController(QObject):
         window, tables = self._window, self._tables
         if window is None:
             return
-        window.show_tables(tables, alive=self._phase in _SPOKEN)
+        window.show_tables(tables, alive=self._connected)
         model = tables.model.name if tables.model else ""
         window.learning.rehearsal.show_model(model, wanted=model in self._preferences.now.rehearse)
         if tables.doing:

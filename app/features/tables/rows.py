@@ -14,7 +14,7 @@ from app.controls.shapes import draw_box
 from app.features.tables import strings
 from app.features.tables.state import Tables
 from app.gauges.figures import DASH, count, percent, short_count
-from app.panels.chats.chat_row import time_label
+from app.panels.chat_row import time_label
 from app.session.worker.status import recognised
 from app.theme.fonts import ui_font
 from core.events import LearnedTable, TableInfo

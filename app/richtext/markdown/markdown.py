@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token as Node
+from app.richtext.markdown.blocks import BlockSplitter
+from app.richtext.markdown.inline import bare_links
 
 _BULLET = "•"
 _TASK = re.compile(r"\[([ xX])\][ \t]+(?=\S)")
@@ -438,3 +440,35 @@ class _Walk:
                 origins.append(-1)
         shown, segments = "".join(text), segments_of(origins)
         self._add("table", shown, segments, tuple(styles), self.table_map, cells=tuple(cells))
+
+
+def pieces_of(content: str) -> tuple[Piece, ...]:
+    """A person's message as pieces, kept as it was typed, because stars and numbers may mean anything in it:
+    only fenced code becomes a code block, and addresses become links.
+    """
+    if "```" not in content and "~~~" not in content:
+        return (_plain(content, 0, len(content)),)
+    splitter = BlockSplitter()
+    found: list[Piece] = []
+    plain_from = 0
+    for block in [*splitter.feed(content), *splitter.finish()]:
+        pieces = parse_block(content, block.start, block.end)
+        if (
+            len(pieces) != 1
+            or pieces[0].kind != "code"
+            or not content[block.start : block.end].lstrip().startswith(("```", "~~~"))
+        ):
+            continue
+        if content[plain_from : block.start].strip():
+            found.append(_plain(content, plain_from, block.start))
+        found.append(pieces[0])
+        plain_from = block.end
+    if content[plain_from:].strip() or not found:
+        found.append(_plain(content, plain_from, len(content)))
+    return tuple(found)
+
+
+def _plain(content: str, start: int, end: int) -> Piece:
+    piece = plain_piece(content, start, end)
+    links = [Styled(low, high, "link", piece.text[low:high]) for low, high in bare_links(piece.text)]
+    return replace(piece, styles=tuple(links))

@@ -3,8 +3,7 @@
 `text` is what can be seen and selected, `segments` say where in the answer's source it came from
 (absolute offsets), `styles` how parts of it look. A list marker is not part of the text.
 
-`TextSegment`s map visible characters to the source: syntax is left out and padding may be put in. From them
-and the tokens' offsets follow the `Span`s: which visible characters belong to which token. Ranges are
+`TextSegment`s map visible characters to the source: syntax is left out and padding may be put in. Ranges are
 end-exclusive.
 
 `report` logs what could not be shown as intended: a block that cannot be parsed is shown as source, a text
@@ -15,12 +14,10 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
-
-from app.richtext.markdown.token_table import TokenTable
 
 
 class TextSegment(Struct, frozen=True, gc=False):
@@ -87,34 +84,6 @@ def shown_range(segments: Sequence[TextSegment], start: int, end: int) -> tuple[
                 low = segment.start + a - segment.source
             high = segment.start + b - segment.source
     return None if low is None else (low, high)
-
-
-def spans_of(segments: Sequence[TextSegment], table: TokenTable, first_token: int = 0) -> Iterator[Span]:
-    """Whose the visible characters are, in order, from token `first_token` on.
-
-    Together the spans hold every visible character that has a source, once.
-    """
-    open_span: Span | None = None
-    for segment in segments:
-        # No token covers the end of the text.
-        source_end = min(segment.source + segment.length, table.length)
-        offset = segment.source
-        if first_token:
-            offset = max(offset, table.range_of(first_token)[0])
-        while offset < source_end:
-            token = table.at(offset)
-            stop = min(source_end, table.range_of(token)[1])
-            start = segment.start + offset - segment.source
-            end = start + stop - offset
-            if open_span and open_span.token == token and open_span.end == start:
-                open_span = Span(token, open_span.start, end)
-            else:
-                if open_span:
-                    yield open_span
-                open_span = Span(token, start, end)
-            offset = stop
-    if open_span:
-        yield open_span
 
 
 LOG = logging.getLogger("draftlight.window.unshown")

@@ -19,7 +19,7 @@ from markdown_it.rules_inline.state_inline import Scanned
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
-from app.richtext.markdown.links import may_open
+from app.richtext.markdown.inline import may_open
 from app.richtext.markdown.math_rules import add_math, add_paragraph
 
 # Scripts that put no spaces between words, with their punctuation.

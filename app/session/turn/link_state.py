@@ -87,6 +87,11 @@ class Link(Struct, frozen=True):
         """Whether there is a process to send commands to."""
         return self.phase not in (Phase.DEAD, Phase.CLOSED)
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a worker that accepts commands."""
+        return self.alive and self.phase is not Phase.STARTING
+
 
 class Transition(Struct, frozen=True):
     """The result of one input."""

@@ -104,7 +104,7 @@ def matches(meaning: Meaning, words: Scored, about_all: bool) -> bool:
 
     The best passage's similarity tells requests about a whole text from questions about a place better than
     its distance from the other passages', which is as large for both. Requests that seem to be about all of
-    the text (`core.prefill.requests`) need a passage that is very similar: “how many of the paddles are
+    the text (`core.prefill.plan`) need a passage that is very similar: “how many of the paddles are
     rotten?”.
     """
     if meaning.fragmented:

@@ -56,7 +56,7 @@ class ScorerInputs(Struct, frozen=True):
     """`ids` is the prompt, `layout` its layout, `passages` the part to score; `words()` returns its terms.
 
     `loaded` is the target; `draft` is None without a draft model, `embedder` without a sentence encoder.
-    `about_all`: the request seems to be about all of a text (`core.prefill.requests`).
+    `about_all`: the request seems to be about all of a text (`core.prefill.plan`).
     """
 
     loaded: LoadedModel

@@ -8,8 +8,8 @@ from pytestqt.qtbot import QtBot
 from app.chat.find import Find
 from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
-from app.richtext.canvas.selection import Match, matches_in
 from app.richtext.markdown.markdown import parse_block
+from app.richtext.selection import Match, matches_in
 from core.events import Message
 from tests.app.chat.watching import colour, colours, picture, stream
 from tests.app.chat.written import finished, tokens_of, turns_of

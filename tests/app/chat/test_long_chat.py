@@ -13,8 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer import AnswerView
 from app.chat.transcript import Transcript
-from app.richtext.layout.piece_box import PieceBox
 from app.richtext.markdown.piece import Piece
+from app.richtext.piece_box import PieceBox
 from app.session.chats.conversation import Turn
 from core.events import Message
 from tests.app.chat.watching import picture

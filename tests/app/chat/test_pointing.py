@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from app.chat.transcript import Transcript
-from app.richtext.layout.tint_paint import TintMode
+from app.richtext.tint_paint import TintMode
 from tests.app.chat.watching import body_of, point_at, stream
 from tests.app.chat.written import FERRY
 

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer import AnswerView
 from app.chat.transcript import Transcript
-from app.richtext.canvas.text_canvas import TextCanvas
+from app.richtext.text_canvas import TextCanvas
 from app.session.chats.conversation import Answer as Written
 from app.session.chats.conversation import Turn
 from core.events import Message

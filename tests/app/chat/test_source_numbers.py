@@ -13,7 +13,7 @@ from app.chat.intents import OpenSource
 from app.chat.source_numbers import SourceNumber
 from app.chat.sources import sources_of
 from app.chat.transcript import Transcript
-from app.richtext.canvas.selection import Match
+from app.richtext.selection import Match
 from app.session.chats.conversation import Answer, Turn
 from core.events import Attachment, Citation, Finished, Message, Passage
 from tests.app.chat.watching import colour, colours, enlarged, stream

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.answer_text import PartFigures
+from app.chat.answer_text import PartFigures, TokenTable
 from app.chat.stats_line import (
     StatsPart,
     break_parts,
@@ -18,7 +18,6 @@ from app.chat.stats_line import (
     live_parts,
     plain_text,
 )
-from app.richtext.markdown.token_table import TokenTable
 from core.events import Change, Stats
 from tests.app.chat.written import finished, tokens_of
 

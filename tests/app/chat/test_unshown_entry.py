@@ -15,7 +15,7 @@ from app.chat.answer_footer import AnswerFooter
 from app.chat.transcript import Transcript
 from app.chat.user_message import MessageChip
 from app.chat.widget_pool import UnshownEntry
-from app.richtext.canvas import strings
+from app.richtext import strings
 from app.session.chats.conversation import Answer as Words
 from app.session.chats.conversation import Turn
 from core.events import Attachment, Finished, Message, Stats

@@ -9,11 +9,10 @@ from app.controllers.chat.chat_settings import ChatSettings
 from app.controllers.chat.titles import TitleController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
-from app.features.library.embedding import EmbeddingController
 from app.features.models.controller import ModelsController
-from app.features.server.sharing import WorkerSharing
-from app.features.settings.saved_chats import SavedChatsController
+from app.features.server.server import WorkerSharing
 from app.features.tables.controller import TablesController
+from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.turn.intents import INTENTS
 from app.session.turn.link_state import Phase
 from app.session.turn.turn import RULES

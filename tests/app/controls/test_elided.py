@@ -17,11 +17,11 @@ from app.controls.text_fields import SearchField
 from app.features.library import window as library
 from app.features.machines import rows as machines
 from app.features.models.facts import RowFacts
-from app.features.models.row import ModelRow
+from app.features.models.model_list import ModelRow
 from app.features.server import rows as server
 from app.features.tables import rows as tables
-from app.panels.chats.chat_list import ChatList
-from app.panels.chats.chat_row import ChatRow
+from app.panels.chat_list import ChatList
+from app.panels.chat_row import ChatRow
 from app.theme.theme import Theme
 from app.theme.zoom import px
 from tests.app.painted import noted_words

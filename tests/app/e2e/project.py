@@ -13,9 +13,9 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtWidgets import QDialog, QFileDialog
 
 from app.controls.sheets import Question
-from app.features.projects.window import ProjectSheet
+from app.features.projects import ProjectSheet
 from app.launch.opening import open_window
-from app.panels.chats.chat_delegate import new_chat_rect
+from app.panels.chat_delegate import new_chat_rect
 from app.shell.window import MainWindow
 from tests.app.e2e.hands import Hands
 from tests.app.e2e.new_user import answered, ask, open_section, ready, set_number

@@ -28,7 +28,7 @@ from app.controls import sheets
 from app.controls.sheets import first_folder
 from app.features.chats import ArchivedWindow, DeletedWindow
 from app.launch.scenario import ask
-from app.panels.chats.chat_delegate import TIME, dots_rect
+from app.panels.chat_delegate import TIME, dots_rect
 from app.session.chats.conversation import Conversation
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow

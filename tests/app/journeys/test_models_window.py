@@ -402,10 +402,10 @@ def test_importing_and_removing_asks_first(qapp: QApplication, home: Path, folde
         await ready(window, 60)
         models = await opened(window)
         (home / "empty").mkdir()
-        models.add_folder(str(home / "empty"))
+        window.controller.models.take_folder(str(home / "empty"))
         await until(lambda: bool(models.problem.text), 10)
         assert "config.json is missing" in models.problem.text
-        models.add_folder(str(folders / "served"))
+        window.controller.models.take_folder(str(folders / "served"))
         await until(lambda: models.chosen == str(folders / "served"), 10)
         assert not models.problem.isVisible()
         detail = models.detail
@@ -449,7 +449,7 @@ def test_models_of_other_apps_are_used_where_they_are(
         models.choose("owner/Served-4bit")
         assert not models.detail.remove.isVisible()
         # A folder of several models is listed, and can be taken off the list again.
-        models.add_folder(str(home / "mine"))
+        window.controller.models.take_folder(str(home / "mine"))
         found = home / "mine" / "owner" / "Small-8bit"
         await until(lambda: models.chosen == str(found), 10)
         await click(models.detail.remove)

@@ -11,10 +11,10 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QMenu
 
 from app.controls.sheets import Question
-from app.features.projects import strings
-from app.features.projects.window import ProjectSheet
+from app.features import projects
+from app.features.projects import ProjectSheet
 from app.launch.scenario import ask
-from app.panels.chats import strings as list_strings
+from app.panels import strings as list_strings
 from app.session.chats.presets import Override
 from app.session.chats.projects import Project
 from app.shell.window import MainWindow
@@ -223,17 +223,17 @@ def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
         await saved(window, dialog)
         controller.chat.listing.move("c1", project.id)
         window.views.sidebar.chat_selected.emit("c1")
-        assert notice.text == strings.uses_model("Harbour", "Other")
+        assert notice.text == projects.uses_model("Harbour", "Other")
         assert loads == []
         window.projects.start_chat(project.id)
         await until(lambda: loads == ["hub/Other"])
         await ready(window)
         controller.chats.change_project(replace(only_project(window), model="hub/Gone"))
         window.projects.start_chat(project.id)
-        assert notice.text == strings.misses_model("Harbour", "hub/Gone")
+        assert notice.text == projects.misses_model("Harbour", "hub/Gone")
         window.projects.edit(project.id)
         dialog = await project_sheet(window)
-        assert dialog.model.currentText() == strings.not_installed("hub/Gone")
+        assert dialog.model.currentText() == projects.not_installed("hub/Gone")
         dialog.reject()
 
     play(qapp, scene, folder=tmp_path)

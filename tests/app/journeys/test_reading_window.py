@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.intents import OpenPassage
 from app.chat.user_message import MessageChip
-from app.panels.document.view import DocumentView
+from app.panels.document_view import DocumentView
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from tests.app.stage import click, last, play, press, ready, until

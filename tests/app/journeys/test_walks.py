@@ -21,7 +21,7 @@ APP = f"{Path(__file__).parents[3] / 'app'}/"
 # File and function; a token is stored, parsed, and shown by a gauge.
 TOKEN = {
     ("session/chats/conversation.py", "write"),
-    ("richtext/markdown/token_table.py", "extend"),
+    ("chat/answer_text.py", "extend"),
     ("gauges/speed.py", "_paint"),
 }
 REGENERATE = {

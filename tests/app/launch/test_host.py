@@ -8,7 +8,7 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
-from app.features.about.window import AboutWindow
+from app.features.about import AboutWindow
 from app.launch.application import Application
 from app.launch.host import Host
 from app.launch.scenario import ask

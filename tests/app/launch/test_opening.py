@@ -71,7 +71,7 @@ from app.fields.setting_field import SettingField
 from core.settings import declared
 
 LATER = (
-    "app.features.about.updates", "app.chat.attach_html", "app.chat.attach_pdf", "app.features.lab.window",
+    "app.features.about", "app.chat.attach_html", "app.chat.attach_pdf", "app.features.lab.window",
     "app.features.models.window", "app.features.settings.window", "app.features.tables.window",
     "importlib.metadata",
 )

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.reading_card import ReadingMapStrip
 from app.chat.user_message import MessageChip
 from app.launch.application import Application
-from app.panels.document.tab import DocumentTab
+from app.panels.document_tab import DocumentTab
 from app.session.chats.reading import Document
 from app.shell.columns import Wants
 from app.shell.screens import Screens, free_places, seen

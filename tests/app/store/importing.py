@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.chat_archives.child import Line, lines_of
+from core.chat_archives.process import Line, lines_of
 from core.chat_archives.reading import ChatReader
 
 

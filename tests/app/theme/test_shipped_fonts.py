@@ -13,7 +13,7 @@ import pytest
 from PySide6.QtGui import QFontInfo, QRawFont
 from PySide6.QtWidgets import QApplication, QLabel
 
-from app.features.about.window import font_licences, licence_text
+from app.features.about import font_licences, licence_text
 from app.theme.fonts import FONTS, enlarged_ui_font, mono_font, shipped_fonts, ui_font, unloaded_fonts
 
 APP = Path(__file__).parents[3] / "app"

@@ -47,7 +47,7 @@ _UNBOUNDED = """import resource, sys
 bound = resource.setrlimit
 resource.setrlimit = lambda what, to: None if what == resource.RLIMIT_DATA else bound(what, to)
 sys.path.insert(0, {root!r})
-from core.documents.child import main
+from core.documents.reading import main
 raise SystemExit(main(sys.argv[1:]))
 """
 _ENDS_ALONE_S = 3.0

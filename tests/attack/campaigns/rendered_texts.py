@@ -33,10 +33,10 @@ from app.chat.answer import AnswerView
 from app.chat.entry import AnswerEntry
 from app.chat.transcript import Transcript
 from app.launch.application import Application
-from app.richtext.canvas import strings
-from app.richtext.layout.piece_box import PieceBox
+from app.richtext import strings
 from app.richtext.markdown.piece import LOG as UNSHOWN
 from app.richtext.markdown.piece import Piece
+from app.richtext.piece_box import PieceBox
 from app.session.chats.conversation import Answer, Conversation, Turn
 from app.store.chat_files import from_json, to_json, to_markdown
 from app.store.chat_store import ChatStore

@@ -10,8 +10,7 @@ import mlx.core as mx
 import mlx.nn as nn
 import pytest
 
-from core.decoding.loop import DecodeLoop
-from core.decoding.options import FAST, Exactness
+from core.decoding.loop import FAST, DecodeLoop, Exactness
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.drafting.draft import Draft, Drafter, OffDrafter
 from core.drafting.draft_model import DraftModelDrafter

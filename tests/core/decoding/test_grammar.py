@@ -15,8 +15,7 @@ import pytest
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from core.decoding.grammar import GrammarState
-from core.decoding.loop import DecodeLoop
-from core.decoding.options import FAST, Exactness
+from core.decoding.loop import FAST, DecodeLoop, Exactness
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.drafting.draft import EMPTY, Draft, OffDrafter
 from core.errors import BrokenLogitsError, GrammarError

@@ -12,8 +12,7 @@ import pytest
 from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
 
-from core.decoding.loop import DecodeLoop, Step
-from core.decoding.options import FAST, Exactness
+from core.decoding.loop import FAST, DecodeLoop, Exactness, Step
 from core.decoding.sampling import RowInputs, Sampler, top_ids
 from core.drafting.draft import EMPTY, Draft, Drafter, OffDrafter, RejectedRow
 from core.drafting.registry import DRAFTERS, DrafterSpec

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from core.documents.client import DocumentProgress, DocumentReading, StoppedError
+from core.documents.client import DocumentReading
 from core.documents.limits import Limits
+from core.documents.reading import DocumentLine
 from core.errors import RequestError
+from core.system.reader_process import StoppedError
 from tests.core.documents.made import paragraph, pdf_of, pdf_of_streams, write_docx
 
 
@@ -25,10 +27,10 @@ def _child(code: str) -> list[str]:
 def test_the_text_and_how_far_it_is_come_from_the_process(tmp_path: Path) -> None:
     file = tmp_path / "handbook.pdf"
     file.write_bytes(pdf_of(["North quay", "South quay"]))
-    heard: list[DocumentProgress] = []
+    heard: list[DocumentLine] = []
     reading = DocumentReading(file)
     assert reading.run(heard.append) == "North quay\n\nSouth quay"
-    assert heard[0] == DocumentProgress(0, 2, "pages")
+    assert heard[0] == DocumentLine(0, 2, "pages")
     with pytest.raises(ProcessLookupError):
         os.kill(reading.pid or 0, 0)
 
@@ -134,7 +136,7 @@ def test_a_reader_ends_with_who_started_it(tmp_path: Path) -> None:
     if starter == 0:
         reading = DocumentReading(file)
 
-        def started(progress: DocumentProgress) -> None:
+        def started(progress: DocumentLine) -> None:
             (tmp_path / "pid").write_text(f"{reading.pid}")
             os.kill(os.getpid(), signal.SIGKILL)
 

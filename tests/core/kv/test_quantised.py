@@ -12,8 +12,7 @@ from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import QuantizedKVCache, make_prompt_cache
 
 from core.kv.cached_sequence import CachedSequence, PrefixCache
-from core.kv.mlx_lm_caches import leaves
-from core.kv.quantised import KvQuantisation, quantisable
+from core.kv.mlx_lm_caches import KvQuantisation, leaves, quantisable
 from core.prefill.read import read_kept, read_prompt
 from tests.core.architectures import ARCHITECTURES, FULL, wide
 from tests.core.prefill.gaps import difference, logits, prompt_of, some_positions

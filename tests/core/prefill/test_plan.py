@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.prefill.plan import Decision, decide, dense_reason
-from core.prefill.requests import needs_every_token
+from core.prefill.plan import Decision, decide, dense_reason, needs_every_token
 from core.settings.prefill import Prefill
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.prefill.requests import continues, needs_every_token
+from core.prefill.plan import continues, needs_every_token
 
 
 @pytest.mark.parametrize(

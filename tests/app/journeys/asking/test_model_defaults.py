@@ -141,7 +141,7 @@ def test_a_file_that_is_no_use_is_said(qapp: QApplication, models: Path) -> None
 
 
 def _text(section: object) -> str:
-    from app.panels.inspector.inspector import ModelCard
+    from app.panels.inspector import ModelCard
 
     cards = section.findChildren(ModelCard)  # type: ignore[attr-defined]
     return "\n".join(card.text for card in cards)

@@ -6,9 +6,9 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QApplication, QMenu
 
 from app.launch.scenario import ask
-from app.richtext.canvas import strings
-from app.richtext.canvas.canvas_menu import canvas_menu
-from app.richtext.canvas.text_canvas import TextCanvas
+from app.richtext import strings
+from app.richtext.canvas_menu import canvas_menu
+from app.richtext.text_canvas import TextCanvas
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from tests.app.stage import last, play, press, ready, shown

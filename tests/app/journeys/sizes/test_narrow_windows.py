@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 from app.controls.text_label import TextLabel
 from app.features.compare import CompareWindow
 from app.features.lab.window import LabWindow
-from app.features.models.row import ModelRow
+from app.features.models.model_list import ModelRow
 from app.features.models.window import ModelsWindow
 from app.features.tables.rows import COLUMNS
 from app.features.tables.window import TablesWindow

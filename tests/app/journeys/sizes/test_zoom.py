@@ -16,7 +16,7 @@ from app.chat.answer import AnswerView
 from app.controls.choices import Popup
 from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
-from app.panels.inspector.section import Section
+from app.panels.section import Section
 from app.shell.window import MainWindow
 from app.theme.theme import Theme
 from core.events import Attachment, Message

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from app.panels.chats.chat_row import ChatRow, group_title, grouped, time_label
+from app.panels.chat_row import ChatRow, group_title, grouped, time_label
 
 NOW = datetime(2026, 11, 18, 9, 30)  # a Wednesday
 

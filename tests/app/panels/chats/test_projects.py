@@ -14,10 +14,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 from pytestqt.qtbot import QtBot
 
-from app.panels.chats import strings
-from app.panels.chats.chat_delegate import CHAT_MIME, ROW, ChatRows, dots_rect, new_chat_rect
-from app.panels.chats.chat_row import ChatRow, ProjectRow, arranged
-from app.panels.chats.sidebar import Sidebar
+from app.panels import strings
+from app.panels.chat_delegate import CHAT_MIME, ROW, ChatRows, dots_rect, new_chat_rect
+from app.panels.chat_row import ChatRow, ProjectRow, arranged
+from app.panels.sidebar import Sidebar
 from app.theme.theme import Theme
 from tests.app.controls.windows import activate
 
@@ -181,7 +181,7 @@ def test_a_chat_is_dragged_with_the_mouse(sidebar: Sidebar, monkeypatch: pytest.
     """Qt starts the drag; the rest of it is up to the window system."""
     started: list[str] = []
     monkeypatch.setattr(
-        "app.panels.chats.chat_list.QDrag.exec",
+        "app.panels.chat_list.QDrag.exec",
         lambda drag, action: started.append(bytes(drag.mimeData().data(CHAT_MIME).data()).decode()),
     )
     view = sidebar.list

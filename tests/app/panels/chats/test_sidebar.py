@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QAbstractButton
 from pytestqt.qtbot import QtBot
 
 from app.controls.text_label import TextLabel
-from app.panels.chats import strings
-from app.panels.chats.chat_list import ChatList
-from app.panels.chats.chat_row import ChatRow
-from app.panels.chats.sidebar import Sidebar, WorkerStatus
+from app.panels import strings
+from app.panels.chat_list import ChatList
+from app.panels.chat_row import ChatRow
+from app.panels.sidebar import Sidebar, WorkerStatus
 from app.theme.theme import Theme
 from tests.app.controls.painting import PaintCounter, colors, pixel
 from tests.app.controls.windows import activate

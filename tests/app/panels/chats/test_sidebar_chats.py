@@ -9,9 +9,9 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.panels.chats import strings
-from app.panels.chats.chat_row import ChatRow
-from app.panels.chats.sidebar import Sidebar
+from app.panels import strings
+from app.panels.chat_row import ChatRow
+from app.panels.sidebar import Sidebar
 from app.theme.theme import Theme
 from tests.app.controls.painting import colors
 from tests.app.controls.windows import activate

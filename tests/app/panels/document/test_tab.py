@@ -12,8 +12,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.panels.document.paint import LEFT_PX, TEXT_LEFT_PX, units
-from app.panels.document.tab import WIDTH_PX, DocumentTab
+from app.panels.document_paint import LEFT_PX, TEXT_LEFT_PX, units
+from app.panels.document_tab import WIDTH_PX, DocumentTab
 from app.session.chats.reading import Document
 from app.theme.theme import Theme
 from core.events import Attachment, Passage, ReadingMap

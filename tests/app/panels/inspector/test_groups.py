@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.panels.inspector.groups import Group, groups, summary
+from app.panels.groups import Group, groups, summary
 from core.settings import Setting, Settings, assign, declared
 
 

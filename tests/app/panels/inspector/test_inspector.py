@@ -19,8 +19,8 @@ from app.controls.numbers import Slider, Spin
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
-from app.panels.inspector.groups import groups
-from app.panels.inspector.inspector import Inspector
+from app.panels.groups import groups
+from app.panels.inspector import Inspector
 from app.theme.theme import Theme
 from core.events import ModelInfo
 from core.settings import Setting, Settings, assign, declared, read

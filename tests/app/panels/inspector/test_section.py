@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.panels.inspector.section import Section
+from app.panels.section import Section
 from app.theme.theme import Theme
 
 

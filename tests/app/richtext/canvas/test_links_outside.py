@@ -9,9 +9,9 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
-from app.richtext.canvas.canvas_menu import canvas_menu, open_outside
-from app.richtext.canvas.text_canvas import TextCanvas
-from app.richtext.markdown.links import bare_links, may_open
+from app.richtext.canvas_menu import canvas_menu, open_outside
+from app.richtext.markdown.inline import bare_links, may_open
+from app.richtext.text_canvas import TextCanvas
 from core.events import Message
 from tests.app.chat.watching import body_of, point_at, stream
 from tests.app.chat.written import finished

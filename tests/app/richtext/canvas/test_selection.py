@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.richtext.canvas.selection import TextPlace, TextSelection, everything, selected_text, word_at
 from app.richtext.markdown.markdown import parse_block
+from app.richtext.selection import TextPlace, TextSelection, everything, selected_text, word_at
 
 SOURCE = "# Title\n\nSome **bold** text.\n\n1. one\n2. two\n   - deep\n\n```py\nx = 1\n```\n"
 PIECES = parse_block(SOURCE, 0, len(SOURCE))

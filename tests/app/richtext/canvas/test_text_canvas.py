@@ -9,9 +9,9 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
-from app.richtext.canvas.canvas_menu import CodeCopy
-from app.richtext.canvas.selection import everything
-from app.richtext.layout.piece_box import PieceBox
+from app.richtext.canvas_menu import CodeCopy
+from app.richtext.piece_box import PieceBox
+from app.richtext.selection import everything
 from core.events import Message
 from tests.app.chat.watching import body_of, drag, stream
 from tests.app.chat.written import FERRY, MERGE, finished, token

@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QTextCharFormat
 from PySide6.QtWidgets import QApplication
 
 from app.controls.shapes import draw_text, elided_at
-from app.richtext.layout.passage import draw_passage
+from app.richtext.passage import draw_passage
 from app.theme.fonts import ui_font
 
 _WIDTH, _HEIGHT = 400, 20

@@ -8,8 +8,8 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.richtext.layout.piece_layout import PieceLayout
-from app.richtext.layout.text_style import TextStyle, answer_style, code_style
+from app.richtext.piece_layout import PieceLayout
+from app.richtext.text_style import TextStyle, answer_style, code_style
 
 LONG = "The duty master may waive condition one, and only condition one, for a medical transfer. "
 

@@ -13,16 +13,15 @@ from pytestqt.qtbot import QtBot
 from app.chat.transcript import Transcript
 from app.chat.user_message import UserMessage
 from app.controls.shapes import is_rtl
-from app.richtext.canvas.text_canvas import MARGIN_PX, TextCanvas
-from app.richtext.layout.piece_box import PieceBox
-from app.richtext.layout.piece_layout import PieceLayout
-from app.richtext.layout.table_layout import TableLayout
-from app.richtext.layout.text_style import answer_style
-from app.richtext.layout.tint_paint import InkTable, marks_of
 from app.richtext.markdown.blocks import BlockSplitter
-from app.richtext.markdown.markdown import parse_block
+from app.richtext.markdown.markdown import parse_block, pieces_of
 from app.richtext.markdown.piece import Piece, Span
-from app.richtext.markdown.user_text import pieces_of
+from app.richtext.piece_box import PieceBox
+from app.richtext.piece_layout import PieceLayout
+from app.richtext.table_layout import TableLayout
+from app.richtext.text_canvas import MARGIN_PX, TextCanvas
+from app.richtext.text_style import answer_style
+from app.richtext.tint_paint import InkTable, marks_of
 from app.theme.theme import Theme
 from core.events import Message
 from tests.app.glyphs import ink_of, misplaced

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
 from app.chat.transcript import Transcript
-from app.richtext.layout.table_layout import TableLayout, share
-from app.richtext.layout.text_style import answer_style
 from app.richtext.markdown.markdown import parse_block
+from app.richtext.table_layout import TableLayout, share
+from app.richtext.text_style import answer_style
 from tests.app.chat.watching import body_of, point_at, stream
 from tests.app.chat.written import finished
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.richtext.layout.tint_paint import InkTable
-from app.richtext.markdown.piece import segments_of, spans_of
-from app.richtext.markdown.token_table import TokenTable
+from app.chat.answer_text import TokenTable, spans_of
+from app.richtext.markdown.piece import segments_of
+from app.richtext.tint_paint import InkTable
 from core.events import Token
 from tests.app.chat.written import token, tokens_of
 

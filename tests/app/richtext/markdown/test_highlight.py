@@ -5,8 +5,8 @@ from __future__ import annotations
 from pytestqt.qtbot import QtBot
 
 from app.chat.transcript import Transcript
-from app.richtext.markdown.highlight import Highlight
-from app.richtext.markdown.user_text import pieces_of
+from app.richtext.markdown.markdown import pieces_of
+from app.richtext.text_style import Highlight
 from core.events import Message
 from tests.app.chat.watching import colour, colours, picture, stream
 from tests.app.chat.written import MERGE, finished

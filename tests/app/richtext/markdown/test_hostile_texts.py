@@ -9,11 +9,10 @@ import pytest
 
 from app.chat.answer_text import AnswerText
 from app.richtext.markdown.blocks import shown_end
+from app.richtext.markdown.inline import bare_links
 from app.richtext.markdown.latex import legible
-from app.richtext.markdown.links import bare_links
-from app.richtext.markdown.markdown import parse_block
+from app.richtext.markdown.markdown import parse_block, pieces_of
 from app.richtext.markdown.piece import source_at
-from app.richtext.markdown.user_text import pieces_of
 from tests.app.chat.written import token
 
 NESTED = [

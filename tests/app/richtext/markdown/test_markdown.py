@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token as Node
 
-from app.richtext.canvas.selection import everything, selected_text
 from app.richtext.markdown.blocks import BlockSplitter
-from app.richtext.markdown.links import may_open
+from app.richtext.markdown.inline import may_open
 from app.richtext.markdown.markdown import parse_block
 from app.richtext.markdown.piece import Piece, gap_px, open_code_piece, plain_piece, source_at
+from app.richtext.selection import everything, selected_text
 
 
 def parse(source: str) -> tuple[Piece, ...]:

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer_body import AnswerBody
 from app.chat.answer_text import AnswerText
-from app.richtext.canvas import text_canvas
+from app.richtext import text_canvas
 from app.richtext.markdown.markdown import parse_block, read_open
 from app.richtext.markdown.math_rules import open_formula
 from app.richtext.markdown.piece import Piece

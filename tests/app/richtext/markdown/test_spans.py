@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.richtext.markdown.piece import place_of, segments_of, shown_range, source_at, spans_of
+from app.chat.answer_text import spans_of
+from app.richtext.markdown.piece import place_of, segments_of, shown_range, source_at
 from tests.app.richtext.markdown.test_token_table import table_of, texts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.richtext.markdown.token_table import TokenTable, shown_origin
+from app.chat.answer_text import TokenTable, shown_origin
 from core.events import Origin, Token
 from tests.app.chat.written import token, tokens_of
 

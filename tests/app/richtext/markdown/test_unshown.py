@@ -10,11 +10,11 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer import AnswerView
 from app.chat.transcript import Transcript
-from app.richtext.canvas import strings
-from app.richtext.layout.piece_box import PieceBox
+from app.richtext import strings
 from app.richtext.markdown import markdown
-from app.richtext.markdown.highlight import Highlight
 from app.richtext.markdown.piece import Piece
+from app.richtext.piece_box import PieceBox
+from app.richtext.text_style import Highlight
 from app.session.chats.conversation import Answer as Words
 from app.session.chats.conversation import Turn
 from core.events import Message

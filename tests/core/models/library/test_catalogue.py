@@ -115,7 +115,7 @@ def test_the_cache_is_worked_out_as_it_is(toy_engine: object, toy_folder: Path) 
 
 @pytest.mark.parametrize(("bits", "hidden"), [(8, 128), (4, 128), (4, 256), (4, 32)])
 def test_a_quantised_cache_is_worked_out_as_it_is(bits: int, hidden: int, tmp_path: Path) -> None:
-    from core.kv.quantised import KvQuantisation, quantisable, quantise
+    from core.kv.mlx_lm_caches import KvQuantisation, quantisable, quantise
 
     write_toy_model(tmp_path / "toy", hidden_size=hidden)
     model = load(str(tmp_path / "toy"))

@@ -1,1 +1,0 @@
-"""The About window and the check for newer versions."""

@@ -1,0 +1,459 @@
+"""Projects: the sheet with a project's settings, and the commands for projects.
+
+`ProjectsController` creates, changes and deletes projects, and starts chats in them. The chats of a project
+are listed, moved and deleted by `ChatListController`. A new chat gets the project's settings, documents and
+model; for an older chat of it, loading the model is offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from app.chat.file_reader import FileReader, Reading
+from app.controllers.chat.chat import ChatController
+from app.controllers.views import Views
+from app.controls.buttons import Button
+from app.controls.choices import CheckBox, Popup
+from app.controls.focus_ring import FocusRing
+from app.controls.scroll_bar import ScrollPage
+from app.controls.shapes import draw_box
+from app.controls.sheets import Question, open_files
+from app.controls.text_fields import TextArea
+from app.controls.text_label import TextLabel
+from app.features.library.controller import LibraryController
+from app.features.models.controller import ModelsController
+from app.features.models.facts import names_of
+from app.session.chats.chats import Chats
+from app.session.chats.presets import known
+from app.session.chats.projects import Project
+from app.session.documents import KeptDocument
+from app.store.preferences import PreferencesFile
+from app.theme.measures import add_gap, set_fixed_height, set_font, set_margins, set_spacing
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, painter_on, px
+from core.errors import RequestError
+from core.events import Attachment
+
+NEW_PROJECT = "New Project"
+PROJECT_SETTINGS = "Project Settings"
+NAME = "Name"
+FOR_NEW_CHATS = "New chats in this project start with these settings. Other chats keep theirs."
+SYSTEM_PROMPT = "System prompt"
+SYSTEM_PROMPT_HINT = "Instructions for the model. If empty, those of the preset apply."
+PRESET = "Preset"
+USUAL_PRESET = "As other new chats"
+MODEL = "Model"
+USUAL_MODEL = "The loaded model"
+DOCUMENTS = "Documents"
+DOCUMENTS_NOTE = "Checked documents of the library are attached to each new chat in the project."
+NO_DOCUMENTS = "The library is empty. Added files are kept in it."
+ADD_FILES = "Add Files…"
+ADD_FILES_TITLE = "Add Files to the Project"
+CANCEL = "Cancel"
+CREATE = "Create"
+SAVE = "Save"
+LOAD = "Load"
+DELETE_TEXT = "The chats can be kept outside of the project, or moved to “Recently Deleted”."
+KEEP_CHATS = "Keep Chats"
+DELETE_CHATS = "Delete Chats"
+
+
+def reading_text(name: str) -> str:
+    return f"Reading {name}…"
+
+
+def not_installed(model: str) -> str:
+    return f"{model} (not installed)"
+
+
+def delete_title(name: str, chats: int) -> str:
+    return f"Delete the project “{name}” with {'1 chat' if chats == 1 else f'{chats:,} chats'}?"
+
+
+def uses_model(name: str, model: str) -> str:
+    return f"The project “{name}” uses {model}"
+
+
+def misses_model(name: str, model: str) -> str:
+    return f"The project “{name}” uses {model}, which is not installed"
+
+
+_WIDTH_PX, _MARGIN_PX, _LABEL_PX = 480, 20, 104
+_INNER_PX = _WIDTH_PX - 2 * _MARGIN_PX
+_DOCUMENTS_PX = 112
+_NAME_CHARACTERS = 80
+
+
+class ProjectSheet(QDialog):
+    """Emits `saved` with the changed project and the added files, which are not in the library yet.
+
+    `presets` are names; `list_models` returns pairs of reference and name. Deletes itself when closed.
+    """
+
+    saved = Signal(object, object)  # Project, tuple[Attachment, ...]
+
+    def __init__(
+        self,
+        theme: Theme,
+        title: str,
+        project: Project,
+        presets: Sequence[str],
+        list_models: Callable[[], Sequence[tuple[str, str]]],
+        documents: Sequence[KeptDocument],
+        parent: QWidget,
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._project = project
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(title)
+        self.setAccessibleName(title)
+        self.setWindowModality(Qt.WindowModality.WindowModal)
+        self.name = NameField(theme, project.name)
+        self.system_prompt = TextArea(theme)
+        self.system_prompt.set_placeholder(SYSTEM_PROMPT_HINT)
+        self.system_prompt.set_value(project.system_prompt)
+        self.preset = Popup(theme, [("", USUAL_PRESET), *((name, name) for name in presets)])
+        self.model = Popup(theme, ())
+        self._list_models = list_models
+        self._models: Sequence[tuple[str, str]] | None = None
+        self.refresh_models()
+        if project.preset in presets:
+            self.preset.set_value(project.preset)
+        self.documents: dict[str | Attachment, CheckBox] = {}
+        self.add_button = Button(theme, ADD_FILES, small=True, icon_name="plus")
+        self.note = TextLabel(theme, "", 11, 15, wrap=True, width_px=_INNER_PX)
+        self.cancel = Button(theme, CANCEL)
+        self.save = Button(theme, SAVE if project.name else CREATE, "primary")
+        self._reader = FileReader(self._show_reading, self._take_file, self)
+        self._lay_out(title)
+        for document in sorted(documents, key=lambda each: each.id not in project.documents):
+            self._add_document(document.id, document.name, document.id in project.documents)
+        self._say(DOCUMENTS_NOTE if documents else NO_DOCUMENTS)
+        self.name.textChanged.connect(self._enable)
+        self.add_button.clicked.connect(self._choose_files)
+        self.cancel.clicked.connect(self.reject)
+        self.save.clicked.connect(self._save)
+        self._enable()
+        self.name.setFocus()
+
+    def refresh_models(self) -> None:
+        """List the models to choose from; the project's own stays a choice if it is not installed."""
+        models = self._list_models()
+        if models == self._models:
+            return
+        self._models = models
+        wanted = self.model.value if self.model.count() else self._project.model
+        options = [("", USUAL_MODEL), *models]
+        if wanted and all(reference != wanted for reference, _ in models):
+            options.append((wanted, not_installed(wanted)))
+        self.model.clear()
+        for reference, name in options:
+            self.model.addItem(name, reference)
+        self.model.set_value(wanted)
+
+    def add_files(self, paths: Sequence[Path]) -> None:
+        """Read files as documents of the project."""
+        for path in paths:
+            self._reader.read(path)
+        self._enable()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if self.save.isEnabled():
+                self._save()
+        else:
+            super().keyPressEvent(event)
+
+    def done(self, result: int) -> None:
+        self._reader.cancel_all()
+        super().done(result)
+
+    # ---- inside
+
+    def _save(self) -> None:
+        checked = [key for key, box in self.documents.items() if box.isChecked()]
+        shown = set(self.documents)
+        # A document that is in use but cannot be listed now stays.
+        others = [each for each in self._project.documents if each not in shown]
+        project = replace(
+            self._project,
+            name=" ".join(self.name.text().split()),
+            system_prompt=self.system_prompt.value.strip(),
+            preset=self.preset.value,
+            model=self.model.value,
+            documents=(*(key for key in checked if isinstance(key, str)), *others),
+        )
+        files = tuple(key for key in checked if isinstance(key, Attachment))
+        self.accept()
+        self.saved.emit(project, files)
+
+    def _enable(self) -> None:
+        self.save.setEnabled(bool(self.name.text().strip()) and not self._reader.busy)
+
+    def _choose_files(self) -> None:
+        open_files(self, ADD_FILES_TITLE, self.add_files)
+
+    def _show_reading(self, reading: Reading) -> None:
+        self._say(reading_text(reading.name))
+
+    def _take_file(self, reading: Reading) -> None:
+        if isinstance(reading.result, Attachment):
+            self._add_document(reading.result, reading.result.name, True, first=True)
+            self._say(DOCUMENTS_NOTE)
+        elif isinstance(reading.result, RequestError):
+            self._say(f"{reading.result.message} {reading.result.hint}".strip(), "danger")
+        self._enable()
+
+    def _say(self, text: str, color: str = "text2") -> None:
+        self.note.set_color(color)
+        self.note.setText(text)
+        self.note.updateGeometry()
+
+    def _add_document(self, key: str | Attachment, name: str, checked: bool, *, first: bool = False) -> None:
+        box = self.documents[key] = CheckBox(self._theme, name)
+        box.setToolTip(name)
+        box.setChecked(checked)
+        self._list.insertWidget(0 if first else self._list.count() - 1, box)
+
+    def _lay_out(self, title: str) -> None:
+        theme = self._theme
+        column = QVBoxLayout(self)
+        set_margins(column, _MARGIN_PX, 18, _MARGIN_PX, 16)
+        set_spacing(column, 8)
+        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
+        column.addWidget(TextLabel(theme, title, 15, 20, "text", weight=600, width_px=_INNER_PX))
+        column.addLayout(self._row(NAME, self.name))
+        add_gap(column, 2)
+        column.addWidget(TextLabel(theme, FOR_NEW_CHATS, 11, 15, wrap=True, width_px=_INNER_PX))
+        column.addLayout(self._row(SYSTEM_PROMPT, self.system_prompt))
+        column.addLayout(self._row(PRESET, self.preset))
+        column.addLayout(self._row(MODEL, self.model))
+        page = QWidget()
+        self._list = QVBoxLayout(page)
+        self._list.setContentsMargins(0, 0, 0, 0)
+        set_spacing(self._list, 2)
+        self._list.addStretch(1)
+        area = ScrollPage(theme, page)
+        set_fixed_height(area, _DOCUMENTS_PX)
+        column.addLayout(self._row(DOCUMENTS, area))
+        beside = QHBoxLayout()
+        set_margins(beside, _LABEL_PX + 10, 0, 0, 0)
+        beside.addWidget(self.add_button)
+        beside.addStretch(1)
+        column.addLayout(beside)
+        column.addWidget(self.note)
+        add_gap(column, 6)
+        row = QHBoxLayout()
+        set_spacing(row, 8)
+        row.addStretch(1)
+        row.addWidget(self.cancel)
+        row.addWidget(self.save)
+        column.addLayout(row)
+
+    def _row(self, label: str, field: QWidget) -> QHBoxLayout:
+        row = QHBoxLayout()
+        set_spacing(row, 10)
+        name = TextLabel(self._theme, label, 12, 24, width_px=_LABEL_PX)
+        name.setBuddy(field)
+        field.setAccessibleName(label)
+        row.addWidget(name, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(field, 1)
+        return row
+
+
+class NameField(QLineEdit):
+    """One line of text, 28 high."""
+
+    def __init__(self, theme: Theme, text: str) -> None:
+        super().__init__(text)
+        self._theme = theme
+        self.setFrame(False)
+        self.setMaxLength(_NAME_CHARACTERS)
+        self.setTextMargins(px(8), 0, px(8), 0)
+        set_font(self, 13)
+        set_fixed_height(self, 28)
+        self._ring = FocusRing(self, theme, 6, with_mouse=True)
+        theme.changed.connect(self._recolour)
+        self._recolour()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        frame = self._theme.color("accent_mid" if self._ring.shown else "control_border")
+        painter = painter_on(self)
+        draw_box(painter, area_of(self), 6, self._theme.color("text_area"), frame)
+        painter.end()
+        super().paintEvent(event)
+
+    def _recolour(self) -> None:
+        palette, role = self.palette(), QPalette.ColorRole
+        palette.setColor(role.Base, Qt.GlobalColor.transparent)
+        palette.setColor(role.Text, self._theme.color("text"))
+        palette.setColor(role.Highlight, self._theme.color("accent_fill"))
+        palette.setColor(role.HighlightedText, self._theme.color("on_accent"))
+        self.setPalette(palette)
+
+
+class ProjectsController(QObject):
+    """Reaches the chat window through `views`; its sheets belong to that window."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        views: Views,
+        chats: Chats,
+        chat: ChatController,
+        library: LibraryController,
+        models: ModelsController,
+        preferences: PreferencesFile,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._views = views
+        self._chats = chats
+        self._chat = chat
+        self._library = library
+        self._models = models
+        self._preferences = preferences
+        self._waiting: Callable[[], None] | None = None  # until the models are known
+        self._requested = False
+        models.changed.connect(self._on_models_changed)
+        sidebar = views.sidebar
+        sidebar.new_project_requested.connect(self.create)
+        sidebar.project_settings_requested.connect(self.edit)
+        sidebar.chat_selected.connect(self._offer_model)
+        sidebar.list.new_chat_requested.connect(self.start_chat)
+        sidebar.list.project_folded.connect(self._fold)
+        sidebar.list.project_renamed.connect(self._rename)
+        sidebar.list.project_delete_requested.connect(self.delete)
+
+    def create(self, chat_id: str = "") -> None:
+        """Let the person create a project; a chat is moved into it if its id is given."""
+
+        def save(project: Project, files: Sequence[Attachment]) -> None:
+            created = self._chats.projects.add(project.name)
+            self._save(replace(project, id=created.id, created=created.created), files)
+            if chat_id:
+                self._chat.listing.move(chat_id, created.id)
+            else:
+                self._views.sidebar.list.focus_project(created.id)
+
+        self._open_sheet(NEW_PROJECT, Project("", "", self._chats.now()), save)
+
+    def edit(self, project_id: str) -> None:
+        """Let the person change the settings of a project."""
+        project = self._chats.projects.find(project_id)
+        if project:
+            self._open_sheet(PROJECT_SETTINGS, project, self._save)
+
+    def start_chat(self, project_id: str) -> None:
+        """Open a new chat in a project, with its documents attached, and load its model."""
+        project = self._chats.projects.find(project_id)
+        if project is None:
+            return
+        self._chat.start(project_id)
+        self._library.attach_all(project.documents)
+        self._with_models(lambda: self._use_model(project, at_once=True))
+
+    def delete(self, project_id: str) -> None:
+        """Delete a project after asking what becomes of its chats, if it has any."""
+        project, listing = self._chats.projects.find(project_id), self._chat.listing
+        if project is None:
+            return
+        chats = self._chats.in_project(project_id)
+        if not chats:
+            listing.delete_project(project_id, with_chats=False)
+            return
+        question = Question(
+            self._theme,
+            delete_title(project.name, len(chats)),
+            DELETE_TEXT,
+            CANCEL,
+            (("keep", KEEP_CHATS, "plain"), ("delete", DELETE_CHATS, "danger")),
+            self._views.sidebar.window(),
+        )
+        question.chosen.connect(
+            lambda value: listing.delete_project(project_id, with_chats=value == "delete")
+        )
+        question.open()
+
+    # ---- inside
+
+    def _open_sheet(
+        self, title: str, project: Project, save: Callable[[Project, Sequence[Attachment]], None]
+    ) -> None:
+        window = self._views.sidebar.window()
+        for dialog in window.findChildren(QDialog, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            if dialog.isVisible():  # a window has one sheet at a time
+                dialog.activateWindow()
+                return
+        presets = [preset.name for preset in known(self._preferences.now.presets)]
+        documents = self._library.documents.listed()
+        sheet = ProjectSheet(self._theme, title, project, presets, self._model_names, documents, window)
+        sheet.saved.connect(save)
+        self._models.changed.connect(sheet.refresh_models)
+        if not self._models.state.listed:
+            self._models.refresh()
+        sheet.open()
+
+    def _save(self, project: Project, files: Sequence[Attachment]) -> None:
+        added = [self._library.keep_quietly(file) for file in files]
+        documents = tuple(dict.fromkeys((*added, *project.documents)))
+        now = self._chats.projects.find(project.id) or project  # it may have been folded meanwhile
+        self._chats.change_project(replace(project, documents=documents, folded=now.folded))
+        self._chat.settings.show()  # of its unused chat, which may be open
+        self._chat.listing.show()
+
+    def _fold(self, project_id: str, folded: bool) -> None:
+        project = self._chats.projects.find(project_id)
+        if project:
+            self._chats.projects.change(replace(project, folded=folded))
+            self._chat.listing.show()
+
+    def _rename(self, project_id: str, name: str) -> None:
+        self._chats.projects.rename(project_id, name)
+        self._chat.listing.show()
+
+    def _model_names(self) -> list[tuple[str, str]]:
+        return list(names_of(self._models.state.models).items())
+
+    def _offer_model(self, chat_id: str) -> None:
+        project = self._chats.projects.find(self._chats.summary(chat_id).project)
+        if project and project.model:
+            self._with_models(lambda: self._use_model(project, at_once=False))
+
+    def _with_models(self, act: Callable[[], None]) -> None:
+        """Call `act` once the models are known, unless another call replaces it before."""
+        self._waiting, self._requested = act, False
+        self._on_models_changed()
+
+    def _on_models_changed(self) -> None:
+        if self._waiting is None:
+            return
+        if self._models.state.listed:
+            act, self._waiting = self._waiting, None
+            act()
+        elif self._models.alive and not self._requested:
+            self._requested = True
+            self._models.refresh()
+
+    def _use_model(self, project: Project, *, at_once: bool) -> None:
+        """Load the project's model, or offer to."""
+        models, wanted = self._models, project.model
+        loaded = models.state.loaded
+        if not wanted or (loaded and loaded.reference == wanted) or models.state.loading == wanted:
+            return
+        names = dict(self._model_names())
+        if wanted not in names:
+            self._views.notice_bar.show_notice(misses_model(project.name, wanted))
+        elif at_once and models.can_load:
+            models.load(wanted)
+        else:
+            text = uses_model(project.name, names[wanted])
+            self._views.notice_bar.show_notice(text, LOAD, lambda: models.load(wanted))

@@ -1,1 +1,0 @@
-"""Projects: the sheet with a project's settings, and the commands for projects."""

@@ -1,1 +1,0 @@
-"""The sidebar: the chats, the undo bar, and the worker's status."""

@@ -1,1 +1,0 @@
-"""The document as the model read it: text, map and search."""

@@ -1,0 +1,285 @@
+"""Layout and painting of a document's blocks: tint and bar of the read parts, then the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QPainter,
+    QPainterPath,
+    QTextCharFormat,
+    QTextLayout,
+    QTextLine,
+    QTextOption,
+)
+
+from app.controls.shapes import blend, draw_found
+from app.panels.document_blocks import BlockPart, TextBlock
+from app.theme.fonts import enlarged, ui_font
+from app.theme.theme import Theme
+
+LEFT_PX, RIGHT_PX = 2, 16
+TEXT_LEFT_PX, TEXT_RIGHT_PX = 11, 10
+_BAR_PX = 2
+_SELECTED_ALPHA = 0.28
+_RADIUS_PX = 6.0
+
+
+class BlockPainter:
+    """For blocks in a column `width` wide; `current` is the stretch that was jumped to, or −1."""
+
+    def __init__(self, theme: Theme, measures: DocumentMeasures, width: int, current: int) -> None:
+        self._theme = theme
+        self._measures = measures
+        self._right = width - RIGHT_PX
+        self._current = current
+
+    def paint(
+        self,
+        painter: QPainter,
+        block: TextBlock,
+        layout: QTextLayout,
+        parts: Sequence[BlockPart] | None,
+        y: float,
+        height: float,
+    ) -> None:
+        """At `y`, with all room around it `height` high. `parts` are read; None: nothing is marked."""
+        above = self._measures.pads(block)[0]
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        whole = units(layout.text())
+        for part in parts or ():
+            tint = self._theme.color("accent_tint")
+            if part.stretch == self._current:
+                tint = blend(self._theme.color("accent_mid"), tint, 0.35)
+            painter.setPen(Qt.PenStyle.NoPen)
+            if part.first == 0 and part.last == whole:
+                inside = QRectF(LEFT_PX, y, self._right - LEFT_PX, height - self._measures.gap(block))
+                if block.heading:
+                    inside.setTop(y + above - 3)
+                painter.fillPath(_right_rounded(inside, block.opens, block.closes), tint)
+                self._paint_bar(painter, inside.top(), inside.height())
+            else:
+                self._paint_lines(painter, layout, part, y + above, tint)
+        dim = parts is not None and not block.heading
+        painter.setPen(self._theme.color("dim" if dim else "text"))
+        layout.draw(painter, QPointF(LEFT_PX + TEXT_LEFT_PX, y + above))
+
+    def paint_found(
+        self,
+        painter: QPainter,
+        block: TextBlock,
+        layout: QTextLayout,
+        parts: Sequence[BlockPart],
+        y: float,
+        at: int,
+    ) -> None:
+        """A light film over matching words; match `at` is the current one."""
+        accent = self._theme.color("accent")
+        for part in parts:
+            for row in self._rows(layout, part, y + self._measures.pads(block)[0]):
+                draw_found(painter, row, accent, part.stretch == at)
+
+    def paint_place(
+        self,
+        painter: QPainter,
+        layout: QTextLayout,
+        parts: Sequence[BlockPart],
+        y: float,
+        block: TextBlock,
+        *,
+        strong: bool,
+    ) -> None:
+        """A film and an underline on the words of a source."""
+        accent = self._theme.color("accent")
+        for part in parts:
+            for row in self._rows(layout, part, y + self._measures.pads(block)[0]):
+                draw_found(painter, row, accent, strong)
+                painter.fillRect(QRectF(row.left(), row.bottom() - 1.5, row.width(), 1.5), accent)
+
+    def paint_selection(
+        self,
+        painter: QPainter,
+        block: TextBlock,
+        layout: QTextLayout,
+        parts: Sequence[BlockPart],
+        y: float,
+    ) -> None:
+        """The background of selected text, as in answers."""
+        color = QColor(self._theme.color("accent"))
+        color.setAlphaF(_SELECTED_ALPHA)
+        for part in parts:
+            for row in self._rows(layout, part, y + self._measures.pads(block)[0]):
+                painter.fillRect(row, color)
+
+    def _paint_lines(
+        self, painter: QPainter, layout: QTextLayout, part: BlockPart, y: float, tint: QColor
+    ) -> None:
+        """The tint of some of a block's characters, and the bar next to their lines."""
+        for row in self._rows(layout, part, y):
+            painter.setBrush(tint)
+            painter.drawRoundedRect(row.adjusted(-2, 0, 2, 0), 3, 3)
+            self._paint_bar(painter, row.top(), row.height())
+
+    def _rows(self, layout: QTextLayout, part: BlockPart, y: float) -> Iterator[QRectF]:
+        """The rectangles of `part`, line by line, each as high as a line."""
+        line_px = self._measures.line_px
+        for index in range(layout.lineCount()):
+            line = layout.lineAt(index)
+            first = max(part.first, line.textStart())
+            last = min(part.last, line.textStart() + line.textLength())
+            if first >= last:
+                continue
+            begin, end = _x(line, first), _x(line, last)
+            # Qt's line box begins slightly below its row.
+            lead = (line_px - line.height()) / 2
+            yield QRectF(LEFT_PX + TEXT_LEFT_PX + begin, y + line.y() - lead, end - begin, line_px)
+
+    def _paint_bar(self, painter: QPainter, top: float, height: float) -> None:
+        painter.fillRect(QRectF(LEFT_PX, top, _BAR_PX, height), self._theme.color("accent"))
+
+
+def units(text: str) -> int:
+    """Returns the length of `text` in UTF-16 units, as Qt counts."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def characters(text: str, count: int) -> int:
+    """How many characters of `text` its first `count` UTF-16 units are."""
+    return len(text.encode("utf-16-le", "surrogatepass")[: 2 * count].decode("utf-16-le", "ignore"))
+
+
+def _x(line: QTextLine, position: int) -> float:
+    return cast(tuple[float, int], line.cursorToX(position))[0]
+
+
+def _right_rounded(box: QRectF, above: bool, below: bool) -> QPainterPath:
+    """A path rounded on the right, where a paragraph begins and ends."""
+    path = QPainterPath()
+    path.addRoundedRect(box, _RADIUS_PX, _RADIUS_PX)
+    square = QPainterPath()
+    half = box.height() / 2
+    square.addRect(box.adjusted(0, 0, -_RADIUS_PX, 0))
+    if not above:
+        square.addRect(box.adjusted(0, 0, 0, -half))
+    if not below:
+        square.addRect(box.adjusted(0, half, 0, 0))
+    return path.united(square)
+
+
+# More than any screen shows.
+_MOST = 400
+
+
+class DocumentLayouts:
+    """A cache of laid-out blocks. `measures` are the sizes of the texts."""
+
+    def __init__(self, theme: Theme, measures: DocumentMeasures) -> None:
+        self._theme = theme
+        self._measures = measures
+        self._layouts: dict[int, QTextLayout] = {}
+
+    def __len__(self) -> int:
+        return len(self._layouts)
+
+    def of(
+        self, number: int, block: TextBlock, text: str, parts: Sequence[BlockPart], width: float
+    ) -> QTextLayout:
+        """Returns block `number` laid out at that width; text outside `parts` is dim."""
+        layout = self._layouts.pop(number, None)
+        if layout is None:
+            layout = self._lay_out(block, text, parts, width)
+        self._layouts[number] = layout  # newest last
+        return layout
+
+    def drop(self, number: int) -> None:
+        """Drop the layout of block `number`."""
+        self._layouts.pop(number, None)
+
+    def drop_oldest(self) -> None:
+        """Drop all but the recently used layouts."""
+        while len(self._layouts) > _MOST:
+            self._layouts.pop(next(iter(self._layouts)))
+
+    def clear(self) -> None:
+        """Drop all layouts: text, width or colours changed."""
+        self._layouts.clear()
+
+    def _lay_out(self, block: TextBlock, text: str, parts: Sequence[BlockPart], width: float) -> QTextLayout:
+        # A line break inside a block comes from wrapping at a fixed width.
+        layout = QTextLayout(text.replace("\n", " "), self._measures.font(block.heading))
+        option = QTextOption()
+        option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        layout.setTextOption(option)
+        if parts and not block.heading:
+            layout.setFormats([_ink(part, self._theme) for part in parts])
+        line_px = self._measures.line_of(block)
+        layout.beginLayout()
+        y = 0.0
+        while (line := layout.createLine()).isValid():
+            line.setLineWidth(width)
+            line.setPosition(QPointF(0, y + (line_px - line.height()) / 2))
+            y += line_px
+        layout.endLayout()
+        return layout
+
+
+def in_units(parts: Sequence[BlockPart], text: str) -> tuple[BlockPart, ...]:
+    """Returns `parts` in UTF-16 units, as Qt counts."""
+    if not parts or max(text) <= "\uffff":
+        return tuple(parts)
+    return tuple(BlockPart(units(text[: p.first]), units(text[: p.last]), p.stretch) for p in parts)
+
+
+def _ink(part: BlockPart, theme: Theme) -> QTextLayout.FormatRange:
+    found = QTextLayout.FormatRange()
+    found.start, found.length = part.first, part.last - part.first
+    ink = QTextCharFormat()
+    ink.setForeground(theme.color("text"))
+    found.format = ink
+    return found
+
+
+_FONT_PX = 12.5
+_LINE_PX, _HEADING_LINE_PX = 19, 18
+# Around a paragraph: inside its tint, and below it.
+_TOP_PX, _BOTTOM_PX, _GAP_PX = 5, 6, 7
+_HEADING_TOP_PX, _HEADING_GAP_PX = 14, 6
+
+
+@dataclass(frozen=True)
+class DocumentMeasures:
+    """Sizes of the texts in px; line heights and gaps are whole numbers."""
+
+    zoom: float = 1.0
+
+    @property
+    def line_px(self) -> int:
+        """The line height of normal text."""
+        return round(_LINE_PX * self.zoom)
+
+    def line_of(self, block: TextBlock) -> int:
+        """The line height of a block."""
+        return round(_HEADING_LINE_PX * self.zoom) if block.heading else self.line_px
+
+    def font(self, heading: bool = False) -> QFont:
+        """The font of a block."""
+        return ui_font(enlarged(_FONT_PX, self.zoom), 600 if heading else 400)
+
+    def pads(self, block: TextBlock) -> tuple[float, float, float]:
+        """Space above the text, below it inside the tint, and below the tint."""
+        if block.heading:
+            return (round(_HEADING_TOP_PX * self.zoom), 0.0, self.gap(block))
+        above = round(_TOP_PX * self.zoom) if block.opens else 0.0
+        below = round(_BOTTOM_PX * self.zoom) if block.closes else 0.0
+        return (above, below, self.gap(block))
+
+    def gap(self, block: TextBlock) -> float:
+        """Space below a block's tint."""
+        if block.heading:
+            return round(_HEADING_GAP_PX * self.zoom)
+        return round(_GAP_PX * self.zoom) if block.closes else 0.0

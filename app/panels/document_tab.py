@@ -1,0 +1,374 @@
+"""DocumentTab: a document of the chat as the model read it: text, reading map and gutter.
+
+Shows one of the chat's documents; a person can select another. Gets the documents as `Document` records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+
+from app.chat import reading_map
+from app.chat.attachment_chip import size_words
+from app.chat.reading_map import MapCell, draw_map
+from app.controls.buttons import IconButton
+from app.controls.choices import Popup, Segment
+from app.controls.shapes import in_own_direction
+from app.controls.text_label import TextLabel
+from app.panels import strings
+from app.panels.document_finder import DocumentFinder
+from app.panels.document_view import DocumentView
+from app.session.chats.reading import Document
+from app.theme.measures import set_fixed_height, set_fixed_width, set_margins, set_spacing
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_point, height_of, painter_on, px_size, ratio_of, width_of
+
+WIDTH_PX = 400
+_HEAD_PX = 86
+_JUMP_MARGIN_PX = 24
+
+
+class DocumentTab(QWidget):
+    """Call `show_documents()` with all documents whenever one changes."""
+
+    document_chosen = Signal(int)  # source
+    similar_wanted = Signal(object, str)  # Attachment, words
+    keep_requested = Signal(object)  # Attachment to add to the library
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._documents: tuple[Document, ...] = ()
+        self._shown: Document | None = None
+        self._read_tokens: int | None = None
+        self._asked = ""
+        self.view = DocumentView(theme)
+        self.gutter = DocumentGutter(theme)
+        self.finder = DocumentFinder(theme, self.view)
+        self.name_label = TextLabel(theme, "", 13, 18, "text", weight=600)
+        self.note_label = TextLabel(theme, "", 11, 15, "text2", tabular=True)
+        self.chooser = Popup(theme, (("", ""),))
+        self.chooser.setAccessibleName(strings.DOCUMENT_CHOICE)
+        self.filter = Segment(theme, strings.DOCUMENT_FILTER)
+        self.filter.setAccessibleName(strings.DOCUMENT_FILTER_NAME)
+        self.keep_button = IconButton(theme, "save", strings.KEEP_IN_LIBRARY)
+        self.find_button = IconButton(theme, "search", strings.FIND_IN_DOCUMENT)
+        self.previous_button = IconButton(theme, "up", strings.PREVIOUS_PASSAGE)
+        self.next_button = IconButton(theme, "down", strings.NEXT_PASSAGE)
+        self._lay_out()
+        self.filter.value_changed.connect(self._filter)
+        self.keep_button.clicked.connect(self._keep)
+        self.find_button.clicked.connect(self.finder.open)
+        self.finder.similar_wanted.connect(self._want_similar)
+        self.previous_button.clicked.connect(lambda: self.jump(-1))
+        self.next_button.clicked.connect(lambda: self.jump(1))
+        self.chooser.value_changed.connect(self._choose)
+        self.gutter.place_chosen.connect(self._scroll_to_share)
+        self.view.moved.connect(self._show_bracket)
+        self._show()
+
+    # ---- display
+
+    @property
+    def shown(self) -> Document | None:
+        """The displayed document."""
+        return self._shown
+
+    def show_documents(self, documents: Sequence[Document], read_tokens: int | None = None) -> None:
+        """Set the chat's documents. The displayed one stays if it still exists, else the newest is shown.
+
+        `read_tokens` is how far the newest map has been read; None: completely.
+        """
+        before, self._documents = self._shown, tuple(documents)
+        kept: Document | None
+        self._read_tokens = read_tokens
+        same = [d for d in self._documents if before and d.attachment == before.attachment]
+        if before is not None and same:
+            kept = next((d for d in same if d.source == before.source), same[0])
+        else:
+            marked = [d for d in self._documents if d.reading is not None]
+            kept = next(reversed(marked or list(self._documents)), None)
+        self._offer()
+        self._take(kept)
+
+    def show_answer(self, asked: str) -> None:
+        """Set the question of the answer whose reading is displayed; empty for the newest."""
+        self._asked = asked
+        self._show()
+
+    def show_read(self, read_tokens: int | None) -> None:
+        """Set how far the reading is."""
+        self._read_tokens = read_tokens
+        self._show_cells()
+
+    def show_source(self, source: int, first: int, last: int) -> None:
+        """Show a document by number and mark its characters `first` to `last`, end-exclusive."""
+        document = next((d for d in self._documents if d.source == source), None)
+        if document is None:
+            return
+        self._take(document)
+        if not self.view.shows(first):
+            self.filter.set_value("all")
+        self.view.show_place(first, last)
+
+    def choose(self, source: int, character: int | None = None) -> None:
+        """Show a document by number, scrolled to a character. Unknown numbers are ignored."""
+        document = next((d for d in self._documents if d.source == source), None)
+        if document is None:
+            return
+        self._take(document)
+        if character is not None:
+            found = [n for n, s in enumerate(self.view.stretches) if s.first <= character < s.last]
+            if found:
+                self.view.select_stretch(found[0])
+            else:
+                self.view.scroll_to_character(character, _JUMP_MARGIN_PX)
+
+    def jump(self, steps: int) -> bool:
+        """Go to the next or previous kept passage."""
+        return self.view.jump(steps)
+
+    # ---- inside
+
+    def _take(self, document: Document | None) -> None:
+        before, self._shown = self._shown, document
+        if document is not None:
+            if before is None or before.attachment.text != document.attachment.text:
+                self.view.show_text(document.attachment.text)
+                self.finder.refresh()
+            if (
+                before is None
+                or before.reading is not document.reading
+                or before.attachment is not document.attachment
+            ):
+                found = self._stretches(document)
+                self.view.show_stretches(found, marked=document.reading is not None)
+        self._show()
+
+    def _stretches(self, document: Document) -> tuple[reading_map.Stretch, ...]:
+        if document.reading is None:
+            return ()
+        return reading_map.stretches(reading_map.passages_of(document.reading, document.source))
+
+    def _show(self) -> None:
+        document = self._shown
+        self._pages.setCurrentIndex(0 if document is None else 1)
+        if document is None:
+            return
+        self.name_label.setText(document.attachment.name)
+        self.name_label.setToolTip(in_own_direction(document.attachment.name))
+        several = len(self._documents) > 1
+        self.name_label.setVisible(not several)
+        self.chooser.setVisible(several)
+        if several:
+            self.chooser.blockSignals(True)
+            self.chooser.set_value(str(document.source))
+            self.chooser.blockSignals(False)
+        note = self._note(document)
+        self.note_label.setText(strings.EARLIER_ANSWER.format(note=note) if self._asked else note)
+        self.note_label.setToolTip(self._asked)
+        marked = document.reading is not None
+        self.filter.setVisible(marked)
+        for button in (self.previous_button, self.next_button):
+            button.setVisible(marked)
+        if not marked:
+            self.filter.set_value("all")
+        self._show_cells()
+        self._show_bracket()
+
+    def _note(self, document: Document) -> str:
+        attachment = document.attachment
+        size = size_words(attachment)
+        if document.reading is None:
+            return size
+        passages = reading_map.passages_of(document.reading, document.source)
+        kept = reading_map.kept_passages(passages)
+        if not passages:
+            return strings.NOTHING_READ.format(size=size)
+        return strings.DOCUMENT_NOTE.format(size=size, kept=kept, passages=len(passages))
+
+    def _offer(self) -> None:
+        options = [(str(d.source), d.attachment.name) for d in self._documents]
+        self.chooser.blockSignals(True)
+        self.chooser.clear()
+        for value, label in options:
+            self.chooser.addItem(label, value)
+        self.chooser.blockSignals(False)
+
+    def _keep(self) -> None:
+        if self._shown is not None:
+            self.keep_requested.emit(self._shown.attachment)
+
+    def _want_similar(self, words: str) -> None:
+        if self._shown is not None:
+            self.similar_wanted.emit(self._shown.attachment, words)
+
+    def _filter(self, value: str) -> None:
+        self.view.set_kept_only(value == "kept")
+        self.finder.refresh()
+
+    def _choose(self, value: str) -> None:
+        self.choose(int(value))
+        self.document_chosen.emit(int(value))
+
+    def _show_cells(self) -> None:
+        document = self._shown
+        if document is None or document.reading is None:
+            self.gutter.show_cells(())
+            return
+        self.gutter.show_cells(
+            reading_map.document_cells(
+                document.reading,
+                document.source,
+                len(document.attachment.text),
+                self.gutter.rows,
+                self._read_tokens,
+            )
+        )
+
+    def _show_bracket(self) -> None:
+        if self._shown is not None:
+            length = max(1, len(self._shown.attachment.text))
+            first, last = self.view.visible_characters()
+            self.gutter.show_view(first / length, last / length)
+
+    def _scroll_to_share(self, share: float) -> None:
+        if self._shown is not None:
+            self.view.scroll_to_character(int(share * len(self._shown.attachment.text)))
+
+    def resizeEvent(self, event: object) -> None:
+        self._show_cells()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.DevicePixelRatioChange:
+            self._show_cells()  # the gutter has another number of rows on the other screen
+        return bool(super().event(event))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        color = self._theme.color
+        painter.fillRect(area_of(self), color("panel"))
+        if self._shown is not None:
+            painter.fillRect(QRectF(0, _HEAD_PX - 1, width_of(self), 1), color("hair"))
+
+    def _lay_out(self) -> None:
+        tools = QHBoxLayout()
+        set_margins(tools, 0, 6, 0, 0)
+        set_spacing(tools, 4)
+        tools.addWidget(self.filter)
+        tools.addStretch(1)
+        tools.addWidget(self.keep_button)
+        tools.addWidget(self.find_button)
+        tools.addWidget(self.previous_button)
+        tools.addWidget(self.next_button)
+        head = QWidget()
+        set_fixed_height(head, _HEAD_PX)
+        names = QVBoxLayout(head)
+        set_margins(names, 16, 9, 16, 7)
+        names.setSpacing(0)
+        names.addWidget(self.name_label)
+        names.addWidget(self.chooser)
+        names.addWidget(self.note_label)
+        names.addLayout(tools)
+        names.addStretch(1)
+        text = QHBoxLayout()
+        text.setContentsMargins(0, 0, 0, 0)
+        text.setSpacing(0)
+        text.addWidget(self.gutter)
+        text.addWidget(self.view, 1)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(head)
+        column.addLayout(text, 1)
+        empty = QWidget()
+        hint = QVBoxLayout(empty)
+        set_margins(hint, 32, 40, 32, 0)
+        align = Qt.AlignmentFlag.AlignHCenter
+        hint.addWidget(TextLabel(self._theme, strings.NO_DOCUMENT, 12, 17, "text2", wrap=True, align=align))
+        hint.addStretch(1)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(empty)
+        self._pages.addWidget(page)
+        whole = QVBoxLayout(self)
+        set_margins(whole, 1, 0, 0, 0)
+        whole.addWidget(self._pages)
+
+
+GUTTER_PX = 34
+_LEFT_PX, _MAP_PX = 14, 10
+_MARGIN_PX = 12
+_BRACKET_OUT_PX = 4
+_LEAST_BRACKET_PX = 10.0
+
+
+class DocumentGutter(QWidget):
+    """Positions are shares of the text, 0 to 1."""
+
+    place_chosen = Signal(float)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._cells: tuple[MapCell, ...] = ()
+        self._view = (0.0, 1.0)
+        set_fixed_width(self, GUTTER_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName(strings.DOCUMENT_MAP)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    @property
+    def rows(self) -> int:
+        """The number of cells that fit."""
+        return max(1, round((height_of(self) - 2 * _MARGIN_PX) * ratio_of(self)))
+
+    def show_cells(self, cells: Sequence[MapCell]) -> None:
+        """Show the document from beginning to end; no cells: an even strip."""
+        self._cells = tuple(cells)
+        self.update()
+
+    def show_view(self, first: float, last: float) -> None:
+        """Show the visible part."""
+        if (first, last) != self._view:
+            self._view = (first, last)
+            self.update()
+
+    def bracket(self) -> QRectF:
+        """The rectangle of the bracket."""
+        height = height_of(self) - 2 * _MARGIN_PX
+        first, last = self._view
+        tall = max(_LEAST_BRACKET_PX, (last - first) * height)
+        top = min(_MARGIN_PX + first * height, _MARGIN_PX + height - tall)
+        left = _LEFT_PX - _BRACKET_OUT_PX
+        return QRectF(left, top, _MAP_PX + 2 * _BRACKET_OUT_PX, tall)
+
+    def sizeHint(self) -> QSize:
+        return px_size(QSize(GUTTER_PX, 200))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._choose(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._choose(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("window"))
+        strip = QRectF(_LEFT_PX, _MARGIN_PX, _MAP_PX, height_of(self) - 2 * _MARGIN_PX)
+        draw_map(painter, strip, self._cells, self._theme, radius_px=3, vertical=True)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(self._theme.color("text2"), 1.5))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(self.bracket().adjusted(0.75, 0.75, -0.75, -0.75), 4, 4)
+
+    def _choose(self, event: QMouseEvent) -> None:
+        height = max(1, height_of(self) - 2 * _MARGIN_PX)
+        share = (design_point(event.position()).y() - _MARGIN_PX) / height
+        # The clicked position is centred.
+        first, last = self._view
+        self.place_chosen.emit(max(0.0, min(1.0, share - (last - first) / 2)))

@@ -1,0 +1,478 @@
+"""Inspector: the model and all settings, 304 px wide, generated from the settings' declarations.
+
+Invariant: `settings` is always valid. Changes go through `core.settings.assign`. A refused value stays in its
+field with the reason, and is tried again whenever another change succeeds (a shortest match above the longest
+becomes valid once the longest is raised). Fields are created when their section opens or their drafter is
+selected, on request, or while idle (`fill_rest()`). Independent of worker and store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from app.controls.buttons import Button
+from app.controls.scroll_bar import ScrollPage
+from app.controls.text_label import TextLabel
+from app.fields.setting_field import CONTENT_PX, GAP_PX, LABEL_PX, ROW_PX, FieldColumn, SettingField
+from app.panels import strings
+from app.panels.groups import BASICS, DRAFTER_KEY, Group, differs, groups, merged, summary
+from app.panels.preset_bar import PresetBar
+from app.panels.section import PADDING_PX, Section
+from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
+from core.errors import SettingError
+from core.events import ModelDefault, ModelInfo
+from core.settings import FROM_MODEL, Setting, Settings, assign_all, read, unused
+
+WIDTH_PX = 304
+_FOOTER_PX = 34
+READING_KEY = "prefill.mode"
+SEED_KEY, NEW_SEED_KEY = "sampling.seed", "sampling.new_seed"
+THINKING_KEY = "chat.thinking"
+_OPEN_AT_FIRST = (BASICS, "drafting")
+# A column takes up to 50 ms: the window handles events in between.
+_REST_MS = 50
+
+
+class Inspector(QWidget):
+    """`settings_changed` reports a person's change; `set_settings` emits nothing."""
+
+    settings_changed = Signal(object)  # Settings, valid
+    # Settings, valid: the defaults of new chats; frozenset[str]: the keys that were set by hand
+    defaults_changed = Signal(object, object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._settings = self._defaults = Settings()
+        self._chosen: frozenset[str] = frozenset()
+        self._model_defaults: dict[str, ModelDefault] = {}
+        self._refused: dict[str, Any] = {}
+        self._held: Mapping[str, str] = {}
+        self._unknown: Mapping[str, str] = {}  # settings that the model does not support, and why
+        self._unused: Mapping[str, str] = {}  # settings without effect, and why
+        self._fields: dict[str, SettingField] = {}  # those that were made
+        self._columns: dict[str, FieldColumn] = {}  # by their settings
+        self._drafter_columns: dict[str, FieldColumn] = {}
+        self._section_of: dict[FieldColumn, Section] = {}
+        self._own: dict[str, OwnSettings] = {}
+        set_fixed_width(self, WIDTH_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName(strings.SETTINGS)
+
+        self.presets = PresetBar(theme)
+        self._card = ModelCard(theme)
+        self._model_section = Section(theme, strings.MODEL)
+        self._model_section.body.addWidget(self._card)
+        self._advanced = Section(theme, strings.ADVANCED, False, flush=True)
+        self.estimate = TextLabel(theme, "", 11, 15, "text2", wrap=True, tabular=True, width_px=CONTENT_PX)
+        self.estimate.hide()
+        self._groups = groups()
+        self._sections = {group.name: self._build_section(group) for group in self._groups}
+        self._advanced.header.toggled.connect(self._fill_shown)
+        self._footer = TextLabel(theme, strings.FOOTER)
+        self._build_frame()
+        self.set_model(None)
+        self._show_all()
+
+    @property
+    def settings(self) -> Settings:
+        """The current settings, always valid."""
+        return self._settings
+
+    @property
+    def defaults(self) -> Settings:
+        """The settings that sections are reset to."""
+        return self._defaults
+
+    @property
+    def chosen(self) -> frozenset[str]:
+        """The keys, of those with a model's default, that were set by hand: the model's default is
+        not used.
+        """
+        return self._chosen
+
+    def set_settings(
+        self, settings: Settings, defaults: Settings | None = None, chosen: Collection[str] | None = None
+    ) -> None:
+        """Show `settings`, marked where they differ from `defaults`; refused changes are discarded.
+
+        Without `defaults` and `chosen` the previous ones apply. Emits nothing.
+        """
+        self._settings = settings
+        self._defaults = defaults or self._defaults
+        self._chosen = self._chosen if chosen is None else frozenset(chosen)
+        self._refused.clear()
+        self._show_all()
+
+    def change_settings(self, settings: Settings, chosen: Collection[str] | None = None) -> None:
+        """Show `settings` as a change made by a person elsewhere. Emits `settings_changed`.
+
+        Without `chosen`, changed settings count as set by hand.
+        """
+        if chosen is None:
+            new = (key for key in FROM_MODEL if read(settings, key) != read(self._settings, key))
+            chosen = self._chosen.union(new)
+        self.set_settings(settings, chosen=chosen)
+        self.settings_changed.emit(settings)
+
+    def set_model(self, info: ModelInfo | None) -> None:
+        """Show the loaded model; None without one."""
+        self._card.show_model(info)
+        self._model_section.set_summary(info.name if info else strings.NO_MODEL)
+        self._model_defaults = {each.key: each for each in info.defaults} if info else {}
+        self._unknown = {} if info is None or info.thinks else {THINKING_KEY: strings.NO_THINKING_SWITCH}
+        self._hold_fields()
+        self._show_sources()
+
+    @property
+    def models_button(self) -> Button:
+        """The button below the model's facts."""
+        return self._card.models_button
+
+    def set_footer(self, text: str) -> None:
+        """Set the bottom line, which says when changes apply."""
+        self._footer.setText(text)
+
+    def hold(self, reasons: Mapping[str, str]) -> None:
+        """Set the settings that are off for all chats, and why."""
+        self._held = reasons
+        self._hold_fields()
+
+    def field(self, key: str) -> SettingField:
+        """Returns the field of the setting `key`. Raises `KeyError`."""
+        self._fill(self._columns[key])
+        return self._fields[key]
+
+    def fill_rest(self) -> None:
+        """Create the remaining fields, a column at a time, so that no section is slow to open."""
+        if any(map(self._fill, self._section_of)):
+            QTimer.singleShot(_REST_MS, self, self.fill_rest)
+
+    def section(self, name: str) -> Section:
+        """Returns the section of the group `name`; `model` is the model's."""
+        return self._model_section if name == "model" else self._sections[name]
+
+    def open_section(self, name: str) -> Section:
+        """Open the section of the group `name`, and Advanced if it is inside."""
+        section = self.section(name)
+        if self._advanced.isAncestorOf(section):
+            self._advanced.set_open(True)
+        section.set_open(True)
+        return section
+
+    @property
+    def advanced(self) -> Section:
+        """The section with all others but the model's and the basics."""
+        return self._advanced
+
+    def show_estimate(self, new_tokens: int, skipped_tokens: int, dense_s: float | None) -> None:
+        """Show how much of the message will be read: `new_tokens`, less `skipped_tokens`.
+
+        `dense_s`: predicted seconds of a dense prefill; None if unknown. 0 tokens hide the line.
+        """
+        words = strings.reads(new_tokens, skipped_tokens, dense_s) if new_tokens else ""
+        self.estimate.setText(words)
+        self.estimate.setVisible(bool(words))
+
+    def own_settings(self, name: str) -> OwnSettings:
+        """Returns the footer of the section of the group `name`."""
+        return self._own[name]
+
+    def sizeHint(self) -> QSize:
+        return px_size(QSize(WIDTH_PX, 640))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("panel"))
+        hair = self._theme.color("hair")
+        painter.fillRect(QRectF(0, 0, 1, height_of(self)), hair)
+        painter.fillRect(QRectF(0, height_of(self) - _FOOTER_PX, width_of(self), 1), hair)
+
+    # ---- building
+
+    def _build_frame(self) -> None:
+        """Create the scrolling sections and the footer."""
+        page = QWidget()
+        sections = QVBoxLayout(page)
+        sections.setContentsMargins(0, 0, 0, 0)
+        sections.setSpacing(0)
+        sections.addWidget(self.presets)
+        sections.addWidget(self._model_section)
+        for name, section in self._sections.items():
+            (sections if name == BASICS else self._advanced.body).addWidget(section)
+        sections.addWidget(self._advanced)
+        sections.addStretch(1)
+        layout = QVBoxLayout(self)
+        set_margins(layout, 1, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(ScrollPage(self._theme, page), 1)
+        layout.addWidget(_bar(self._footer, _FOOTER_PX))
+
+    def _build_section(self, group: Group) -> Section:
+        section = Section(self._theme, group.title, group.name in _OPEN_AT_FIRST)
+        if group.settings:
+            self._add_column(section, group.settings, group.title)
+        if any(setting.key == READING_KEY for setting in group.settings):
+            section.body.addWidget(self.estimate)
+        for drafter, parameters in group.drafters.items():
+            self._drafter_columns[drafter] = self._add_column(section, parameters)
+        section.header.toggled.connect(self._fill_shown)
+        own = OwnSettings(self._theme, group.title)
+        own.reset_button.clicked.connect(lambda: self._reset(group))
+        own.default_button.clicked.connect(lambda: self._make_default(group))
+        section.body.addWidget(own)
+        self._own[group.name] = own
+        return section
+
+    def _add_column(self, section: Section, settings: Sequence[Setting], title: str = "") -> FieldColumn:
+        """Add a column of fields. `title` is shown above them already and needs no label."""
+
+        def make(setting: Setting) -> SettingField:
+            return self._make_field(setting, labelled=setting.title != title)
+
+        column = FieldColumn(settings, make, section.body.spacing())
+        section.body.addWidget(column)
+        self._columns |= {setting.key: column for setting in settings}
+        self._section_of[column] = section
+        return column
+
+    def _make_field(self, setting: Setting, labelled: bool) -> SettingField:
+        field = self._fields[setting.key] = SettingField(self._theme, setting, labelled)
+        field.show_value(read(self._settings, setting.key))
+        field.hold(self._why_held(setting.key))
+        field.set_unused(self._unused.get(setting.key, ""))
+        field.edited.connect(self._take_edit)
+        field.show_source(self._source_of(setting.key))
+        return field
+
+    def _fill_shown(self) -> None:
+        """Create the fields that are visible."""
+        chosen = read(self._settings, DRAFTER_KEY)
+        unseen = {column for drafter, column in self._drafter_columns.items() if drafter != chosen}
+        for group in self._groups:
+            section = self._sections[group.name]
+            if section.is_open and (self._advanced.is_open or not self._advanced.isAncestorOf(section)):
+                for column in {self._columns[setting.key] for setting in group.all_settings} - unseen:
+                    self._fill(column)
+
+    def _fill(self, column: FieldColumn) -> bool:
+        filled = column.fill()
+        if filled:
+            self._section_of[column].order_tabs()
+        return filled
+
+    # ---- changing
+
+    def _take_edit(self, key: str, value: object) -> None:
+        """Apply a person's edit, or show why it is refused and keep the valid value."""
+        try:
+            # A relative path starts in the person's home; the field shows the text as typed.
+            self._settings = assign_all(self._settings, [(key, value)], relative_to=Path.home())
+        except SettingError as error:
+            self._refused[key] = value
+            self.field(key).show_error(error.message, error.hint)
+            return
+        if key in FROM_MODEL:
+            self._chosen |= {key}
+        if key == SEED_KEY:
+            self._keep_seed()
+        self._refused.pop(key, None)
+        self.field(key).clear_error()
+        if key == DRAFTER_KEY:
+            self._show_drafter()
+        self._retry_refused()
+        self._show_summaries()
+        self.settings_changed.emit(self._settings)
+
+    def _keep_seed(self) -> None:
+        """A seed that was set is used."""
+        self._settings = assign_all(self._settings, [(NEW_SEED_KEY, "never")])
+        self.field(NEW_SEED_KEY).show_value("never")
+
+    def _reset(self, group: Group) -> None:
+        """Reset one section to the defaults."""
+        self._settings = merged(self._settings, self._defaults, group)
+        self._chosen = self._chosen.difference(setting.key for setting in group.all_settings)
+        for setting in group.all_settings:
+            self._refused.pop(setting.key, None)
+        self._show_all()
+        self.settings_changed.emit(self._settings)
+
+    def _make_default(self, group: Group) -> None:
+        """Make one section's values the defaults of new chats."""
+        self._defaults = merged(self._defaults, self._settings, group)
+        chosen = self._chosen.intersection(setting.key for setting in group.all_settings)
+        self._chosen -= chosen
+        self._show_summaries()
+        self.defaults_changed.emit(self._defaults, chosen)
+
+    def _retry_refused(self) -> None:
+        """Apply refused values that are valid now; update the other reasons."""
+        for key, value in list(self._refused.items()):
+            try:
+                self._settings = assign_all(self._settings, [(key, value)], relative_to=Path.home())
+            except SettingError as error:
+                self._fields[key].show_error(error.message, error.hint)
+            else:
+                del self._refused[key]
+                self._fields[key].clear_error()
+
+    def _show_all(self) -> None:
+        for key, field in self._fields.items():
+            field.show_value(read(self._settings, key))
+        self._show_drafter()
+        self._show_summaries()
+
+    def _show_drafter(self) -> None:
+        """Show only the selected drafter's parameters; refused values of the others are discarded."""
+        chosen = read(self._settings, DRAFTER_KEY)
+        self._fill_shown()
+        for drafter, column in self._drafter_columns.items():
+            column.setVisible(drafter == chosen)
+        hidden = {drafter.replace("-", "_") for drafter in self._drafter_columns if drafter != chosen}
+        for key in [key for key in self._refused if key.partition(".")[0] in hidden]:
+            del self._refused[key]
+            self._fields[key].show_value(read(self._settings, key))
+
+    def _show_summaries(self) -> None:
+        self._unused = unused(self._settings)
+        for key, field in self._fields.items():
+            field.set_unused(self._unused.get(key, ""))
+        for group in self._groups:
+            section = self._sections[group.name]
+            own = differs(group, self._settings, self._defaults, self._chosen)
+            section.set_summary(summary(group, self._settings))
+            section.set_own(own)
+            self._own[group.name].setVisible(own)
+        self._advanced.set_own(any(s.is_own for name, s in self._sections.items() if name != BASICS))
+        self._show_sources()
+
+    def _hold_fields(self) -> None:
+        for key, field in self._fields.items():
+            field.hold(self._why_held(key))
+
+    def _why_held(self, key: str) -> str:
+        return self._held.get(key) or self._unknown.get(key, "")
+
+    def _show_sources(self) -> None:
+        for key in FROM_MODEL:
+            if key in self._fields:
+                self._fields[key].show_source(self._source_of(key))
+
+    def _source_of(self, key: str) -> str:
+        """Returns the source of a setting's value, where a model has a default for it."""
+        model = self._model_defaults.get(key)
+        if model is None:
+            return ""
+        value, default = read(self._settings, key), read(self._defaults, key)
+        if key in self._chosen or value != default:
+            return strings.CHOSEN_HERE.format(value=model.value)
+        if default != model.value:
+            return strings.CHOSEN_FOR_ALL.format(value=model.value)
+        moved = model.given != model.value
+        return strings.MODEL_DEFAULT_MOVED.format(given=model.given) if moved else strings.MODEL_DEFAULT
+
+
+def _bar(label: TextLabel, height_px: int) -> QWidget:
+    """Returns a fixed strip with one line of text."""
+    bar = QWidget()
+    set_fixed_height(bar, height_px)
+    layout = QHBoxLayout(bar)
+    set_margins(layout, PADDING_PX, 0, PADDING_PX, 0)
+    layout.addWidget(label)
+    return bar
+
+
+class OwnSettings(QWidget):
+    """Shown only if there is something to reset."""
+
+    def __init__(self, theme: Theme, section: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.reset_button = Button(theme, strings.RESET_SECTION, "link", True)
+        self.reset_button.setAccessibleName(strings.RESET_NAME.format(section=section))
+        self.default_button = Button(theme, strings.MAKE_DEFAULT, "link", True)
+        self.default_button.setAccessibleName(strings.MAKE_DEFAULT_NAME.format(section=section))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        set_spacing(row, 4)
+        # A link's text begins 7 px inside its button.
+        add_gap(row, -7)
+        row.addWidget(self.reset_button)
+        row.addWidget(self.default_button)
+        row.addStretch(1)
+
+
+class ModelCard(QWidget):
+    """The facts, or a note without a model. The button opens the models."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._values: dict[str, TextLabel] = {}
+        self._rows = QWidget()
+        rows = QVBoxLayout(self._rows)
+        rows.setContentsMargins(0, 0, 0, 0)
+        rows.setSpacing(0)
+        titles = (strings.MODEL_NAME, strings.MODEL_FAMILY, strings.MODEL_CONTEXT, strings.MODEL_PRECISION)
+        for title in titles:
+            row = QHBoxLayout()
+            set_spacing(row, GAP_PX)
+            label = TextLabel(theme, title, 12, ROW_PX)
+            set_fixed_width(label, LABEL_PX)
+            value = TextLabel(theme, "", 12, ROW_PX, "text", tabular=True)
+            row.addWidget(label)
+            row.addWidget(value, 1)
+            rows.addLayout(row)
+            self._values[title] = value
+        self._note = TextLabel(theme, strings.NO_MODEL, 11, 15, wrap=True, width_px=CONTENT_PX)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        set_spacing(layout, 6)
+        layout.addWidget(self._rows)
+        layout.addWidget(self._note)
+        self.models_button = Button(theme, strings.CHOOSE_ANOTHER_MODEL, small=True)
+        layout.addWidget(self.models_button, 0, Qt.AlignmentFlag.AlignLeft)
+        self.show_model(None)
+
+    @property
+    def text(self) -> str:
+        """All displayed text, for tests and for copying."""
+        lines = [f"{title}: {label.text()}" for title, label in self._values.items() if label.text()]
+        return "\n".join([*lines, self._note.text()])
+
+    def show_model(self, info: ModelInfo | None) -> None:
+        """Show the model; None for no model."""
+        self._rows.setVisible(info is not None)
+        for title, value in _facts(info).items():
+            self._values[title].setText(value)
+            self._values[title].setToolTip(value)
+            self._values[title].setAccessibleName(f"{title}: {value}" if value else "")
+        if info is None:
+            self._note.setText(strings.NO_MODEL)
+        else:
+            unfit = strings.SPECULATES_NOT.format(why=info.why_not)
+            drafts = strings.SPECULATES if info.speculates else unfit
+            self._note.setText(" ".join(filter(None, (drafts, info.defaults_problem))))
+
+
+def _facts(info: ModelInfo | None) -> dict[str, str]:
+    """The value of each row; all empty without a model."""
+    if info is None:
+        rows = (strings.MODEL_NAME, strings.MODEL_FAMILY, strings.MODEL_CONTEXT, strings.MODEL_PRECISION)
+        return dict.fromkeys(rows, "")
+    precision = info.dtype
+    if info.quantisation and info.quantisation != info.dtype:
+        precision = strings.MODEL_PRECISION_FROM.format(dtype=info.dtype, quantisation=info.quantisation)
+    return {
+        strings.MODEL_NAME: info.name,
+        strings.MODEL_FAMILY: info.family_name,
+        strings.MODEL_CONTEXT: strings.MODEL_CONTEXT_TOKENS.format(tokens=f"{info.context_tokens:,}"),
+        strings.MODEL_PRECISION: precision,
+    }

@@ -1,1 +1,0 @@
-"""The settings panel: the model's facts and all settings of an answer, in sections."""

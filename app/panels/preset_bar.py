@@ -1,0 +1,142 @@
+"""PresetBar: the chat's preset and the commands for presets, above the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
+
+from app.controls.buttons import IconButton
+from app.controls.choices import Popup
+from app.controls.sheets import ask_name
+from app.controls.text_label import TextLabel
+from app.panels import strings
+from app.panels.section import PADDING_PX
+from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing
+from app.theme.theme import Theme
+
+HEIGHT_PX = 44
+_NONE = ""
+# Not a possible name: names are not only spaces.
+_CUSTOM = " "
+
+
+class PresetState(Struct, frozen=True):
+    """All presets, the person's own included, and the chat's state.
+
+    `current` is the chat's preset, empty for none; `modified`: the chat's settings differ from it. `custom`:
+    the chat has no preset, and settings other than the defaults. `default` is the preset of new chats.
+    """
+
+    names: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()
+    current: str = _NONE
+    modified: bool = False
+    custom: bool = False
+    default: str = _NONE
+
+
+class PresetBar(QWidget):
+    """Shows the state set by `show_presets` and emits commands."""
+
+    preset_chosen = Signal(str)  # its name; empty for the defaults
+    save_requested = Signal(str)  # under this name
+    update_requested = Signal(str)  # let it have the chat's settings
+    rename_requested = Signal(str, str)  # its name, the new one
+    delete_requested = Signal(str)
+    default_requested = Signal(str)  # for new chats; empty for none
+    export_requested = Signal(str)  # empty for all of the person's own
+    import_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._state = PresetState()
+        self._menu: QMenu | None = None
+        self.popup = Popup(theme, ((_NONE, strings.NO_PRESET),))
+        self.popup.setAccessibleName(strings.PRESET)
+        self.save_button = IconButton(theme, "save", strings.SAVE_PRESET_AS, size=QSize(26, 24))
+        self.more_button = IconButton(theme, "more", strings.PRESET_ACTIONS, size=QSize(26, 24))
+        row = QHBoxLayout(self)
+        set_margins(row, PADDING_PX, 0, PADDING_PX - 6, 0)
+        set_spacing(row, 4)
+        row.addWidget(TextLabel(theme, strings.PRESET, 12, 16, "text2"))
+        add_gap(row, 6)
+        row.addWidget(self.popup, 1)
+        row.addWidget(self.save_button)
+        row.addWidget(self.more_button)
+        set_fixed_height(self, HEIGHT_PX)
+        self.popup.activated.connect(self._choose)
+        self.save_button.clicked.connect(self._ask_name)
+        self.more_button.clicked.connect(self._show_menu)
+        self.show_presets(PresetState())
+
+    def show_presets(self, state: PresetState) -> None:
+        """Set the current state."""
+        self._state = state
+        self.popup.blockSignals(True)
+        self.popup.clear()
+        if state.custom:
+            self.popup.addItem(strings.CUSTOM_PRESET, _CUSTOM)
+        self.popup.addItem(strings.NO_PRESET, _NONE)
+        for name in state.names:
+            changed = state.modified and name == state.current
+            self.popup.addItem(strings.modified(name) if changed else name, name)
+        here = state.current if state.current in state.names else _NONE
+        self.popup.set_value(_CUSTOM if state.custom else here)
+        self.popup.blockSignals(False)
+        self.popup.setToolTip(self.popup.currentText())
+        self.save_button.setVisible(state.custom or state.modified)
+
+    def menu(self) -> QMenu:
+        """Returns the menu of the commands that are possible now."""
+        state, menu = self._state, QMenu(self)
+        current, own = state.current, state.current in state.own
+        self._add(menu, strings.SAVE_PRESET_AS, self._ask_name, state.custom or state.modified)
+        if own:
+            update = strings.update_preset(current)
+            self._add(menu, update, lambda: self.update_requested.emit(current), state.modified)
+            self._add(menu, strings.RENAME_PRESET, self._ask_new_name)
+            self._add(menu, strings.DELETE_PRESET, lambda: self.delete_requested.emit(current))
+        menu.addSeparator()
+        default = menu.addAction(strings.default_preset(current or strings.NO_PRESET))
+        default.setCheckable(True)
+        default.setChecked(state.default == current)
+        default.setEnabled(not (state.custom or state.default == current))
+        default.triggered.connect(lambda: self.default_requested.emit(current))
+        menu.addSeparator()
+        self._add(menu, strings.IMPORT_PRESETS, self.import_requested.emit)
+        named = current or strings.NO_PRESET
+        export = strings.export_preset(named)
+        self._add(menu, export, lambda: self.export_requested.emit(current), bool(current))
+        self._add(menu, strings.EXPORT_OWN_PRESETS, lambda: self.export_requested.emit(""), bool(state.own))
+        return menu
+
+    def _show_menu(self) -> None:
+        if self._menu:
+            self._menu.deleteLater()
+        self._menu = self.menu()
+        self._menu.popup(self.more_button.mapToGlobal(self.more_button.rect().bottomLeft()))
+
+    def _choose(self, row: int) -> None:
+        if self.popup.itemData(row) != _CUSTOM:
+            self.preset_chosen.emit(str(self.popup.itemData(row)))
+
+    def _ask_name(self) -> None:
+        ask_name(self, strings.SAVE_PRESET_TITLE, strings.PRESET_NAME, "", self.save_requested.emit)
+
+    def _ask_new_name(self) -> None:
+        current = self._state.current
+
+        def rename(name: str) -> None:
+            if name != current:
+                self.rename_requested.emit(current, name)
+
+        ask_name(self, strings.RENAME_PRESET_TITLE, strings.PRESET_NAME, current, rename)
+
+    @staticmethod
+    def _add(menu: QMenu, words: str, slot: Callable[[], object], enabled: bool = True) -> None:
+        action = menu.addAction(words)
+        action.setEnabled(enabled)
+        action.triggered.connect(lambda checked=False: slot())

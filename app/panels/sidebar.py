@@ -1,0 +1,312 @@
+"""Sidebar: search, projects, chats, undo bar, and the worker's status.
+
+Independent of store and worker: it emits requests. While the search field has text, the list shows the
+results set by `set_results()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Literal
+
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
+
+from app.controls.buttons import IconButton
+from app.controls.shapes import draw_box
+from app.controls.text_fields import SearchField
+from app.controls.text_label import TextLabel
+from app.panels import strings
+from app.panels.chat_list import ChatList
+from app.panels.chat_row import ChatRow, ProjectRow
+from app.panels.undo_bar import UndoBar
+from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
+
+WIDTH_PX = 240
+_HEADER_PX = 52
+# Search after a pause in typing; results for each key would never be seen.
+_SEARCH_AFTER_MS = 120
+
+
+class Sidebar(QWidget):
+    """240 px wide with a hairline on the right."""
+
+    new_chat_requested = Signal()
+    chat_selected = Signal(str)  # the chat's id
+    search_requested = Signal(str)  # query, never empty
+    search_ended = Signal()
+    rename_requested = Signal(str, str)  # chat id, the title as typed
+    pin_requested = Signal(str, bool)  # chat id, wanted
+    archive_requested = Signal(str, bool)  # chat id, wanted
+    delete_requested = Signal(str)  # chat id
+    export_requested = Signal(str, str)  # chat id (empty: all), kind
+    import_requested = Signal()
+    new_project_requested = Signal(str)  # the chat that moves into it; empty: none
+    project_settings_requested = Signal(str)  # project id
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._menu: QMenu | None = None
+        self._projects: Sequence[ProjectRow] = ()
+        set_fixed_width(self, WIDTH_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName(strings.CHATS)
+
+        self._more = IconButton(theme, "more", strings.MORE)
+        self.hide_button = IconButton(theme, "sidebar", strings.HIDE_SIDEBAR)
+        self._new_chat = IconButton(theme, "compose", strings.NEW_CHAT)
+        self.search = SearchField(theme, strings.SEARCH_CHATS, strings.CLEAR_SEARCH)
+        self.list = ChatList(theme)
+        self.undo_bar = UndoBar(theme)
+        self._nothing = TextLabel(theme, strings.NO_CHATS, 12, 16, wrap=True)
+        self._worker = WorkerStatus(theme)
+        self._search_timer = QTimer(self, interval=_SEARCH_AFTER_MS, singleShot=True)
+        self._lay_out()
+        self._wire()
+        self.set_chats((), "")
+
+    @property
+    def models_button(self) -> IconButton:
+        """In the footer, next to the worker's status."""
+        return self._worker.models_button
+
+    @property
+    def searching(self) -> str:
+        """The query; empty while all chats are listed."""
+        return self.search.text().strip()
+
+    def set_projects(self, projects: Sequence[ProjectRow]) -> None:
+        """Use `projects`, in their order, for the menus and the next `set_chats`."""
+        self._projects = projects
+
+    def set_chats(self, chats: Sequence[ChatRow], selected: str) -> None:
+        """Show `chats`, newest first, with the id `selected` selected. Emits nothing."""
+        self.list.set_chats(chats, selected, datetime.now(), self._projects)
+        self._say_nothing("" if chats or self._projects else strings.NO_CHATS)
+
+    def set_results(self, results: Sequence[ChatRow], selected: str) -> None:
+        """Show search results, best first. Emits nothing."""
+        self.list.set_results(strings.results(len(results)), results, selected, datetime.now())
+        self._say_nothing("" if results else strings.NOT_FOUND.format(query=self.searching))
+
+    def set_worker(self, title: str, detail: str, level: Level = "ready") -> None:
+        """Show the worker's model and activity."""
+        self._worker.show_state(title, detail, level)
+
+    def focus_search(self) -> None:
+        """Focus the search field and select its text."""
+        self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.search.selectAll()
+
+    def menu_for(self, chat_id: str) -> QMenu:
+        """Returns the menu of a chat or project; for the empty id, the menu of all chats."""
+        menu = QMenu(self)
+        if self.list.project(chat_id):
+            self._fill_project_menu(menu, chat_id)
+            return menu
+        row = self.list.row(chat_id)
+        if not row:
+            menu.addAction(strings.NEW_PROJECT, lambda: self.new_project_requested.emit(""))
+            menu.addSeparator()
+        if row:
+            menu.addAction(strings.RENAME, lambda: self.list.rename(chat_id))
+            pin = strings.UNPIN if row.pinned else strings.PIN
+            menu.addAction(pin, lambda: self.pin_requested.emit(chat_id, not row.pinned))
+            archive = strings.UNARCHIVE if row.archived else strings.ARCHIVE
+            menu.addAction(archive, lambda: self.archive_requested.emit(chat_id, not row.archived))
+            menu.addMenu(self.move_menu(chat_id, row.project, menu))
+            menu.addSeparator()
+        which = chat_id if row else ""
+        as_text = strings.EXPORT_MARKDOWN if row else strings.EXPORT_ALL_MARKDOWN
+        as_json = strings.EXPORT_JSON if row else strings.EXPORT_ALL_JSON
+        if row:
+            menu.addAction(strings.EXPORT_PDF, lambda: self.export_requested.emit(which, "pdf"))
+            menu.addAction(strings.EXPORT_HTML, lambda: self.export_requested.emit(which, "html"))
+        menu.addAction(as_text, lambda: self.export_requested.emit(which, "markdown"))
+        menu.addAction(as_json, lambda: self.export_requested.emit(which, "json"))
+        menu.addAction(strings.IMPORT, self.import_requested.emit)
+        if row:
+            menu.addSeparator()
+            menu.addAction(strings.DELETE, lambda: self.delete_requested.emit(chat_id))
+        return menu
+
+    def move_menu(self, chat_id: str, project_id: str, parent: QWidget) -> QMenu:
+        """Returns the menu that moves a chat, now in `project_id`, to another project or out of it."""
+        menu = QMenu(strings.MOVE_TO_PROJECT, parent)
+        choices = [(project.id, project.name.replace("&", "&&")) for project in self._projects]
+        if choices:
+            choices.append(("", strings.NO_PROJECT))
+        for target, name in choices:
+            action = menu.addAction(name)
+            action.setCheckable(True)
+            action.setChecked(target == project_id)
+            action.setEnabled(target != project_id)
+            action.triggered.connect(
+                lambda checked, target=target: self.list.move_requested.emit(chat_id, target)
+            )
+        menu.addSeparator()
+        menu.addAction(strings.NEW_PROJECT, lambda: self.new_project_requested.emit(chat_id))
+        return menu
+
+    def open_move_menu(self, chat_id: str) -> None:
+        """Open the menu that moves a listed chat."""
+        self.search.clear()
+        row = self.list.row(chat_id)
+        project_id = row.project if row else next((each.id for each in self._projects if each.current), "")
+        menu = self.move_menu(chat_id, project_id, self)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self.list.mapToGlobal(self.list.rect().topLeft()))
+
+    def sizeHint(self) -> QSize:
+        return px_size(QSize(WIDTH_PX, 640))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.fillRect(area_of(self), self._theme.color("sidebar"))
+        painter.fillRect(QRectF(width_of(self) - 1, 0, 1, height_of(self)), self._theme.color("hair"))
+
+    # ---- inside
+
+    def _fill_project_menu(self, menu: QMenu, project_id: str) -> None:
+        menu.addAction(strings.NEW_CHAT_IN_PROJECT, lambda: self.list.new_chat_requested.emit(project_id))
+        menu.addSeparator()
+        menu.addAction(strings.RENAME, lambda: self.list.rename(project_id))
+        menu.addAction(strings.PROJECT_SETTINGS, lambda: self.project_settings_requested.emit(project_id))
+        menu.addSeparator()
+        menu.addAction(strings.DELETE_PROJECT, lambda: self.list.project_delete_requested.emit(project_id))
+
+    def _say_nothing(self, text: str) -> None:
+        """The text of an empty list."""
+        self._nothing.setText(text)
+        self._empty.setVisible(bool(text))
+        self.list.setVisible(not text)
+
+    def _show_menu(self, chat_id: str, where: QPoint) -> None:
+        if self._menu:
+            self._menu.deleteLater()
+        self._menu = self.menu_for(chat_id)
+        self._menu.popup(where)
+
+    def _search_changed(self) -> None:
+        if self.searching:
+            self._search_timer.start()
+        else:
+            self._search_timer.stop()
+            self.search_ended.emit()
+
+    def _search_now(self) -> None:
+        self._search_timer.stop()
+        if self.searching:
+            self.search_requested.emit(self.searching)
+
+    def _go_to_results(self) -> None:
+        if self._search_timer.isActive():
+            self._search_now()
+        self.list.select_first()
+
+    def _wire(self) -> None:
+        self._new_chat.clicked.connect(self.new_chat_requested)
+        self._more.clicked.connect(
+            lambda: self._show_menu("", self._more.mapToGlobal(self._more.rect().bottomLeft()))
+        )
+        self.search.textChanged.connect(self._search_changed)
+        self.search.results_wanted.connect(self._go_to_results)
+        self._search_timer.timeout.connect(self._search_now)
+        self.list.chat_selected.connect(self.chat_selected)
+        self.list.rename_requested.connect(self.rename_requested)
+        self.list.delete_requested.connect(self.delete_requested)
+        self.list.menu_requested.connect(self._show_menu)
+
+    def _lay_out(self) -> None:
+        header = QHBoxLayout()
+        set_margins(header, 20, 0, 10, 0)
+        header.setSpacing(0)
+        header.addStretch(1)
+        for button in (self._more, self.hide_button, self._new_chat):
+            header.addWidget(button)
+        top = QWidget()
+        set_fixed_height(top, _HEADER_PX)
+        top.setLayout(header)
+        search = QHBoxLayout()
+        set_margins(search, 12, 0, 12, 4)
+        search.addWidget(self.search)
+        self._empty = QWidget()
+        line = QHBoxLayout(self._empty)
+        set_margins(line, 20, 12, 20, 0)
+        line.addWidget(self._nothing)
+        layout = QVBoxLayout(self)
+        set_margins(layout, 0, 0, 1, 0)
+        layout.setSpacing(0)
+        layout.addWidget(top)
+        layout.addLayout(search)
+        layout.addWidget(self._empty)
+        layout.addWidget(self.list, 1)
+        layout.addStretch(0)  # for the empty state, when the list is hidden
+        layout.addWidget(self.undo_bar)
+        layout.addWidget(self._worker)
+        order: tuple[QWidget, ...] = (self._more, self.hide_button, self._new_chat, self.search, self.list)
+        order = (*order, self.undo_bar.undo_button, self._worker.models_button)
+        for before, after in pairwise(order):
+            self.setTabOrder(before, after)
+
+
+Level = Literal["ready", "busy", "bad", "idle"]
+_DOTS: dict[Level, str] = {
+    "ready": "series_blue",
+    "busy": "series_blue",
+    "bad": "series_vermilion",
+    "idle": "normal_mark",
+}
+_HEIGHT_PX = 52
+_DOT_PX = 8
+
+
+class WorkerStatus(QWidget):
+    """52 px high with a hairline on top, and a button that opens the models."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._level: Level = "idle"
+        self._title = TextLabel(theme, "", 12, 16, "text", weight=500)
+        self._detail = TextLabel(theme, "", 11, 15, tabular=True)
+        self.models_button = IconButton(theme, "models", strings.MODELS)
+        lines = QVBoxLayout()
+        lines.setSpacing(0)
+        lines.addStretch(1)
+        lines.addWidget(self._title)
+        lines.addWidget(self._detail)
+        lines.addStretch(1)
+        row = QHBoxLayout(self)
+        set_margins(row, 16 + _DOT_PX + 10, 1, 10, 0)
+        row.addLayout(lines, 1)
+        row.addWidget(self.models_button)
+        set_fixed_height(self, _HEIGHT_PX)
+        self.setAccessibleName(strings.WORKER)
+
+    @property
+    def level(self) -> Level:
+        """The state shown by the dot."""
+        return self._level
+
+    def show_state(self, title: str, detail: str, level: Level) -> None:
+        """Show two short lines and the dot's state."""
+        self._level = level
+        self._title.setText(title)
+        self._detail.setText(detail)
+        self._detail.setVisible(bool(detail))
+        self.setToolTip(detail)
+        self.setAccessibleDescription(", ".join(filter(None, (title, detail))))
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.fillRect(QRectF(0, 0, width_of(self), 1), self._theme.color("hair"))
+        dot = QRectF(16, (height_of(self) + 1 - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
+        draw_box(painter, dot, _DOT_PX / 2, self._theme.color(_DOTS[self._level]))

@@ -1,1 +1,0 @@
-"""The widget that shows laid-out pieces: selecting, copying, links, reading aloud."""

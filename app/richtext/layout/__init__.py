@@ -1,1 +1,0 @@
-"""Pieces of text laid out and painted: lines, tables, tints."""

@@ -1,0 +1,188 @@
+"""Selection, caret and search in the visible text of an answer.
+
+A place is a gap between two characters of a piece. Copied text is the visible text: no Markdown syntax, list
+markers kept, one empty line between paragraphs. A search ignores case, and any white space matches any other.
+No painting, no events.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from app.richtext.markdown.piece import Piece
+from app.richtext.piece_box import PieceBox
+
+_MARKERS = {"•": "-", "☐": "- [ ]", "☑": "- [x]"}
+_WORD = re.compile(r"\w+")
+
+
+class TextPlace(NamedTuple):
+    """Before character `char` of piece number `piece`. Ordered as the text is read."""
+
+    piece: int
+    char: int
+
+
+class TextSelection(Struct, frozen=True):
+    """From where the mouse went down (`anchor`) to where it is now (`head`)."""
+
+    anchor: TextPlace
+    head: TextPlace
+
+    @property
+    def start(self) -> TextPlace:
+        return min(self.anchor, self.head)
+
+    @property
+    def end(self) -> TextPlace:
+        return max(self.anchor, self.head)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.anchor == self.head
+
+    def in_piece(self, number: int, length: int) -> tuple[int, int] | None:
+        """The selected characters of piece `number`, which has `length`; None if there are none."""
+        if not self.start.piece <= number <= self.end.piece:
+            return None
+        low = self.start.char if number == self.start.piece else 0
+        high = self.end.char if number == self.end.piece else length
+        return (low, high) if low < high else None
+
+
+def everything(pieces: Sequence[Piece]) -> TextSelection:
+    """All of `pieces`."""
+    last = len(pieces) - 1
+    return TextSelection(
+        TextPlace(0, 0), TextPlace(last, len(pieces[last].text)) if pieces else TextPlace(0, 0)
+    )
+
+
+def word_at(text: str, char: int) -> tuple[int, int]:
+    """The word around `char`, or the one character if there is none."""
+    for match in _WORD.finditer(text):
+        if match.start() <= char < match.end():
+            return match.span()
+    return (char, min(char + 1, len(text)))
+
+
+def selected_text(
+    pieces: Sequence[Piece], selection: TextSelection, hidden: Callable[[Piece], bool] = lambda piece: False
+) -> str:
+    """The text to copy, without `hidden` pieces and headers of thoughts."""
+    copied: list[str] = []
+    above: Piece | None = None
+    for number in range(selection.start.piece, min(selection.end.piece + 1, len(pieces))):
+        piece = pieces[number]
+        if piece.kind == "thought" or hidden(piece):
+            continue
+        if above:
+            copied.append("\n" if above.depth and piece.depth else "\n\n")
+        chosen = selection.in_piece(number, len(piece.text)) or (0, 0)
+        if piece.marker and chosen[0] == 0:
+            copied.append("  " * (piece.depth - 1) + _MARKERS.get(piece.marker, piece.marker) + " ")
+        # Spreadsheets and editors would take a line separator for a new row.
+        copied.append(piece.text[chosen[0] : chosen[1]].replace("\u2028", " "))
+        above = piece
+    # A selection inside one item is just words.
+    if selection.start.piece == selection.end.piece:
+        return copied[-1] if copied else ""
+    return "".join(copied)
+
+
+Move = Literal["left", "right", "word_left", "word_right", "up", "down", "home", "end", "first", "last"]
+
+_MIRRORED: dict[Move, Move] = {
+    "left": "right", "right": "left", "word_left": "word_right", "word_right": "word_left",
+}  # fmt: skip
+_WORD_END = re.compile(r"\W*\w+|\W+")
+
+
+def moved(boxes: Sequence[PieceBox], place: TextPlace, move: Move) -> TextPlace:
+    """`place` after `move`; it stays where it is at the ends of the text."""
+    seen = [number for number, box in enumerate(boxes) if not box.hidden and box.piece.kind != "thought"]
+    if not seen:
+        return place
+    if move in ("first", "last"):
+        return (
+            TextPlace(seen[0], 0) if move == "first" else TextPlace(seen[-1], len(boxes[seen[-1]].piece.text))
+        )
+    if move in ("up", "down", "home", "end"):
+        return _along_lines(boxes, seen, place, move)
+    text, char = boxes[place.piece].piece.text, place.char
+    if boxes[place.piece].rtl:  # an arrow goes where it points
+        move = _MIRRORED.get(move, move)
+    back = move in ("left", "word_left")
+    if (back and char == 0) or (not back and char >= len(text)):
+        other = _neighbour(seen, place.piece, -1 if back else 1)
+        if other is None:
+            return place
+        return TextPlace(other, len(boxes[other].piece.text) if back else 0)
+    if move == "left":
+        return TextPlace(place.piece, char - 1)
+    if move == "right":
+        return TextPlace(place.piece, char + 1)
+    if move == "word_right":
+        match = _WORD_END.match(text, char)
+        return TextPlace(place.piece, match.end() if match else len(text))
+    starts = [match.start() for match in re.finditer(r"\w+", text) if match.start() < char]
+    return TextPlace(place.piece, starts[-1] if starts else 0)
+
+
+def _along_lines(boxes: Sequence[PieceBox], seen: Sequence[int], place: TextPlace, move: Move) -> TextPlace:
+    layout = boxes[place.piece].layout
+    number = layout.line_of(place.char)
+    line = layout.lines[number]
+    if move == "home":
+        return TextPlace(place.piece, line.start)
+    if move == "end":
+        return TextPlace(place.piece, line.end)
+    step = -1 if move == "up" else 1
+    x = boxes[place.piece].text_left + line.x_at(min(max(place.char, line.start), line.end))
+    target = place.piece
+    if not 0 <= number + step < len(layout.lines):
+        other = _neighbour(seen, place.piece, step)
+        if other is None:
+            return moved(boxes, place, "first" if step < 0 else "last")
+        target = other
+        lines = boxes[target].layout.lines
+        line = lines[-1] if step < 0 else lines[0]
+    else:
+        line = layout.lines[number + step]
+    char = line.char_at(x - boxes[target].text_left, between=True)
+    return TextPlace(target, max(line.start, min(char, line.end)))
+
+
+def _neighbour(seen: Sequence[int], piece: int, step: int) -> int | None:
+    index = seen.index(piece) + step if piece in seen else 0
+    return seen[index] if 0 <= index < len(seen) else None
+
+
+class Match(Struct, frozen=True, gc=False):
+    """The visible characters [start, end) of piece number `piece`."""
+
+    piece: int
+    start: int
+    end: int
+
+
+def pattern_of(needle: str) -> re.Pattern[str] | None:
+    """What matches `needle`: any capitals, any white space for any other. None if there are no words."""
+    words = needle.split()
+    return re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE) if words else None
+
+
+def matches_in(pieces: Sequence[Piece], needle: str) -> tuple[Match, ...]:
+    """Where `needle` is in `pieces`, in reading order; an empty one is nowhere."""
+    pattern = pattern_of(needle)
+    if pattern is None:
+        return ()
+    return tuple(
+        Match(number, match.start(), match.end())
+        for number, piece in enumerate(pieces)
+        for match in pattern.finditer(piece.text)
+    )

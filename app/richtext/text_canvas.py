@@ -1,0 +1,550 @@
+"""TextCanvas: a column of laid-out pieces whose text can be selected and copied.
+
+Owns layout, painting of plain text, and selection with mouse and keyboard. It stretches over the
+reading column and `MARGIN_PX` more on each side, where tints and the focus ring may reach.
+A text that it cannot lay out or paint it gives up, and says so in its place.
+It does not know tokens; `AnswerBody` adds them through `paint_under_text` and `pointer_moved`.
+
+Screen readers read it as static text: Qt has no interface for text that a widget paints. Interfaces are
+created when a screen reader requests them and live as long as their widget.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Protocol
+
+from PySide6.QtCore import QObject, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QAccessibleInterface,
+    QContextMenuEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QAccessibleWidget, QMenu, QWidget
+
+from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_found
+from app.richtext import strings
+from app.richtext.canvas_menu import CodeCopy, canvas_menu, open_outside
+from app.richtext.markdown.piece import Piece, gap_px, report
+from app.richtext.piece_box import PieceBox
+from app.richtext.selection import (
+    Match,
+    Move,
+    TextPlace,
+    TextSelection,
+    everything,
+    moved,
+    selected_text,
+    word_at,
+)
+from app.richtext.text_style import CodeColours, answer_style
+from app.theme.theme import Theme
+
+
+class ReadAloud(QWidget):
+    """A widget whose painted text is `readable_text`."""
+
+    accessible: QAccessibleInterface | None = None
+
+    @property
+    def readable_text(self) -> str:
+        """All that can be read in it, in order."""
+        return ""
+
+
+class AccessibleText(QAccessibleWidget):
+    """Named by the widget's accessible name; its text is the value and the description."""
+
+    def __init__(self, widget: ReadAloud) -> None:
+        super().__init__(widget, QAccessible.Role.StaticText, widget.accessibleName())
+        self._widget = widget
+
+    def text(self, kind: QAccessible.Text) -> str:
+        if kind in (QAccessible.Text.Value, QAccessible.Text.Description):
+            return self._widget.readable_text
+        return str(super().text(kind))
+
+
+@cache
+def make_readable() -> None:
+    """Let screen readers read every `ReadAloud`. Once a process; needs an application."""
+    QAccessible.installFactory(_interface_for)
+
+
+def announce(widget: QWidget, message: str) -> None:
+    """Have `message` spoken when nothing else is, if a screen reader listens."""
+    if QAccessible.isActive():
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, message))
+
+
+def _interface_for(class_name: str, target: QObject) -> QAccessibleInterface | None:
+    if not isinstance(target, ReadAloud):
+        return None
+    interface = AccessibleText(target)
+    # Qt keeps a bare pointer; without this reference Python would collect the object.
+    target.accessible = interface
+    return interface
+
+
+MARGIN_PX = 8
+_SELECTION_ALPHA = 70
+_KEY = QKeySequence.StandardKey
+_MOVES: dict[QKeySequence.StandardKey, Move] = {
+    _KEY.SelectPreviousChar: "left",
+    _KEY.SelectNextChar: "right",
+    _KEY.SelectPreviousWord: "word_left",
+    _KEY.SelectNextWord: "word_right",
+    _KEY.SelectPreviousLine: "up",
+    _KEY.SelectNextLine: "down",
+    _KEY.SelectStartOfLine: "home",
+    _KEY.SelectEndOfLine: "end",
+    _KEY.SelectStartOfDocument: "first",
+    _KEY.SelectEndOfDocument: "last",
+}
+
+
+class WiderSelection(Protocol):
+    """Who selects over several texts."""
+
+    @property
+    def text(self) -> str:
+        """What copying gives."""
+        ...
+
+    def select_all(self) -> None:
+        """All of every text."""
+        ...
+
+    def begin(self, canvas: TextCanvas, place: TextPlace, extends: bool) -> bool:
+        """Handle a press in `canvas`. Returns True if it extends the selection."""
+        ...
+
+    def extend(self, canvas: TextCanvas, move: Move) -> None:
+        """Move the end of the selection."""
+        ...
+
+
+class TextCanvas(ReadAloud):
+    """`height_for(width)` and `set_pieces` are what its owner needs; width is the column's."""
+
+    height_changed = Signal()
+    gave_up = Signal()
+    drag_moved = Signal(QPoint)  # the mouse selects and is at this global point
+    drag_ended = Signal()
+    quote_requested = Signal()  # of what copying would give
+
+    def __init__(
+        self, theme: Theme, size: tuple[float, int] | None = None, parent: QWidget | None = None
+    ) -> None:
+        """`size` is the type size and line height of plain text, else an answer's."""
+        super().__init__(parent)
+        make_readable()
+        self._theme = theme
+        self._size = size
+        self._width = 720
+        self.is_given_up = False
+        self.quotable = False  # whether its menu offers that
+        self.boxes: list[PieceBox] = []
+        self._selection: TextSelection | None = None
+        self.beyond: WiderSelection | None = None  # who selects over several texts, if this is one of them
+        self._copies: list[CodeCopy] = []
+        self._found: tuple[Match, ...] = ()
+        self._looked_at: Match | None = None
+        self._link = ""  # where the link under the mouse goes
+        self._colours = CodeColours(theme, self)
+        self._ring = FocusRing(self, theme, 6)
+        self.setCursor(Qt.CursorShape.IBeamCursor)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        # Not at once: it may be in the midst of painting.
+        self.gave_up.connect(self.height_changed, Qt.ConnectionType.QueuedConnection)
+        theme.changed.connect(self._recolour)
+
+    # ---- content
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        return [box.piece for box in self.boxes]
+
+    def set_pieces(self, pieces: Sequence[Piece]) -> None:
+        """Show these instead."""
+        self._lay_out(pieces)
+
+    def let_go(self) -> None:
+        """Release the layouts when the canvas is no longer shown. Waiting for Python's cycle collector would
+        keep the layouts of a hundred answers in memory."""
+        self.boxes = []
+
+    def append_pieces(self, pieces: Sequence[Piece]) -> None:
+        """Show these below."""
+        for piece in pieces:
+            self.boxes.append(self._box(piece))
+
+    def height_for(self, width: int) -> int:
+        """How high the text is in a column of that width. Lays out again if the width is another."""
+        if width != self._width:
+            self._width = width
+            self.lay_out_again()
+        return round(self.boxes[-1].bottom) if self.boxes else 0
+
+    def lay_out_again(self) -> None:
+        """Rebuild all boxes from their pieces."""
+        self._lay_out(self.pieces)
+
+    def replace_boxes(self, pieces: Mapping[int, Piece]) -> None:
+        """Show other pieces of the same text at these indices; the boxes below are moved."""
+        down = 0.0
+        for index, box in enumerate(self.boxes):
+            box.move_by(down)
+            if index in pieces:
+                self.boxes[index] = self._made(pieces[index], box.top, box.hidden, box.rule_top)
+                down += self.boxes[index].bottom - box.bottom
+        self.update()
+
+    def _lay_out(self, pieces: Sequence[Piece]) -> None:
+        self.boxes = []
+        try:
+            self.append_pieces(pieces)
+            self.place_copies()
+        except Exception as error:
+            self.give_up(error)
+        self.update()
+
+    def give_up(self, error: Exception) -> None:
+        """The text cannot be shown: say so where it would be."""
+        report(self.accessibleName(), error)
+        self.boxes, self._selection, self._found = [], None, ()
+        if not self.is_given_up:  # else that sentence cannot be shown, either
+            self.is_given_up = True
+            self._lay_out([Piece("text", strings.UNSHOWN, (), 0, 0)])
+            self.gave_up.emit()
+
+    def place_copies(self) -> None:
+        """One Copy button for each code block, in its header."""
+        boxes = [box for box in self.boxes if box.is_code and not box.hidden]
+        while len(self._copies) < len(boxes):
+            self._copies.append(CodeCopy(self._theme, self))
+        while len(self._copies) > len(boxes):
+            gone = self._copies.pop()
+            gone.hide()
+            gone.deleteLater()
+        for box, button in zip(boxes, self._copies):
+            button.show_code(box.piece.text, MARGIN_PX + box.frame.right(), box.top)
+
+    def _box(self, piece: Piece) -> PieceBox:
+        above = next((box for box in reversed(self.boxes) if not box.hidden), None)
+        hidden = self.is_hidden(piece)
+        bottom = above.bottom if above else 0.0
+        top = bottom + self._theme.zoom * gap_px(above.piece, piece) if above and not hidden else bottom
+        goes_on = (
+            above is not None
+            and above.piece.kind != "thought"
+            and (
+                (piece.thought >= 0 and above.piece.thought == piece.thought)
+                or (piece.quotes and above.piece.quotes >= piece.quotes)
+            )
+        )
+        return self._made(piece, top, hidden, bottom if goes_on else top)
+
+    def _made(self, piece: Piece, top: float, hidden: bool, rule_top: float) -> PieceBox:
+        return PieceBox(
+            piece,
+            top,
+            self._width,
+            self._theme,
+            answer_style(*self._size, zoom=self._theme.zoom) if self._size and piece.kind == "text" else None,
+            hidden=hidden,
+            rule_top=rule_top,
+        )
+
+    def reveal(self, number: int) -> None:
+        """Let piece `number` be seen."""
+
+    def is_hidden(self, piece: Piece) -> bool:
+        """Whether `piece` is not to be seen now."""
+        return False
+
+    # ---- selection
+
+    @property
+    def selection(self) -> TextSelection | None:
+        """The selection in this canvas; None if there is none."""
+        return None if self._selection and self._selection.is_empty else self._selection
+
+    @property
+    def copied_text(self) -> str:
+        """What copying gives now, here and beyond; empty without a selection."""
+        return self.beyond.text if self.beyond else self.selected_text
+
+    @property
+    def selected_text(self) -> str:
+        """The selected text of this canvas."""
+        return selected_text(self.pieces, self._selection, self.is_hidden) if self._selection else ""
+
+    @property
+    def readable_text(self) -> str:
+        return selected_text(self.pieces, everything(self.pieces), self.is_hidden) if self.boxes else ""
+
+    def select_all(self) -> None:
+        """All of this text, and of those beyond."""
+        if self.beyond:
+            self.beyond.select_all()
+        else:
+            self.show_selection(everything(self.pieces))
+
+    def show_selection(self, selection: TextSelection | None) -> None:
+        """Select this instead. An empty one is kept: it is where dragging starts from."""
+        if selection != self._selection:
+            self._selection = selection
+            self.update()
+
+    def copy(self) -> bool:
+        """Put the selected text on the clipboard. False if nothing is selected."""
+        text = self.copied_text
+        if text:
+            QGuiApplication.clipboard().setText(text)
+        return bool(text)
+
+    def show_found(self, found: tuple[Match, ...], looked_at: Match | None) -> None:
+        """Mark these, and the one that is looked at more strongly."""
+        if (found, looked_at) != (self._found, self._looked_at):
+            self._found, self._looked_at = found, looked_at
+            if looked_at and looked_at.piece < len(self.boxes):
+                box = self.boxes[looked_at.piece]
+                rects = box.layout.rects(looked_at.start, looked_at.end) if box.most_scroll else []
+                if rects:
+                    box.scroll_to(rects[0].left() + box.text_left, rects[0].right() + box.text_left)
+            self.update()
+
+    def select_to(self, point: QPointF) -> None:
+        """Let the selection end at `point`."""
+        place = self.place_at(point, between=True)
+        if self._selection and place:
+            self._selection = TextSelection(self._selection.anchor, place)
+            self.update()
+
+    def place_at(self, point: QPointF, between: bool) -> TextPlace | None:
+        """The place nearest to `point` (`between`), or the character it is on, if it is on one."""
+        x, y = point.x() - MARGIN_PX, point.y()
+        for number, box in enumerate(self.boxes):
+            if box.hidden:
+                continue
+            inside = box.text_top <= y < box.text_top + box.layout.height
+            if not box.layout.lines or not (inside or between):
+                continue
+            if between and y >= box.bottom and any(not later.hidden for later in self.boxes[number + 1 :]):
+                continue
+            line = box.layout.lines[box.layout.line_near(x - box.text_left, y - box.text_top)]
+            if not between and not line.left <= x - box.text_left < line.right:
+                return None
+            char = line.char_at(x - box.text_left, between)
+            return TextPlace(number, max(line.start, min(char, line.end)))
+        return None
+
+    def top_of(self, place: TextPlace) -> float:
+        """The top of the line with that place on the canvas."""
+        box = self.boxes[place.piece]
+        lines = box.layout.lines
+        return box.text_top + (lines[box.layout.line_of(place.char)].top if lines else 0.0)
+
+    def rects_of(self, number: int, start: int, end: int) -> list[QRectF]:
+        """Where characters of piece `number` are on the canvas."""
+        box = self.boxes[number]
+        found = box.layout.rects(start, end)
+        for rect in found:
+            rect.translate(MARGIN_PX + box.text_left, box.text_top)
+        return found
+
+    def code_at(self, point: QPointF) -> str:
+        """The code block at `point`; empty if there is none."""
+        for box in self.boxes:
+            if box.is_code and not box.hidden and box.top <= point.y() < box.bottom:
+                return box.piece.text
+        return ""
+
+    def link_at(self, point: QPointF) -> str:
+        """Where the link at `point` goes; empty if there is none."""
+        place = self.place_at(point, between=False)
+        return self.boxes[place.piece].piece.link_at(place.char) if place else ""
+
+    # ---- hooks
+
+    def code_is_coloured(self, box: PieceBox) -> bool:
+        """Whether the words of a code block have colours of their own now."""
+        return True
+
+    def add_to_menu(self, menu: QMenu, at: QPointF) -> None:
+        """Called before the context menu opens at `at`."""
+
+    def paint_under_text(self, painter: QPainter, box: PieceBox, lines: range) -> None:
+        """Called before the text of `lines` is painted; the painter's origin is the column's left."""
+
+    def pointer_moved(self, point: QPointF | None) -> None:
+        """Called when the mouse moves without a button, and with None when it leaves."""
+
+    def paint_over_text(self, painter: QPainter) -> None:
+        """Called after everything else."""
+
+    # ---- events
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        try:
+            self._paint(painter, event)
+        except Exception as error:
+            self.give_up(error)
+        painter.end()
+
+    def _paint(self, painter: QPainter, event: QPaintEvent) -> None:
+        painter.translate(MARGIN_PX, 0)
+        clip = QRectF(event.rect()).translated(-MARGIN_PX, 0)
+        # One line more above and below: outlines and glyphs reach over.
+        for number in self._between(clip.top() - 25, clip.bottom() + 25):
+            box = self.boxes[number]
+            if box.hidden:
+                continue
+            lines = box.lines_in(clip.adjusted(0, -25, 0, 25))
+            box.paint_scroll_bar(painter, self._theme)
+            painter.save()
+            try:
+                self._paint_box(painter, number, box, lines, clip)
+            finally:
+                painter.restore()
+        self.paint_over_text(painter)
+
+    def _paint_box(self, painter: QPainter, number: int, box: PieceBox, lines: range, clip: QRectF) -> None:
+        if box.most_scroll:
+            painter.setClipRect(box.window, Qt.ClipOperation.IntersectClip)
+        box.paint_around(painter, self._theme, lines)
+        self.paint_under_text(painter, box, lines)
+        self._paint_found(painter, number, box)
+        self._paint_selection(painter, number, box)
+        quiet = box.piece.quotes or box.piece.thought >= 0
+        painter.setPen(self._theme.color("text2" if quiet else "text"))
+        if len(lines):
+            colours = self._colours.of(box) if box.is_code and self.code_is_coloured(box) else ()
+            box.layout.draw(painter, box.text_left, box.text_top, clip, colours)
+
+    def _between(self, above: float, below: float) -> range:
+        """The numbers of the boxes that touch those heights, without a look at all the others."""
+        first = bisect_left(self.boxes, above, key=lambda box: box.bottom)
+        return range(first, bisect_right(self.boxes, below, lo=first, key=lambda box: box.top))
+
+    def _paint_selection(self, painter: QPainter, number: int, box: PieceBox) -> None:
+        chosen = self._selection and self._selection.in_piece(number, len(box.piece.text))
+        if not chosen:
+            return
+        color = self._theme.color("accent")
+        color.setAlpha(_SELECTION_ALPHA)
+        for rect in box.layout.rects(*chosen):
+            painter.fillRect(rect.translated(box.text_left, box.text_top), color)
+
+    def _paint_found(self, painter: QPainter, number: int, box: PieceBox) -> None:
+        for match in self._found:
+            if match.piece != number or match.end > len(box.piece.text):
+                continue
+            for rect in box.layout.rects(match.start, match.end):
+                area = rect.translated(box.text_left, box.text_top)
+                draw_found(painter, area, self._theme.color("accent"), match == self._looked_at)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        place = self.place_at(event.position(), between=True)
+        if place is None:
+            return
+        extends = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        self.pointer_moved(None)
+        if self.beyond and self.beyond.begin(self, place, extends):
+            return
+        anchor = self._selection.anchor if extends and self._selection else place
+        self.show_selection(TextSelection(anchor, place))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if not event.buttons() & Qt.MouseButton.LeftButton:
+            self._point_at_link(self.link_at(event.position()))
+            self.pointer_moved(event.position())
+            return
+        self.select_to(event.position())
+        self.drag_moved.emit(event.globalPosition().toPoint())
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Sideways it scrolls the wide table under the pointer; everything else is the transcript's."""
+        moved = event.pixelDelta() if not event.pixelDelta().isNull() else event.angleDelta() / 3
+        sideways = (
+            moved.y()
+            if event.modifiers() & Qt.KeyboardModifier.ShiftModifier and not moved.x()
+            else moved.x()
+        )
+        y = event.position().y()
+        box = next((box for box in self.boxes if box.most_scroll and box.top <= y < box.bottom), None)
+        if box is None or box.hidden or (abs(moved.y()) > abs(moved.x()) and sideways != moved.y()):
+            event.ignore()
+        elif box.scroll_by(-sideways):
+            self.pointer_moved(None)
+            self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self.drag_ended.emit()
+        clicked = self.selection is None
+        self.show_selection(self.selection)
+        if clicked and event.button() == Qt.MouseButton.LeftButton:
+            open_outside(self.link_at(event.position()))
+
+    def _point_at_link(self, link: str) -> None:
+        if link != self._link:
+            self._link = link
+            hand, beam = Qt.CursorShape.PointingHandCursor, Qt.CursorShape.IBeamCursor
+            self.setCursor(hand if link else beam)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        place = self.place_at(event.position(), between=False)
+        if place:
+            low, high = word_at(self.boxes[place.piece].piece.text, place.char)
+            self.show_selection(TextSelection(TextPlace(place.piece, low), TextPlace(place.piece, high)))
+
+    def leaveEvent(self, event: object) -> None:
+        self._point_at_link("")
+        self.pointer_moved(None)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        at = event.pos().toPointF()
+        menu = canvas_menu(self, at)
+        self.add_to_menu(menu, at)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(event.globalPos())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Copy) and self.copy():
+            return
+        if event.matches(QKeySequence.StandardKey.SelectAll) and self.boxes:
+            self.select_all()
+            return
+        for key, move in _MOVES.items():
+            if event.matches(key) and self.boxes:
+                self._extend(move)
+                return
+        event.ignore()
+
+    def _extend(self, move: Move) -> None:
+        """Move the end of the selection; without one it starts where the text does."""
+        if self.beyond:
+            self.beyond.extend(self, move)
+            return
+        start = self._selection or TextSelection(TextPlace(0, 0), TextPlace(0, 0))
+        self.show_selection(TextSelection(start.anchor, moved(self.boxes, start.head, move)))
+
+    def _recolour(self) -> None:
+        """Link colours are in the layouts; everything else is read while painting."""
+        self.lay_out_again()
