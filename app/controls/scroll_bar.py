@@ -1,4 +1,4 @@
-"""Scroll bars that lie over the content, ScrollPage, a page with one, and scrolling while text is selected."""
+"""Scroll bars that lie over the content, ScrollPage, a page with one, and DragScroll."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """SettingField: a setting's title, control, help and error; FieldColumn: several of them.
 
-The control depends on the setting's kind: integers get a spin field, numbers a slider with its value, choices a
-popup, booleans a switch, texts a text area, names a text area with commas between them. Each reports a person's
-change as a Python value of the setting's type, unchecked: `core.settings.assign` checks it.
+The control depends on the setting's kind: integers get a spin field, numbers a slider with its value, choices
+a popup, booleans a switch, texts a text area, names a text area with commas between them. Each reports a
+person's change as a Python value of the setting's type, unchecked: `core.settings.assign` checks it.
 """
 
 from __future__ import annotations
