@@ -32,8 +32,7 @@ from core.settings.window import ZOOM_STEPS_PCT
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
-    from app.chat.find import Finder
-    from app.panels.document_finder import DocumentFinder
+    from app.richtext.find_bar import Finder
     from app.shell.window import MainWindow
     from app.theme.theme import Scheme
 
@@ -337,7 +336,7 @@ class _Screens:
         await self._find("find-document", views.document.finder, "tide")
         views.side.show_tab("settings")
 
-    async def _find(self, name: str, finder: Finder | DocumentFinder, words: str) -> None:
+    async def _find(self, name: str, finder: Finder, words: str) -> None:
         """The find bar with its results."""
         finder.open()
         finder.bar.field.setText(words)

@@ -1,32 +1,141 @@
 """AnswerView: one answer in the transcript: the reading card during the prefill, then text and footer.
 
-While a person edits the answer, an editor takes the place of both.
+While a person edits the answer, an editor with the Markdown source without thoughts takes the place of both.
+⌘Return saves. Escape cancels, and asks first if the text was changed.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from PySide6.QtCore import QEvent, QRect, Qt
-from PySide6.QtGui import QEnterEvent, QGuiApplication, QMouseEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QObject, QRect, Qt
+from PySide6.QtGui import QEnterEvent, QGuiApplication, QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat import answer_editor, stats_line, strings, token_strip
+from app.chat import stats_line, strings, tokens
 from app.chat.answer_body import AnswerBody
-from app.chat.answer_editor import AnswerEditor
 from app.chat.answer_footer import AnswerFooter
 from app.chat.entry import AnswerEntry
-from app.chat.intents import ContinueFrom, EditAnswer, Intent, OpenSource, SaveAnswer, SelectAnswer
+from app.chat.intents import Intent, SaveAnswer, SelectAnswer
 from app.chat.reading_card import ReadingCard
-from app.chat.reading_facts import dense_estimate, dense_time_s, is_worth_showing, prompt_fits
+from app.chat.reading_map import dense_estimate, dense_time_s, is_worth_showing, prompt_fits
 from app.chat.sources import Source, sources_of
-from app.chat.token_facts import TokenFacts, facts_of
+from app.chat.tokens import TokenFacts, facts_of
+from app.controls.buttons import Button
+from app.controls.sheets import Question
+from app.controls.text_fields import TextArea
 from app.richtext.text_canvas import MARGIN_PX, announce
 from app.richtext.tint_paint import TintMode
 from app.theme.theme import Theme
 from app.theme.zoom import px, px_rect
 from core.events import Finished, PrefillProgress, Token
+
+_GAP_PX = 8
+_FONT_PX, _LINE_PX = 14.5, 22
+_MOST_LINES = 20
+
+
+class AnswerEditor(QWidget):
+    """`save` gets the text, `cancel` is called when it is discarded, `resized` when the height changed.
+
+    Extends `MARGIN_PX` beyond the text column on both sides.
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        text: str,
+        save: Callable[[str], object],
+        cancel: Callable[[], object],
+        resized: Callable[[], object],
+        parent: QWidget,
+    ) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._before = text
+        self._cancel = cancel
+        self.area = TextArea(theme, self, font_px=_FONT_PX, line_px=_LINE_PX)
+        self.area.setAccessibleName(strings.EDIT_ANSWER)
+        self.area.setAccessibleDescription(strings.EDIT_ANSWER_SAYS)
+        self.area.set_value(text)
+        self.area.value_changed.connect(self._on_changed)
+        self.area.resized.connect(resized)
+        self.cancel_button = Button(theme, strings.CANCEL, small=True, parent=self)
+        self.save_button = Button(theme, strings.SAVE, "primary", True, self)
+        self.save_button.setToolTip(strings.SAVE_KEYS)
+        self.cancel_button.clicked.connect(self.cancel)
+        self.save_button.clicked.connect(lambda: save(self.area.value))
+        field = self.area.focusProxy()
+        assert field is not None
+        field.installEventFilter(self)
+        self.setFocusProxy(self.area)
+
+    @property
+    def text(self) -> str:
+        return self.area.value
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether discarding the text would lose something."""
+        return self.area.value != self._before and bool(self.area.value.strip())
+
+    def cancel(self) -> None:
+        """Close without saving, after a question if the text was changed."""
+        if not self.is_changed:
+            self._cancel()
+            return
+        question = Question(
+            self._theme,
+            strings.DISCARD_TITLE,
+            strings.DISCARD_DETAIL,
+            strings.KEEP_EDITING,
+            [("discard", strings.DISCARD, "danger")],
+            self.window(),
+        )
+        question.chosen.connect(lambda _: self._cancel())
+        question.rejected.connect(self.setFocus)
+        question.open()
+
+    def height_for(self, width: int) -> int:
+        """The height in screen pixels in a text column of that width."""
+        return self._area_height(width) + px(_GAP_PX) + self.save_button.sizeHint().height()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        height = self._area_height(self.width() - 2 * MARGIN_PX)
+        self.area.setGeometry(0, 0, self.width(), height)
+        right = self.width()
+        for button in (self.save_button, self.cancel_button):
+            size = button.sizeHint()
+            right -= size.width()
+            button.setGeometry(right, height + px(_GAP_PX), size.width(), size.height())
+            right -= px(_GAP_PX)
+
+    def eventFilter(self, field: QObject, event: QEvent) -> bool:
+        if not isinstance(event, QKeyEvent):
+            return super().eventFilter(field, event)
+        held = event.modifiers() & Qt.KeyboardModifier.ControlModifier
+        saves = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and bool(held)
+        if not saves and event.key() != Qt.Key.Key_Escape:
+            return super().eventFilter(field, event)
+        if event.type() is QEvent.Type.ShortcutOverride:  # else Escape stops the answer of another chat
+            event.accept()
+            return True
+        if event.type() is QEvent.Type.KeyPress:
+            if saves:
+                self.save_button.click()
+            else:
+                self.cancel()
+            return True
+        return super().eventFilter(field, event)
+
+    def _area_height(self, column: int) -> int:
+        return self.area.height_for(column + 2 * MARGIN_PX, _MOST_LINES)
+
+    def _on_changed(self, text: str) -> None:
+        self.save_button.setEnabled(bool(text.strip()))
+
 
 _STRIP_GAP_PX = 12
 _FOOTER_OUTDENT_PX = 6
@@ -35,12 +144,10 @@ _STATS_EVERY_S = 0.25
 
 
 class AnswerView(QWidget):
-    """Extends `OUTDENT_PX` beyond the text column on both sides.
+    """Extends `MARGIN_PX` beyond the text column on both sides.
 
     The transcript places it: it calls `height_for(width)`, and again after `resized`.
     """
-
-    OUTDENT_PX = MARGIN_PX
 
     def __init__(
         self,
@@ -48,13 +155,13 @@ class AnswerView(QWidget):
         entry: AnswerEntry,
         act: Callable[[Intent], object],
         resized: Callable[[], object],
-        point: Callable[[AnswerView, int, QRect], object],
+        point: Callable[[QWidget, Callable[[], TokenFacts] | None, QRect], object],
         parent: QWidget | None = None,
     ) -> None:
         """Shows nothing of `entry` until `prepare_step` has returned True.
 
-        `act` gets the person's intents, `point` the index of the token under the mouse (−1: none) and its
-        rectangle in this widget.
+        `act` gets the person's intents, `point` this widget, the facts of the token that is pointed at (None:
+        none) and its rectangle here.
         """
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
@@ -67,20 +174,18 @@ class AnswerView(QWidget):
         self._ready = False
         self._sources: tuple[Source, ...] = ()
         self._copies_only = False
-        self._card: ReadingCard | None = None
-        self._editor: AnswerEditor | None = None
+        self.card: ReadingCard | None = None  # during the prefill
+        self.editor: AnswerEditor | None = None  # while a person edits the answer
         self._is_newest = False
         self._hovered = False
         self._finished = False
         self._stats_shown_s = 0.0
-        self.body = AnswerBody(theme, self, entry.text, entry.unfolded)
-        self.body.source_clicked.connect(lambda source: act(OpenSource(entry.turn_id, source)))
+        self.body = AnswerBody(
+            theme, self, entry.text, entry.unfolded, entry.turn_id, act, self._body_pointed
+        )
         self.footer = AnswerFooter(theme, entry.turn_id, act, self.copy, self._strip_pointed, self)
         self.footer.hide()
         self.body.height_changed.connect(resized)
-        self.body.token_pointed.connect(self._body_pointed)
-        self.body.edit_requested.connect(lambda: act(EditAnswer(entry.turn_id)))
-        self.body.continue_requested.connect(lambda end: act(ContinueFrom(entry.turn_id, end)))
 
     # ---- preparation
 
@@ -91,7 +196,7 @@ class AnswerView(QWidget):
 
     def prepare_step(self) -> bool:
         """Parse and lay out for a few milliseconds. Returns True once the whole entry is shown."""
-        column = self.width() - 2 * self.OUTDENT_PX
+        column = self.width() - 2 * MARGIN_PX
         if self._ready or not self._entry.parse_step():
             return self._ready
         if self._entry.over and not self.body.boxes:
@@ -117,45 +222,35 @@ class AnswerView(QWidget):
         """The answer's Markdown source."""
         return self.body.table.text
 
-    @property
-    def card(self) -> ReadingCard | None:
-        """The reading card; None except during the prefill."""
-        return self._card
-
-    @property
-    def editor(self) -> AnswerEditor | None:
-        """The editor; None except while a person edits the answer."""
-        return self._editor
-
     def edit(self) -> None:
         """Edit the answer in its place."""
-        if self._editor is None and self.is_editable:
+        if self.editor is None and self.is_editable:
             text = self._entry.text.answer_source
-            self._editor = AnswerEditor(self._theme, text, self._save, self.end_edit, self._resized, self)
+            self.editor = AnswerEditor(self._theme, text, self._save, self.end_edit, self._resized, self)
             self.body.hide()
             self.footer.hide()
-            self._editor.show()
+            self.editor.show()
             self._resized()
-        if self._editor is not None:
-            self._editor.setFocus()
+        if self.editor is not None:
+            self.editor.setFocus()
 
     def save_edit(self) -> None:
         """Save the text of the editor as a version, if it was changed, and close the editor."""
-        if self._editor is not None:
-            self._save(self._editor.text if self._editor.is_changed else self._entry.text.answer_source)
+        if self.editor is not None:
+            self._save(self.editor.text if self.editor.is_changed else self._entry.text.answer_source)
 
     def end_edit(self) -> None:
         """Close the editor. Its text is discarded."""
-        if self._editor is None:
+        if self.editor is None:
             return
         focus = QApplication.focusWidget()
         self.body.show()
         self.footer.show()
-        if focus is not None and self._editor.isAncestorOf(focus):
+        if focus is not None and self.editor.isAncestorOf(focus):
             self.body.setFocus()
-        self._editor.hide()
-        self._editor.deleteLater()
-        self._editor = None
+        self.editor.hide()
+        self.editor.deleteLater()
+        self.editor = None
         self._resized()
 
     def _save(self, text: str) -> None:
@@ -182,17 +277,17 @@ class AnswerView(QWidget):
         """Show prefill progress. Ignored after the first token."""
         if len(self.body.table) or self._finished:
             return
-        if self._card is None:
+        if self.card is None:
             if not is_worth_showing(progress):
                 return
             self._make_card()
-        assert self._card
+        assert self.card
         self._change_card(lambda card: card.show_progress(progress))
 
     def show_map(self) -> None:
         """Show which passages are read. Ignored after the first token."""
         reading = self._entry.reading
-        if self._card is not None and reading is not None:
+        if self.card is not None and reading is not None:
             self._change_card(lambda card: card.show_map(reading, self._entry.labels))
 
     def append(self, tokens: Sequence[Token]) -> None:
@@ -278,7 +373,7 @@ class AnswerView(QWidget):
         self.footer.stats.set_revealed(self._hovered)
 
     def _make_card(self) -> None:
-        card = self._card = ReadingCard(self._theme, self._entry.turn_id, self._act, self)
+        card = self.card = ReadingCard(self._theme, self._entry.turn_id, self._act, self)
         card.show()
         self.body.hide()
         if self._entry.reading is not None:
@@ -286,17 +381,17 @@ class AnswerView(QWidget):
         self._resized()
 
     def _change_card(self, change: Callable[[ReadingCard], None]) -> None:
-        assert self._card
-        before_px = self._card.height_px
-        change(self._card)
-        if self._card.height_px != before_px:
+        assert self.card
+        before_px = self.card.height_px
+        change(self.card)
+        if self.card.height_px != before_px:
             self._resized()
 
     def _drop_card(self) -> None:
-        if self._card:
-            self._card.hide()
-            self._card.deleteLater()
-            self._card = None
+        if self.card:
+            self.card.hide()
+            self.card.deleteLater()
+            self.card = None
             self.body.show()
 
     def copy(self) -> None:
@@ -307,13 +402,13 @@ class AnswerView(QWidget):
 
     def height_for(self, width: int) -> int:
         """The height in screen pixels in a text column of that width."""
-        if self._card:
-            return px(self._card.height_px)
-        if self._editor:
-            return self._editor.height_for(width)
+        if self.card:
+            return px(self.card.height_px)
+        if self.editor:
+            return self.editor.height_for(width)
         height = self.body.height_for(width)
         if not self.footer.isHidden():
-            height += px(_STRIP_GAP_PX - token_strip.REACH_PX) + self.footer.height_for(
+            height += px(_STRIP_GAP_PX - tokens.REACH_PX) + self.footer.height_for(
                 width + 2 * px(_FOOTER_OUTDENT_PX)
             )
         return height
@@ -323,34 +418,31 @@ class AnswerView(QWidget):
 
     def arrange(self) -> None:
         """Lay the parts out. The transcript calls it after a change of height."""
-        column = self.width() - 2 * self.OUTDENT_PX
-        if self._card:
-            self._card.setGeometry(self.OUTDENT_PX, 0, column, px(self._card.height_px))
+        column = self.width() - 2 * MARGIN_PX
+        if self.card:
+            self.card.setGeometry(MARGIN_PX, 0, column, px(self.card.height_px))
             return
-        if self._editor:
-            self._editor.setGeometry(
-                self.OUTDENT_PX - answer_editor.OUTDENT_PX,
+        if self.editor:
+            self.editor.setGeometry(
                 0,
-                column + 2 * answer_editor.OUTDENT_PX,
-                self._editor.height_for(column),
+                0,
+                column + 2 * MARGIN_PX,
+                self.editor.height_for(column),
             )
             return
         height = self.body.height_for(column)
         # 2 px more, because outlines reach below the last line.
-        self.body.setGeometry(self.OUTDENT_PX - MARGIN_PX, 0, column + 2 * MARGIN_PX, height + 2)
-        top = height + px(_STRIP_GAP_PX - token_strip.REACH_PX)
+        self.body.setGeometry(0, 0, column + 2 * MARGIN_PX, height + 2)
+        top = height + px(_STRIP_GAP_PX - tokens.REACH_PX)
         width = column + 2 * px(_FOOTER_OUTDENT_PX)
-        left = self.OUTDENT_PX - px(_FOOTER_OUTDENT_PX)
+        left = MARGIN_PX - px(_FOOTER_OUTDENT_PX)
         self.footer.setGeometry(left, top, width, self.footer.height_for(width))
 
     # ---- pointing
 
     def _body_pointed(self, token: int) -> None:
-        rect = self.body.token_rect(token) if self.body.is_of_model(token) else None
-        if rect is None:
-            self._on_pointed(self, -1, QRect())
-            return
-        self._on_pointed(self, token, self.target_of(token))
+        is_shown = self.body.is_of_model(token) and self.body.token_rect(token) is not None
+        self._point(token if is_shown else -1, self.target_of(token) if is_shown else QRect())
 
     def target_of(self, token: int) -> QRect:
         """The rectangle of the token's text in this widget; empty if it is not visible."""
@@ -360,12 +452,11 @@ class AnswerView(QWidget):
     def _strip_pointed(self, token: int) -> None:
         shown = self.body.table.shown_by(token) if token >= 0 else None
         self.body.point_at(-1 if shown is None else shown)
-        if token < 0:
-            self._on_pointed(self, -1, QRect())
-            return
         cell = px_rect(self.footer.strip.cell(token)).toAlignedRect()
-        origin = self.footer.strip.mapTo(self, cell.topLeft())
-        self._on_pointed(self, token, QRect(origin, cell.size()))
+        self._point(token, QRect(self.footer.strip.mapTo(self, cell.topLeft()), cell.size()))
+
+    def _point(self, token: int, target: QRect) -> None:
+        self._on_pointed(self, partial(self.facts, token) if token >= 0 else None, target)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self._act(SelectAnswer(self._entry.turn_id))

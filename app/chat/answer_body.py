@@ -7,18 +7,17 @@ the token strip can point at a token. Code blocks have a Copy button.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable, spans_of
-from app.chat.source_numbers import SourceNumber
-from app.chat.sources import Source
-from app.chat.stats_line import SEPARATOR
-from app.chat.token_facts import seconds
+from app.chat.intents import ContinueFrom, EditAnswer, Intent, OpenSource
+from app.chat.sources import Source, SourceNumber
+from app.chat.stats_line import SEPARATOR, seconds
 from app.controls.buttons import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_text
@@ -27,7 +26,7 @@ from app.richtext.markdown.piece import Piece, place_of, shown_range, source_at
 from app.richtext.piece_box import PieceBox
 from app.richtext.selection import TextPlace, TextSelection, everything, word_at
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
-from app.richtext.tint_paint import InkTable, Pointed, TintMode, paint_marks, paint_tints
+from app.richtext.tint_paint import InkTable, Pointed, TintMode, marks_of, paint_marks, paint_pointed
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
@@ -114,30 +113,30 @@ _CARET_LINE_PX = 30
 class AnswerBody(TextCanvas):
     """The text canvas of one answer."""
 
-    token_pointed = Signal(int)  # index, or −1 for none
-    source_clicked = Signal(object)  # Source
-    edit_requested = Signal()
-    continue_requested = Signal(int)  # after the character before this offset of the source
-
     def __init__(
         self,
         theme: Theme,
         parent: QWidget | None = None,
         text: AnswerText | None = None,
         unfolded: set[int] | None = None,
+        turn_id: str = "",
+        act: Callable[[Intent], object] = lambda intent: None,
+        point: Callable[[int], object] = lambda token: None,
     ) -> None:
         """`text` may contain an answer already, which `lay_out_step` then lays out.
 
-        `unfolded` are the source offsets of the unfolded thoughts; it is changed in place.
+        `unfolded` are the source offsets of the unfolded thoughts; it is changed in place. `act` gets the
+        person's intents about the turn, `point` the index of the token that is pointed at, −1 for none.
         """
         super().__init__(theme, None, parent)
         self._text = text or AnswerText()
         self._unfolded = set[int]() if unfolded is None else unfolded
+        self._turn_id, self._act, self._on_pointed = turn_id, act, point
         self._heads: list[ThoughtHead] = []
         self._sources: tuple[Source, ...] = ()
         self._numbers: dict[tuple[int, int], SourceNumber] = {}  # by piece and place in its text
-        self._mode: TintMode = "always"
-        self._pointed = -1
+        self.mode: TintMode = "always"
+        self.pointed_token = -1
         self._open = 0  # the number of boxes at the end whose pieces are open
         self._writing = True
         self.can_edit = False  # whether the menu offers Edit
@@ -160,11 +159,6 @@ class AnswerBody(TextCanvas):
     def figures(self) -> PartFigures | None:
         """The figures of the answer without its thoughts; None without thoughts."""
         return self._text.figures
-
-    @property
-    def pointed_token(self) -> int:
-        """The index of the token pointed at, or −1."""
-        return self._pointed
 
     @property
     def line_count(self) -> int:
@@ -210,20 +204,15 @@ class AnswerBody(TextCanvas):
         self._place_parts()
         self.height_changed.emit()
 
-    @property
-    def mode(self) -> TintMode:
-        """When tokens are tinted."""
-        return self._mode
-
     def set_mode(self, mode: TintMode) -> None:
         """Sets when tokens are tinted."""
-        self._mode = mode
+        self.mode = mode
         self.update()
 
     def point_at(self, token: int) -> None:
         """Highlight this token; −1 for none. Does not emit."""
-        if token != self._pointed:
-            self._pointed = token
+        if token != self.pointed_token:
+            self.pointed_token = token
             self.update()
 
     def link_of(self, token: int) -> str:
@@ -237,9 +226,11 @@ class AnswerBody(TextCanvas):
 
     def code_is_coloured(self, box: PieceBox) -> bool:
         """Code is not coloured where its tokens are tinted."""
-        if self._mode == "always":
+        if self.mode == "always":
             return not box.inks.runs
-        step = self.table[self._pointed].step if self._pointed >= 0 and self._mode == "hover" else None
+        step = (
+            self.table[self.pointed_token].step if self.pointed_token >= 0 and self.mode == "hover" else None
+        )
         return step is None or all(run.step != step for run in box.inks.runs)
 
     def add_to_menu(self, menu: QMenu, at: QPointF) -> None:
@@ -247,17 +238,18 @@ class AnswerBody(TextCanvas):
         if not self.can_edit:
             return
         menu.addSeparator()
-        menu.addAction(strings.MENU_EDIT, self.edit_requested.emit)
+        menu.addAction(strings.MENU_EDIT, lambda: self._act(EditAnswer(self._turn_id)))
         end = self._word_end(at)
-        action = menu.addAction(strings.MENU_CONTINUE, lambda: self.continue_requested.emit(end))
+        continued = ContinueFrom(self._turn_id, end)
+        action = menu.addAction(strings.MENU_CONTINUE, lambda: self._act(continued))
         action.setEnabled(end > 0 and self.can_continue)
 
     def _word_end(self, at: QPointF) -> int:
         """The offset in the source after the word at `at`, or after the token that the keys point at; 0 if
         there is none.
         """
-        if self._pointed >= 0 and self.hasFocus() and not self.underMouse():
-            return self.table.range_of(self._pointed)[1]
+        if self.pointed_token >= 0 and self.hasFocus() and not self.underMouse():
+            return self.table.range_of(self.pointed_token)[1]
         place = self.place_at(at, between=False)
         if place is None:
             return 0
@@ -396,10 +388,13 @@ class AnswerBody(TextCanvas):
             if place not in self._numbers:
                 number = int(styled.target)
                 source = self._sources[number - 1]
-                choose = self.source_clicked.emit
+                choose = self._open_source
                 self._numbers[place] = SourceNumber(self._theme, number, source, choose, self)
             area = box.layout.number_area(styled).translated(MARGIN_PX + box.text_left, box.text_top)
             self._numbers[place].place(area, box.layout.style)
+
+    def _open_source(self, source: Source) -> None:
+        self._act(OpenSource(self._turn_id, source))
 
     def _place_heads(self) -> None:
         """Place a head above each thought."""
@@ -482,20 +477,20 @@ class AnswerBody(TextCanvas):
         self._point(token)
 
     def _point(self, token: int) -> None:
-        if token != self._pointed:
+        if token != self.pointed_token:
             self.point_at(token)
-            self.token_pointed.emit(token)
+            self._on_pointed(token)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """The arrow keys point at tokens; Return opens a link."""
         last = len(self.table) - 1
         keys = Qt.Key
-        steps = {keys.Key_Right: self._pointed + 1, keys.Key_Left: self._pointed - 1}
+        steps = {keys.Key_Right: self.pointed_token + 1, keys.Key_Left: self.pointed_token - 1}
         steps |= {keys.Key_Home: 0, keys.Key_End: last}
-        if event.key() == keys.Key_Escape and self._pointed >= 0:
+        if event.key() == keys.Key_Escape and self.pointed_token >= 0:
             self._point(-1)
-        elif event.key() in (keys.Key_Return, keys.Key_Enter) and self._pointed >= 0:
-            open_outside(self.link_of(self._pointed))
+        elif event.key() in (keys.Key_Return, keys.Key_Enter) and self.pointed_token >= 0:
+            open_outside(self.link_of(self.pointed_token))
         elif event.key() in steps and not event.modifiers() and last >= 0:
             self._point(max(0, min(last, steps[keys(event.key())])))
         else:
@@ -508,14 +503,24 @@ class AnswerBody(TextCanvas):
     # ---- painting
 
     def paint_under_text(self, painter: QPainter, box: PieceBox, lines: range) -> None:
-        origin = QPointF(box.text_left, box.text_top)
-        if self._pointed < 0:
-            if self._mode == "always":
-                opacity = _THOUGHT_TINT if box.piece.thought >= 0 else 1.0
-                paint_marks(painter, box.marks(lines), origin, self._theme, opacity)
+        pointed = (
+            Pointed(self.pointed_token, self.table[self.pointed_token].step)
+            if self.pointed_token >= 0
+            else None
+        )
+        if self.mode == "never" or (self.mode == "hover" and pointed is None):
             return
-        pointed = Pointed(self._pointed, self.table[self._pointed].step)
-        paint_tints(painter, box.layout, box.inks, lines, origin, self._theme, self._mode, pointed)
+        marks = box.marks(lines)
+        if self.mode == "hover" and pointed:
+            marks = [marks_of(box.layout, box.inks, number, pointed.step) for number in lines]
+
+        def paint_between() -> None:
+            if pointed:
+                paint_pointed(painter, box.layout, box.inks, lines, self._theme, pointed)
+
+        opacity = _THOUGHT_TINT if box.piece.thought >= 0 else 1.0
+        origin = QPointF(box.text_left, box.text_top)
+        paint_marks(painter, marks, origin, self._theme, opacity, paint_between)
 
     def paint_over_text(self, painter: QPainter) -> None:
         """Paint the caret while the answer is being generated."""

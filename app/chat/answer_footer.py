@@ -8,8 +8,7 @@ from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from app.chat import action_button, strings, token_strip
-from app.chat.action_button import ActionButton
+from app.chat import strings, tokens
 from app.chat.intents import (
     Branch,
     CompareVersions,
@@ -21,13 +20,13 @@ from app.chat.intents import (
     Regenerate,
     ShowVersion,
 )
-from app.chat.source_numbers import SourcesRow
-from app.chat.sources import Source
+from app.chat.sources import Source, SourcesRow
 from app.chat.stats_line import StatsLabel, StatsPart
-from app.chat.token_strip import TokenStrip
+from app.chat.tokens import TokenStrip
 from app.controls.buttons import Button
 from app.controls.focus_ring import FocusRing
 from app.controls.text_label import TextLabel
+from app.richtext.canvas_menu import ActionButton
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
@@ -104,7 +103,7 @@ class VersionSwitch(QWidget):
         painter.end()
 
 
-_STRIP_BOTTOM_PX = token_strip.REACH_PX + token_strip.HEIGHT_PX
+_STRIP_BOTTOM_PX = tokens.REACH_PX + tokens.HEIGHT_PX
 _STATS_GAP_PX = 7
 _NOTE_GAP_PX = 2
 _ACTIONS_GAP_PX = 3
@@ -115,7 +114,7 @@ _ESTIMATE_GAP_PX = 4
 
 
 class AnswerFooter(QWidget):
-    """Its top is `token_strip.REACH_PX` above the strip. `act` gets the person's intents about the turn."""
+    """Its top is `tokens.REACH_PX` above the strip. `act` gets the person's intents about the turn."""
 
     def __init__(
         self,
@@ -252,7 +251,7 @@ class AnswerFooter(QWidget):
         # The footer's left edge is outdented by the empty border of the icon buttons.
         left = px(-_ACTIONS_LEFT_PX)
         column = width - 2 * left
-        self.strip.setGeometry(left, 0, column, px(token_strip.HEIGHT_PX + 2 * token_strip.REACH_PX))
+        self.strip.setGeometry(left, 0, column, px(tokens.HEIGHT_PX + 2 * tokens.REACH_PX))
         y = 0 if self.strip.isHidden() else px(_STRIP_BOTTOM_PX) + px(_STATS_GAP_PX)
         height = self.stats.height_for(column)
         self.stats.setGeometry(left, y, column, height)
@@ -269,7 +268,7 @@ class AnswerFooter(QWidget):
             y += height
         if self._finished:
             y += px(_ACTIONS_GAP_PX)
-            size = px_size(action_button.SIZE)
+            size = px_size(ActionButton.SIZE)
             for number, button in enumerate(self.buttons):
                 button.setGeometry(number * px(_ACTION_PITCH_PX), y, size.width(), size.height())
             self._arrange_links(len(self.buttons) * px(_ACTION_PITCH_PX) + px(_EVERYTHING_GAP_PX), y, width)

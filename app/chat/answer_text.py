@@ -52,7 +52,7 @@ class TokenTable:
         self._tokens: list[Token] = []
         self._starts: list[int] = []
         self._parts: list[str] = []
-        self._length = 0
+        self.length = 0
         self._per_step: Counter[int] = Counter()
         self._origins: list[Origin] = []
         self._accepted = [0]  # how many of the tokens before each were accepted drafts
@@ -63,8 +63,8 @@ class TokenTable:
             before = self._tokens[-1] if self._tokens else None
             self._origins.append(shown_origin(token, before))
             self._tokens.append(token)
-            self._starts.append(self._length)
-            self._length += len(token.text)
+            self._starts.append(self.length)
+            self.length += len(token.text)
             self._per_step[token.step] += 1
             self._accepted.append(self._accepted[-1] + (token.origin == "accepted"))
         added = "".join(token.text for token in tokens)
@@ -92,11 +92,6 @@ class TokenTable:
         if len(self._parts) > 1:
             self._parts = ["".join(self._parts)]
         return self._parts[0] if self._parts else ""
-
-    @property
-    def length(self) -> int:
-        """The length of the source."""
-        return self._length
 
     @property
     def steps(self) -> int:

@@ -18,6 +18,7 @@ from app.chat import strings
 from app.controls.buttons import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text, in_own_direction
+from app.richtext.canvas_menu import pop_up
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_size
@@ -86,17 +87,13 @@ class Chip(QAbstractButton):
         self.setText(name)
         self.setAccessibleName(name)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._remove = _RemoveButton(theme, remove_name(name), self)
-        self._remove.setToolTip(remove_name(in_own_direction(name)))
-        self._remove.clicked.connect(lambda: remove(self))
+        self.remove_button = _RemoveButton(theme, remove_name(name), self)
+        self.remove_button.setToolTip(remove_name(in_own_direction(name)))
+        self.remove_button.clicked.connect(lambda: remove(self))
 
     @property
     def size_text(self) -> str:
         return self._note
-
-    @property
-    def remove_button(self) -> QAbstractButton:
-        return self._remove
 
     def set_note(self, note: str, fraction: float | None = None) -> None:
         """Sets the second line and the bar's fraction; None: no bar."""
@@ -117,7 +114,7 @@ class Chip(QAbstractButton):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         x, y = width_of(self) - _RIGHT_PX - _REMOVE_PX, (height_of(self) - _REMOVE_PX) // 2
-        place(self._remove, x, y, _REMOVE_PX, _REMOVE_PX)
+        place(self.remove_button, x, y, _REMOVE_PX, _REMOVE_PX)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
@@ -141,7 +138,7 @@ class Chip(QAbstractButton):
         icon = icon_pixmap("doc", theme.color("text2"), 14, ratio_of(self))
         painter.drawPixmap(QPointF(box.center().x() - 7, box.center().y() - 7), icon)
         left = box.right() + _GAP_PX
-        width = design_px(self._remove.x()) - _GAP_PX / 2 - left
+        width = design_px(self.remove_button.x()) - _GAP_PX / 2 - left
         for font, color, top, height, text in (
             (_name_font(), "text", 6, 16, self.text()),
             (_size_font(), "text2", 22, 15, self._note),
@@ -225,8 +222,7 @@ class AttachmentChip(Chip):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = self.encoding_menu()
         if menu is not None:
-            menu.aboutToHide.connect(menu.deleteLater)
-            menu.popup(event.globalPos())
+            pop_up(menu, event.globalPos())
 
 
 class FileChip(Chip):

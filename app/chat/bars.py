@@ -1,26 +1,48 @@
-"""One-line bars around the composer: a notice, the edited message, the queue, and the offer of a model."""
+"""Messages around the conversation: a problem's banner, one-line bars at the composer, the bar with Undo.
+
+The banner shows one `Trouble` at a time: title, text, the button of its remedy, and log lines on request; of
+several, also its number. The controller handles the signals and then shows another problem or hides it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
-from PySide6.QtGui import QAccessible, QAccessibleEvent, QFontMetricsF, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QHBoxLayout,
+    QPlainTextEdit,
+    QSizePolicy,
+    QSpacerItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.chat import strings
 from app.chat.intents import CancelEdit, SendQueued, UnqueueLast
 from app.controls.buttons import Button, IconButton
+from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
-from app.theme.fonts import ui_font
+from app.session.worker.trouble import Trouble
 from app.theme.icons import icon_pixmap
-from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
+from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_mono_font, set_spacing
 from app.theme.theme import Theme
-from app.theme.zoom import design_px, painter_on, ratio_of, width_of
+from app.theme.zoom import area_of, painter_on, px, ratio_of, width_of
 from core.events import Message
 
 SHOWN_MS = 20_000
+UNDO_SHOWN_MS = 8_000
 _WIDTH_PX = 752  # as the composer
 _HEIGHT_PX = 36
 _BOX_PX = 32
@@ -42,9 +64,8 @@ class _Bar(QWidget):
         """`fill` and `ink` are the palette tokens of the box and the icon."""
         super().__init__(parent)
         self._theme = theme
-        self._icon, self._fill, self._ink, self._elide_mode = icon, fill, ink, elide
-        self._text = ""
-        self._label = TextLabel(theme, "", 12, 16, "text")
+        self._icon, self._fill, self._ink = icon, fill, ink
+        self._label = TextLabel(theme, "", 12, 16, "text", elide=elide)
         self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         row = self._row = QHBoxLayout(self)
         set_margins(row, 38, 0, 4, _HEIGHT_PX - _BOX_PX)
@@ -53,32 +74,21 @@ class _Bar(QWidget):
         set_fixed_height(self, _HEIGHT_PX)
         set_maximum_width(self, _WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.zoomed.connect(self._elide)
         self.hide()
 
     @property
     def text(self) -> str:
         """The whole text; empty while hidden."""
-        return self._text
+        return self._label.text()
 
     def _show_text(self, text: str, announce: bool = True) -> None:
         """Show `text`, and have it read aloud if `announce`; empty hides the bar."""
-        self._text = text
+        self._label.setText(text)
         self._label.setToolTip(in_own_direction(text))
         self.setAccessibleName(text)
         self.setVisible(bool(text))
-        self._elide()
         if text and announce:
             QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
-
-    def _elide(self) -> None:
-        self._row.activate()  # the label's width depends on which buttons are shown
-        width = max(1.0, design_px(self._label.width()))
-        self._label.setText(QFontMetricsF(ui_font(12)).elidedText(self._text, self._elide_mode, width))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._elide()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -214,6 +224,236 @@ class OfferBar(QWidget):
         self.setVisible(bool(text))
 
 
+_UNDO_HEIGHT_PX = 40
+
+
+class UndoBar(QWidget):
+    """Reports for a few seconds that something was removed, with Undo. Hidden until `show_done()`.
+
+    The time runs only while the bar is visible; after `expired` the offer has ended.
+    """
+
+    undo_requested = Signal()
+    expired = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._label = TextLabel(theme, "", 12, 16, "text", elide=Qt.TextElideMode.ElideMiddle)
+        self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.undo_button = Button(theme, strings.UNDO, "link", True)
+        self.undo_button.clicked.connect(self.undo_requested)
+        row = QHBoxLayout(self)
+        set_margins(row, 20, 1, 6, 0)
+        set_spacing(row, 4)
+        row.addWidget(self._label, 1)
+        row.addWidget(self.undo_button, 0, Qt.AlignmentFlag.AlignVCenter)
+        set_fixed_height(self, _UNDO_HEIGHT_PX)
+        self._timer = QTimer(self, interval=UNDO_SHOWN_MS, singleShot=True)
+        self._timer.timeout.connect(self.expired)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """The full message."""
+        return self._label.text()
+
+    def set_time_ms(self, time_ms: int) -> None:
+        """Set the display time of later messages."""
+        self._timer.setInterval(time_ms)
+
+    def show_done(self, text: str) -> None:
+        """Show a message and restart the time."""
+        self._label.setText(text)
+        self._label.setToolTip(in_own_direction(text))
+        self.setAccessibleName(text)
+        self.show()
+        self._timer.start()
+        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
+
+    def clear(self) -> None:
+        """Hide the bar; there is nothing to undo."""
+        self._timer.stop()
+        self.hide()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.fillRect(QRectF(0, 0, width_of(self), 1), self._theme.color("hair"))
+
+
 def _summary(message: Message) -> str:
     words = " ".join(message.content.split())
     return words or ", ".join(attachment.name for attachment in message.attachments)
+
+
+WIDTH_PX = 752
+_LOG_LINES = 9
+_LOG_GAP_PX = 8
+# Margin above the box.
+_ABOVE_PX = 12
+_REMEDIES = {
+    "restart": strings.RESTART_WORKER,
+    "anew": strings.START_ANEW,
+    "load": strings.TRY_AGAIN,
+    "download": strings.DOWNLOAD_MODEL,
+    "repair": strings.REPAIR_CHATS,
+    "restore": strings.RESTORE_CHATS,
+    "tables": strings.OPEN_TABLES,
+}
+
+
+class Banner(QWidget):
+    """Hidden until `show_trouble()`."""
+
+    remedy_requested = Signal(str)  # trouble.Remedy
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.trouble: Trouble | None = None  # None while hidden
+        set_maximum_width(self, WIDTH_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+        self._title = TextLabel(theme, "", 13.5, 18, "text", weight=600, wrap=True, parent=self)
+        self._text = TextLabel(theme, "", 12.5, 18, "text", tabular=True, wrap=True, parent=self)
+        self.remedy_button = Button(theme, strings.RESTART_WORKER, "primary", True)
+        self.smaller_button = Button(theme, "", small=True)
+        self.details_button = Button(theme, strings.DETAILS, "link", True)
+        self.count_label = TextLabel(theme, "", 11, 16, tabular=True, parent=self)
+        self.next_button = Button(theme, strings.NEXT_TROUBLE, "link", True)
+        self.close_button = IconButton(theme, "x", strings.CLOSE_BANNER)
+        self.log_view = QPlainTextEdit(self)
+        self._prepare_log()
+        self._lay_out()
+
+        self.remedy_button.clicked.connect(self._choose_remedy)
+        self.smaller_button.clicked.connect(lambda: self.remedy_requested.emit("smaller"))
+        self.details_button.clicked.connect(self._toggle_details)
+        self.next_requested = self.next_button.clicked
+        self.dismissed = self.close_button.clicked
+        theme.changed.connect(self._recolor)
+        theme.zoomed.connect(self._fit)
+        self._recolor()
+        self.setVisible(False)
+
+    def show_trouble(self, trouble: Trouble, number: int = 1, count: int = 1) -> None:
+        """Show `trouble`, number `number` of `count`, and announce it to assistive technology."""
+        self.trouble = trouble
+        self._title.setText(trouble.title)
+        self._text.setText(trouble.text)
+        self._text.setVisible(bool(trouble.text))
+        self.remedy_button.setVisible(bool(trouble.remedy))
+        _relabel(self.remedy_button, _REMEDIES.get(trouble.remedy, ""))
+        self.smaller_button.setVisible(bool(trouble.smaller_tokens))
+        _relabel(self.smaller_button, strings.smaller_context(trouble.smaller_tokens))
+        self.details_button.setVisible(bool(trouble.log))
+        position = strings.trouble_count(number, count) if count > 1 else ""
+        self.count_label.setText(position)
+        for widget in (self.count_label, self.next_button):
+            widget.setVisible(bool(position))
+        # Without buttons there is no row and no margin above it.
+        any_button = bool(trouble.remedy or trouble.smaller_tokens or trouble.log or position)
+        set_margins(self._buttons, 0, 11 if any_button else 0, 0, 0)
+        self.log_view.setPlainText("\n".join(trouble.log))
+        lines = min(max(len(trouble.log), 2), _LOG_LINES)
+        self.log_view.setFixedHeight(lines * self.log_view.fontMetrics().lineSpacing() + px(18))
+        self._show_log(False)
+        self.setAccessibleName(" ".join(part for part in (position, trouble.title, trouble.text) if part))
+        self.setVisible(True)
+        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
+
+    def clear(self) -> None:
+        self.trouble = None
+        self.setVisible(False)
+
+    def _choose_remedy(self) -> None:
+        if self.trouble and self.trouble.remedy:
+            self.remedy_requested.emit(self.trouble.remedy)
+
+    def _toggle_details(self) -> None:
+        self._show_log(self.log_view.isHidden())
+
+    def _show_log(self, shown: bool) -> None:
+        self.log_view.setVisible(shown)
+        self._log_gap.changeSize(0, _LOG_GAP_PX if shown else 0, vData=QSizePolicy.Policy.Fixed)
+        _relabel(self.details_button, strings.HIDE_DETAILS if shown else strings.DETAILS)
+        if shown:
+            bar = self.log_view.verticalScrollBar()
+            bar.setValue(bar.maximum())  # to the newest lines
+        self._fit()
+
+    def _prepare_log(self) -> None:
+        self.log_view.setReadOnly(True)
+        self.log_view.setAccessibleName(strings.LOG_NAME)
+        set_mono_font(self.log_view, 11)
+        self.log_view.document().setDocumentMargin(px(5))
+        self.log_view.setFrameShape(QPlainTextEdit.Shape.NoFrame)
+        self.log_view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.log_view.setTabChangesFocus(True)
+        self.log_view.setVerticalScrollBar(ScrollBar(self._theme, Qt.Orientation.Vertical))
+        self.log_view.setHorizontalScrollBar(ScrollBar(self._theme, Qt.Orientation.Horizontal))
+
+    def _lay_out(self) -> None:
+        buttons = self._buttons = QHBoxLayout()
+        set_spacing(buttons, 8)
+        buttons.addWidget(self.remedy_button)
+        buttons.addWidget(self.smaller_button)
+        buttons.addWidget(self.details_button)
+        buttons.addStretch(1)
+        buttons.addWidget(self.count_label)
+        buttons.addWidget(self.next_button)
+        # A spacer is not hidden together with a widget, so its size is changed.
+        self._log_gap = QSpacerItem(0, 0, vData=QSizePolicy.Policy.Fixed)
+        column = self._column = QVBoxLayout()
+        column.setContentsMargins(0, 0, 0, 0)
+        set_spacing(column, 2)
+        column.addWidget(self._title)
+        column.addWidget(self._text)
+        column.addLayout(buttons)
+        column.addItem(self._log_gap)
+        column.addWidget(self.log_view)
+        row = self._row = QHBoxLayout(self)
+        set_margins(row, 44, _ABOVE_PX + 13, 10, 14)
+        set_spacing(row, 8)
+        row.addLayout(column, 1)
+        row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
+
+    def sizeHint(self) -> QSize:
+        return QSize(px(WIDTH_PX), self.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Sets the height of the wrapped text at this width; a layout would do that too late."""
+        # Nested layouts cache their height for a width.
+        for layout in (self._buttons, self._column, self._row):
+            layout.invalidate()
+        height = self._row.heightForWidth(self.width())
+        if height != self.height():
+            self.setFixedHeight(height)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme, painter = self._theme, painter_on(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(theme.color("danger_border"), 1))
+        painter.setBrush(theme.color("danger_tint"))
+        box = area_of(self).adjusted(0.5, _ABOVE_PX + 0.5, -0.5, -0.5)
+        painter.drawRoundedRect(box, 11, 11)
+        icon = icon_pixmap("warn", theme.color("danger"), 16, ratio_of(self))
+        painter.drawPixmap(QPointF(15, _ABOVE_PX + 15), icon)
+        painter.end()
+
+    def _recolor(self) -> None:
+        palette = self.log_view.palette()
+        palette.setColor(QPalette.ColorRole.Base, self._theme.color("window"))
+        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
+        self.log_view.setPalette(palette)
+        self.update()
+
+
+def _relabel(button: Button, text: str) -> None:
+    button.setText(text)
+    button.setAccessibleName(text)
+    button.updateGeometry()

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWid
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip
 from app.chat.attachment_preview import AttachmentPreview, ChipPreview
-from app.chat.chip_row import ChipRow, ChipShelf
+from app.chat.chip_row import ChipRow, ChipShelf, FileIntake
 from app.chat.composer_edit import (
     DOCUMENT_CHARACTERS,
     ComposerEdit,
@@ -37,9 +37,17 @@ from app.chat.composer_edit import (
     SendKeys,
     local_files,
 )
-from app.chat.composer_fit import ComposerNotice, MessageSize, NoticeAction, Remedy, beginning, remedies
-from app.chat.composer_tools import ContextPill, SendButton, ThinkSwitch
-from app.chat.file_intake import FileIntake
+from app.chat.composer_tools import (
+    ComposerNotice,
+    ContextPill,
+    MessageSize,
+    NoticeAction,
+    Remedy,
+    SendButton,
+    ThinkSwitch,
+    beginning,
+    remedies,
+)
 from app.chat.intents import (
     EditMessage,
     Escape,
@@ -54,6 +62,7 @@ from app.chat.snippets import SnippetMenu
 from app.controls.buttons import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.sheets import choose_folder, open_files
+from app.richtext.canvas_menu import pop_up
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
 from app.theme.theme import Theme
@@ -61,7 +70,7 @@ from app.theme.zoom import area_of, painter_on, px
 from core.chat_archives.reading import looks_like_chats
 from core.errors import RequestError
 from core.events import Attachment, Message
-from core.events.text import well_formed_record
+from core.events.wire import well_formed_record
 
 ComposerState = Literal["idle", "busy", "blocked"]
 
@@ -84,8 +93,8 @@ class Composer(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._state: ComposerState = "idle"
-        self._reason = ""
+        self.state: ComposerState = "idle"
+        self.blocked_reason = ""
         self._dragging = False
         self._drop_text = strings.DROP_TO_ATTACH
         self._over_tokens = 0
@@ -97,7 +106,7 @@ class Composer(QWidget):
         self.edit = ComposerEdit(theme, self, self)
         # The whole frame accepts drops.
         self.edit.setAcceptDrops(False)
-        self._notice = ComposerNotice(theme, self)
+        self.notice = ComposerNotice(theme, self)
         self._notice_gap = QWidget(self)
         set_fixed_height(self._notice_gap, 10)
         self._notice_gap.setVisible(False)
@@ -136,11 +145,6 @@ class Composer(QWidget):
     @property
     def attachments(self) -> tuple[Attachment, ...]:
         return self._chips.attachments
-
-    @property
-    def notice(self) -> ComposerNotice:
-        """The notice that the message is too long."""
-        return self._notice
 
     def attach(self, attachment: Attachment) -> None:
         self._chips.add(well_formed_record(attachment))
@@ -219,7 +223,7 @@ class Composer(QWidget):
         over = refused_by_tokens or written.over_tokens
         text = strings.over_limit(over, written.limit_tokens) if over else ""
         actions = [self._notice_action(remedy) for remedy in remedies(written, refused_by_tokens)]
-        self._notice.show_notice(text, actions)
+        self.notice.show_notice(text, actions)
         self._notice_gap.setVisible(bool(text))
         self._over_tokens = over
         self._show_state()
@@ -233,15 +237,6 @@ class Composer(QWidget):
         self.edit.set_send_keys(keys)
 
     # ---- states
-
-    @property
-    def state(self) -> ComposerState:
-        return self._state
-
-    @property
-    def blocked_reason(self) -> str:
-        """Why nothing is sent; empty unless blocked."""
-        return self._reason
 
     def set_idle(self) -> None:
         """Messages can be sent."""
@@ -266,7 +261,7 @@ class Composer(QWidget):
         """Send the message, or queue it while an answer is generated."""
         if self._can_send():
             self.intent.emit(SendMessage(self.message()))
-        elif self._state == "busy" and self._is_whole():
+        elif self.state == "busy" and self._is_whole():
             self.intent.emit(QueueMessage(self.message()))
 
     def escape(self) -> None:
@@ -292,24 +287,24 @@ class Composer(QWidget):
     # ---- inside
 
     def _show_placeholder(self) -> None:
-        self.edit.set_placeholder(strings.ASK_QUEUED if self._state == "busy" else self._placeholder)
+        self.edit.set_placeholder(strings.ASK_QUEUED if self.state == "busy" else self._placeholder)
 
     def _set_state(self, state: ComposerState, reason: str) -> None:
-        self._state, self._reason = state, reason
+        self.state, self.blocked_reason = state, reason
         self._show_placeholder()
         self._show_state()
 
     def _show_state(self) -> None:
-        self.send_button.set_stops(self._state == "busy")
-        self.send_button.setEnabled(self._state == "busy" or self._can_send())
+        self.send_button.set_stops(self.state == "busy")
+        self.send_button.setEnabled(self.state == "busy" or self._can_send())
         files = self._chips.files
-        reason = self._reason or (strings.reading_first(files[0].text()) if files else "")
-        reason = reason or (self._notice.text if self._over_tokens else "")
+        reason = self.blocked_reason or (strings.reading_first(files[0].text()) if files else "")
+        reason = reason or (self.notice.text if self._over_tokens else "")
         self.send_button.setAccessibleDescription(reason)
         self.send_button.setToolTip(reason or self.send_button.accessibleName())
 
     def _can_send(self) -> bool:
-        return self._state == "idle" and self._is_whole()
+        return self.state == "idle" and self._is_whole()
 
     def _is_whole(self) -> bool:
         """Whether there is a message, it is complete and it fits."""
@@ -317,7 +312,7 @@ class Composer(QWidget):
         return has_content and not self._over_tokens and not self._chips.files and not self._paste.busy
 
     def _click_button(self) -> None:
-        if self._state == "busy":
+        if self.state == "busy":
             self.intent.emit(StopAnswer())
         else:
             self.submit()
@@ -327,10 +322,8 @@ class Composer(QWidget):
 
     def _show_attach_menu(self) -> None:
         menu = self.attach_menu()
-        menu.aboutToHide.connect(menu.deleteLater)
         # Above the button, which is at the lower end of the window.
-        corner = self._attach.mapToGlobal(QPoint(0, 0))
-        menu.popup(corner - QPoint(0, menu.sizeHint().height() + 2))
+        pop_up(menu, self._attach.mapToGlobal(QPoint(0, -menu.sizeHint().height() - 2)))
 
     def _changed(self) -> None:
         self._chip_gap.setVisible(bool(self.attachments))
@@ -343,7 +336,7 @@ class Composer(QWidget):
         self._paste.cancel()
         self.snippets.forget()
         self._chips.clear()
-        self._notice.show_notice("", ())
+        self.notice.show_notice("", ())
         self._notice_gap.setVisible(False)
         self._over_tokens = 0
 
@@ -419,7 +412,7 @@ class Composer(QWidget):
         notice = QVBoxLayout()
         notice.setContentsMargins(0, 0, 0, 0)
         notice.setSpacing(0)
-        notice.addWidget(self._notice)
+        notice.addWidget(self.notice)
         notice.addWidget(self._notice_gap)
         column.addLayout(notice)
         column.addLayout(chips)

@@ -32,7 +32,7 @@ from app.controls.scroll_bar import ScrollBar
 from app.theme.fonts import enlarged_ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import px
-from core.events.text import well_formed
+from core.events.wire import well_formed
 
 
 def quote_lines(text: str) -> str:
@@ -94,7 +94,7 @@ class ComposerEdit(QTextEdit):
         super().__init__(parent)
         self._theme = theme
         self._host = host
-        self._placeholder = strings.ASK_FIRST
+        self.placeholder = strings.ASK_FIRST
         self._send_keys: SendKeys = "return"
         self.setAccessibleName(strings.MESSAGE)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -154,13 +154,8 @@ class ComposerEdit(QTextEdit):
 
     def set_placeholder(self, text: str) -> None:
         """Sets the text shown in the empty field."""
-        self._placeholder = text
+        self.placeholder = text
         self.viewport().update()
-
-    @property
-    def placeholder(self) -> str:
-        """The text shown in the empty field."""
-        return self._placeholder
 
     def sizeHint(self) -> QSize:
         return QSize(px(200), self._height_px())
@@ -234,7 +229,7 @@ class ComposerEdit(QTextEdit):
             line = self.viewport().rect().adjusted(1, 0, 0, 0)
             line.setHeight(self._line_px)
             text = painter.fontMetrics().elidedText(
-                self._placeholder, Qt.TextElideMode.ElideRight, line.width()
+                self.placeholder, Qt.TextElideMode.ElideRight, line.width()
             )
             painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
             painter.end()

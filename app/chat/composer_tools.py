@@ -1,20 +1,199 @@
-"""The tools of the composer: the context gauge, the send button and the thinking switch."""
+"""Parts of the composer: the notice of a message that is too long, context gauge, Send, and thinking switch.
+
+Token counts are of the plain texts. The chat template adds a few, so the worker may refuse a message that
+seems to fit. Skipped passages count as well, because they keep their positions in the context.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from msgspec import Struct
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleEvent,
+    QFontMetricsF,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+)
+from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat import strings
+from app.controls.buttons import Button
 from app.controls.choices import Switch
 from app.controls.focus_ring import FocusRing
+from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_size, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px_size, ratio_of, width_of
+from core.settings.prefill import DOCUMENT_TAIL_TOKENS, Prefill
+
+# A shortened document leaves an eighth of the context, and at least 256 tokens, for the template, the answer
+# and later turns.
+_SPARE_PART = 8
+_LEAST_SPARE_TOKENS = 256
+# A shorter beginning of a document is not worth sending.
+_MIN_KEPT_TOKENS = 128
+
+Action = Literal["remove", "shorten", "new_chat"]
+
+
+class Remedy(Struct, frozen=True):
+    """`attachment` is the index of the document, `tokens` its tokens, or those left after shortening."""
+
+    action: Action
+    attachment: int = -1
+    tokens: int = 0
+
+
+class MessageSize(Struct, frozen=True):
+    """Token counts of the context and the draft; None: not counted yet, taken as 0."""
+
+    used_tokens: int
+    typed_tokens: int | None
+    attachment_tokens: tuple[int | None, ...]
+    limit_tokens: int
+
+    @property
+    def new_tokens(self) -> int:
+        """The counted tokens of the draft."""
+        return (self.typed_tokens or 0) + sum(tokens or 0 for tokens in self.attachment_tokens)
+
+    @property
+    def over_tokens(self) -> int:
+        """Tokens over the limit; 0 if it fits or the limit is unknown."""
+        if not self.limit_tokens or not self.new_tokens:
+            return 0
+        # The engine needs one position for the first token of the answer.
+        return max(0, self.used_tokens + self.new_tokens - (self.limit_tokens - 1))
+
+
+def remedies(written: MessageSize, refused_by_tokens: int = 0) -> tuple[Remedy, ...]:
+    """The remedies, the most effective first; empty if the message fits.
+
+    `refused_by_tokens`, the excess reported by the worker, takes precedence over the sum of the counts.
+    """
+    over = refused_by_tokens or written.over_tokens
+    if not over:
+        return ()
+    found = []
+    if written.used_tokens:
+        found.append(Remedy("new_chat"))
+    largest = _largest(written.attachment_tokens)
+    if largest is not None:
+        index, tokens = largest
+        kept = tokens - over - spare_tokens(written.limit_tokens)
+        if kept >= _MIN_KEPT_TOKENS:
+            found.append(Remedy("shorten", index, kept))
+        found.append(Remedy("remove", index, tokens))
+    return tuple(found)
+
+
+def spare_tokens(limit_tokens: int) -> int:
+    """The tokens left free when a document is shortened to fit."""
+    return max(_LEAST_SPARE_TOKENS, limit_tokens // _SPARE_PART)
+
+
+def will_skip(new_tokens: int, dense_s: float | None, prefill: Prefill) -> int:
+    """Estimates how many of the new tokens a sparse prefill will skip.
+
+    `dense_s` is the predicted time of a dense prefill, None if unknown. The estimate ignores that a question
+    may need the whole text or match nothing, and passages that are kept for their position.
+    """
+    skips = prefill.mode == "on" or (prefill.mode == "auto" and not prefill.is_quick(new_tokens, dense_s))
+    return max(0, round(new_tokens * (1 - prefill.keep_pct / 100)) - DOCUMENT_TAIL_TOKENS) if skips else 0
+
+
+def beginning(text: str, tokens: int, kept_tokens: int) -> str:
+    """About the first `kept_tokens` of the `tokens` of `text`, cut at the end of a line or word."""
+    cut = text[: len(text) * kept_tokens // max(1, tokens)]
+    for end in ("\n", " "):
+        at = cut.rfind(end)
+        if at > 0.8 * len(cut):
+            return cut[:at].rstrip()
+    return cut
+
+
+def _largest(counts: Sequence[int | None]) -> tuple[int, int] | None:
+    known = [(index, tokens) for index, tokens in enumerate(counts) if tokens]
+    return max(known, key=lambda entry: entry[1]) if known else None
+
+
+NoticeAction = tuple[str, Callable[[], object]]  # a button's label, and what it does
+
+
+class ComposerNotice(QWidget):
+    """A warning inside the composer with a button for each remedy. Hidden without a text."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._labels: tuple[str, ...] = ()
+        self._actions: list[NoticeAction] = []
+        self._text = TextLabel(theme, "", 12, 17, "text", tabular=True, parent=self)
+        self._buttons: list[Button] = []
+        self._row = QHBoxLayout()
+        self._row.setContentsMargins(0, 0, 0, 0)
+        set_spacing(self._row, 6)
+        column = QVBoxLayout(self)
+        set_margins(column, 34, 9, 12, 9)
+        set_spacing(column, 7)
+        column.addWidget(self._text)
+        column.addLayout(self._row)
+        self._row.addStretch(1)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setVisible(False)
+
+    @property
+    def text(self) -> str:
+        """The text; empty while hidden."""
+        return self._text.text()
+
+    @property
+    def buttons(self) -> tuple[Button, ...]:
+        return tuple(self._buttons)
+
+    def show_notice(self, text: str, actions: Sequence[NoticeAction]) -> None:
+        """Show `text` with a button for each action; empty hides the notice.
+
+        Buttons are kept while the labels stay the same, so that a click is not lost.
+        """
+        is_new = text != self.text
+        self._text.setText(text)
+        self._actions = list(actions)
+        if tuple(label for label, _ in actions) != self._labels:
+            self._rebuild()
+        self.setVisible(bool(text))
+        self.setAccessibleName(text)
+        if text and is_new:
+            QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        color = self._theme.color
+        draw_box(painter, area_of(self), 8, color("danger_tint"), color("danger_border"))
+        icon = icon_pixmap("warn", color("danger"), 14, ratio_of(self))
+        painter.drawPixmap(QPointF(11, 10.5), icon)
+
+    def _rebuild(self) -> None:
+        for button in self._buttons:
+            self._row.removeWidget(button)
+            button.hide()
+            button.deleteLater()
+        self._labels = tuple(label for label, _ in self._actions)
+        self._buttons = [Button(self._theme, label, "plain", True, self) for label in self._labels]
+        for index, button in enumerate(self._buttons):
+            self._row.insertWidget(index, button, 0, Qt.AlignmentFlag.AlignLeft)
+            button.clicked.connect(lambda checked=False, index=index: self._actions[index][1]())
+            button.show()
+
 
 # Above this the ring is vermilion.
 WARN_FRACTION = 0.85
@@ -32,35 +211,21 @@ class ContextPill(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._used_tokens = 0
-        self._limit_tokens = 0
-        self._skipped_tokens = 0
+        self.used_tokens = 0
+        self.limit_tokens = 0  # 0: unknown
+        self.skipped_tokens = 0
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
 
     @property
-    def used_tokens(self) -> int:
-        return self._used_tokens
-
-    @property
-    def limit_tokens(self) -> int:
-        """The model's context; 0 while it is unknown."""
-        return self._limit_tokens
-
-    @property
     def near_limit(self) -> bool:
         """Whether the ring shows a warning."""
-        return self._used_tokens > WARN_FRACTION * self._limit_tokens > 0
-
-    @property
-    def skipped_tokens(self) -> int:
-        """How many of the used tokens were or will be skipped."""
-        return self._skipped_tokens
+        return self.used_tokens > WARN_FRACTION * self.limit_tokens > 0
 
     def show_context(self, used_tokens: int, limit_tokens: int, skipped_tokens: int = 0) -> None:
         """Show the figures. `limit_tokens` is 0 if unknown; `skipped_tokens` are part of the used ones."""
-        self._used_tokens, self._limit_tokens = used_tokens, limit_tokens
-        self._skipped_tokens = skipped_tokens
+        self.used_tokens, self.limit_tokens = used_tokens, limit_tokens
+        self.skipped_tokens = skipped_tokens
         self.setVisible(limit_tokens > 0)
         spoken = strings.context_spoken(used_tokens, limit_tokens, skipped_tokens)
         self.setAccessibleName(spoken)
@@ -79,13 +244,13 @@ class ContextPill(QWidget):
         ring = QRectF(middle.x() - _RADIUS_PX, middle.y() - _RADIUS_PX, 2 * _RADIUS_PX, 2 * _RADIUS_PX)
         painter.setPen(QPen(self._theme.color("hair2"), _STROKE_PX))
         painter.drawEllipse(ring)
-        fraction = min(1.0, self._used_tokens / self._limit_tokens) if self._limit_tokens else 0.0
+        fraction = min(1.0, self.used_tokens / self.limit_tokens) if self.limit_tokens else 0.0
         color = self._theme.color("series_vermilion" if self.near_limit else "accent")
         painter.setPen(QPen(color, _STROKE_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
         # Qt measures in sixteenths of a degree, anticlockwise from three o'clock.
         painter.drawArc(ring, 90 * 16, -round(fraction * 360 * 16))
-        if self._skipped_tokens and not self.near_limit:
-            held = fraction * (1 - min(1.0, self._skipped_tokens / self._used_tokens))
+        if self.skipped_tokens and not self.near_limit:
+            held = fraction * (1 - min(1.0, self.skipped_tokens / self.used_tokens))
             pale = self._theme.color("accent_mid")
             painter.setPen(QPen(pale, _STROKE_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
             painter.drawArc(ring, round((90 - held * 360) * 16), -round((fraction - held) * 360 * 16))
@@ -96,7 +261,7 @@ class ContextPill(QWidget):
         painter.end()
 
     def _text(self) -> str:
-        return strings.context_pill(self._used_tokens, self._limit_tokens)
+        return strings.context_pill(self.used_tokens, self.limit_tokens)
 
 
 _SIDE_PX = 28
@@ -109,20 +274,15 @@ class SendButton(QAbstractButton):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._stops = False
+        self.stops = False
         set_fixed_size(self, QSize(_SIDE_PX, _SIDE_PX))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self._ring = FocusRing(self, theme, _SIDE_PX / 2)
         self.set_stops(False)
 
-    @property
-    def stops(self) -> bool:
-        """Whether it is the stop button."""
-        return self._stops
-
     def set_stops(self, stops: bool) -> None:
-        self._stops = stops
+        self.stops = stops
         self.setAccessibleName(strings.STOP if stops else strings.SEND)
         self.setToolTip(strings.STOP if stops else strings.SEND)
         self.update()
@@ -137,7 +297,7 @@ class SendButton(QAbstractButton):
         painter.setBrush(self._theme.color(self._fill()))
         painter.drawEllipse(area_of(self))
         ink = self._theme.color("on_accent" if self.isEnabled() else "text3")
-        pixmap = icon_pixmap("stop" if self._stops else "send", ink, _ICON_PX, ratio_of(self))
+        pixmap = icon_pixmap("stop" if self.stops else "send", ink, _ICON_PX, ratio_of(self))
         corner = (width_of(self) - _ICON_PX) / 2
         painter.drawPixmap(QPointF(corner, corner), pixmap)
         painter.end()

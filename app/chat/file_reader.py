@@ -30,37 +30,40 @@ from core.system.reader_process import StoppedError
 _REPORTED = 3
 
 
-class FolderReading:
-    """Reads all readable files of the folder at `path`; `run` on a thread.
+_LOG = logging.getLogger("draftlight.window")
+_POLL_MS = 30
 
-    Files without text are in `skipped`. `fraction` and `words` are the progress. `guesses` has the path and
-    the encodings of each attachment in `result` whose encoding is uncertain, by its index.
+
+class Reading:
+    """Base of the readings of a file and of a folder. `fraction` and `words` are the progress.
+
+    `result` stays None if it was stopped.
     """
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    unreadable = staticmethod(document_strings.file_unreadable)
+
+    def __init__(self, path: Path, limits: Limits, words: str) -> None:
         self.path = path
         self.name = shown_name(path)
         self.fraction = 0.0
-        self.words = strings.READING_FOLDER
-        self.result: tuple[Attachment, ...] | RequestError | None = None
-        self.skipped: tuple[Skipped, ...] = ()
-        self.guesses: dict[int, tuple[Path, Guess]] = {}
+        self.words = words
+        self.result: Attachment | tuple[Attachment, ...] | RequestError | None = None
+        self.document: DocumentReading | None = None
         self._limits = limits
         self._stopped = False
-        self._document: DocumentReading | None = None
 
     @property
     def pid(self) -> int | None:
-        """The process that reads one of the files; None if there is none."""
-        return self._document.pid if self._document else None
+        """The process that reads a file; None if there is none."""
+        return self.document.pid if self.document else None
 
     def stop(self) -> None:
         self._stopped = True
-        if self._document:
-            self._document.stop()
+        if self.document:
+            self.document.stop()
 
     def run(self) -> None:
-        """Read and set `result`; not if it was stopped. Runs on a thread."""
+        """Read and set `result`. Runs on a thread."""
         try:
             self._read()
         except StoppedError:
@@ -69,8 +72,27 @@ class FolderReading:
             self.result = error
         except Exception as error:  # otherwise our bug would leave the chip waiting forever
             _LOG.exception("Reading %s failed", self.path)
-            why = document_strings.folder_unreadable(self.name, type(error).__name__)
-            self.result = RequestError(why, document_strings.CHECK_FILE)
+            self.result = RequestError(
+                self.unreadable(self.name, type(error).__name__), document_strings.CHECK_FILE
+            )
+
+    def _read(self) -> None:
+        raise NotImplementedError
+
+
+class FolderReading(Reading):
+    """Reads all readable files of the folder at `path`.
+
+    Files without text are in `skipped`. `guesses` has the path and the encodings of each attachment in
+    `result` whose encoding is uncertain, by its index.
+    """
+
+    unreadable = staticmethod(document_strings.folder_unreadable)
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        super().__init__(path, limits, strings.READING_FOLDER)
+        self.skipped: tuple[Skipped, ...] = ()
+        self.guesses: dict[int, tuple[Path, Guess]] = {}
 
     def _read(self) -> None:
         listing = list_folder(self.path, lambda: not self._stopped)
@@ -106,55 +128,27 @@ class FolderReading:
         guesses: list[Guess] = []
         text = quick_text(file, guesses.append)
         if text is None:
-            self._document = DocumentReading(file, self._limits)
+            self.document = DocumentReading(file, self._limits)
             if self._stopped:
                 raise StoppedError
-            text = self._document.run()
-            return text, self._document.guess
+            text = self.document.run()
+            return text, self.document.guess
         return text, guesses[0] if guesses else None
 
 
-_LOG = logging.getLogger("draftlight.window")
-_POLL_MS = 30
-
-
-class AttachmentReading:
-    """Reads one file; `run` on a thread. `fraction` and `words` are the progress.
-
-    `guess` is the encoding with alternatives: `chosen`, or one that the reader is uncertain of.
-    """
+class AttachmentReading(Reading):
+    """Reads one file. `guess` is the encoding with alternatives: `chosen`, or one that is uncertain."""
 
     def __init__(self, path: Path, limits: Limits, chosen: Guess | None = None) -> None:
-        self.path = path
-        self.name = shown_name(path)
-        self.fraction = 0.0
-        self.words = strings.READING_FILE
-        self.result: Attachment | RequestError | None = None
+        super().__init__(path, limits, strings.READING_FILE)
         self.guess = chosen
         self.document = DocumentReading(path, limits, encoding=chosen.encoding if chosen else "")
 
-    @property
-    def pid(self) -> int | None:
-        """The reading process; None before it runs."""
-        return self.document.pid
-
-    def stop(self) -> None:
-        self.document.stop()
-
-    def run(self) -> None:
-        """Read and set `result`; not if it was stopped. Runs on a thread."""
-        try:
-            text = self.document.run(self._progressed)
-            self.guess = self.guess or self.document.guess
-            self.result = Attachment(self.name, text)
-        except StoppedError:
-            pass
-        except RequestError as error:
-            self.result = error
-        except Exception as error:  # otherwise our bug would leave the chip waiting forever
-            _LOG.exception("Reading %s failed", self.path)
-            why = document_strings.file_unreadable(self.name, type(error).__name__)
-            self.result = RequestError(why, document_strings.CHECK_FILE)
+    def _read(self) -> None:
+        assert self.document
+        text = self.document.run(self._progressed)
+        self.guess = self.guess or self.document.guess
+        self.result = Attachment(self.name, text)
 
     def _progressed(self, progress: DocumentLine) -> None:
         words = strings.READING_FILE
@@ -163,8 +157,7 @@ class AttachmentReading:
         self.fraction, self.words = progress.done / progress.total, words
 
 
-Reading = AttachmentReading | FolderReading
-_Some = TypeVar("_Some", AttachmentReading, FolderReading)
+_Some = TypeVar("_Some", bound=Reading)
 
 
 class FileReader(QObject):

@@ -10,15 +10,15 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from PySide6.QtCore import QObject, QTimer
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QAbstractScrollArea
 
+from app.chat import strings
 from app.chat.entry import AnswerEntry, Entry
-from app.richtext.find_bar import HEIGHT_PX, WIDTH_PX, FindBar
+from app.richtext.find_bar import Finder
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.selection import Match, matches_in
 from app.theme.theme import Theme
-from app.theme.zoom import px
 
 
 class Find:
@@ -99,11 +99,10 @@ class Find:
 
 
 _SLICE_S = 0.005
-_MARGIN_PX = 12
 
 
 class FindHost(Protocol):
-    """The transcript, as the find bar uses it."""
+    """The transcript, as its finder uses it."""
 
     def find_start(self) -> tuple[Sequence[Entry], int]:
         """The entries to search, and the index of the first visible one."""
@@ -113,65 +112,33 @@ class FindHost(Protocol):
         """Mark the matches in all entries."""
         ...
 
-    def set_find_bar_shown(self, shown: bool) -> None:
-        """Make space for the bar, or remove it."""
-        ...
-
     def go_to_match(self, entry: Entry, match: Match) -> None:
         """Scroll to `match`."""
         ...
 
 
-class Finder(QObject):
-    """The find bar of `area`: searches `host`'s entries while idle and shows the matches through it."""
+class ChatFinder(Finder):
+    """Searches the entries of `host`, which is `area`, while idle, and shows the matches through it."""
 
-    def __init__(self, theme: Theme, area: QWidget, host: FindHost) -> None:
-        super().__init__(area)
-        self._area = area
+    def __init__(self, theme: Theme, area: QAbstractScrollArea, host: FindHost) -> None:
+        super().__init__(theme, area, strings.FIND_IN_CHAT)
         self._host = host
         self._find = Find()
         self._went_to: tuple[Entry, Match] | None = None
-        self.bar = FindBar(theme, area)
-        self.bar.hide()
-        self.bar.text_changed.connect(self.search)
-        self.bar.step_requested.connect(self.step)
-        self.bar.closed.connect(self.close)
         self._timer = QTimer(self, interval=0, singleShot=True)
         self._timer.timeout.connect(self._search_slice)
 
-    @property
-    def is_open(self) -> bool:
-        return self.bar.is_open
+    def stop(self) -> None:
+        self._timer.stop()
+        self._find.start("", (), 0)
+        self._went_to = None
+        self._host.show_matches()
 
-    def open(self) -> None:
-        """Show the bar and search for its last text."""
-        if not self.is_open:
-            self.search(self.bar.field.text())
-        self.place()
-        self.bar.open()
-        self._host.set_find_bar_shown(True)
-
-    def close(self) -> None:
-        """Hide the bar and the marks, and return the focus."""
-        if not self.is_open:
-            return
-        self._stop()
-        self.bar.leave()
-        self._host.set_find_bar_shown(False)
-
-    def forget(self) -> None:
-        """Close the bar and clear its text, for another chat."""
-        self.close()
-        self.bar.field.clear()
-
-    def reset(self) -> None:
-        """Search again after the entries were replaced."""
-        self._stop()
-        if self.is_open:
-            self.search(self.bar.field.text())
+    def search_again(self) -> None:
+        self.stop()
+        super().search_again()
 
     def search(self, needle: str) -> None:
-        """Search for `needle`, beginning with the visible entries."""
         self._went_to = None
         self._find.start(needle, *self._host.find_start())
         self._timer.start()
@@ -185,7 +152,6 @@ class Finder(QObject):
             self._timer.start()
 
     def step(self, forward: bool = True) -> None:
-        """Show the next match, or the previous one."""
         self._find.step(forward)
         self._show()
 
@@ -193,23 +159,6 @@ class Finder(QObject):
         """The matches in `entry`, and the current one if it is there."""
         current = self._find.current
         return self._find.matches(entry), current[1] if current and current[0] is entry else None
-
-    @property
-    def bar_height_px(self) -> int:
-        """The height of the bar with its margins, in screen pixels."""
-        return px(HEIGHT_PX) + 2 * _MARGIN_PX
-
-    def place(self) -> None:
-        """Move the bar into the upper right corner."""
-        width = min(px(WIDTH_PX), self._area.width() - 2 * _MARGIN_PX)
-        self.bar.resize(width, px(HEIGHT_PX))
-        self.bar.move(self._area.width() - width - 2 * _MARGIN_PX, _MARGIN_PX)
-
-    def _stop(self) -> None:
-        self._timer.stop()
-        self._find.start("", (), 0)
-        self._went_to = None
-        self._host.show_matches()
 
     def _search_slice(self) -> None:
         until_s = time.perf_counter() + _SLICE_S

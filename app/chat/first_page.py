@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QFrame, QScrollArea, QWidget
 
 from app.chat import strings
 from app.chat.intents import UseExample
-from app.chat.token_tip import paint_class_name
+from app.chat.tokens import paint_class_name
 from app.controls.buttons import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import OverlayScrollBar
@@ -19,7 +19,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.richtext.markdown.piece import Span
 from app.richtext.piece_layout import PieceLayout
 from app.richtext.text_style import answer_style, note_style
-from app.richtext.tint_paint import InkTable, paint_tints
+from app.richtext.tint_paint import InkTable, marks_of, paint_marks
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
@@ -76,9 +76,8 @@ class SampleLine:
 
     def paint(self, painter: QPainter, left: float, top: float, theme: Theme) -> None:
         """Paint with the upper left corner at (`left`, `top`)."""
-        lines = range(len(self._layout.lines))
-        origin = QPointF(left, top)
-        paint_tints(painter, self._layout, self._inks, lines, origin, theme, "always", None)
+        marks = [marks_of(self._layout, self._inks, number) for number in range(len(self._layout.lines))]
+        paint_marks(painter, marks, QPointF(left, top), theme)
         painter.setPen(theme.color("text"))
         self._layout.draw(painter, left, top, QRectF(left, top, 10_000, self.height))
 

@@ -16,16 +16,18 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat import reading_map, strings
 from app.chat.intents import Intent, OpenPassage, ReadEverything, StopAnswer
-from app.chat.reading_facts import (
+from app.chat.reading_map import (
+    MapCell,
     ReadingFacts,
+    cell_color,
     dense_estimate,
     dense_time_s,
+    draw_map,
     facts_of,
     read_so_far,
     reading_rate,
     reads_on,
 )
-from app.chat.reading_map import MapCell, cell_color, draw_map
 from app.controls.buttons import Button
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
@@ -181,7 +183,7 @@ class ReadingCard(QWidget):
         self._now = now
         self._progress: PrefillProgress | None = None
         self._reading: ReadingMap | None = None
-        self._facts: ReadingFacts | None = None
+        self.facts: ReadingFacts | None = None
         self._rate: float | None = None
         self._scoring_since_s: float | None = None
         self._scored_s: float | None = None
@@ -205,12 +207,7 @@ class ReadingCard(QWidget):
 
     @property
     def is_sparse(self) -> bool:
-        return bool(self._facts and self._facts.phases)
-
-    @property
-    def facts(self) -> ReadingFacts | None:
-        """The texts and figures it shows."""
-        return self._facts
+        return bool(self.facts and self.facts.phases)
 
     def show_progress(self, progress: PrefillProgress) -> None:
         if progress.phase == "scoring" and self._scoring_since_s is None:
@@ -238,7 +235,7 @@ class ReadingCard(QWidget):
         self._arrange()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        facts = self._facts
+        facts = self.facts
         if facts is None:
             return
         painter = painter_on(self)
@@ -271,14 +268,14 @@ class ReadingCard(QWidget):
         if self._progress is None:
             return
         progress = replace(self._progress, seconds_left=self._left_s())
-        self._facts = facts_of(progress, self._reading, self._scored_s, self._rate)
+        self.facts = facts_of(progress, self._reading, self._scored_s, self._rate)
         for part in self._sparse_parts:
             part.setVisible(self.is_sparse)
         if self._reading and not self._reading.all_fits:
             self.everything_button.hide()
-        self.setAccessibleName(self._facts.title)
-        phases = ", ".join(f"{p.title}: {p.note}" for p in self._facts.phases if p.note)
-        self.setAccessibleDescription(" ".join(part for part in (self._facts.left, phases) if part))
+        self.setAccessibleName(self.facts.title)
+        phases = ", ".join(f"{p.title}: {p.note}" for p in self.facts.phases if p.note)
+        self.setAccessibleDescription(" ".join(part for part in (self.facts.left, phases) if part))
         self.everything_button.setAccessibleDescription(self._estimate())
         self._arrange()
         self.update()

@@ -20,8 +20,7 @@ from PySide6.QtWidgets import QMenu, QToolTip, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import PartFigures, TokenTable
-from app.chat.token_facts import seconds
-from app.richtext.canvas_menu import to_clipboard
+from app.richtext.canvas_menu import pop_up, to_clipboard
 from app.theme.fonts import ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import design_point, design_px, painter_on, px, width_of
@@ -132,6 +131,12 @@ def break_parts(
             lines.append([part])
             used = part_width
     return lines
+
+
+def seconds(value_s: float) -> str:
+    """A time with three significant digits: 0.41 s, 24.3 s, 112 s."""
+    decimals = 2 if value_s < 9.995 else 1 if value_s < 99.95 else 0
+    return strings.SECONDS.format(value=f"{value_s:,.{decimals}f}")
 
 
 def _speed(tokens_per_s: float) -> str:
@@ -295,8 +300,7 @@ class StatsLabel(QWidget):
         if part:
             menu.addAction(strings.COPY_FIGURE.format(figure=part.text), lambda: to_clipboard(part.text))
         menu.addAction(strings.COPY_FIGURES, lambda: to_clipboard(self.text))
-        menu.aboutToHide.connect(menu.deleteLater)
-        menu.popup(event.globalPos())
+        pop_up(menu, event.globalPos())
 
     def _draw(self, painter: QPainter, part: StatsPart, x: float, baseline: int) -> None:
         painter.setFont(_font(part.emphasis))

@@ -16,14 +16,13 @@ from shiboken6 import delete
 from app.chat import strings
 from app.chat.answer import AnswerView
 from app.chat.entry import AnswerEntry, Entry, QuestionEntry
-from app.chat.entry_column import EntryColumn, Prefetch
-from app.chat.find import Finder
+from app.chat.entry_column import EntryColumn, Item, Prefetch, UnshownEntry, WidgetPool
+from app.chat.find import ChatFinder
 from app.chat.intents import QuoteText
 from app.chat.reading_map import labels
-from app.chat.token_tip import Tips, TokenTip
+from app.chat.tokens import Tips, TokenTip
 from app.chat.transcript_selection import TranscriptSelection
 from app.chat.user_message import UserMessage
-from app.chat.widget_pool import Item, UnshownEntry, WidgetPool
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, draw_text
@@ -142,7 +141,7 @@ class Transcript(QScrollArea):
         self._newest.hide()
         self._newest.clicked.connect(self.scroll_to_end)
         self._selecting = TranscriptSelection(self, self._entries, self._pool, self._text_of)
-        self.finder = Finder(theme, self, self)
+        self.finder = ChatFinder(theme, self, self)
         bar = self.verticalScrollBar()
         bar.setSingleStep(_WHEEL_STEP_PX)
         bar.valueChanged.connect(self._scrolled)
@@ -161,7 +160,7 @@ class Transcript(QScrollArea):
         self._unfinished.clear()
         self._continuable = ""
         self._column.clear()
-        self.finder.reset()
+        self.finder.search_again()
 
     def show_turns(self, turns: Sequence[Turn], drafter: str = "") -> None:
         """Show another conversation at its end. `drafter` names the drafter of unfinished answers."""
@@ -171,7 +170,7 @@ class Transcript(QScrollArea):
         self._newest.hide()
         self._column.place()
         self._prefetch.fill()
-        self.finder.reset()
+        self.finder.search_again()
 
     def replace_turn(self, turn_id: str, turn: Turn, drafter: str = "") -> None:
         """Replace the answer of `turn_id` by that of `turn`, another version; the question if it differs.
@@ -199,7 +198,7 @@ class Transcript(QScrollArea):
         self._mark_newest()
         self._column.place()
         self._prefetch.fill()
-        self.finder.reset()
+        self.finder.search_again()
         if had_focus and isinstance(shown := self._pool.ready(answer), AnswerView):
             self._column.place()
             shown.footer.versions.setFocus(Qt.FocusReason.OtherFocusReason)
@@ -434,12 +433,10 @@ class Transcript(QScrollArea):
         item.setParent(self._column)
         item.hide()  # until it is ready
         # Its final width; otherwise Qt first shows it at a default width and the text is laid out again.
-        item.resize(self._column.column_px + 2 * item.OUTDENT_PX, item.height())
+        item.resize(self._column.column_px + 2 * MARGIN_PX, item.height())
         item.body.beyond = self._selecting
-        item.body.quotable = not self._read_only
-        item.body.quote_requested.connect(lambda: self.intent.emit(QuoteText(self.selected_text())))
-        item.body.drag_moved.connect(self._selecting.drag)
-        item.body.drag_ended.connect(self._selecting.release)
+        if not self._read_only:
+            item.body.quote = lambda: self.intent.emit(QuoteText(self.selected_text()))
 
     def _release(self, item: Item) -> None:
         self._selecting.stop()
@@ -453,14 +450,12 @@ class Transcript(QScrollArea):
         self._tips.drop()
         self._column.place()
         self._place_newest()
-        self.finder.place()
         self._prefetch.fill()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._column.place()
         self._place_newest()
-        self.finder.place()
         self._prefetch.fill()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -480,13 +475,13 @@ class Transcript(QScrollArea):
     @property
     def is_following(self) -> bool:
         """Whether the transcript stays scrolled to its end."""
-        return self._column.follow.following
+        return self._column.is_following
 
     def scroll_to_end(self) -> None:
         """Scroll to the end and follow it."""
         # First, because hiding a focused button moves the focus, which scrolls.
         self._newest.hide()
-        self._column.follow.follow()
+        self._column.is_following = True
         self._column.go_to_end()
         self._prefetch.fill()
 
@@ -499,22 +494,20 @@ class Transcript(QScrollArea):
 
     def _scrolled(self, value: int) -> None:
         if not self._column.is_placing:
-            if self._column.follow.scrolled(value, self.verticalScrollBar().maximum()):
+            following = value >= self.verticalScrollBar().maximum()
+            if following != self._column.is_following:
+                self._column.is_following = following
                 self._place_newest()
-                self._newest.setVisible(not self._column.follow.following)
+                self._newest.setVisible(not following)
                 self._newest.raise_()
             self._prefetch.fill()
         self._tips.keep()
 
-    # ---- finding, for `Finder`
+    # ---- finding, for `ChatFinder`
 
     def find_start(self) -> tuple[Sequence[Entry], int]:
         """The entries, and the index of the first visible one."""
         return self._entries, self._column.near().start
-
-    def set_find_bar_shown(self, shown: bool) -> None:
-        """Keep the first lines free for the find bar, or not."""
-        self.setViewportMargins(0, self.finder.bar_height_px if shown else 0, 0, 0)
 
     def show_matches(self) -> None:
         """Mark the matches in all widgets."""

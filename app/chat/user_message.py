@@ -21,8 +21,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from app.chat import action_button, reading_map, strings
-from app.chat.action_button import ActionButton
+from app.chat import reading_map, strings
 from app.chat.attachment_chip import size_words
 from app.chat.entry import QuestionEntry
 from app.chat.intents import EditMessage, Intent, OpenAttachment
@@ -30,6 +29,7 @@ from app.chat.reading_map import MapCell, draw_map
 from app.controls.buttons import Button, pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text, in_own_direction
+from app.richtext.canvas_menu import ActionButton
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.theme.fonts import ui_font
@@ -148,12 +148,10 @@ _FOLD_PX = 24
 
 
 class UserMessage(QWidget):
-    """Extends `OUTDENT_PX` beyond the text column on both sides, like an answer.
+    """Extends `MARGIN_PX` beyond the text column on both sides, like an answer.
 
     `act` gets the person's intents, `resized` is called when the height changed.
     """
-
-    OUTDENT_PX = MARGIN_PX
 
     def __init__(
         self,
@@ -183,18 +181,18 @@ class UserMessage(QWidget):
         self.body.setAccessibleDescription(message.content)
         self.body.set_pieces(pieces_of(message.content))
         self.body.setVisible(bool(message.content))
-        self._copy = ActionButton(theme, "copy", strings.COPY_MESSAGE, self)
-        self._copy.set_revealed(False)
-        self._copy.clicked.connect(self._copy_text)
-        self._copy.setVisible(bool(message.content))
-        self._edit = ActionButton(theme, "edit", strings.EDIT_MESSAGE, self)
-        self._edit.set_revealed(False)
-        self._edit.clicked.connect(lambda: act(EditMessage(entry.turn_id)))
-        self._edit.setVisible(bool(message.content))
+        self.copy_button = ActionButton(theme, "copy", strings.COPY_MESSAGE, self)
+        self.copy_button.set_revealed(False)
+        self.copy_button.clicked.connect(self._copy_text)
+        self.copy_button.setVisible(bool(message.content))
+        self.edit_button = ActionButton(theme, "edit", strings.EDIT_MESSAGE, self)
+        self.edit_button.set_revealed(False)
+        self.edit_button.clicked.connect(lambda: act(EditMessage(entry.turn_id)))
+        self.edit_button.setVisible(bool(message.content))
 
     def offer_copy_only(self) -> None:
         """Offer Copy only, for messages of API clients."""
-        self._edit.hide()
+        self.edit_button.hide()
 
     @property
     def is_ready(self) -> bool:
@@ -214,14 +212,6 @@ class UserMessage(QWidget):
         self._chips[index].show_passages(passages)
         self._place_chips()
 
-    @property
-    def copy_button(self) -> ActionButton:
-        return self._copy
-
-    @property
-    def edit_button(self) -> ActionButton:
-        return self._edit
-
     def height_for(self, width: int) -> int:
         """The height in screen pixels in a text column of that width."""
         height = self._chips_height
@@ -236,9 +226,9 @@ class UserMessage(QWidget):
         left = round(bubble.left()) + px(_PAD_X_PX) - MARGIN_PX
         _, height = self._text_size(self._column)
         self.body.setGeometry(left, round(bubble.top()) + px(_PAD_Y_PX), text_width + 2 * MARGIN_PX, height)
-        size = px_size(action_button.SIZE)
+        size = px_size(ActionButton.SIZE)
         top = round(bubble.center().y() - size.height() / 2)
-        for index, button in enumerate((self._copy, self._edit)):
+        for index, button in enumerate((self.copy_button, self.edit_button)):
             left = round(bubble.left()) - px(_COPY_GAP_PX) - (index + 1) * size.width()
             button.setGeometry(left, top, size.width(), size.height())
 
@@ -249,7 +239,7 @@ class UserMessage(QWidget):
 
     @property
     def _column(self) -> int:
-        return self.width() - 2 * self.OUTDENT_PX
+        return self.width() - 2 * MARGIN_PX
 
     def _available_width(self, column: int) -> int:
         return min(px(_MAX_WIDTH_PX), column - 40) - 2 * px(_PAD_X_PX)
@@ -280,7 +270,7 @@ class UserMessage(QWidget):
         text_width, text_height = self._text_size(self._column)
         width, height = text_width + 2 * px(_PAD_X_PX), text_height + 2 * px(_PAD_Y_PX)
         top = self._chips_height
-        return QRectF(self.OUTDENT_PX + self._column - width, top, width, height)
+        return QRectF(MARGIN_PX + self._column - width, top, width, height)
 
     @property
     def _fold_height(self) -> int:
@@ -294,7 +284,7 @@ class UserMessage(QWidget):
 
     def _place_chips(self) -> None:
         size = self.fold_button.sizeHint()
-        right = self.OUTDENT_PX + self._column
+        right = MARGIN_PX + self._column
         self.fold_button.setGeometry(right - size.width(), 0, size.width(), px(_FOLD_PX))
         for number, chip in enumerate(self._chips):
             width = min(self._column, chip.sizeHint().width())
@@ -317,7 +307,7 @@ class UserMessage(QWidget):
 
     def _copy_text(self) -> None:
         QGuiApplication.clipboard().setText(self._message.content)
-        self._copy.show_done()
+        self.copy_button.show_done()
 
     def enterEvent(self, event: QEnterEvent) -> None:
         self._reveal(True)
@@ -326,5 +316,5 @@ class UserMessage(QWidget):
         self._reveal(False)
 
     def _reveal(self, revealed: bool) -> None:
-        for button in (self._copy, self._edit):
+        for button in (self.copy_button, self.edit_button):
             button.set_revealed(revealed)

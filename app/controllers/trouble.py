@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from app.chat.banner import Banner
+from app.chat.bars import Banner
 from app.session.turn import effects as fx
 from app.session.worker.trouble import (
     Trouble,

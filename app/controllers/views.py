@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from app.chat.banner import Banner
-from app.chat.bars import EditingBar, NoticeBar, OfferBar, QueueBar
+from app.chat.bars import Banner, EditingBar, NoticeBar, OfferBar, QueueBar
 from app.chat.composer import Composer
 from app.chat.first_page import FirstPage
-from app.chat.token_strip import Legend
+from app.chat.tokens import Legend
 from app.chat.transcript import Transcript
 from app.controls.text_label import TextLabel
 

@@ -25,7 +25,7 @@ from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_height, set_font, set_margins
 from app.theme.theme import Theme, clear_base
 from app.theme.zoom import area_of, design_px, height_of, painter_on, place, px, px_size, ratio_of, width_of
-from core.events.text import well_formed
+from core.events.wire import well_formed
 
 HEIGHT_PX = 28
 _ICON_PX = 14

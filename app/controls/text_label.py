@@ -39,10 +39,12 @@ class TextLabel(QLabel):
         wrap: bool = False,
         width_px: int = 0,
         align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+        elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._elide = elide
         self._size_px, self._weight, self._tabular = size_px, weight, tabular
         self._line_px = line_px
         self._color = color
@@ -90,7 +92,7 @@ class TextLabel(QLabel):
         ink = self._theme.color(self._color if self.isEnabled() else "text3")
         if not self._wrap:
             box = area_of(self)
-            draw_text(painter, box, self.text(), self._text_font(), ink, self._align)
+            draw_text(painter, box, self.text(), self._text_font(), ink, self._align, self._elide)
             return
         painter.setPen(ink)
         top = 0.0

@@ -58,12 +58,10 @@ class ChatList(QListView):
     """Rows are 30 px high, inset 8, radius 6; results with a passage are 48 px high."""
 
     chat_selected = Signal(str)  # the chat's id
-    rename_requested = Signal(str, str)  # chat id, the title as typed
     delete_requested = Signal(str)  # chat id
     menu_requested = Signal(str, QPoint)  # id of a chat or project (empty: none), where on the screen
     move_requested = Signal(str, str)  # chat id, project id (empty: out of its project)
     project_folded = Signal(str, bool)  # project id, wanted
-    project_renamed = Signal(str, str)  # project id, the name as typed
     project_delete_requested = Signal(str)  # project id
     new_chat_requested = Signal(str)  # project id
 
@@ -86,8 +84,8 @@ class ChatList(QListView):
         self.setDragEnabled(True)
         self.setAcceptDrops(True)
         self.setDropIndicatorShown(False)
-        self._rows.renamed.connect(self.rename_requested)
-        self._rows.project_renamed.connect(self.project_renamed)
+        self.rename_requested = self._rows.renamed
+        self.project_renamed = self._rows.project_renamed
 
     @property
     def selected(self) -> str:

@@ -46,12 +46,8 @@ class ProjectRow:
 Row = str | ProjectRow | ChatRow
 
 
-def group_title(when: datetime, now: datetime) -> str:
-    """Returns the group of a chat changed at `when`, by calendar days in local time."""
-    return _group(_days_between(when, now))
-
-
 def _group(days: int) -> str:
+    """Returns the group of a chat that was changed that many calendar days ago, in local time."""
     if days <= 0:
         return strings.TODAY
     if days == 1:

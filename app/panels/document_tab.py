@@ -1,13 +1,14 @@
-"""DocumentTab: a document of the chat as the model read it: text, reading map and gutter.
+"""DocumentTab: a document of the chat as the model read it: text, search, reading map and gutter.
 
 Shows one of the chat's documents; a person can select another. Gets the documents as `Document` records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from msgspec.structs import replace
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
@@ -19,8 +20,9 @@ from app.controls.choices import Popup, Segment
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels import strings
-from app.panels.document_finder import DocumentFinder
+from app.panels.document_paint import NONE, Matches, matches_of
 from app.panels.document_view import DocumentView
+from app.richtext.find_bar import Finder
 from app.session.chats.reading import Document
 from app.theme.measures import set_fixed_height, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
@@ -29,6 +31,79 @@ from app.theme.zoom import area_of, design_point, height_of, painter_on, px_size
 WIDTH_PX = 400
 _HEAD_PX = 86
 _JUMP_MARGIN_PX = 24
+
+
+_SIMILAR_AFTER_MS = 400
+_LEAST_CHARACTERS = 3
+
+
+class DocumentFinder(Finder):
+    """Searches the displayed document; the view scrolls and marks.
+
+    After the matches come passages of similar meaning: `want_similar` requests them after a pause in typing,
+    `show_similar` receives them.
+    """
+
+    def __init__(self, theme: Theme, view: DocumentView, want_similar: Callable[[str], object]) -> None:
+        super().__init__(theme, view, strings.FIND_IN_DOCUMENT)
+        self._view = view
+        self._words = self._similar = self._shown = NONE
+        self._timer = QTimer(self, interval=_SIMILAR_AFTER_MS, singleShot=True)
+        self._timer.timeout.connect(lambda: want_similar(self.bar.field.text()))
+
+    def stop(self) -> None:
+        self._timer.stop()
+        self._words = self._similar = NONE
+        self._show(NONE)
+
+    def search(self, needle: str) -> None:
+        view = self._view
+        first, _ = view.visible_characters()
+        self._words, self._similar = matches_of(view.text, needle, view.shows, first), NONE
+        self._show(self._words)
+        self._timer.stop()
+        if len(needle.strip()) >= _LEAST_CHARACTERS:
+            self._timer.start()
+
+    def show_similar(self, needle: str, spans: Sequence[tuple[int, int]]) -> None:
+        """Add passages (end-exclusive characters) similar to `needle`, unless the query has changed.
+
+        Those that contain a match are left out. Goes to the first one if there is no match.
+        """
+        if not self.is_open or needle != self.bar.field.text():
+            return
+        on_similar = self._shown is self._similar
+        words = self._words.starts
+        found = sorted(
+            (start, end)
+            for start, end in spans
+            if self._view.shows(start) and not any(start <= word < end for word in words)
+        )
+        self._similar = NONE
+        if found:
+            starts, ends = zip(*found)
+            self._similar = Matches(starts, ends, 0)
+        self._show(self._similar if on_similar or not words else self._shown)
+
+    def step(self, forward: bool = True) -> None:
+        matches, similar = len(self._words.starts), len(self._similar.starts)
+        if matches + similar == 0:
+            return
+        number = self._shown.current + (matches if similar and self._shown is self._similar else 0)
+        number = (number + (1 if forward else -1)) % (matches + similar)
+        if number < matches:
+            self._words = replace(self._words, current=number)
+            self._show(self._words)
+        else:
+            self._similar = replace(self._similar, current=number - matches)
+            self._show(self._similar)
+
+    def _show(self, matches: Matches) -> None:
+        self._shown = matches
+        count, similar = len(self._words.starts), len(self._similar.starts)
+        number = matches.current + 1 + (count if similar and matches is self._similar else 0)
+        self.bar.show_count(number, count, self._words.whole, similar)
+        self._view.show_matches(matches)
 
 
 class DocumentTab(QWidget):
@@ -42,12 +117,12 @@ class DocumentTab(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._documents: tuple[Document, ...] = ()
-        self._shown: Document | None = None
+        self.shown: Document | None = None
         self._read_tokens: int | None = None
         self._asked = ""
         self.view = DocumentView(theme)
         self.gutter = DocumentGutter(theme)
-        self.finder = DocumentFinder(theme, self.view)
+        self.finder = DocumentFinder(theme, self.view, self._want_similar)
         self.name_label = TextLabel(theme, "", 13, 18, "text", weight=600)
         self.note_label = TextLabel(theme, "", 11, 15, "text2", tabular=True)
         self.chooser = Popup(theme, (("", ""),))
@@ -62,7 +137,6 @@ class DocumentTab(QWidget):
         self.filter.value_changed.connect(self._filter)
         self.keep_button.clicked.connect(self._keep)
         self.find_button.clicked.connect(self.finder.open)
-        self.finder.similar_wanted.connect(self._want_similar)
         self.previous_button.clicked.connect(lambda: self.jump(-1))
         self.next_button.clicked.connect(lambda: self.jump(1))
         self.chooser.value_changed.connect(self._choose)
@@ -72,17 +146,12 @@ class DocumentTab(QWidget):
 
     # ---- display
 
-    @property
-    def shown(self) -> Document | None:
-        """The displayed document."""
-        return self._shown
-
     def show_documents(self, documents: Sequence[Document], read_tokens: int | None = None) -> None:
         """Set the chat's documents. The displayed one stays if it still exists, else the newest is shown.
 
         `read_tokens` is how far the newest map has been read; None: completely.
         """
-        before, self._documents = self._shown, tuple(documents)
+        before, self._documents = self.shown, tuple(documents)
         kept: Document | None
         self._read_tokens = read_tokens
         same = [d for d in self._documents if before and d.attachment == before.attachment]
@@ -134,11 +203,11 @@ class DocumentTab(QWidget):
     # ---- inside
 
     def _take(self, document: Document | None) -> None:
-        before, self._shown = self._shown, document
+        before, self.shown = self.shown, document
         if document is not None:
             if before is None or before.attachment.text != document.attachment.text:
                 self.view.show_text(document.attachment.text)
-                self.finder.refresh()
+                self.finder.search_again()
             if (
                 before is None
                 or before.reading is not document.reading
@@ -154,7 +223,7 @@ class DocumentTab(QWidget):
         return reading_map.stretches(reading_map.passages_of(document.reading, document.source))
 
     def _show(self) -> None:
-        document = self._shown
+        document = self.shown
         self._pages.setCurrentIndex(0 if document is None else 1)
         if document is None:
             return
@@ -199,23 +268,23 @@ class DocumentTab(QWidget):
         self.chooser.blockSignals(False)
 
     def _keep(self) -> None:
-        if self._shown is not None:
-            self.keep_requested.emit(self._shown.attachment)
+        if self.shown is not None:
+            self.keep_requested.emit(self.shown.attachment)
 
     def _want_similar(self, words: str) -> None:
-        if self._shown is not None:
-            self.similar_wanted.emit(self._shown.attachment, words)
+        if self.shown is not None:
+            self.similar_wanted.emit(self.shown.attachment, words)
 
     def _filter(self, value: str) -> None:
         self.view.set_kept_only(value == "kept")
-        self.finder.refresh()
+        self.finder.search_again()
 
     def _choose(self, value: str) -> None:
         self.choose(int(value))
         self.document_chosen.emit(int(value))
 
     def _show_cells(self) -> None:
-        document = self._shown
+        document = self.shown
         if document is None or document.reading is None:
             self.gutter.show_cells(())
             return
@@ -230,14 +299,14 @@ class DocumentTab(QWidget):
         )
 
     def _show_bracket(self) -> None:
-        if self._shown is not None:
-            length = max(1, len(self._shown.attachment.text))
+        if self.shown is not None:
+            length = max(1, len(self.shown.attachment.text))
             first, last = self.view.visible_characters()
             self.gutter.show_view(first / length, last / length)
 
     def _scroll_to_share(self, share: float) -> None:
-        if self._shown is not None:
-            self.view.scroll_to_character(int(share * len(self._shown.attachment.text)))
+        if self.shown is not None:
+            self.view.scroll_to_character(int(share * len(self.shown.attachment.text)))
 
     def resizeEvent(self, event: object) -> None:
         self._show_cells()
@@ -251,7 +320,7 @@ class DocumentTab(QWidget):
         painter = painter_on(self)
         color = self._theme.color
         painter.fillRect(area_of(self), color("panel"))
-        if self._shown is not None:
+        if self.shown is not None:
             painter.fillRect(QRectF(0, _HEAD_PX - 1, width_of(self), 1), color("hair"))
 
     def _lay_out(self) -> None:

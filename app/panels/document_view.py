@@ -35,19 +35,25 @@ from app.chat.reading_map import Stretch
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import DragScroll, ScrollBar
 from app.panels import strings
-from app.panels.document_blocks import NONE, BlockPart, Matches, TextBlock, block_at, blocks_of, parts_of
 from app.panels.document_paint import (
     LEFT_PX,
+    NONE,
     RIGHT_PX,
     TEXT_LEFT_PX,
     TEXT_RIGHT_PX,
     BlockPainter,
+    BlockPart,
     DocumentLayouts,
     DocumentMeasures,
+    Matches,
+    TextBlock,
+    block_at,
+    blocks_of,
     characters,
     in_units,
+    parts_of,
 )
-from app.richtext.canvas_menu import add_copy, add_select_all, to_clipboard
+from app.richtext.canvas_menu import add_copy, add_select_all, pop_up, to_clipboard
 from app.richtext.selection import word_at
 from app.theme.theme import Theme, system_reduces_motion
 
@@ -66,16 +72,16 @@ class DocumentView(QAbstractScrollArea):
         super().__init__(parent)
         self._theme = theme
         self._measures = DocumentMeasures(theme.zoom)
-        self._text = ""
+        self.text = ""
         self._blocks: tuple[TextBlock, ...] = ()
         self._starts: list[int] = []
         self._shown: list[int] = []
-        self._stretches: tuple[Stretch, ...] = ()
+        self.stretches: tuple[Stretch, ...] = ()
         self._stretch_starts: list[int] = []
         self._marked = False
         self._kept_only = False
-        self._current = -1
-        self._place: Stretch | None = None
+        self.current_stretch = -1  # the one that was jumped to
+        self.place: Stretch | None = None  # marked by `show_place`
         self._flashes = 0
         self._flash_timer = QTimer(self, interval=_FLASH_MS)
         self._flash_timer.timeout.connect(self._flash)
@@ -109,20 +115,20 @@ class DocumentView(QAbstractScrollArea):
 
     def show_text(self, text: str) -> None:
         """Show another document from its beginning, without marks."""
-        self._text = text
+        self.text = text
         self._blocks = blocks_of(text)
         self._starts = [block.start for block in self._blocks]
-        self._stretches, self._stretch_starts, self._marked = (), [], False
-        self._current, self._selected = -1, None
+        self.stretches, self._stretch_starts, self._marked = (), [], False
+        self.current_stretch, self._selected = -1, None
         self._leave_place()
         self._choose_shown()
         self.verticalScrollBar().setValue(0)
 
     def show_stretches(self, stretches: Sequence[Stretch], marked: bool = True) -> None:
         """Set the read stretches. Not `marked`: everything was read, and nothing is dim."""
-        self._stretches, self._marked = tuple(stretches), marked
+        self.stretches, self._marked = tuple(stretches), marked
         self._stretch_starts = [stretch.first for stretch in stretches]
-        self._current = -1
+        self.current_stretch = -1
         self._layouts.clear()
         if self._kept_only:
             self._choose_shown()
@@ -136,10 +142,6 @@ class DocumentView(QAbstractScrollArea):
             self._choose_shown()
             self.scroll_to_character(first)
 
-    def set_room_above(self, height_px: int) -> None:
-        """Start this far below the upper edge, so that a bar there covers no line."""
-        self.setViewportMargins(0, height_px, 0, 0)
-
     def show_matches(self, matches: Matches) -> None:
         """Mark the matches of a search, and go to the current one."""
         self._matches = matches
@@ -147,35 +149,20 @@ class DocumentView(QAbstractScrollArea):
             self.scroll_to_character(matches.starts[matches.current], self.viewport().height() // 4)
         self.viewport().update()
 
-    @property
-    def text(self) -> str:
-        """The whole document."""
-        return self._text
-
     def shows(self, character: int) -> bool:
         """Whether the paragraph of the character is displayed."""
         wanted = block_at(self._starts, character)
         return bool(self._shown) and self._shown[block_at(self._shown, wanted)] == wanted
 
     @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """The read stretches."""
-        return self._stretches
-
-    @property
-    def current_stretch(self) -> int:
-        """The stretch that was jumped to, or −1."""
-        return self._current
-
-    @property
     def current_text(self) -> str:
         """The text of the current stretch or of the marked characters; empty without either."""
-        if self._place is not None:
-            return self._text[self._place.first : self._place.last].strip()
-        if self._current < 0:
+        if self.place is not None:
+            return self.text[self.place.first : self.place.last].strip()
+        if self.current_stretch < 0:
             return ""
-        stretch = self._stretches[self._current]
-        return self._text[stretch.first : stretch.last].strip()
+        stretch = self.stretches[self.current_stretch]
+        return self.text[stretch.first : stretch.last].strip()
 
     @property
     def laid_out(self) -> int:
@@ -216,46 +203,41 @@ class DocumentView(QAbstractScrollArea):
 
     def jump(self, steps: int) -> bool:
         """Go to the next (1) or previous (−1) read stretch. Returns False if there is none."""
-        if not self._stretches:
+        if not self.stretches:
             return False
-        if self._current >= 0:
-            target = self._current + steps
+        if self.current_stretch >= 0:
+            target = self.current_stretch + steps
         else:
             first, _ = self.visible_characters()
             after = block_at(self._stretch_starts, first)
-            ahead = self._stretches[after].first >= first
+            ahead = self.stretches[after].first >= first
             target = after + (min(0, steps) if ahead else max(0, steps))
-        if not 0 <= target < len(self._stretches):
+        if not 0 <= target < len(self.stretches):
             return False
         self.select_stretch(target)
         return True
-
-    @property
-    def place(self) -> Stretch | None:
-        """The characters marked by `show_place`."""
-        return self._place
 
     def show_place(self, first: int, last: int) -> None:
         """Mark exactly these characters, centred, with a flash, and announce them to screen readers.
 
         They stay marked and centred, even in a view that is resized only then, until a person scrolls.
         """
-        if not self._text:
+        if not self.text:
             return
-        self._current, self._place = -1, Stretch(first, last)
+        self.current_stretch, self.place = -1, Stretch(first, last)
         self._centre_place()
         self._flashes = 0 if system_reduces_motion() else _FLASHES
         self._flash_timer.start()
-        self.setAccessibleDescription(self._text[first:last].strip())
+        self.setAccessibleDescription(self.text[first:last].strip())
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
         self.viewport().update()
 
     def _centre_place(self) -> None:
-        place = self._place
+        place = self.place
         if place is not None:
             middle = (place.first + place.last) // 2
             self.scroll_to_character(middle, (self.viewport().height() - self._measures.line_px) // 2)
-            self._place = place  # now: later scrolling by the person ends it
+            self.place = place  # now: later scrolling by the person ends it
 
     def _flash(self) -> None:
         self._flashes -= 1
@@ -265,12 +247,12 @@ class DocumentView(QAbstractScrollArea):
 
     def select_stretch(self, number: int) -> None:
         """Select a stretch and announce it to screen readers."""
-        self._place = None
-        stretch = self._stretches[number]
+        self.place = None
+        stretch = self.stretches[number]
         self.scroll_to_character(stretch.first, self.viewport().height() // 4)
-        self._current = number  # now: later scrolling by the person ends it
-        words = self._text[stretch.first : stretch.last].strip()
-        spoken = strings.PASSAGE_OF.format(number=number + 1, count=len(self._stretches), text=words)
+        self.current_stretch = number  # now: later scrolling by the person ends it
+        words = self.text[stretch.first : stretch.last].strip()
+        spoken = strings.PASSAGE_OF.format(number=number + 1, count=len(self.stretches), text=words)
         self.setAccessibleDescription(spoken)
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
         self.viewport().update()
@@ -280,7 +262,7 @@ class DocumentView(QAbstractScrollArea):
     @property
     def selected_text(self) -> str:
         """The selected part of the document as it is in the file; empty without a selection."""
-        return "" if self._selected is None else self._text[self._selected.first : self._selected.last]
+        return "" if self._selected is None else self.text[self._selected.first : self._selected.last]
 
     def copy(self) -> None:
         """Copy the selected text."""
@@ -289,7 +271,7 @@ class DocumentView(QAbstractScrollArea):
 
     def select_all(self) -> None:
         """Select the whole document."""
-        self._select(0, len(self._text))
+        self._select(0, len(self.text))
 
     def _select(self, first: int, last: int) -> None:
         self._selected = Stretch(min(first, last), max(first, last)) if first != last else None
@@ -336,7 +318,7 @@ class DocumentView(QAbstractScrollArea):
             return
         at = self._character_at(event.position())
         block = self._blocks[block_at(self._starts, at)]
-        first, last = word_at(self._text[block.start : block.end], at - block.start)
+        first, last = word_at(self.text[block.start : block.end], at - block.start)
         self._anchor = block.start + first
         self._select(self._anchor, block.start + last)
 
@@ -344,8 +326,7 @@ class DocumentView(QAbstractScrollArea):
         menu = QMenu(self)
         add_copy(menu, self.copy, enabled=bool(self.selected_text))
         add_select_all(menu, self.select_all)
-        menu.aboutToHide.connect(menu.deleteLater)
-        menu.popup(event.globalPos())
+        pop_up(menu, event.globalPos())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Copy):
@@ -379,9 +360,9 @@ class DocumentView(QAbstractScrollArea):
     def _lay_out_again(self) -> None:
         """Lay out for a new width; the visible text stays."""
         first = self.visible_characters()[0] if self._tops else 0
-        current = self._current
+        current = self.current_stretch
         self._choose_shown()
-        if self._place is not None:
+        if self.place is not None:
             self._centre_place()
         elif current >= 0:
             self.select_stretch(current)
@@ -415,25 +396,27 @@ class DocumentView(QAbstractScrollArea):
         bottom = top + self.viewport().height()
         place = self._place_at(top)
         y = self._tops[place] - top
-        block_painter = BlockPainter(self._theme, self._measures, self.viewport().width(), self._current)
+        block_painter = BlockPainter(
+            self._theme, self._measures, self.viewport().width(), self.current_stretch
+        )
         changed = False
         while place < len(self._shown) and y < bottom - top:
             changed |= self._measure(place)
             block, layout = self._blocks[self._shown[place]], self._layout(place)
             parts = self._units(block) if self._marked else None
-            found = in_units(self._matches.within(block), self._text[block.start : block.end])
+            found = in_units(self._matches.within(block), self.text[block.start : block.end])
             block_painter.paint(painter, block, layout, parts, y, self._heights[place])
             block_painter.paint_found(painter, block, layout, found, y, self._matches.current)
             if self._selected is not None:
                 chosen = in_units(
                     parts_of(block, (self._selected,), (self._selected.first,)),
-                    self._text[block.start : block.end],
+                    self.text[block.start : block.end],
                 )
                 block_painter.paint_selection(painter, block, layout, chosen, y)
-            if self._place is not None:
+            if self.place is not None:
                 marked = in_units(
-                    parts_of(block, (self._place,), (self._place.first,)),
-                    self._text[block.start : block.end],
+                    parts_of(block, (self.place,), (self.place.first,)),
+                    self.text[block.start : block.end],
                 )
                 block_painter.paint_place(painter, layout, marked, y, block, strong=self._flashes % 2 == 1)
             y += self._heights[place]
@@ -520,12 +503,12 @@ class DocumentView(QAbstractScrollArea):
     def _scrolled(self) -> None:
         self.viewport().update()
         if not self._moving:
-            self._current = -1
+            self.current_stretch = -1
             self._leave_place()
             self.moved.emit()
 
     def _leave_place(self) -> None:
-        self._place = None
+        self.place = None
         self._flash_timer.stop()
 
     # ---- layouts
@@ -534,14 +517,14 @@ class DocumentView(QAbstractScrollArea):
         number = self._shown[place]
         block = self._blocks[number]
         parts = self._units(block) if self._marked else ()
-        text = self._text[block.start : block.end]
+        text = self.text[block.start : block.end]
         return self._layouts.of(number, block, text, parts, self._text_width())
 
     def _parts(self, block: TextBlock) -> tuple[BlockPart, ...]:
-        return parts_of(block, self._stretches, self._stretch_starts)
+        return parts_of(block, self.stretches, self._stretch_starts)
 
     def _units(self, block: TextBlock) -> tuple[BlockPart, ...]:
-        return in_units(self._parts(block), self._text[block.start : block.end])
+        return in_units(self._parts(block), self.text[block.start : block.end])
 
     def _text_width(self) -> float:
         return max(60.0, self.viewport().width() - LEFT_PX - RIGHT_PX - TEXT_LEFT_PX - TEXT_RIGHT_PX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.controls.buttons import CopyButton, IconButton
@@ -13,10 +13,9 @@ from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels import strings
-from app.theme.fonts import ui_font
 from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
+from app.theme.zoom import area_of, height_of, painter_on, width_of
 
 HEIGHT_PX = 52
 # In narrower windows the title needs the space; the menus have the same commands.
@@ -56,17 +55,16 @@ class ModelButton(QAbstractButton):
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self._ring = FocusRing(self, theme, _BUTTON_RADIUS_PX)
 
-    def describe(self, title: str, subtitle: str, cut: bool) -> None:
-        """Set the accessible name to both lines, and the tooltip where they are `cut`."""
+    def describe(self) -> None:
+        """Set the accessible description to both lines, and the tooltip if one of them does not fit."""
+        self._names.activate()
+        title, subtitle = self.title.text(), self.subtitle.text()
         self.setAccessibleDescription(f"{title}. {subtitle}")
+        cut = any(label.sizeHint().width() > label.width() for label in (self.title, self.subtitle))
         self.setToolTip(in_own_direction(f"{title}\n{subtitle}") if cut else strings.CHOOSE_MODEL)
 
     def sizeHint(self) -> QSize:
         return self._names.sizeHint()
-
-    def lay_out(self) -> None:
-        """Fit the lines to the current size at once."""
-        self._names.activate()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         fill = "fill2" if self.isDown() else "fill1" if self.underMouse() else ""
@@ -81,29 +79,24 @@ class TintButton(IconButton):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "tint", strings.TOKEN_TINT)
-        self._value = strings.TINT_OPTIONS[0][0]
+        self.value = strings.TINT_OPTIONS[0][0]
         self.clicked.connect(self.cycle)
         self._describe()
 
-    @property
-    def value(self) -> str:
-        """The current value."""
-        return self._value
-
     def set_value(self, value: str) -> None:
         """Select `value`."""
-        if value != self._value:
-            self._value = value
+        if value != self.value:
+            self.value = value
             self._describe()
             self.value_changed.emit(value)
 
     def cycle(self) -> None:
         """Select the next value."""
         values = [value for value, _ in strings.TINT_OPTIONS]
-        self.set_value(values[(values.index(self._value) + 1) % len(values)])
+        self.set_value(values[(values.index(self.value) + 1) % len(values)])
 
     def _describe(self) -> None:
-        label = dict(strings.TINT_OPTIONS)[self._value]
+        label = dict(strings.TINT_OPTIONS)[self.value]
         self.setAccessibleDescription(label)
         self.setToolTip(f"{strings.TOKEN_TINT}: {label}")
 
@@ -118,8 +111,6 @@ class Header(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._title_text = ""
-        self._subtitle_text = ""
         self._address = ""
         set_fixed_height(self, HEIGHT_PX)
 
@@ -141,22 +132,22 @@ class Header(QWidget):
     @property
     def title(self) -> str:
         """The chat's full title."""
-        return self._title_text
+        return self._title.text()
 
     @property
     def subtitle(self) -> str:
         """The full line below it."""
-        return self._subtitle_text
+        return self._subtitle.text()
 
     def set_title(self, title: str) -> None:
         """Set the chat's title; elided if it does not fit."""
-        self._title_text = title
-        self._elide()
+        self._title.setText(title)
+        self._describe()
 
     def set_subtitle(self, subtitle: str) -> None:
         """Set the model's name, or the reason why it does not answer."""
-        self._subtitle_text = subtitle
-        self._elide()
+        self._subtitle.setText(subtitle)
+        self._describe()
 
     def show_server(self, address: str) -> None:
         """Show the local server's address, which a click copies; empty while it is off."""
@@ -188,7 +179,7 @@ class Header(QWidget):
             short = f":{host.rpartition(':')[2]}"
             wide = width_of(self) >= _ADDRESS_FROM_PX
             self.server_button.set_value(host if wide else short, self._address)
-        self._elide()
+        self._describe()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -196,20 +187,10 @@ class Header(QWidget):
         painter.fillRect(QRectF(0, height_of(self) - 1, width_of(self), 1), self._theme.color("hair"))
         painter.end()
 
-    def _elide(self) -> None:
+    def _describe(self) -> None:
         # The labels must have the widths of this size, not of the previous one.
         self._row.activate()
-        self.model_button.lay_out()
-        for label, text, size_px, weight in (
-            (self._title, self._title_text, 13, 600),
-            (self._subtitle, self._subtitle_text, 11, 400),
-        ):
-            room = max(1.0, design_px(label.width()))
-            metrics = QFontMetricsF(ui_font(size_px, weight))
-            label.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
-            label.setAccessibleName(text)
-        cut = (self._title.text(), self._subtitle.text()) != (self._title_text, self._subtitle_text)
-        self.model_button.describe(self._title_text, self._subtitle_text, cut)
+        self.model_button.describe()
 
     def _lay_out(self) -> None:
         row = self._row = QHBoxLayout(self)

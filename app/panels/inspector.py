@@ -71,12 +71,12 @@ class Inspector(QWidget):
         self._card = ModelCard(theme)
         self._model_section = Section(theme, strings.MODEL)
         self._model_section.body.addWidget(self._card)
-        self._advanced = Section(theme, strings.ADVANCED, False, flush=True)
+        self.advanced = Section(theme, strings.ADVANCED, False, flush=True)
         self.estimate = TextLabel(theme, "", 11, 15, "text2", wrap=True, tabular=True, width_px=CONTENT_PX)
         self.estimate.hide()
         self._groups = groups()
         self._sections = {group.name: self._build_section(group) for group in self._groups}
-        self._advanced.header.toggled.connect(self._fill_shown)
+        self.advanced.header.toggled.connect(self._fill_shown)
         self._footer = TextLabel(theme, strings.FOOTER)
         self._build_frame()
         self.set_model(None)
@@ -163,15 +163,10 @@ class Inspector(QWidget):
     def open_section(self, name: str) -> Section:
         """Open the section of the group `name`, and Advanced if it is inside."""
         section = self.section(name)
-        if self._advanced.isAncestorOf(section):
-            self._advanced.set_open(True)
+        if self.advanced.isAncestorOf(section):
+            self.advanced.set_open(True)
         section.set_open(True)
         return section
-
-    @property
-    def advanced(self) -> Section:
-        """The section with all others but the model's and the basics."""
-        return self._advanced
 
     def show_estimate(self, new_tokens: int, skipped_tokens: int, dense_s: float | None) -> None:
         """Show how much of the message will be read: `new_tokens`, less `skipped_tokens`.
@@ -207,8 +202,8 @@ class Inspector(QWidget):
         sections.addWidget(self.presets)
         sections.addWidget(self._model_section)
         for name, section in self._sections.items():
-            (sections if name == BASICS else self._advanced.body).addWidget(section)
-        sections.addWidget(self._advanced)
+            (sections if name == BASICS else self.advanced.body).addWidget(section)
+        sections.addWidget(self.advanced)
         sections.addStretch(1)
         layout = QVBoxLayout(self)
         set_margins(layout, 1, 0, 0, 0)
@@ -259,7 +254,7 @@ class Inspector(QWidget):
         unseen = {column for drafter, column in self._drafter_columns.items() if drafter != chosen}
         for group in self._groups:
             section = self._sections[group.name]
-            if section.is_open and (self._advanced.is_open or not self._advanced.isAncestorOf(section)):
+            if section.is_open and (self.advanced.is_open or not self.advanced.isAncestorOf(section)):
                 for column in {self._columns[setting.key] for setting in group.all_settings} - unseen:
                     self._fill(column)
 
@@ -352,7 +347,7 @@ class Inspector(QWidget):
             section.set_summary(summary(group, self._settings))
             section.set_own(own)
             self._own[group.name].setVisible(own)
-        self._advanced.set_own(any(s.is_own for name, s in self._sections.items() if name != BASICS))
+        self.advanced.set_own(any(s.is_own for name, s in self._sections.items() if name != BASICS))
         self._show_sources()
 
     def _hold_fields(self) -> None:

@@ -14,6 +14,7 @@ from app.controls.sheets import ask_name
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.section import PADDING_PX
+from app.richtext.canvas_menu import pop_up
 from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
 
@@ -53,7 +54,6 @@ class PresetBar(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._state = PresetState()
-        self._menu: QMenu | None = None
         self.popup = Popup(theme, ((_NONE, strings.NO_PRESET),))
         self.popup.setAccessibleName(strings.PRESET)
         self.save_button = IconButton(theme, "save", strings.SAVE_PRESET_AS, size=QSize(26, 24))
@@ -114,10 +114,7 @@ class PresetBar(QWidget):
         return menu
 
     def _show_menu(self) -> None:
-        if self._menu:
-            self._menu.deleteLater()
-        self._menu = self.menu()
-        self._menu.popup(self.more_button.mapToGlobal(self.more_button.rect().bottomLeft()))
+        pop_up(self.menu(), self.more_button.mapToGlobal(self.more_button.rect().bottomLeft()))
 
     def _choose(self, row: int) -> None:
         if self.popup.itemData(row) != _CUSTOM:

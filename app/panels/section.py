@@ -112,8 +112,8 @@ class _Header(QAbstractButton):
     def __init__(self, theme: Theme, title: str) -> None:
         super().__init__()
         self._theme = theme
-        self._summary = ""
-        self._own = False
+        self.summary = ""
+        self.is_own = False
         self.setText(title)
         self.setAccessibleName(title)
         self.setCheckable(True)
@@ -124,23 +124,13 @@ class _Header(QAbstractButton):
         self.toggled.connect(self._describe)
         self._describe()
 
-    @property
-    def summary(self) -> str:
-        """The text on the right while closed."""
-        return self._summary
-
     def set_summary(self, summary: str) -> None:
-        self._summary = summary
+        self.summary = summary
         self._describe()
         self.update()
 
-    @property
-    def is_own(self) -> bool:
-        """Whether the dot is shown."""
-        return self._own
-
     def set_own(self, own: bool) -> None:
-        self._own = own
+        self.is_own = own
         self._describe()
         self.update()
 
@@ -167,20 +157,20 @@ class _Header(QAbstractButton):
         box = QRectF(title_left, 0, width_of(self) - title_left - PADDING_PX, height_of(self))
         draw_text(painter, box, self.text(), font, color("text"), left)
         title_px = QFontMetricsF(font).horizontalAdvance(self.text())
-        if self._own:
+        if self.is_own:
             dot = QRectF(title_left + title_px + 8, (height_of(self) - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
             draw_box(painter, dot, _DOT_PX / 2, color("accent"))
             title_px += 8 + _DOT_PX
-        if self._summary and not self.isChecked():
+        if self.summary and not self.isChecked():
             room = box.width() - title_px - 12
             width = min(_SUMMARY_MAX_PX, room)
             summary_box = QRectF(box.right() - width, 0, width, height_of(self))
             summary_font = ui_font(11.5, tabular=True)
-            draw_text(painter, summary_box, self._summary, summary_font, color("text2"), right)
+            draw_text(painter, summary_box, self.summary, summary_font, color("text2"), right)
 
     def _describe(self) -> None:
         state = strings.OPEN_SECTION if self.isChecked() else strings.CLOSED_SECTION
-        summary = "" if self.isChecked() else self._summary
-        own = strings.OWN_SETTINGS if self._own else ""
+        summary = "" if self.isChecked() else self.summary
+        own = strings.OWN_SETTINGS if self.is_own else ""
         self.setAccessibleDescription(", ".join(filter(None, (state, own, summary))))
         self.setToolTip(own)

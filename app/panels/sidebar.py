@@ -15,6 +15,7 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
+from app.chat.bars import UndoBar
 from app.controls.buttons import IconButton
 from app.controls.shapes import draw_box
 from app.controls.text_fields import SearchField
@@ -22,7 +23,7 @@ from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.chat_list import ChatList
 from app.panels.chat_row import ChatRow, ProjectRow
-from app.panels.undo_bar import UndoBar
+from app.richtext.canvas_menu import pop_up
 from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
@@ -37,13 +38,10 @@ class Sidebar(QWidget):
     """240 px wide with a hairline on the right."""
 
     new_chat_requested = Signal()
-    chat_selected = Signal(str)  # the chat's id
     search_requested = Signal(str)  # query, never empty
     search_ended = Signal()
-    rename_requested = Signal(str, str)  # chat id, the title as typed
     pin_requested = Signal(str, bool)  # chat id, wanted
     archive_requested = Signal(str, bool)  # chat id, wanted
-    delete_requested = Signal(str)  # chat id
     export_requested = Signal(str, str)  # chat id (empty: all), kind
     import_requested = Signal()
     new_project_requested = Signal(str)  # the chat that moves into it; empty: none
@@ -52,7 +50,6 @@ class Sidebar(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._menu: QMenu | None = None
         self._projects: Sequence[ProjectRow] = ()
         set_fixed_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
@@ -63,6 +60,9 @@ class Sidebar(QWidget):
         self._new_chat = IconButton(theme, "compose", strings.NEW_CHAT)
         self.search = SearchField(theme, strings.SEARCH_CHATS, strings.CLEAR_SEARCH)
         self.list = ChatList(theme)
+        self.chat_selected = self.list.chat_selected
+        self.rename_requested = self.list.rename_requested
+        self.delete_requested = self.list.delete_requested
         self.undo_bar = UndoBar(theme)
         self._nothing = TextLabel(theme, strings.NO_CHATS, 12, 16, wrap=True)
         self._worker = WorkerStatus(theme)
@@ -159,9 +159,7 @@ class Sidebar(QWidget):
         self.search.clear()
         row = self.list.row(chat_id)
         project_id = row.project if row else next((each.id for each in self._projects if each.current), "")
-        menu = self.move_menu(chat_id, project_id, self)
-        menu.aboutToHide.connect(menu.deleteLater)
-        menu.popup(self.list.mapToGlobal(self.list.rect().topLeft()))
+        pop_up(self.move_menu(chat_id, project_id, self), self.list.mapToGlobal(self.list.rect().topLeft()))
 
     def sizeHint(self) -> QSize:
         return px_size(QSize(WIDTH_PX, 640))
@@ -188,10 +186,7 @@ class Sidebar(QWidget):
         self.list.setVisible(not text)
 
     def _show_menu(self, chat_id: str, where: QPoint) -> None:
-        if self._menu:
-            self._menu.deleteLater()
-        self._menu = self.menu_for(chat_id)
-        self._menu.popup(where)
+        pop_up(self.menu_for(chat_id), where)
 
     def _search_changed(self) -> None:
         if self.searching:
@@ -218,9 +213,6 @@ class Sidebar(QWidget):
         self.search.textChanged.connect(self._search_changed)
         self.search.results_wanted.connect(self._go_to_results)
         self._search_timer.timeout.connect(self._search_now)
-        self.list.chat_selected.connect(self.chat_selected)
-        self.list.rename_requested.connect(self.rename_requested)
-        self.list.delete_requested.connect(self.delete_requested)
         self.list.menu_requested.connect(self._show_menu)
 
     def _lay_out(self) -> None:
@@ -273,7 +265,7 @@ class WorkerStatus(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._level: Level = "idle"
+        self.level: Level = "idle"
         self._title = TextLabel(theme, "", 12, 16, "text", weight=500)
         self._detail = TextLabel(theme, "", 11, 15, tabular=True)
         self.models_button = IconButton(theme, "models", strings.MODELS)
@@ -290,14 +282,9 @@ class WorkerStatus(QWidget):
         set_fixed_height(self, _HEIGHT_PX)
         self.setAccessibleName(strings.WORKER)
 
-    @property
-    def level(self) -> Level:
-        """The state shown by the dot."""
-        return self._level
-
     def show_state(self, title: str, detail: str, level: Level) -> None:
         """Show two short lines and the dot's state."""
-        self._level = level
+        self.level = level
         self._title.setText(title)
         self._detail.setText(detail)
         self._detail.setVisible(bool(detail))
@@ -309,4 +296,4 @@ class WorkerStatus(QWidget):
         painter = painter_on(self)
         painter.fillRect(QRectF(0, 0, width_of(self), 1), self._theme.color("hair"))
         dot = QRectF(16, (height_of(self) + 1 - _DOT_PX) / 2, _DOT_PX, _DOT_PX)
-        draw_box(painter, dot, _DOT_PX / 2, self._theme.color(_DOTS[self._level]))
+        draw_box(painter, dot, _DOT_PX / 2, self._theme.color(_DOTS[self.level]))

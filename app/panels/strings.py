@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.chat.reading_facts import duration
+from app.chat.reading_map import duration
 
 NEW_CHAT = "New chat"
 
@@ -47,7 +47,6 @@ PROJECTS = "Projects"
 PROJECT_NAME = "Project name"
 PROJECT = "project"
 COLLAPSED = "collapsed"
-UNDO = "Undo"
 EXPORT_MARKDOWN = "Export as Markdown…"
 EXPORT_JSON = "Export as JSON…"
 EXPORT_PDF = "Export as PDF…"

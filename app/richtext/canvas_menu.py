@@ -1,14 +1,15 @@
-"""Commands of a text: its context menu, the Copy button of a code block, and links that open outside."""
+"""Commands of a text: context menu, buttons under it and of its code blocks, links that open outside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QSize, Qt, QTimer, QUrl
+from PySide6.QtCore import QPoint, QPointF, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QFontMetricsF, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
+from app.controls.buttons import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.richtext import strings
@@ -72,7 +73,7 @@ class CodeCopy(QAbstractButton):
         return px_size(QSize(int(widest + 2 * _PAD_PX + _ICON_PX + _GAP_PX + 0.999), _HEIGHT_PX))
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self._code)
+        to_clipboard(self._code)
         self.setText(strings.COPIED)
         self._timer.start()
 
@@ -100,9 +101,8 @@ def canvas_menu(canvas: TextCanvas, at: QPointF) -> QMenu:
     """The menu for `canvas` at the point `at`; the caller shows it and deletes it."""
     menu = QMenu(canvas)
     add_copy(menu, canvas.copy, enabled=bool(canvas.copied_text))
-    if canvas.quotable:
-        quoted = _add(menu, strings.MENU_QUOTE, canvas.quote_requested.emit)
-        quoted.setEnabled(bool(canvas.copied_text))
+    if canvas.quote:
+        _add(menu, strings.MENU_QUOTE, canvas.quote).setEnabled(bool(canvas.copied_text))
     code, link = canvas.code_at(at), canvas.link_at(at)
     if code:
         _add(menu, strings.MENU_COPY_CODE, lambda: to_clipboard(code))
@@ -123,6 +123,12 @@ def add_select_all(menu: QMenu, select_all: Callable[[], object]) -> None:
     _add(menu, strings.MENU_SELECT_ALL, select_all, QKeySequence.StandardKey.SelectAll)
 
 
+def pop_up(menu: QMenu, at: QPoint) -> None:
+    """Show `menu` at the point `at` of the screen. It is deleted once it has closed."""
+    menu.aboutToHide.connect(menu.deleteLater)
+    menu.popup(at)
+
+
 def to_clipboard(text: str) -> None:
     """Put `text` on the clipboard."""
     QGuiApplication.clipboard().setText(text)
@@ -136,3 +142,44 @@ def _add(
     if key is not None:
         action.setShortcut(QKeySequence(key))
     return action
+
+
+class ActionButton(IconButton):
+    """A small icon button under an answer or next to a message. Keeps its geometry while it is not revealed.
+
+    It is drawn while the entry is hovered or the button has the focus. After copying it shows a check mark.
+    """
+
+    SIZE = QSize(26, 24)
+
+    def __init__(
+        self, theme: Theme, icon_name: str, accessible_name: str, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(theme, icon_name, accessible_name, False, parent, size=self.SIZE)
+        self._revealed = True
+        self._own_icon = icon_name
+        self._timer = QTimer(self, interval=_COPIED_MS, singleShot=True)
+        self._timer.timeout.connect(self._restore)
+
+    @property
+    def is_revealed(self) -> bool:
+        """Whether it is drawn."""
+        return self._revealed or self.hasFocus() or self._timer.isActive()
+
+    def set_revealed(self, revealed: bool) -> None:
+        """Sets whether it is drawn."""
+        self._revealed = revealed
+        self.update()
+
+    def show_done(self) -> None:
+        self.set_icon_name("check")
+        self.setToolTip(strings.COPIED)
+        self._timer.start()
+
+    def _restore(self) -> None:
+        self.set_icon_name(self._own_icon)
+        self.setToolTip(self.accessibleName())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.is_revealed:
+            super().paintEvent(event)

@@ -1,10 +1,10 @@
-"""FindBar: what to look for in a text, how many there are, and the way from one to the next."""
+"""The find bar over a text: the words, the number of matches, and the steps from one to the next."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPaintEvent, QPalette
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QHBoxLayout, QLineEdit, QWidget
 
 from app.controls.buttons import IconButton
 from app.controls.shapes import draw_box
@@ -14,36 +14,95 @@ from app.theme.measures import add_gap, set_fixed_width, set_font, set_margins, 
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px
 
-WIDTH_PX = 348
-HEIGHT_PX = 40
+_WIDTH_PX = 348
+_HEIGHT_PX = 40
+_MARGIN_PX = 12
 _RADIUS_PX = 10
 _COUNT_PX = 76
 
 
+class Finder(QObject):
+    """Searches the text of `area`, which its bar `name` overlays at the upper right. Base class."""
+
+    def __init__(self, theme: Theme, area: QAbstractScrollArea, name: str) -> None:
+        super().__init__(area)
+        self._area = area
+        self.bar = FindBar(theme, area, self, name)
+        self.bar.hide()
+        area.viewport().installEventFilter(self)
+        theme.zoomed.connect(self._place)
+
+    def search(self, needle: str) -> None:
+        """Search for `needle`, beginning with the visible text."""
+        raise NotImplementedError
+
+    def step(self, forward: bool = True) -> None:
+        """Show the next match, or the previous one."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End the search and remove the marks."""
+        raise NotImplementedError
+
+    @property
+    def is_open(self) -> bool:
+        return self.bar.is_open
+
+    def open(self) -> None:
+        """Show the bar and search for its last text."""
+        if not self.is_open:
+            self.search(self.bar.field.text())
+        self.bar.open()
+        self._place()
+
+    def close(self) -> None:
+        """Hide the bar and the marks, and return the focus."""
+        if self.is_open:
+            self.stop()
+            self.bar.leave()
+            self._area.setViewportMargins(0, 0, 0, 0)
+
+    def forget(self) -> None:
+        """Close the bar and clear its text, for another chat."""
+        self.close()
+        self.bar.field.clear()
+
+    def search_again(self) -> None:
+        """Search again after the text was replaced."""
+        if self.is_open:
+            self.search(self.bar.field.text())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self._place()
+        return False
+
+    def _place(self) -> None:
+        """Move the bar into the corner, and keep the first lines free for it."""
+        if self.is_open:
+            available = self._area.viewport().width() - 2 * _MARGIN_PX
+            self.bar.resize(min(px(_WIDTH_PX), available), px(_HEIGHT_PX))
+            self.bar.move(_MARGIN_PX + available - self.bar.width(), _MARGIN_PX)
+            self._area.setViewportMargins(0, self.bar.height() + 2 * _MARGIN_PX, 0, 0)
+
+
 class FindBar(QWidget):
-    """Overlays the text described by `name`. `show_count` shows the position; Return and ⇧Return step."""
+    """`show_count` shows the position; Return and ⇧Return step."""
 
-    text_changed = Signal(str)
-    step_requested = Signal(bool)  # forwards
-    closed = Signal()
-
-    def __init__(self, theme: Theme, parent: QWidget, name: str = strings.FIND) -> None:
+    def __init__(self, theme: Theme, parent: QWidget, finder: Finder, name: str) -> None:
         super().__init__(parent)
         self._theme = theme
         self._came_from: QWidget | None = None
-        self.resize(px(WIDTH_PX), px(HEIGHT_PX))
-        self.field = _Field(theme, self, name)
-        self.field.textChanged.connect(self.text_changed)
-        self.field.stepped.connect(self.step_requested)
-        self.field.left.connect(self.closed)
+        self.field = _Field(theme, self, finder, name)
+        self.field.textChanged.connect(finder.search)
         self.count = TextLabel(theme, "", 11, 16, "text2", tabular=True, align=Qt.AlignmentFlag.AlignRight)
         set_fixed_width(self.count, _COUNT_PX)
         self.previous = IconButton(theme, "up", strings.FIND_PREVIOUS)
         self.next = IconButton(theme, "down", strings.FIND_NEXT)
         self.close_button = IconButton(theme, "x", strings.FIND_CLOSE)
-        self.previous.clicked.connect(lambda: self.step_requested.emit(False))
-        self.next.clicked.connect(lambda: self.step_requested.emit(True))
-        self.close_button.clicked.connect(self.closed)
+        self.previous.clicked.connect(lambda: finder.step(False))
+        self.next.clicked.connect(lambda: finder.step())
+        self.close_button.clicked.connect(finder.close)
         row = QHBoxLayout(self)
         set_margins(row, 12, 0, 6, 0)
         set_spacing(row, 2)
@@ -109,13 +168,11 @@ class FindBar(QWidget):
 
 
 class _Field(QLineEdit):
-    stepped = Signal(bool)
-    left = Signal()
-
-    def __init__(self, theme: Theme, parent: FindBar, name: str) -> None:
-        super().__init__(parent)
+    def __init__(self, theme: Theme, bar: FindBar, finder: Finder, name: str) -> None:
+        super().__init__(bar)
         self._theme = theme
-        self._bar = parent
+        self._bar = bar
+        self._finder = finder
         self.setFrame(False)
         set_font(self, 13)
         self.setPlaceholderText(name)
@@ -136,9 +193,9 @@ class _Field(QLineEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.stepped.emit(not event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            self._finder.step(not event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         elif event.key() == Qt.Key.Key_Escape:
-            self.left.emit()
+            self._finder.close()
         else:
             super().keyPressEvent(event)
 

@@ -14,7 +14,6 @@ MENU_QUOTE = "Quote in Message"
 MENU_SELECT_ALL = "Select All"
 
 # ---- finding
-FIND = "Find in chat"
 FIND_NEXT = "Next match"
 FIND_PREVIOUS = "Previous match"
 FIND_CLOSE = "Close"

@@ -12,7 +12,7 @@ created when a screen reader requests them and live as long as their widget.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Protocol
 
@@ -22,7 +22,6 @@ from PySide6.QtGui import (
     QAccessibleAnnouncementEvent,
     QAccessibleInterface,
     QContextMenuEvent,
-    QGuiApplication,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
@@ -35,7 +34,7 @@ from PySide6.QtWidgets import QAccessibleWidget, QMenu, QWidget
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_found
 from app.richtext import strings
-from app.richtext.canvas_menu import CodeCopy, canvas_menu, open_outside
+from app.richtext.canvas_menu import CodeCopy, canvas_menu, open_outside, pop_up, to_clipboard
 from app.richtext.markdown.piece import Piece, gap_px, report
 from app.richtext.piece_box import PieceBox
 from app.richtext.selection import (
@@ -130,6 +129,14 @@ class WiderSelection(Protocol):
         """Handle a press in `canvas`. Returns True if it extends the selection."""
         ...
 
+    def drag(self, at: QPoint) -> None:
+        """The mouse selects and is at the point `at` of the screen."""
+        ...
+
+    def release(self) -> None:
+        """The mouse button was released."""
+        ...
+
     def extend(self, canvas: TextCanvas, move: Move) -> None:
         """Move the end of the selection."""
         ...
@@ -140,9 +147,6 @@ class TextCanvas(ReadAloud):
 
     height_changed = Signal()
     gave_up = Signal()
-    drag_moved = Signal(QPoint)  # the mouse selects and is at this global point
-    drag_ended = Signal()
-    quote_requested = Signal()  # of what copying would give
 
     def __init__(
         self, theme: Theme, size: tuple[float, int] | None = None, parent: QWidget | None = None
@@ -154,7 +158,7 @@ class TextCanvas(ReadAloud):
         self._size = size
         self._width = 720
         self.is_given_up = False
-        self.quotable = False  # whether its menu offers that
+        self.quote: Callable[[], object] | None = None  # what its menu does to quote what copying would give
         self.boxes: list[PieceBox] = []
         self._selection: TextSelection | None = None
         self.beyond: WiderSelection | None = None  # who selects over several texts, if this is one of them
@@ -313,7 +317,7 @@ class TextCanvas(ReadAloud):
         """Put the selected text on the clipboard. False if nothing is selected."""
         text = self.copied_text
         if text:
-            QGuiApplication.clipboard().setText(text)
+            to_clipboard(text)
         return bool(text)
 
     def show_found(self, found: tuple[Match, ...], looked_at: Match | None) -> None:
@@ -477,7 +481,8 @@ class TextCanvas(ReadAloud):
             self.pointer_moved(event.position())
             return
         self.select_to(event.position())
-        self.drag_moved.emit(event.globalPosition().toPoint())
+        if self.beyond:
+            self.beyond.drag(event.globalPosition().toPoint())
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Sideways it scrolls the wide table under the pointer; everything else is the transcript's."""
@@ -496,7 +501,8 @@ class TextCanvas(ReadAloud):
             self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        self.drag_ended.emit()
+        if self.beyond:
+            self.beyond.release()
         clicked = self.selection is None
         self.show_selection(self.selection)
         if clicked and event.button() == Qt.MouseButton.LeftButton:
@@ -522,8 +528,7 @@ class TextCanvas(ReadAloud):
         at = event.pos().toPointF()
         menu = canvas_menu(self, at)
         self.add_to_menu(menu, at)
-        menu.aboutToHide.connect(menu.deleteLater)
-        menu.popup(event.globalPos())
+        pop_up(menu, event.globalPos())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Copy) and self.copy():

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from msgspec import Struct
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap, QPixmapCache
 
 from app.richtext.markdown.piece import Span
@@ -154,7 +154,6 @@ class Pointed:
 class _Fragment:
     """A run's part on one line."""
 
-    run: TintRun
     rect: QRectF
     square_left: bool
     square_right: bool
@@ -170,12 +169,14 @@ class LineMarks:
     dotted: tuple[QRectF, ...]
 
 
-def marks_of(layout: PieceLayout, inks: InkTable, number: int) -> LineMarks:
-    """The marks of line `number`."""
+def marks_of(layout: PieceLayout, inks: InkTable, number: int, only_step: int | None = None) -> LineMarks:
+    """The marks of line `number`, of one step if given."""
     line, measures = layout.lines[number], layout.style.tint
     paths = {"accepted": QPainterPath(), "bonus": QPainterPath()}
     for run in inks.runs_between(line.start, line.end):
-        for fragment in _fragments(layout, line, run, QPointF()):
+        if only_step not in (None, run.step):
+            continue
+        for fragment in _fragments(layout, line, run):
             if fragment.square_left or fragment.square_right:
                 shape = _shape(fragment.rect, measures.radius, fragment.square_left, fragment.square_right)
                 paths[run.origin].addPath(shape)
@@ -186,7 +187,7 @@ def marks_of(layout: PieceLayout, inks: InkTable, number: int) -> LineMarks:
     solid: list[QRectF] = []
     dotted: list[QRectF] = []
     for ink in inks.inks_between(line.start, line.end):
-        if ink.origin == "normal":
+        if ink.origin == "normal" or only_step not in (None, ink.step):
             continue
         y = line.baseline + measures.rule
         for left, right in _spans(layout, line, ink.start, ink.end):
@@ -198,10 +199,17 @@ def marks_of(layout: PieceLayout, inks: InkTable, number: int) -> LineMarks:
 
 
 def paint_marks(
-    painter: QPainter, marks: Iterable[LineMarks], origin: QPointF, theme: Theme, tint_opacity: float = 1.0
+    painter: QPainter,
+    marks: Sequence[LineMarks],
+    origin: QPointF,
+    theme: Theme,
+    tint_opacity: float = 1.0,
+    paint_between: Callable[[], object] = lambda: None,
 ) -> None:
-    """Paint lines whose text's left top is `origin`, with nothing pointed at."""
-    marks = list(marks)
+    """Paint the marks of lines whose text's left top is `origin`.
+
+    `paint_between` is called after the tints, with the painter's origin there.
+    """
     painter.save()
     painter.translate(origin)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -216,6 +224,8 @@ def paint_marks(
         if not line.bonus.isEmpty():
             painter.drawPath(line.bonus)
     painter.setOpacity(1.0)
+    paint_between()
+    painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.color("accepted_line"))
     for line in marks:
         if line.solid:
@@ -248,76 +258,17 @@ def dot_tile(color: QColor, ratio: float) -> QPixmap:
     return tile
 
 
-def paint_tints(
-    painter: QPainter,
-    layout: PieceLayout,
-    inks: InkTable,
-    lines: range,
-    origin: QPointF,
-    theme: Theme,
-    mode: TintMode,
-    pointed: Pointed | None,
+def paint_pointed(
+    painter: QPainter, layout: PieceLayout, inks: InkTable, lines: range, theme: Theme, pointed: Pointed
 ) -> None:
-    """Paint what belongs under the text of `lines`, numbers of `layout.lines`.
-
-    `origin` is the text's left top.
-    """
-    if mode == "never":
-        return
-    step = pointed.step if pointed else None
-    only = step if mode == "hover" else None
-    if mode == "hover" and pointed is None:
-        return
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(Qt.PenStyle.NoPen)
-    measures = layout.style.tint
-    outlined: list[_Fragment] = []
-    tints = {origin_: theme.color(f"{origin_}_tint") for origin_ in ("accepted", "bonus")}
+    """Paint the pointed token on `lines`, numbers of `layout.lines`, and the outline of its step."""
+    for number in lines:
+        _paint_token(painter, layout, layout.lines[number], inks, theme, pointed.token)
     for number in lines:
         line = layout.lines[number]
         for run in inks.runs_between(line.start, line.end):
-            if only is not None and run.step != only:
-                continue
-            for fragment in _fragments(layout, line, run, origin):
-                _fill(painter, fragment, measures.radius, tints[run.origin])
-                if run.step == step:
-                    outlined.append(fragment)
-        if pointed:
-            _paint_pointed(painter, layout, line, inks, origin, theme, pointed)
-    for fragment in outlined:
-        _outline(painter, fragment, measures.radius, theme)
-    _underline(painter, layout, inks, lines, origin, theme, only)
-
-
-def _underline(
-    painter: QPainter,
-    layout: PieceLayout,
-    inks: InkTable,
-    lines: range,
-    origin: QPointF,
-    theme: Theme,
-    only_step: int | None,
-) -> None:
-    """The marks under tokens: solid for accepted, dotted for bonus. All of one kind in one call."""
-    solid: list[QRectF] = []
-    dotted: list[QLineF] = []
-    for number in lines:
-        line = layout.lines[number]
-        y = origin.y() + line.baseline + layout.style.tint.rule
-        for ink in inks.inks_between(line.start, line.end):
-            if ink.origin == "normal" or (only_step is not None and ink.step != only_step):
-                continue
-            for left, right in _spans(layout, line, ink.start, ink.end):
-                left, right = origin.x() + left, origin.x() + right
-                if ink.origin == "accepted":
-                    solid.append(QRectF(left, y - RULE_PX / 2, max(0.5, right - left - RULE_GAP_PX), RULE_PX))
-                elif right > left:
-                    dotted.append(QLineF(left + DOT_PX / 2 + 0.1, y, right - 0.5, y))
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(theme.color("accepted_line"))
-    painter.drawRects(solid)
-    painter.setPen(dots(theme.color("bonus_line")))
-    painter.drawLines(dotted)
+            for fragment in _fragments(layout, line, run) if run.step == pointed.step else ():
+                _outline(painter, fragment, layout.style.tint.radius, theme)
 
 
 def dots(color: QColor) -> QPen:
@@ -339,7 +290,7 @@ def _spans(layout: PieceLayout, line: VisualLine, start: int, end: int) -> list[
     return line.spans(low, high) if low < high else []
 
 
-def _fragments(layout: PieceLayout, line: VisualLine, run: TintRun, origin: QPointF) -> list[_Fragment]:
+def _fragments(layout: PieceLayout, line: VisualLine, run: TintRun) -> list[_Fragment]:
     found: list[_Fragment] = []
     spans = [(left, right) for left, right in _spans(layout, line, run.start, run.end) if right > left]
     measures = layout.style.tint
@@ -355,18 +306,9 @@ def _fragments(layout: PieceLayout, line: VisualLine, run: TintRun, origin: QPoi
     for left, right in spans:
         left += _JOIN_PX if before else -measures.overhang
         right += 0 if behind else measures.overhang
-        top = origin.y() + line.baseline - measures.top
-        rect = QRectF(origin.x() + left, top, right - left, measures.height)
-        found.append(_Fragment(run, rect, before, behind))
+        rect = QRectF(left, line.baseline - measures.top, right - left, measures.height)
+        found.append(_Fragment(rect, before, behind))
     return found
-
-
-def _fill(painter: QPainter, fragment: _Fragment, radius: float, color: QColor) -> None:
-    painter.setBrush(color)
-    if fragment.square_left or fragment.square_right:
-        painter.drawPath(_shape(fragment.rect, radius, fragment.square_left, fragment.square_right))
-    else:
-        painter.drawRoundedRect(fragment.rect, radius, radius)
 
 
 def _outline(painter: QPainter, fragment: _Fragment, radius: float, theme: Theme) -> None:
@@ -376,28 +318,22 @@ def _outline(painter: QPainter, fragment: _Fragment, radius: float, theme: Theme
     painter.drawPath(_shape(rect, radius + 0.5, fragment.square_left, fragment.square_right))
 
 
-def _paint_pointed(
-    painter: QPainter,
-    layout: PieceLayout,
-    line: VisualLine,
-    inks: InkTable,
-    origin: QPointF,
-    theme: Theme,
-    pointed: Pointed,
+def _paint_token(
+    painter: QPainter, layout: PieceLayout, line: VisualLine, inks: InkTable, theme: Theme, token: int
 ) -> None:
-    """The pointed token takes the hover tint, inside its run's shape; a normal one a grey one."""
+    """The token takes the hover tint, inside its run's shape; a normal one a grey one."""
     measures = layout.style.tint
-    for number in inks.numbers_of(pointed.token):
+    painter.setPen(Qt.PenStyle.NoPen)
+    for number in inks.numbers_of(token):
         ink = inks.inks[number]
         if ink.start >= line.end or ink.end <= line.start:
             continue
-        top = origin.y() + line.baseline - measures.top
         run = inks.run_of(number)
-        fragments = _fragments(layout, line, run, origin) if run else []
+        fragments = _fragments(layout, line, run) if run else []
         for left, right in _spans(layout, line, ink.start, ink.end):
             if right <= left:
                 continue
-            rect = QRectF(origin.x() + left, top, right - left, measures.height)
+            rect = QRectF(left, line.baseline - measures.top, right - left, measures.height)
             if ink.origin == "normal":
                 painter.setBrush(theme.color("fill2"))
                 painter.drawRoundedRect(rect, measures.radius, measures.radius)

@@ -19,11 +19,10 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.chat.find import Finder
 from app.chat.first_page import handbook
 from app.chat.intents import Branch, CompareVersions
 from app.controllers.views import Views
-from app.panels.document_finder import DocumentFinder
+from app.richtext.find_bar import Finder
 from app.session.chats.reading import documents
 from app.session.turn.link_state import Link, Phase
 from app.shell import strings
@@ -230,7 +229,7 @@ class Commands(QObject):
     def find(self) -> None:
         self._finder().open()
 
-    def _finder(self) -> Finder | DocumentFinder:
+    def _finder(self) -> Finder:
         """The document's finder if the focus is in the document, else the chat's."""
         document = self.views.document
         in_document = self._is_in_document() and document.shown

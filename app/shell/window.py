@@ -24,13 +24,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.banner import Banner
-from app.chat.bars import EditingBar, NoticeBar, OfferBar, QueueBar
+from app.chat.bars import Banner, EditingBar, NoticeBar, OfferBar, QueueBar
 from app.chat.composer import Composer
 from app.chat.composer_edit import local_files
 from app.chat.first_page import FirstPage
 from app.chat.intents import CompareVersions, Escape, Intent
-from app.chat.token_strip import Legend
+from app.chat.tokens import Legend
 from app.chat.transcript import Transcript, takes_tab
 from app.controllers.link import WorkerLink
 from app.controllers.views import Views

@@ -49,7 +49,7 @@ from app.store.packing import (
     tokens_of,
 )
 from core.events import Attachment, Message, Token
-from core.events.text import well_formed_record
+from core.events.wire import well_formed_record
 
 FORMAT = 1
 _MARK = re.compile(r"<!-- draftlight: (question|attachment|answer) ?(.*?) ?-->\s*$")

@@ -35,7 +35,7 @@ from app.store.database import Database, Migration, check, checksum, migrate, ru
 from app.store.faults import NewerStoreError, StoreError, is_damage
 from app.store.packing import forgiving, pack_tokens, unpack_tokens
 from core.events import Event, Finished, Generate, ReadingMap, Token
-from core.events.text import well_formed_record
+from core.events.wire import well_formed_record
 from core.serve.requests import ServedRequest
 
 # Agents repeat the conversation in each request; the fastest level reduces it to a quarter.

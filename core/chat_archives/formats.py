@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from core.chat_archives.tree import Node
 from core.events import Attachment
-from core.events.text import well_formed
+from core.events.wire import well_formed
 
 Lost = Literal[
     "images",

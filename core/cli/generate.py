@@ -24,7 +24,7 @@ from core.events import (
     TableStatus,
     Token,
 )
-from core.events.text import well_formed_record
+from core.events.wire import well_formed_record
 from core.settings import Settings, read
 from core.system.paths import tables_dir
 from core.system.terminal import ProgressLine

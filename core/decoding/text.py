@@ -10,7 +10,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec.structs import replace
 
 from core.events import Token
-from core.events.text import well_formed
+from core.events.wire import well_formed
 from core.models.tokenizer import decoder_facts, repair_decoder
 
 _INCOMPLETE = "\ufffd"

@@ -47,7 +47,7 @@ from core.documents.limits import (
 from core.documents.text import Guess, declared_in_text, decode
 from core.documents.types import KINDS_BY_ENDING
 from core.errors import RequestError
-from core.events.text import well_formed
+from core.events.wire import well_formed
 from core.system.child_bounds import LineOutput, read_within
 
 _TELL_EVERY_S = 0.05

@@ -16,7 +16,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from core.answer_format import AnswerFormat
 from core.decoding.text import TokenTexts
 from core.events import TYPED
-from core.events.text import well_formed
+from core.events.wire import well_formed
 from core.models.chat_template import inner_of
 from core.models.prompt import Prompt
 from core.models.tokenizer import Span, encode

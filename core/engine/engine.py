@@ -54,7 +54,7 @@ from core.events import (
     SavedChatsListed,
     Token,
 )
-from core.events.text import well_formed
+from core.events.wire import well_formed
 from core.kv.cached_sequence import CachedSequence
 from core.kv.saved_files import SavedFiles
 from core.machine.exactness import Profile

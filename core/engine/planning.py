@@ -20,7 +20,7 @@ from core.engine.generation import AnswerPlan, within_context
 from core.engine.model_session import ModelProposer, ModelSession
 from core.errors import DraftlightError, DraftModelError, ModelError
 from core.events import Change, Generate, Message, ToolCall
-from core.events.text import well_formed
+from core.events.wire import well_formed
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.kv.mlx_lm_caches import KvQuantisation
 from core.machine.exactness import exactness, strictest

@@ -26,10 +26,8 @@ Order of messages:
 """
 
 from core.events.answer import *
-from core.events.cluster import *
 from core.events.codec import *
 from core.events.idle import *
 from core.events.models import *
-from core.events.process import *
 from core.events.request import *
 from core.events.tables import *

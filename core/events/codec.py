@@ -1,15 +1,14 @@
-"""Messages as lines, and failures as messages."""
+"""Messages about the worker process itself, messages as lines, and failures as messages."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from core.errors import DraftlightError, PromptTooLongError, ProtocolError
+from core.errors import DraftlightError, Kind, PromptTooLongError, ProtocolError
 from core.events.answer import AnswerEvent, ReadingEvent
-from core.events.cluster import ClusterCommand, ClusterEvent
 from core.events.idle import (
     EmbeddingCommand,
     EmbeddingEvent,
@@ -20,12 +19,89 @@ from core.events.idle import (
     TitleCommand,
     TitleEvent,
 )
-from core.events.models import CatalogueCommand, CatalogueEvent, LoadCommand, LoadEvent
-from core.events.process import Failed, ProcessCommand, ProcessEvent
+from core.events.models import (
+    CatalogueCommand,
+    CatalogueEvent,
+    ClusterCommand,
+    ClusterEvent,
+    LoadCommand,
+    LoadEvent,
+)
 from core.events.request import RequestCommand, RequestEvent
 from core.events.tables import TableCommand, TableEvent
-from core.events.text import well_formed_json, well_formed_record
+from core.events.wire import Wire, well_formed_json, well_formed_record
 from core.settings import Settings, assign_all
+
+PROTOCOL = 1
+Activity = Literal["empty", "loading", "ready", "prefilling", "decoding", "saving"]
+
+
+class Shutdown(Wire, frozen=True):
+    """Ends the process with status 0, like closing its stdin."""
+
+
+class StandStill(Wire, frozen=True):
+    """Stops idle work (`wanted`) while something is measured on this machine, or allows it again."""
+
+    wanted: bool
+
+
+class UnloadIdle(Wire, frozen=True):
+    """Releases the model after `after_s` seconds without a request, from now on; 0: never.
+
+    A `model_released` follows then, and the next request loads the model again. Not for a model on several
+    machines, and not while it rehearses.
+    """
+
+    after_s: float
+
+
+class Hello(Wire, frozen=True):
+    """The first line of a worker."""
+
+    pid: int
+    protocol: int
+    version: str
+    mlx: str
+    mlx_lm: str
+    device: str
+    blas: str
+
+
+class Heartbeat(Wire, frozen=True):
+    """The process is alive. `stalled_s`: seconds since the last progress of the main thread.
+
+    Heartbeats continue during shutdown; do not kill a process that is `saving`.
+    """
+
+    activity: Activity
+    stalled_s: float
+    memory_bytes: int
+    memory_limit_bytes: int
+
+
+class Failed(Wire, frozen=True):
+    """A command failed; the worker continues.
+
+    `request`: empty if the command has none. `command`: its type (`load_model`, `generate` …).
+    `over_tokens`: tokens above the context limit, 0 for other failures.
+    """
+
+    request: str
+    command: str
+    kind: Kind
+    code: str
+    message: str
+    hint: str = ""
+    over_tokens: int = 0
+
+
+ProcessCommand = StandStill | UnloadIdle | Shutdown
+ProcessEvent = Hello | Heartbeat | Failed
+
+
+# ---- lines
+
 
 Command = (
     LoadCommand
@@ -90,7 +166,7 @@ def encode(message: Command | Event) -> bytes:
 
 
 def decode_command(line: bytes) -> Command:
-    """Decodes a command. Invalid text in it is replaced (`core.events.text`).
+    """Decodes a command. Invalid text in it is replaced (`core.events.wire`).
 
     Raises `SettingError` with the setting and its allowed values, or `ProtocolError`.
     """
@@ -172,7 +248,7 @@ def _excerpt(line: bytes) -> str:
     return f"“{text}…”" if len(line) > 120 else f"“{text}”"
 
 
-# ---- events of the worker's process, made by its client
+# ---- events about the worker's process, made by its client
 
 
 class WorkerExited(Struct, frozen=True):

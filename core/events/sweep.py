@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from core.errors import ProtocolError
 from core.events.answer import Change, PositionStat
-from core.events.process import Failed
+from core.events.codec import Failed
 from core.events.wire import Wire
 
 

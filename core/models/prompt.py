@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.answer_format import answer_format, parse_past_answer
 from core.errors import ChatTemplateError, EmptyPromptError, PromptTooLongError, RequestError
 from core.events import TYPED, Change, Generate, Message, ModelInfo, Tool, ToolCall
-from core.events.text import well_formed, well_formed_record
+from core.events.wire import well_formed, well_formed_record
 from core.models.chat_template import (
     ChatTemplate,
     folder_template,

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from core.errors import NoModelError
 from core.events import Change, Event, Failed, TextsEmbedded
-from core.events.text import well_formed
+from core.events.wire import well_formed
 from core.serve.answering import Serving, client_name, loaded_model, new_id
 from core.serve.fields import OwnFields, change, convert_fields, refused
 from core.serve.http import ApiError, FieldNames, field_error, of_failure, read_fields, send_json, watched

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from core.errors import DraftlightError
 from core.events import Failed
-from core.events.text import well_formed_json
+from core.events.wire import well_formed_json
 from core.serve.queue import ClientGoneError
 
 _STATUSES = {"queue-full": 503, "no-model": 503, "server-ends": 503, "model-changed": 503, "cancelled": 499}

@@ -14,7 +14,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from core.events import Change, Generate, Grammar, Message, ModelInfo
-from core.events.text import well_formed_record
+from core.events.wire import well_formed_record
 from core.serve.fields import OwnFields, refused, seed_of, settings_with
 from core.serve.http import FieldNames, field_error
 from core.serve.schemas import SchemaCheck, relaxed

@@ -237,8 +237,8 @@ def test_an_agent_that_is_killed_ends_its_request(agent: str, programs: Path, tm
         assert server.count("failed") == 0
 
 
-def wait_until(true: Any, running: subprocess.Popen[str] | None = None) -> None:
-    end_s = time.monotonic() + _RUN_S
+def wait_until(true: Any, running: subprocess.Popen[str] | None = None, limit_s: float = _RUN_S) -> None:
+    end_s = time.monotonic() + limit_s
     while not true():
         assert time.monotonic() < end_s
         assert running is None or running.poll() is None
@@ -264,10 +264,16 @@ def test_the_starter_answers_an_agent_whose_prompt_it_can_read(
     agent: str, programs: Path, tmp_path: Path
 ) -> None:
     """The text of so small a model is of no use to an agent; requests and streams are those of any model."""
+    figures: Mapping[str, float] = {}
     with serving_model("starter", STARTER_CONTEXT_TOKENS) as server:
         running = server.start(agent, programs, tmp_path)
+        if AGENTS[agent].compacts_for_ever:
+            # Its own prompt fits, but leaves so little that it compacts after each answer, and does not end.
+            wait_until(lambda: server.count("finished") > 1, running, _STARTER_S)
+            figures = server.figures()
+            os.killpg(running.pid, signal.SIGKILL)
         said = end_of(running, _STARTER_S)
-        figures = server.figures()
+        figures = figures or server.figures()
     if AGENTS[agent].prompt_tokens < STARTER_CONTEXT_TOKENS:
         assert server_failures(figures) == 0, said
         assert figures["draftlight_completion_tokens_total"] > 0

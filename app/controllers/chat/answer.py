@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import reading_map
-from app.chat.reading_facts import skipped_positions
+from app.chat.reading_map import skipped_in_answer
 from app.controllers.chat import strings
 from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
@@ -220,7 +220,7 @@ class AnswerController(QObject):
         self._chats.keep(chat)
         if shown:
             whole = chat.turn(ended.turn_id).answer.finished or finished
-            self._meter.show_used(whole.stats.context_used_tokens, skipped_positions(whole.stats))
+            self._meter.show_used(whole.stats.context_used_tokens, skipped_in_answer(whole.stats))
             self._views.transcript.finish_answer(ended.turn_id, whole, note)
             self._views.strip.show_stats(whole.stats)
             self._page.show_readings()

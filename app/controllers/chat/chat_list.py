@@ -22,7 +22,7 @@ from app.session.chats.archive import Summary
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from core.errors import RequestError
-from core.events.text import well_formed
+from core.events.wire import well_formed
 
 
 class ChatListController(QObject):

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import strings as chat_strings
-from app.chat.reading_facts import skipped_positions
-from app.chat.reading_map import passages_of
+from app.chat.reading_map import passages_of, skipped_in_answer
 from app.controllers.chat import strings
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.views import Views
@@ -97,7 +96,7 @@ class ChatPage(QObject):
         used_tokens = chat.context_used_tokens
         if without:
             used_tokens = last.stats.context_used_tokens if last else 0
-        self._meter.show_used(used_tokens, skipped_positions(last.stats) if last else 0, _uncounted(turns))
+        self._meter.show_used(used_tokens, skipped_in_answer(last.stats) if last else 0, _uncounted(turns))
 
     def show_transcript(self) -> None:
         self._views.transcript.show_turns(self._chats.open.turns, self._drafter)

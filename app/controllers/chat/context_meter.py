@@ -12,7 +12,7 @@ from typing import Protocol
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.composer import Composer
-from app.chat.composer_fit import MessageSize, will_skip
+from app.chat.composer_tools import MessageSize, will_skip
 from app.session.chats.counting import TokenCounts
 from app.session.turn.intents import Count
 from core.events import ModelInfo

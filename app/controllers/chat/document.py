@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject
 
-from app.chat.reading_facts import read_so_far
+from app.chat.reading_map import read_so_far
 from app.chat.sources import Source
 from app.controllers.chat.answer import AnswerController
 from app.controllers.chat.chat_page import ChatPage

@@ -19,7 +19,7 @@ from app.session.turn.intents import AskTables
 from app.session.turn.link_state import Link, Phase
 from app.store.preferences import PreferencesFile
 from core.events import SuggestTitle, TitleSuggested, Typing
-from core.events.text import well_formed
+from core.events.wire import well_formed
 
 # Idle time before a title is requested.
 QUIET_MS = 1_500

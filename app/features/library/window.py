@@ -11,6 +11,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QPalette, QTextCharFormat
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
+from app.chat.bars import UndoBar
 from app.chat.strings import about
 from app.controls.buttons import Button
 from app.controls.record_table import Cell, Column, RecordTable
@@ -20,7 +21,6 @@ from app.controls.text_label import TextLabel
 from app.features.library import strings
 from app.features.side_window import Hairline, SideWindow
 from app.panels.chat_row import time_label
-from app.panels.undo_bar import UndoBar
 from app.richtext.passage import draw_passage
 from app.session.documents import DocumentHit, KeptDocument
 from app.theme.fonts import ui_font

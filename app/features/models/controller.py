@@ -39,8 +39,7 @@ from core.events import (
     RemoveModel,
     Stats,
 )
-from core.events.cluster import ClusterEvent
-from core.events.models import CatalogueEvent
+from core.events.models import CatalogueEvent, ClusterEvent
 from core.settings import Settings, assign, assign_all, read
 from core.settings.cluster import Cluster
 

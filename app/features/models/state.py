@@ -23,8 +23,7 @@ from core.events import (
     ModelsFound,
     fit_of,
 )
-from core.events.cluster import ClusterEvent
-from core.events.models import CatalogueEvent
+from core.events.models import CatalogueEvent, ClusterEvent
 from core.settings.prefill import KvCache
 
 _OFFER_CONTEXT_TOKENS = 8192

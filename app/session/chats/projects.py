@@ -14,7 +14,7 @@ from uuid import uuid4
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.events.text import well_formed
+from core.events.wire import well_formed
 
 
 class Project(Struct, frozen=True):

@@ -24,7 +24,6 @@ from core.settings.prefill import Prefill
 MONTHS = list(calendar.month_name)[1:]
 # As the model card of SmolLM2 recommends.
 SAMPLED = {"sampling.temperature": 0.2, "sampling.top_p": 0.9}
-FEW, TEN = (1, 2), range(1, 11)
 
 
 def answer(engine: Engine, words: str, **values: object) -> str:
@@ -60,16 +59,10 @@ def test_at_the_default_settings(starter_engine: Engine, words: str, check: obje
     check(answer(starter_engine, words))  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("seed", FEW)
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(1, 11))
 @pytest.mark.parametrize(("words", "check"), CARDS)
 def test_sampled(starter_engine: Engine, words: str, check: object, seed: int) -> None:
-    check(answer(starter_engine, words, **SAMPLED, **{"sampling.seed": seed}))  # type: ignore[operator]
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("seed", TEN)
-@pytest.mark.parametrize(("words", "check"), CARDS)
-def test_ten_seeds(starter_engine: Engine, words: str, check: object, seed: int) -> None:
     check(answer(starter_engine, words, **SAMPLED, **{"sampling.seed": seed}))  # type: ignore[operator]
 
 

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.chat.banner import WIDTH_PX, Banner
+from app.chat.bars import WIDTH_PX, Banner
 from app.session.worker.trouble import Remedy, Trouble
 from app.theme.theme import Theme
 

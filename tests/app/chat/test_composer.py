@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
 from app.chat.composer import Composer
-from app.chat.composer_fit import MessageSize
+from app.chat.composer_tools import MessageSize
 from app.chat.intents import Escape, Intent, MoveToNewChat, SendMessage, StopAnswer
 from app.controls.buttons import Button
 from app.theme.theme import Theme
@@ -161,7 +161,7 @@ def test_a_document_alone_can_be_sent_and_removed(qtbot: QtBot, composer: Compos
     composer.attach(Attachment("b.txt", "B"))
     (first, _) = composer._chips.chips
     with qtbot.waitSignal(composer.draft_changed, timeout=500):
-        qtbot.mouseClick(first._remove, Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(first.remove_button, Qt.MouseButton.LeftButton)
     assert [attachment.name for attachment in composer.attachments] == ["b.txt"]
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     assert messages == [Message("user", "", (Attachment("b.txt", "B"),))]
@@ -299,7 +299,7 @@ def test_tab_goes_from_the_text_through_the_buttons(qtbot: QtBot, composer: Comp
 def test_every_control_has_a_name(composer: Composer) -> None:
     composer.attach(Attachment("a.txt", "A"))
     (chip,) = composer._chips.chips
-    for control in (composer.edit, composer._attach, composer.send_button, chip, chip._remove):
+    for control in (composer.edit, composer._attach, composer.send_button, chip, chip.remove_button):
         assert control.accessibleName()
 
 
@@ -464,7 +464,7 @@ def test_a_reading_shows_its_page_and_can_be_given_up(
     thread.join(5)
     assert not thread.is_alive()
     with pytest.raises(ProcessLookupError):
-        os.kill(reading.document.pid or 0, 0)
+        os.kill(reading.pid or 0, 0)
     qtbot.wait(80)
     assert composer.attachments == ()
 
@@ -543,7 +543,7 @@ def test_a_preview_goes_with_its_chip(qtbot: QtBot, composer: Composer) -> None:
 
 
 def buttons(composer: Composer) -> dict[str, Button]:
-    return {button.text(): button for button in composer._notice.buttons}
+    return {button.text(): button for button in composer.notice.buttons}
 
 
 def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Composer) -> None:
@@ -552,8 +552,8 @@ def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Compos
     composer.attach(large)
     composer.show_tokens(lambda text: {small.text: 100, large.text: 9000}.get(text))
     composer.show_fit(MessageSize(500, 10, (100, 9000), 8192))
-    assert composer._notice.isVisible()
-    assert composer._notice.text == "1,419 tokens over this model’s limit of 8,192."
+    assert composer.notice.isVisible()
+    assert composer.notice.text == "1,419 tokens over this model’s limit of 8,192."
     assert list(buttons(composer)) == [
         "Continue in New Chat",
         "Keep about the first 6,500 tokens of handbook.txt",
@@ -570,7 +570,7 @@ def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Compos
     assert 0.71 < len(second.text) / len(large.text) < 0.74
     assert second.text.endswith("word")
     composer.show_fit(MessageSize(500, 10, (100, 6557), 8192))
-    assert composer._notice.isHidden()
+    assert composer.notice.isHidden()
 
 
 def test_the_largest_attachment_can_be_removed(qtbot: QtBot, composer: Composer) -> None:

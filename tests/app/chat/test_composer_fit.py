@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.chat.attachment_chip import estimated_tokens, size_words
-from app.chat.composer_fit import MessageSize, Remedy, beginning, remedies, will_skip
+from app.chat.composer_tools import MessageSize, Remedy, beginning, remedies, will_skip
 from core.events import Attachment
 from core.settings.prefill import Prefill
 

@@ -1,11 +1,11 @@
-"""The layout of the transcript's entries, and when it follows its end. No widgets."""
+"""The layout of the transcript's entries. No widgets."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.entry_column import Anchor, EntryLayout, Follow
+from app.chat.entry_column import Anchor, EntryLayout
 
 
 def test_places() -> None:
@@ -40,16 +40,3 @@ def test_between_is_what_touches(heights: list[int], low: int, height: int) -> N
         if layout.tops[i] < low + height and layout.bottom(i) > low and heights[i]
     ]
     assert [i for i in layout.between(low, low + height) if heights[i]] == touching
-
-
-def test_follow() -> None:
-    follow = Follow()
-    assert follow.following
-    assert follow.scrolled(90, 100)
-    assert not follow.following
-    assert not follow.scrolled(50, 100)
-    assert follow.scrolled(100, 100)
-    assert follow.following
-    follow.scrolled(0, 100)
-    assert follow.follow()
-    assert not follow.follow()

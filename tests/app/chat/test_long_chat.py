@@ -15,6 +15,7 @@ from app.chat.answer import AnswerView
 from app.chat.transcript import Transcript
 from app.richtext.markdown.piece import Piece
 from app.richtext.piece_box import PieceBox
+from app.richtext.text_canvas import MARGIN_PX
 from app.session.chats.conversation import Turn
 from core.events import Message
 from tests.app.chat.watching import picture
@@ -78,7 +79,7 @@ def test_what_comes_near_is_laid_out_once(
     own = {id(piece) for piece in first.body.pieces}
     widths = [given for piece, given in made if id(piece) in own]
     assert len(widths) == len(own) > 10
-    assert set(widths) == {first.width() - 2 * AnswerView.OUTDENT_PX}
+    assert set(widths) == {first.width() - 2 * MARGIN_PX}
 
 
 def test_a_reopened_answer_looks_as_it_did_when_it_was_written(transcript: Transcript, qtbot: QtBot) -> None:
@@ -168,7 +169,7 @@ def test_another_width_lays_everything_out_anew(transcript: Transcript, qtbot: Q
     for turn, top in seen(transcript).items():
         item = transcript.answer(turn)
         assert item is not None
-        assert item.height() == item.height_for(item.width() - 2 * item.OUTDENT_PX)
+        assert item.height() == item.height_for(item.width() - 2 * MARGIN_PX)
         assert top + item.height() <= transcript.viewport().height()
 
 

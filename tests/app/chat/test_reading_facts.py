@@ -6,17 +6,18 @@ import pytest
 from msgspec.structs import replace
 
 from app.chat import strings
-from app.chat.reading_facts import (
+from app.chat.reading_map import (
     dense_estimate,
     dense_time_s,
     duration,
     facts_of,
     is_worth_showing,
+    kept_passages,
+    passages_of,
     read_so_far,
     reading_rate,
     time_left,
 )
-from app.chat.reading_map import kept_passages, passages_of
 from core.events import Passage, PrefillProgress, ReadingMap, Stats
 
 PASSAGES = tuple(Passage(32 * n, 32 * n + 32, n % 4 == 0, 0.5) for n in range(100))

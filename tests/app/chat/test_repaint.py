@@ -6,11 +6,10 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.banner import Banner
-from app.chat.bars import EditingBar, NoticeBar, QueueBar
+from app.chat.bars import Banner, EditingBar, NoticeBar, QueueBar
 from app.chat.composer import Composer
 from app.chat.first_page import FirstPage
-from app.chat.token_strip import Legend
+from app.chat.tokens import Legend
 from app.chat.transcript import Transcript
 from app.session.worker.trouble import Trouble
 from app.theme.theme import Theme

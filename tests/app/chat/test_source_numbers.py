@@ -10,8 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.answer import AnswerView
 from app.chat.answer_text import AnswerText
 from app.chat.intents import OpenSource
-from app.chat.source_numbers import SourceNumber
-from app.chat.sources import sources_of
+from app.chat.sources import SourceNumber, sources_of
 from app.chat.transcript import Transcript
 from app.richtext.selection import Match
 from app.session.chats.conversation import Answer, Turn

@@ -8,9 +8,8 @@ from PySide6.QtCore import QRect, QSize
 from pytestqt.qtbot import QtBot
 
 from app.chat.answer_text import TokenTable
-from app.chat.token_facts import TokenFacts, drafter_label, facts_of, seconds
-from app.chat.token_strip import Legend
-from app.chat.token_tip import place_tip
+from app.chat.stats_line import seconds
+from app.chat.tokens import Legend, TokenFacts, drafter_label, facts_of, place_tip
 from app.theme.theme import Theme
 from tests.app.chat.watching import colours, picture
 from tests.app.chat.written import token, tokens_of

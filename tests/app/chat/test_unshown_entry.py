@@ -12,9 +12,9 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.answer import AnswerView
 from app.chat.answer_footer import AnswerFooter
+from app.chat.entry_column import UnshownEntry
 from app.chat.transcript import Transcript
 from app.chat.user_message import MessageChip
-from app.chat.widget_pool import UnshownEntry
 from app.richtext import strings
 from app.session.chats.conversation import Answer as Words
 from app.session.chats.conversation import Turn

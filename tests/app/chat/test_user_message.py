@@ -10,6 +10,7 @@ from app.chat.entry_column import COLUMN_PX
 from app.chat.intents import Intent, OpenAttachment
 from app.chat.transcript import Transcript
 from app.chat.user_message import MessageChip, UserMessage
+from app.richtext.text_canvas import MARGIN_PX
 from app.theme.theme import Theme
 from core.events import Attachment, Message, Passage
 
@@ -85,7 +86,7 @@ def test_many_attachments_are_one_row_that_unfolds(qtbot: QtBot, transcript: Tra
     many = tuple(Attachment(f"rule {number}.txt", "A") for number in range(7))
     transcript.add_user("t1", Message("user", "Which?", many))
     (message,) = transcript.findChildren(UserMessage)
-    column = message.width() - 2 * message.OUTDENT_PX
+    column = message.width() - 2 * MARGIN_PX
     folded_px = message.height_for(column)
     assert message.fold_button.text() == "Show 7 Attachments"
     assert all(chip.isHidden() for chip in message.chips)

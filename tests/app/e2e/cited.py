@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from app.chat.answer import AnswerView
-from app.chat.source_numbers import SourceNumber
+from app.chat.sources import SourceNumber
 from app.launch.opening import open_window
 from app.shell.window import MainWindow
 from core.events import Attachment

@@ -137,9 +137,9 @@ def test_an_answer_to_a_question_that_matches_nothing_says_so(qapp: QApplication
 
 
 def _without_place(view: DocumentView) -> QImage:
-    place, view._place = view._place, None
+    place, view.place = view.place, None
     image = view.grab().toImage()
-    view._place = place
+    view.place = place
     return image
 
 

@@ -23,15 +23,12 @@ def header(qtbot: QtBot) -> Header:
 def test_a_long_title_is_cut_where_there_is_no_room(header: Header) -> None:
     title = "Which of the ferries that leave today go to the island"
     header.set_title(title)
-    assert header._title.text() == title
     assert header.model_button.toolTip() == strings.CHOOSE_MODEL
     header.resize(360, HEIGHT_PX)
     assert header.title == title
-    assert header._title.text().endswith("…")
     assert title in header.model_button.toolTip()
-    assert header._title.accessibleName() == title
     header.resize(896, HEIGHT_PX)
-    assert header._title.text() == title
+    assert header.model_button.toolTip() == strings.CHOOSE_MODEL
 
 
 def test_tint_goes_round(qtbot: QtBot, header: Header) -> None:

@@ -11,7 +11,7 @@ from app.session.chats.conversation import Answer, Conversation, Turn
 from app.store.chat_files import from_json, to_json
 from app.store.chat_store import ChatStore
 from core.events import Message, Token
-from core.events.text import well_formed_record
+from core.events.wire import well_formed_record
 
 HALF = "a\ud83db"
 TOKENS = (Token("r", 1, "\ud83d", "normal", 1, 0), Token("r", 2, "\ude00", "normal", 2, 1))

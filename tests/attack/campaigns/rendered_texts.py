@@ -42,7 +42,7 @@ from app.store.chat_files import from_json, to_json, to_markdown
 from app.store.chat_store import ChatStore
 from app.theme.theme import Theme
 from core.events import Effective, Finished, Message, Origin, Stats, Token, decode_event, encode
-from core.events.text import well_formed
+from core.events.wire import well_formed
 from core.settings import Settings
 from tests.attack.campaign import Campaign, Outcome, case_random
 

@@ -12,7 +12,7 @@ from core.documents import strings
 from core.documents.limits import Gathered
 from core.documents.reading import document_text
 from core.documents.rtf import rtf_text
-from core.events.text import well_formed
+from core.events.wire import well_formed
 
 FONTS = (
     r"{\fonttbl{\f0\froman\fcharset0 Times New Roman;}{\f1\fnil\fcharset2 Symbol{\*\falt x};}"

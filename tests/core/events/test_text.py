@@ -21,7 +21,7 @@ from core.events import (
     decode_event,
     encode,
 )
-from core.events.text import well_formed, well_formed_json, well_formed_record
+from core.events.wire import well_formed, well_formed_json, well_formed_record
 from core.models import prompt
 
 HALF = "a\ud83db"

@@ -10,8 +10,7 @@ from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
-from app.chat.answer import AnswerView
-from app.chat.answer_editor import AnswerEditor
+from app.chat.answer import AnswerEditor, AnswerView
 from app.controls.sheets import Question
 from app.launch.scenario import ask
 from app.shell.window import MainWindow

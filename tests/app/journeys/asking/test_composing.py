@@ -53,7 +53,7 @@ def test_what_cannot_fit_is_cut_or_taken_along(qapp: QApplication) -> None:
         await ready(window)
         composer.attach(Attachment("big.txt", "word " * 9_000))
         composer.set_text("What is it?")
-        notice = composer._notice
+        notice = composer.notice
         await until(notice.isVisible)
         used = window.controller.chats.open.context_used_tokens
         assert used > 0
@@ -86,10 +86,10 @@ def test_a_refusal_says_by_how_much_and_offers_ways(qapp: QApplication) -> None:
         ask(window, "refuse this")
         await ready(window)
         assert composer.text == "refuse this"
-        assert composer._notice.text.startswith("808 tokens over this model’s limit")
-        await until(lambda: "Remove a.txt (3,000 tokens)" in [b.text() for b in composer._notice.buttons])
+        assert composer.notice.text.startswith("808 tokens over this model’s limit")
+        await until(lambda: "Remove a.txt (3,000 tokens)" in [b.text() for b in composer.notice.buttons])
         composer.set_text("shorter")
-        assert composer._notice.isHidden()
+        assert composer.notice.isHidden()
 
     play(qapp, scene)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chat.reading_map import Stretch
-from app.panels.document_blocks import MOST_CHARACTERS, BlockPart, TextBlock, block_at, blocks_of, parts_of
+from app.panels.document_paint import MOST_CHARACTERS, BlockPart, TextBlock, block_at, blocks_of, parts_of
 
 TEXT = "7.2 Fog\nFirst line\nsecond line\n\nNew paragraph"
 

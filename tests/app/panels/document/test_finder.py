@@ -6,8 +6,16 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.panels.document_blocks import MOST, NONE, Matches, TextBlock, blocks_of, matches_of
-from app.panels.document_paint import LEFT_PX, TEXT_LEFT_PX
+from app.panels.document_paint import (
+    LEFT_PX,
+    MOST,
+    NONE,
+    TEXT_LEFT_PX,
+    Matches,
+    TextBlock,
+    blocks_of,
+    matches_of,
+)
 from app.panels.document_tab import WIDTH_PX, DocumentTab
 from app.session.chats.reading import Document
 from app.theme.theme import Theme

@@ -45,7 +45,7 @@ def test_a_drag_beyond_the_view_scrolls_and_goes_on_selecting(transcript: Transc
     body = body_of(transcript)
     qtbot.mousePress(body, Qt.MouseButton.LeftButton, pos=QPoint(20, 5))
     below = transcript.viewport().mapToGlobal(QPoint(200, transcript.viewport().height() + 30))
-    body.drag_moved.emit(below)
+    transcript._selecting.drag(below)
     bar = transcript.verticalScrollBar()
     qtbot.waitUntil(lambda: bar.value() > 300, timeout=4000)
     assert len(transcript.selected_text()) > 600

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from pypdf import PdfReader
 from PySide6.QtWidgets import QApplication
 
-from app.chat.export.html import ExportOptions, blocks, page
-from app.chat.export.pdf import to_pdf
+from app.chat.export import ExportOptions, blocks, page, to_pdf
 from app.session.chats.conversation import Answer, Conversation, Turn
 from core.events import Attachment, Message
 from tests.app.chat.written import finished, tokens_of

@@ -1,1 +1,0 @@
-"""Chats as HTML and PDF."""

@@ -1,0 +1,489 @@
+"""Tokens outside the text: facts of one in its tooltip, the strip above an answer's footer, and the legend.
+
+The tooltip is a child widget of the transcript and transparent for the mouse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from PySide6.QtCore import QEvent, QLineF, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QImage,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+    QPen,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QSizePolicy, QWidget
+
+from app.chat import strings
+from app.chat.answer_text import TokenTable, shown_origin
+from app.chat.stats_line import seconds
+from app.controls.shapes import draw_box, draw_text
+from app.richtext.tint_paint import RULE_PX, dots
+from app.theme.fonts import mono_font, ui_font
+from app.theme.theme import Theme
+from app.theme.zoom import area_of, design_point, painter_on, px, px_size, ratio_of, width_of
+from core.events import Origin, Token
+from core.settings import declared
+
+_VISIBLE = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "↵", "\u00a0": "␣"})
+_MAX_CHARACTERS = 24
+
+
+class TokenFacts(Struct, frozen=True):
+    """`rows` are labels and values, without the class, which is painted separately."""
+
+    text: str
+    id: str
+    origin: Origin
+    class_name: str
+    rows: tuple[tuple[str, str], ...]
+    address: str = ""  # of the link that the token belongs to
+
+
+def facts_of(table: TokenTable, index: int, drafter: str, address: str = "") -> TokenFacts:
+    """The facts of the token `index`. `drafter` is empty while unknown."""
+    token, origin = table[index], table.origin_of(index)
+    drafted = token.origin == "accepted" and token.draft_length > 0
+    return TokenFacts(
+        _shown(table, index),
+        strings.TOKEN_ID.format(id=token.id),
+        origin,
+        strings.CLASS_NAMES[origin],
+        (
+            (strings.TIP_STEP, strings.STEP_OF.format(step=token.step, steps=max(table.steps, token.step))),
+            (strings.TIP_DRAFTER, drafter_label(drafter) if drafter else strings.NONE),
+            (
+                strings.TIP_POSITION,
+                strings.POSITION_OF.format(index=token.draft_index, length=token.draft_length)
+                if drafted
+                else strings.NONE,
+            ),
+            (strings.TIP_ARRIVED, _arrived(token, table.in_step(token.step) - 1)),
+        ),
+        address,
+    )
+
+
+def drafter_label(name: str) -> str:
+    """The label of the drafter `name`, or the name if it has none."""
+    for setting in declared():
+        if setting.key == "drafting.drafter":
+            return setting.labels.get(name, name)
+    return name
+
+
+def _arrived(token: Token, others: int) -> str:
+    time = seconds(token.time_s)
+    if others <= 0:
+        return strings.ARRIVED_ALONE.format(seconds=time)
+    if others == 1:
+        return strings.ARRIVED_WITH_ONE.format(seconds=time)
+    return strings.ARRIVED_WITH.format(seconds=time, others=others)
+
+
+def _shown(table: TokenTable, index: int) -> str:
+    """The token's text without surrounding white space; white space alone is shown as symbols."""
+    text = table[index].text
+    if not text:
+        whole = table.shown_by(index)
+        if whole is None:
+            return strings.END_OF_ANSWER
+        return strings.PART_OF.format(text=_shown(table, whole))
+    core = text.strip() or text.translate(_VISIBLE)
+    core = core.translate({10: "↵", 9: "⇥", 13: "↵"})
+    return core if len(core) <= _MAX_CHARACTERS else core[: _MAX_CHARACTERS - 1] + "…"
+
+
+WIDTH_PX = 248
+_RADIUS_PX = 10
+_PAD_X_PX = 13
+_PAD_TOP_PX = 11
+_PAD_BOTTOM_PX = 12
+_HEAD_PX = 21
+_HEAD_GAP_PX = 6
+_ROW_PX = 19
+_ROW_GAP_PX = 1
+_LABEL_PX = 88
+_GAP_PX = 8
+_LINK_GAP_PX = 6
+_LINK_LINE_PX = 16
+_LINK_LINES = 3
+# Margin around the card for its shadow.
+SHADOW_PX = 24
+
+
+def place_tip(card: QSize, target: QRect, inside: QRect) -> QPoint:
+    """The card's upper left corner: 8 px below `target`, or above it, within `inside`."""
+    x = max(inside.left(), min(target.left() - px(24), inside.right() + 1 - card.width()))
+    below = target.bottom() + 1 + px(_GAP_PX)
+    above = target.top() - px(_GAP_PX) - card.height()
+    fits_below = below + card.height() <= inside.bottom() + 1
+    y = below if fits_below or above < inside.top() else above
+    return QPoint(x, max(inside.top(), min(y, inside.bottom() + 1 - card.height())))
+
+
+class TokenTip(QWidget):
+    """A card with the facts of one token. Hidden until `show_facts()`."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.facts: TokenFacts | None = None
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.hide()
+
+    @property
+    def card(self) -> QRect:
+        """The card's rectangle in the parent, without the shadow."""
+        around = px(SHADOW_PX)
+        return self.geometry().adjusted(around, around, -around, -around)
+
+    def show_facts(self, facts: TokenFacts, target: QRect, inside: QRect) -> None:
+        """Show `facts` of the token at `target`, within `inside`; both in the parent's coordinates."""
+        self.facts = facts
+        rows = len(facts.rows) + 1
+        height = _PAD_TOP_PX + _HEAD_PX + _HEAD_GAP_PX + rows * _ROW_PX + (rows - 1) * _ROW_GAP_PX
+        if facts.address:
+            height += _LINK_GAP_PX + _LINK_LINE_PX * (1 + len(self._address_lines(facts.address)))
+        card = px_size(QSize(WIDTH_PX, height + _PAD_BOTTOM_PX))
+        corner, around = place_tip(card, target, inside), px(SHADOW_PX)
+        self.setGeometry(QRect(corner, card).adjusted(-around, -around, around, around))
+        texts = [facts.text, facts.id, facts.class_name, *(f"{label} {value}" for label, value in facts.rows)]
+        if facts.address:
+            texts.append(f"{strings.TIP_LINK} {facts.address}")
+        self.setAccessibleName(", ".join(texts))
+        self.raise_()
+        self.show()
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        facts = self.facts
+        if facts is None:
+            return
+        painter = painter_on(self)
+        card = area_of(self).adjusted(SHADOW_PX, SHADOW_PX, -SHADOW_PX, -SHADOW_PX)
+        self._paint_shadow(painter, card)
+        edge = QColor(255, 255, 255, 26) if self._theme.is_dark else QColor(0, 0, 0, 26)
+        draw_box(painter, card.adjusted(-0.5, -0.5, 0.5, 0.5), _RADIUS_PX + 0.5, edge)
+        draw_box(painter, card, _RADIUS_PX, self._theme.color("tip"))
+        x, y = card.left() + _PAD_X_PX, card.top() + _PAD_TOP_PX
+        self._paint_head(painter, facts, QRectF(x, y, card.width() - 2 * _PAD_X_PX, _HEAD_PX))
+        y += _HEAD_PX + _HEAD_GAP_PX
+        self._paint_label(painter, strings.TIP_CLASS, x, y)
+        self._paint_class(painter, facts, x + _LABEL_PX, y)
+        value_width = card.right() - _PAD_X_PX - x - _LABEL_PX
+        for label, value in facts.rows:
+            y += _ROW_PX + _ROW_GAP_PX
+            self._paint_label(painter, label, x, y)
+            area = QRectF(x + _LABEL_PX, y, value_width, _ROW_PX)
+            draw_text(painter, area, value, ui_font(12, tabular=True), self._theme.color("text"), _LEFT)
+        if facts.address:
+            y += _ROW_PX + _LINK_GAP_PX
+            ink = "text2"
+            for line in (strings.TIP_LINK, *self._address_lines(facts.address)):
+                area = QRectF(x, y, card.width() - 2 * _PAD_X_PX, _LINK_LINE_PX)
+                draw_text(painter, area, line, ui_font(11.5), self._theme.color(ink), _LEFT)
+                y += _LINK_LINE_PX
+                ink = "accent"
+
+    def _address_lines(self, address: str) -> list[str]:
+        """The address in at most three lines; a longer one is cut at its end, so that the host is visible."""
+        metrics, width = QFontMetricsF(ui_font(11.5)), WIDTH_PX - 2 * _PAD_X_PX - 2
+        lines: list[str] = []
+        while address and len(lines) < _LINK_LINES:
+            fits = next(
+                (n for n in range(len(address), 1, -1) if metrics.horizontalAdvance(address[:n]) <= width), 1
+            )
+            lines.append(address[:fits])
+            address = address[fits:]
+        if address:
+            lines[-1] = lines[-1][:-1] + "…"
+        return lines
+
+    def _paint_head(self, painter: QPainter, facts: TokenFacts, area: QRectF) -> None:
+        mono = mono_font(13)
+        text_width = min(QFontMetricsF(mono).horizontalAdvance(facts.text), area.width() - 78)
+        box = QRectF(area.left(), area.top(), text_width + 12, area.height())
+        draw_box(painter, box, 5, self._theme.color("fill2"))
+        inner = box.adjusted(6, 0, -6, 0)
+        draw_text(painter, inner, facts.text, mono, self._theme.color("text"), _LEFT)
+        rest = QRectF(box.right() + 8, area.top(), area.right() - box.right() - 8, area.height())
+        draw_text(painter, rest, facts.id, mono_font(11.5), self._theme.color("text2"), _LEFT)
+
+    def _paint_label(self, painter: QPainter, label: str, x: float, y: float) -> None:
+        area = QRectF(x, y, _LABEL_PX, _ROW_PX)
+        draw_text(painter, area, label, ui_font(12), self._theme.color("text2"), _LEFT)
+
+    def _paint_class(self, painter: QPainter, facts: TokenFacts, x: float, y: float) -> None:
+        """Paint the class's name with the marks of its tokens."""
+        font = ui_font(12)
+        paint_class_name(painter, self._theme, facts.origin, facts.class_name, QPointF(x, y + 14), font)
+        draw_text(
+            painter, QRectF(x, y, 140, _ROW_PX), facts.class_name, font, self._theme.color("text"), _LEFT
+        )
+
+    def _paint_shadow(self, painter: QPainter, card: QRectF) -> None:
+        """Paint a soft shadow of thin layers."""
+        layer = QColor(0, 0, 0, 9 if self._theme.is_dark else 3)
+        for spread in range(-6, SHADOW_PX - 8, 2):
+            box = card.adjusted(-spread, -spread + 8, spread, spread + 8)
+            draw_box(painter, box, _RADIUS_PX + spread, layer)
+
+
+def paint_class_name(
+    painter: QPainter, theme: Theme, origin: Origin, name: str, baseline: QPointF, font: QFont
+) -> None:
+    """Paint the tint and underline of a class below its name."""
+    if origin == "normal":
+        return
+    metrics = QFontMetricsF(font)
+    width = metrics.horizontalAdvance(name)
+    x, y = baseline.x(), baseline.y()
+    top, bottom = round(metrics.ascent() + 1.5), round(metrics.descent() + 1.5)
+    draw_box(painter, QRectF(x - 2, y - top, width + 4, top + bottom), 4, theme.color(f"{origin}_tint"))
+    line = theme.color(f"{origin}_line")
+    rule = y + bottom - 0.25
+    if origin == "accepted":
+        painter.fillRect(QRectF(x, rule - RULE_PX / 2, width, RULE_PX), line)
+        return
+    painter.setPen(dots(line))
+    painter.drawLine(QLineF(x + 1, rule, x + width - 0.5, rule))
+
+
+_LEFT = Qt.AlignmentFlag.AlignLeft
+
+
+_DELAY_MS = 150
+_MARGIN_PX = 8
+
+
+class Tips(QObject):
+    """Shows the tooltip of the transcript `area` after 150 ms, or at once while it is open."""
+
+    def __init__(self, theme: Theme, area: QAbstractScrollArea) -> None:
+        super().__init__(area)
+        self._area = area
+        self._pointed: tuple[QWidget, Callable[[], TokenFacts], QRect] | None = None
+        self.tip = TokenTip(theme, area)
+        self._timer = QTimer(self, interval=_DELAY_MS, singleShot=True)
+        self._timer.timeout.connect(self._show)
+
+    def point(self, answer: QWidget, facts: Callable[[], TokenFacts] | None, target: QRect) -> None:
+        """The mouse or the keyboard points at a token at `target` in `answer`; without `facts`: at none."""
+        if facts is None:
+            self.drop()
+            return
+        self._pointed = (answer, facts, target)
+        # The address of a link is shown before it can be clicked.
+        if self.tip.isVisible() or facts().address:
+            self._show()
+        else:
+            self._timer.start()
+
+    def keep(self) -> None:
+        """Move the open tooltip with its text."""
+        if self.tip.isVisible():
+            self._show()
+
+    def drop(self) -> None:
+        self._pointed = None
+        self._timer.stop()
+        self.tip.hide()
+
+    def forget(self, answer: QWidget) -> None:
+        """Hide the tooltip if it belongs to `answer`, which will be deleted."""
+        if self._pointed and self._pointed[0] is answer:
+            self.drop()
+
+    def _show(self) -> None:
+        if self._pointed is None:
+            return
+        answer, facts, target = self._pointed
+        seen = self._area.viewport().geometry()
+        target = target.translated(answer.mapTo(self._area, QPoint(0, 0)))
+        if not seen.intersects(target):
+            self.drop()
+            return
+        inside = seen.adjusted(_MARGIN_PX, _MARGIN_PX, -_MARGIN_PX, -_MARGIN_PX)
+        self.tip.show_facts(facts(), target, inside)
+
+
+HEIGHT_PX = 3
+# The bar is too thin for the mouse: the widget extends this far above and below it.
+REACH_PX = 4
+_STRIP_GAP_PX = 0.6
+_THOUGHT_VEIL = 0.55
+_GAP_FROM_PX = 3.0
+_COLORS: dict[Origin, str] = {"accepted": "series_green", "bonus": "series_amber", "normal": "normal_mark"}
+_CLASSES = tuple(_COLORS)
+
+
+class TokenStrip(QWidget):
+    """A thin bar with a cell for each token in the colour of its class."""
+
+    def __init__(self, theme: Theme, point: Callable[[int], object], parent: QWidget | None = None) -> None:
+        """`point` gets the index of the token under the mouse, or −1."""
+        super().__init__(parent)
+        self._theme = theme
+        self._on_pointed = point
+        self._cells = bytearray()  # for each token, the index of its class in `_CLASSES`
+        self._last: Token | None = None
+        self._thoughts: tuple[range, ...] = ()
+        self._pointed = -1
+        self.setMouseTracking(True)
+        self.setAccessibleName(strings.STRIP_NAME)
+
+    def sizeHint(self) -> QSize:
+        return px_size(QSize(720, HEIGHT_PX + 2 * REACH_PX))
+
+    def append(self, tokens: Sequence[Token]) -> None:
+        """Append cells; the others become narrower."""
+        for token in tokens:
+            self._cells.append(_CLASSES.index(shown_origin(token, self._last)))
+            self._last = token
+        self.update()
+
+    def set_thoughts(self, thoughts: Sequence[range]) -> None:
+        """Dim the tokens of thoughts."""
+        if tuple(thoughts) != self._thoughts:
+            self._thoughts = tuple(thoughts)
+            self.update()
+
+    def describe(self) -> None:
+        """Sets the accessible description: the tokens of each class."""
+        counts = {origin: self._cells.count(number) for number, origin in enumerate(_CLASSES)}
+        self.setAccessibleDescription(strings.STRIP_SAYS.format(**counts))
+
+    def cell(self, token: int) -> QRectF:
+        """The rectangle of a token's cell, in design pixels."""
+        width = width_of(self) / max(1, len(self._cells))
+        return QRectF(token * width, REACH_PX, width, HEIGHT_PX)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if not self._cells:
+            return
+        painter = painter_on(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        shape = QPainterPath()
+        shape.addRoundedRect(QRectF(0, REACH_PX, width_of(self), HEIGHT_PX), HEIGHT_PX / 2, HEIGHT_PX / 2)
+        painter.setClipPath(shape)
+        self._paint_cells(painter)
+        veil = self._theme.color("window")
+        veil.setAlphaF(_THOUGHT_VEIL)
+        for tokens in self._thoughts:
+            painter.fillRect(self.cell(tokens.start).united(self.cell(tokens.stop - 1)), veil)
+
+    def _paint_cells(self, painter: QPainter) -> None:
+        width = width_of(self) / len(self._cells)
+        if width > _GAP_FROM_PX:
+            for number, index in enumerate(self._cells):
+                cell = QRectF(number * width, REACH_PX, width - _STRIP_GAP_PX, HEIGHT_PX)
+                painter.fillRect(cell, self._theme.color(_COLORS[_CLASSES[index]]))
+            return
+        # Thousands of narrow cells are scaled by Qt, because painting each takes long.
+        bar = self._bar()
+        pixels = max(1, round(width_of(self) * ratio_of(self)))
+        if bar.width() > pixels:
+            bar = bar.scaled(
+                pixels,
+                1,
+                Qt.AspectRatioMode.IgnoreAspectRatio,
+                Qt.TransformationMode.SmoothTransformation,
+            )
+        painter.drawImage(QRectF(0, REACH_PX, width_of(self), HEIGHT_PX), bar)
+
+    def _bar(self) -> QImage:
+        """An image with one pixel per token."""
+        count = len(self._cells)
+        indexed = QImage(bytes(self._cells), count, 1, count, QImage.Format.Format_Indexed8)
+        indexed.setColorTable([self._theme.color(name).rgb() for name in _COLORS.values()])
+        return indexed.convertToFormat(QImage.Format.Format_RGB32)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() != Qt.MouseButton.NoButton or not self._cells:
+            return
+        number = int(design_point(event.position()).x() * len(self._cells) / max(1, width_of(self)))
+        self._point(max(0, min(number, len(self._cells) - 1)))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._point(-1)
+
+    def _point(self, token: int) -> None:
+        if token != self._pointed:
+            self._pointed = token
+            self._on_pointed(token)
+
+
+_LEGEND_HEIGHT_PX = 34
+_SWATCH_WIDTH_PX = 26
+_SWATCH_HEIGHT_PX = 16
+_LABEL_GAP_PX = 7
+_ITEM_GAP_PX = 20
+
+
+class Legend(QWidget):
+    """The token classes in one centred line; the hint is left out where it does not fit."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.is_wanted = True  # False while token tint is off
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(", ".join(strings.CLASS_NAMES[origin] for origin in _CLASSES))
+        self.setAccessibleDescription(" ".join(strings.CLASS_EXPLAINED[origin] for origin in _CLASSES))
+
+    def sizeHint(self) -> QSize:
+        return px_size(QSize(560, _LEGEND_HEIGHT_PX))
+
+    def minimumSizeHint(self) -> QSize:
+        return px_size(QSize(0, _LEGEND_HEIGHT_PX))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        font = ui_font(11)
+        metrics = QFontMetricsF(font)
+        labels = [metrics.horizontalAdvance(strings.CLASS_NAMES[origin]) for origin in _CLASSES]
+        keys = sum(labels) + 3 * (_SWATCH_WIDTH_PX + _LABEL_GAP_PX) + 2 * _ITEM_GAP_PX
+        hint = metrics.horizontalAdvance(strings.LEGEND_HINT)
+        with_hint = keys + _ITEM_GAP_PX + hint <= width_of(self) - 16
+        x = (width_of(self) - keys - (_ITEM_GAP_PX + hint if with_hint else 0)) / 2
+        ink = self._theme.color("text2")
+        for origin, width in zip(_CLASSES, labels):
+            self._paint_swatch(
+                painter, origin, QPointF(round(x), (_LEGEND_HEIGHT_PX - _SWATCH_HEIGHT_PX) / 2)
+            )
+            x += _SWATCH_WIDTH_PX + _LABEL_GAP_PX
+            area = QRectF(x, 0, width + 1, _LEGEND_HEIGHT_PX)
+            draw_text(painter, area, strings.CLASS_NAMES[origin], font, ink, Qt.AlignmentFlag.AlignLeft)
+            x += width + _ITEM_GAP_PX
+        if with_hint:
+            area = QRectF(x, 0, hint + 1, _LEGEND_HEIGHT_PX)
+            draw_text(painter, area, strings.LEGEND_HINT, font, ink, Qt.AlignmentFlag.AlignLeft)
+
+    def _paint_swatch(self, painter: QPainter, origin: Origin, corner: QPointF) -> None:
+        box = QRectF(corner.x(), corner.y(), _SWATCH_WIDTH_PX, _SWATCH_HEIGHT_PX)
+        if origin == "normal":
+            pen = QPen(self._theme.color("hair2"), 1, Qt.PenStyle.CustomDashLine)
+            pen.setDashPattern([2.5, 2])
+            painter.setPen(pen)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 3.5, 3.5)
+            return
+        draw_box(painter, box, 4, self._theme.color(f"{origin}_tint"))
+        line = self._theme.color(f"{origin}_line")
+        if origin == "accepted":
+            painter.fillRect(QRectF(box.left() + 3, box.bottom() - 3, 18.5, 1.5), line)
+            return
+        painter.setPen(dots(line))
+        y = box.bottom() - 2.5
+        painter.drawLine(QLineF(box.left() + 4, y, box.left() + 22.5, y))
