@@ -24,7 +24,7 @@ from app.fields.setting_field import SettingField
 from app.gauges.figures import gigabytes
 from app.panels.groups import Group, groups
 from app.session.chats.snippets import BUILT_IN, MOST_NAME_CHARACTERS, Snippet
-from app.session.worker.strings import MACHINE
+from app.session.strings import MACHINE
 from app.theme.measures import STRETCH, add_gap, column_of, row_of, set_fixed_height, set_minimum_width
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of

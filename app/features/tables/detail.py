@@ -25,7 +25,7 @@ from app.controls.text_label import TextLabel
 from app.features.tables import strings
 from app.features.tables.rows import kind_of, size_text, state_line
 from app.gauges.figures import count, percent
-from app.session.worker.status import recognised
+from app.session.status import recognised
 from app.theme.fonts import ui_font
 from app.theme.measures import set_fixed_height, set_margins, set_spacing, set_spacings
 from app.theme.theme import Theme

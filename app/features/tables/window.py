@@ -33,7 +33,7 @@ from app.features.tables.rows import (
 )
 from app.features.tables.state import Tables
 from app.fields.setting_field import SettingControl, control_for
-from app.session.worker.status import recognised
+from app.session.status import recognised
 from app.theme.measures import (
     ANY_PX,
     lay_beside,

@@ -14,9 +14,8 @@ from core.events import (
     StandStill,
     UnloadIdle,
 )
-from core.events.cluster import ClusterCommand
 from core.events.idle import EmbeddingCommand, RehearsalCommand, SavedChatsCommand, TitleCommand
-from core.events.models import CatalogueCommand
+from core.events.models import CatalogueCommand, ClusterCommand
 from core.events.tables import TableCommand
 from core.settings import Settings
 from core.settings.cluster import Cluster
