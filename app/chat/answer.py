@@ -341,6 +341,14 @@ class AnswerView(QWidget):
         if self._ready and self.isVisible():
             announce(self, f"{strings.ANSWER_DONE}. {self.footer.stats.text}")
 
+    def cite(self) -> None:
+        """Show the numbers of the sources that were found after the end."""
+        self._sources = ()
+        if self._ready:  # otherwise the preparation finds them
+            self._find_sources()
+            self.footer.sources.show_sources(self._sources)
+            self._resized()
+
     def _find_sources(self) -> None:
         """Find the sources, and show their numbers in the text."""
         entry, finished = self._entry, self._entry.finished

@@ -197,7 +197,11 @@ class SourcesRow(QWidget):
         self.hide()
 
     def show_sources(self, sources: tuple[Source, ...]) -> None:
-        """Show the sources, numbered from 1 on."""
+        """Show the sources, numbered from 1 on, in place of earlier ones."""
+        for button in self.buttons:
+            button.hide()
+            button.deleteLater()
+        self.buttons.clear()
         for number, source in enumerate(sources, start=1):
             button = Button(self._theme, f"{number}", "link", True, self)
             _describe(button, number, source)

@@ -269,17 +269,26 @@ class Transcript(QScrollArea):
         entry.documents = self._documents()
         self._unfinished.discard(entry)
         if answer:
-            # The numbers of sources may wrap lines above the one that is being read.
-            place, top_px = self._first_line_of(answer)
             answer.finish(finished, note)
+        self.finder.refresh(entry)
+        self._mark_newest()
+        self._column.place()
+
+    def cite_answer(self, turn_id: str, finished: Finished) -> None:
+        """Show the numbers of an answer's sources; `finished` is its end with citations."""
+        entry = self._answers[turn_id]
+        entry.finished = finished
+        answer = self._items.get(entry)
+        if isinstance(answer, AnswerView):
+            # The numbers may wrap lines above the one that is being read.
+            place, top_px = self._first_line_of(answer) if answer.is_ready else (None, 0.0)
+            answer.cite()
             if place and place.piece < len(answer.body.boxes):
                 moved_px = round(answer.body.top_of(place) - top_px)
                 if moved_px:
                     bar = self.verticalScrollBar()
                     bar.setValue(bar.value() + moved_px)
-        self.finder.refresh(entry)
-        self._mark_newest()
-        self._column.place()
+            self._column.place()
 
     def _first_line_of(self, answer: AnswerView) -> tuple[TextPlace | None, float]:
         """The first visible line of an answer that begins above the view, and its top on the canvas.

@@ -225,6 +225,10 @@ def _formats(
                 text_format.setProperty(QTextFormat.Property.FontPixelSize, size_px)
                 text_format.setFontLetterSpacing(0)
             case "cited":
+                if chunk.rtl:  # Qt adds the spacing at a letter's right, where it begins
+                    place = chunk.range_of(styled.end, styled.end + 1)
+                    if place is None:
+                        continue
                 text_format.setFontLetterSpacingType(QFont.SpacingType.AbsoluteSpacing)
                 text_format.setFontLetterSpacing(style.font.letterSpacing() + number_px(styled.target, style))
         item = QTextLayout.FormatRange()
@@ -318,11 +322,18 @@ class PieceLayout:
         return found
 
     def number_area(self, styled: Styled) -> QRectF:
-        """The space behind the last character of a `cited` stretch, as high as its line."""
+        """The space after the last character of a `cited` stretch, as high as its line.
+
+        At the end of a right-to-left line it is at the left of the text, where the line may have no space.
+        """
         line = self.lines[self.line_of(styled.end - 1)]
         before, behind = line.x_at(styled.end - 1), line.x_at(styled.end)
         width = number_px(styled.target, self.style)
-        return QRectF(behind - (width if behind >= before else 0), line.top, width, self.style.line_px)
+        left = behind - (width if behind >= before else 0)
+        if line.chunk.rtl:
+            after = line.spans(styled.end, min(styled.end + 1, line.end))
+            left = (after[-1][1] if after else line.spans(line.start, styled.end)[0][0]) - width
+        return QRectF(left, line.top, width, self.style.line_px)
 
     def draw(
         self,

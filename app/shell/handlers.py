@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app.controllers.chat.chat_settings import ChatSettings
-from app.controllers.chat.page import RunningAnswer
+from app.controllers.chat.page import AnswerController, RunningAnswer
 from app.controllers.chat.titles import TitleController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
@@ -17,6 +17,7 @@ from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.turn import effects as fx
 from app.session.turn.turn import EFFECTS
 from core.events import (
+    AnswerCited,
     DocumentEmbedded,
     DownloadProgress,
     Finished,
@@ -51,6 +52,7 @@ class Handlers:
         send: Callable[[fx.Send], None],
         restart: Callable[[fx.RestartWorker], None],
         answer: RunningAnswer,
+        answering: AnswerController,
         worker: WorkerController,
         trouble: TroubleController,
         tables: TablesController,
@@ -95,6 +97,7 @@ class Handlers:
             TableStatus: (tables.on_event, trouble.on_table_status),
             TableDone: (tables.on_event,),
             Rehearsing: (tables.on_event,),
+            AnswerCited: (answering.cite,),
             TitleSuggested: (titles.on_suggested,),
             DocumentEmbedded: (embedding.on_embedded,),
             SimilarFound: (embedding.on_similar,),

@@ -329,7 +329,7 @@ class SweepReadings:
                 f" {engine.loaded.info.name}.",
                 f"Choose --keep-tokens of at most {limit:,}.",
             )
-        from core.prefill.scorers.registry import SCORERS
+        from core.prefill.scorers import SCORERS
 
         if SCORERS[options.scorer].needs_draft:
             others = " or ".join(spec.name for spec in SCORERS.values() if not spec.needs_draft)

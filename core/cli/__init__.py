@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return worker()
     if arguments[:1] == ["--download"] and len(arguments) == 2:
-        from core.worker.downloads import main as download
+        from core.worker.model_service import main as download
 
         return download(arguments[1])
     if arguments[:1] == ["--read"]:

@@ -160,9 +160,9 @@ def _exactness() -> Iterator[Finding]:
     from core.models.runtime.runtime import prepare
 
     prepare()
-    from core.machine.exactness import saved_profiles
+    from core.machine.exactness import PROFILES
 
-    profiles = saved_profiles()
+    profiles = PROFILES.all()
     if not profiles:
         hint = "“draftlight models profile” compares them; answers with “exact” draft nothing before."
         yield Finding("Exactness", "ok", "no model's block widths were compared yet", hint)

@@ -85,6 +85,11 @@ class DecodingOptions(Struct, frozen=True):
     grammar: GrammarState | None = None
     prediction: tuple[int, ...] = ()
 
+    @property
+    def forces(self) -> bool:
+        """Whether tokens that the grammar forces are to be drafted."""
+        return self.grammar is not None and self.grammar.drafts
+
     def check(self, vocabulary: int) -> None:
         """Raises `RequestError` if a model with `vocabulary` ids cannot satisfy the options."""
         strange = next((token for token in self.bias if not 0 <= token < vocabulary), None)
@@ -171,9 +176,8 @@ class DecodeLoop:
     - `recycles`: the drafter uses the target's most likely ids.
     - `stops`: no step continues after one of these ids.
     - `begun`: last tokens of the context that belong to the answer.
-    - `top_logprobs`: number of most probable tokens reported per step; None reports no logprobs.
-    - `grammar`, positioned at the end of the context, masks each row; forced tokens are drafted if
-      `grammar.drafts`, even if the drafter never drafts.
+    - `options`: their grammar masks each row; forced tokens are drafted if `grammar.drafts`, even if the
+      drafter never drafts. Their bias and prediction belong to the sampler and the drafter.
     - `samples` copies chain blocks for later checks.
     - `states` receives the hidden state of every emitted token that was read.
 
@@ -196,8 +200,7 @@ class DecodeLoop:
         exactness: Exactness = FAST,
         stops: frozenset[int] = frozenset(),
         begun: int = 0,
-        top_logprobs: int | None = None,
-        grammar: GrammarState | None = None,
+        options: DecodingOptions = PLAIN,
         samples: BlockSamples | None = None,
         states: StateReceiver | None = None,
     ) -> None:
@@ -209,8 +212,8 @@ class DecodeLoop:
         self._history = RowHistory(sequence, sampler, begun)
         self._vocabulary = vocabulary
         self._drafts = drafts and not sequence.why_no_rollback
-        self._grammar = grammar
-        self._forces = grammar is not None and grammar.drafts and not sequence.why_no_rollback
+        self._grammar = options.grammar
+        self._forces = options.forces and not sequence.why_no_rollback
         # Parts of the current draft: forced tokens, which the drafter has observed, and its own draft.
         self._forced: tuple[int, ...] = ()
         self._guessed = EMPTY
@@ -227,10 +230,10 @@ class DecodeLoop:
         self._stops = stops
         self._rotations: list[Rotation] | None = None
         self._running: Choices | None = None
-        self._top_logprobs = top_logprobs
+        self._top_logprobs = options.top_logprobs
         # Logits of the last forward pass, kept only if needed, and those of the last step's tokens, kept only
         # for logprobs; and the block's width.
-        self._keeps_logits = recycles or top_logprobs is not None
+        self._keeps_logits = recycles or options.top_logprobs is not None
         self._logits = mx.array(0.0)
         self._step_logits = mx.array(0.0)
         # The grammar's mask at the last block's rows.

@@ -1,4 +1,4 @@
-"""Vectors of texts on the disk, and the Embedder that finds them there or computes them.
+"""Vectors of texts: on the disk, found there or computed (`Embedder`), and made in idle time.
 
 The cache folder's `vectors` (mode 0700) holds one safetensors file (0600) per text and passage boundaries,
 at most 64 MB in all; what was used least recently goes first. A file's name is made of hashes, so the text
@@ -8,22 +8,29 @@ the window and of a server may share the folder.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
+import time
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.errors import EncoderUnavailableError
-from core.system.files import TEMPORARY, write_atomic
+from core.errors import DraftlightError, EncoderUnavailableError
+from core.events import (
+    DocumentEmbedded,
+    EmbedTexts,
+    FindSimilar,
+    SimilarFound,
+    SimilarPassage,
+    TextsEmbedded,
+)
+from core.system.files import CacheFolder, write_atomic
 from core.system.paths import cache_dir
 
 if TYPE_CHECKING:  # nothing of the encoder is loaded before its first use
-    from core.encoder.encoder import Encoder
-    from core.encoder.vectors import TextVectors
+    from core.encoder.encoder import Encoder, TextVectors
 
 Array = np.ndarray[Any, Any]
 Embedding = Generator[int, None, "TextVectors"]
@@ -34,11 +41,11 @@ _SUFFIX = ".safetensors"
 _BEGUN = 4
 
 
-class VectorStore:
+class VectorStore(CacheFolder):
     """Files in `folder` (None: in the cache folder), at most `limit_bytes` together. Any thread."""
 
     def __init__(self, folder: Path | None = None, limit_bytes: int = _LIMIT_BYTES) -> None:
-        self._folder = folder or cache_dir() / "vectors"
+        super().__init__(folder or cache_dir() / "vectors", _SUFFIX)
         self._limit_bytes = limit_bytes
 
     def read(self, text: str, passages: Array) -> TextVectors | None:
@@ -48,15 +55,14 @@ class VectorStore:
 
     def of_digest(self, digest: str) -> tuple[Array, TextVectors] | None:
         """Passages and vectors of the text that `text_key` names so, the newest if there are several."""
-        dated = sorted(self._dated(), reverse=True)
-        paths = [path for _, _, path in dated if path.name.startswith(f"{digest}-")]
+        newest = reversed(self.dated())
+        paths = [path for _, _, path in newest if path.name.startswith(f"{digest}-")]
         return next((found for path in paths if (found := self._read(path))), None)
 
     def _read(self, path: Path) -> tuple[Array, TextVectors] | None:
         from safetensors import safe_open
 
-        from core.encoder.encoder import MODEL_ID, WIDTH
-        from core.encoder.vectors import TextVectors
+        from core.encoder.encoder import MODEL_ID, WIDTH, TextVectors
 
         try:
             with safe_open(path, "np") as file:
@@ -71,7 +77,7 @@ class VectorStore:
         except FileNotFoundError:
             return None
         except Exception:  # safetensors raises plain Exception
-            _remove(path)
+            self.remove(path)
             return None
         return passages, vectors
 
@@ -95,48 +101,19 @@ class VectorStore:
         content = save(arrays, notes)
         if len(content) > self._limit_bytes:
             return
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomic(self._path(text, passages), content)
-        self._evict()
+        self.fit(self._limit_bytes)
 
     def erase(self, digest: str) -> None:
         """Remove all vectors of the text that `text_key` names so."""
-        for path in self._files():
-            if path.name.lstrip(".").startswith(f"{digest}-"):
-                _remove(path)
-
-    def erase_all(self) -> None:
-        """Remove every file."""
-        for path in self._files():
-            _remove(path)
+        self.erase_named(f"{digest}-")
 
     def _path(self, text: str, passages: Array) -> Path:
         from core.encoder.encoder import MODEL_ID
 
         made_of = np.ascontiguousarray(passages, np.int32).tobytes() + f"{_FORMAT}/{MODEL_ID}".encode()
-        return self._folder / f"{text_key(text)}-{hashlib.sha256(made_of).hexdigest()[:16]}{_SUFFIX}"
-
-    def _files(self) -> list[Path]:
-        """All files, including temporary ones of a killed process."""
-        return [*self._folder.glob(f"*{_SUFFIX}"), *self._folder.glob(f".*{_SUFFIX}-*{TEMPORARY}")]
-
-    def _dated(self) -> list[tuple[int, int, Path]]:
-        """The files with when they were used last (ns) and their sizes."""
-        found = []
-        for path in self._files():
-            with contextlib.suppress(FileNotFoundError):  # another process removed it
-                facts = path.stat()
-                found.append((facts.st_mtime_ns, facts.st_size, path))
-        return found
-
-    def _evict(self) -> None:
-        files = sorted(self._dated())
-        used = sum(size for _, size, _ in files)
-        for _, size, path in files:
-            if used <= self._limit_bytes:
-                return
-            _remove(path)
-            used -= size
+        return self.folder / f"{text_key(text)}-{hashlib.sha256(made_of).hexdigest()[:16]}{_SUFFIX}"
 
 
 class Embedder:
@@ -202,13 +179,13 @@ class Embedder:
 
     def query(self, text: str) -> Array:
         """float32 [384], the vector of a question. Raises `EncoderUnavailableError`."""
-        from core.encoder.vectors import query_vector
+        from core.encoder.encoder import query_vector
 
         return query_vector(self._open(), text)
 
     def texts(self, texts: Sequence[str]) -> tuple[Array, Array, Array]:
         """Vectors of whole texts, see `text_vectors`. Nothing is kept. Raises `EncoderUnavailableError`."""
-        from core.encoder.vectors import text_vectors
+        from core.encoder.encoder import text_vectors
 
         return text_vectors(self._open(), texts)
 
@@ -266,7 +243,7 @@ class _Begun:
         self.work = self._embed(encoder, text, passages)
 
     def _embed(self, encoder: Encoder, text: str, passages: Array) -> Embedding:
-        from core.encoder.vectors import cut_pieces, embed_pieces
+        from core.encoder.encoder import cut_pieces, embed_pieces
 
         pieces = yield from cut_pieces(encoder, text, passages)
         self.pieces = len(pieces.ids)
@@ -287,6 +264,143 @@ def _sum(vectors: TextVectors, passages: Array) -> str:
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.unlink()
+# ---- in idle time, one batch of windows at a time
+#
+# A batch takes some 60 ms on a CPU, the longest that a question waits. A question about a document that is
+# half done continues from there (`Embedder.vectors`).
+
+
+_FIRST_SAID_AFTER_S = 0.5
+_SAY_EVERY_S = 0.25
+# The least similarity of a search result, as for a passage that answers a question
+# (`core.prefill.scorers.embedding`): on the held-out half of `bench retrieval` the right passage is among the
+# results of 57% of the questions, and 15% of questions about another document have results (0.7: 65% and
+# 30%).
+_NEAR = 0.9
+_BELOW_BEST = 0.5
+_MOST_FOUND = 8
+_UNKNOWN_SHARE = 0.3
+
+
+class BackgroundEmbedding:
+    """Embeds documents while the engine is idle; belongs to the engine's thread.
+
+    `cut` returns a text's passages, int32 [n, 2]; `say` receives the progress; `clock` counts seconds."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        cut: Callable[[str], Array],
+        say: Callable[[DocumentEmbedded], None] = lambda event: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._embedder = embedder
+        self._cut = cut
+        self._say = say
+        self._clock = clock
+        self._jobs: list[_Job] = []
+
+    def add(self, request: str, text: str) -> None:
+        """Queue `text`, as prompts contain it, for embedding."""
+        self._jobs.append(_Job(request, text.strip()))
+
+    def stop(self, request: str) -> None:
+        """Drop a queued or unfinished document with its vectors."""
+        for job in [job for job in self._jobs if job.request == request]:
+            self._jobs.remove(job)
+            if all(other.text != job.text for other in self._jobs):
+                self._embedder.forget(text_key(job.text))
+            self._say(DocumentEmbedded(request, "stopped"))
+
+    def erase(self, digests: tuple[str, ...]) -> None:
+        """Erase the vectors of the texts with these `text_key`s, and drop unfinished ones."""
+        for job in [job for job in self._jobs if text_key(job.text) in digests]:
+            self.stop(job.request)
+        for digest in digests:
+            self._embedder.erase(digest)
+
+    def erase_all(self) -> None:
+        """Erase all vectors and drop queued and unfinished documents."""
+        for job in list(self._jobs):
+            self.stop(job.request)
+        self._embedder.erase_all()
+
+    def find(self, command: FindSimilar) -> SimilarFound:
+        """The passages of embedded texts that are most similar to a query."""
+        found: list[SimilarPassage] = []
+        missing = []
+        try:
+            query = self._embedder.query(command.query)
+            for digest in command.digests:
+                held = self._embedder.of_digest(digest)
+                if held is None:
+                    missing.append(digest)
+                elif held[1].unknown <= _UNKNOWN_SHARE:
+                    found += _nearest(digest, *held, query)
+        except DraftlightError as error:
+            return SimilarFound(command.request, problem=str(error))
+        found.sort(key=lambda passage: -passage.similarity)
+        return SimilarFound(command.request, tuple(found), tuple(missing))
+
+    def texts(self, command: EmbedTexts) -> TextsEmbedded:
+        """The vectors of whole texts, now. Raises `EncoderUnavailableError`."""
+        vectors, tokens, truncated = self._embedder.texts(command.texts)
+        return TextsEmbedded(
+            command.request,
+            vectors.astype("<f4").tobytes(),
+            tuple(tokens.tolist()),
+            tuple(np.flatnonzero(truncated).tolist()),
+        )
+
+    def piece(self) -> bool:
+        """Embed one batch; returns False if the queue is empty."""
+        if not self._jobs:
+            return False
+        job = self._jobs[0]
+        try:
+            if job.work is None:
+                job.begun_s = self._clock()
+                job.passages = self._cut(job.text)
+                job.work = self._embedder.vectors(job.text, job.passages)
+            next(job.work)
+        except StopIteration:
+            self._end(job, DocumentEmbedded(job.request, "done", 1.0))
+        except (DraftlightError, MemoryError, RuntimeError) as error:  # MLX out of memory, among others
+            self._end(job, DocumentEmbedded(job.request, "failed", problem=str(error)))
+        else:
+            self._tell(job)
+        return True
+
+    def _end(self, job: _Job, event: DocumentEmbedded) -> None:
+        self._jobs.remove(job)
+        self._say(event)
+
+    def _tell(self, job: _Job) -> None:
+        now = self._clock()
+        if now - job.begun_s < _FIRST_SAID_AFTER_S or now - job.said_s < _SAY_EVERY_S:
+            return
+        job.said_s = now
+        fraction = self._embedder.fraction(job.text, job.passages)
+        self._say(DocumentEmbedded(job.request, "running", fraction))
+
+
+def _nearest(digest: str, passages: Array, vectors: TextVectors, query: Array) -> list[SimilarPassage]:
+    from core.encoder.encoder import similarity
+
+    found = similarity(vectors, query)
+    best = np.argsort(-found)[:_MOST_FOUND].tolist()
+    least = max(_NEAR, float(found[best[0]]) - _BELOW_BEST) if best else 0.0
+    return [
+        SimilarPassage(digest, int(passages[each, 0]), int(passages[each, 1]), float(found[each]))
+        for each in best
+        if found[each] >= least
+    ]
+
+
+class _Job:
+    def __init__(self, request: str, text: str) -> None:
+        self.request = request
+        self.text = text
+        self.passages: Array
+        self.work: Embedding | None = None
+        self.begun_s = self.said_s = 0.0

@@ -12,6 +12,7 @@ the prompt and the shown tokens, so the next turn reuses it and gives the same a
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import cache
@@ -22,15 +23,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, parse_answer
-from core.encoder.background import BackgroundEmbedding
-from core.encoder.store import Embedder
-from core.engine.edited import edited_ids
-from core.engine.generation import Generation
-from core.engine.memory_guard import MemoryGuard
+from core.encoder.store import BackgroundEmbedding, Embedder
+from core.engine.generation import Generation, MemoryGuard
 from core.engine.model_session import ModelProposer, ModelSession
 from core.engine.planning import Planning, branches, decoding_options, drafted_without_model
+from core.engine.prompts import cleaned, edited_ids, title_request
 from core.engine.saved_chats import SavedChats
-from core.engine.title import cleaned, title_request
 from core.errors import (
     ClusterError,
     EmptyPromptError,
@@ -41,6 +39,7 @@ from core.errors import (
 )
 from core.events import (
     TYPED,
+    AnswerCited,
     Change,
     DocumentEmbedded,
     Event,
@@ -69,18 +68,19 @@ from core.models.runtime.blas import BlasThreads
 from core.models.runtime.memory import is_exhausted
 from core.models.runtime.runtime import check_prepared
 from core.prefill import passages
+from core.prefill.citations import Search
 from core.prefill.layout import Layout, layout, unknown_layout
 from core.prefill.plan import dense_reason
 from core.prefill.read import read_rest
 from core.prefill.reading import PromptText, ReadingInputs
-from core.rehearsal.idle import IdleRehearsal
+from core.rehearsal.rehearsal import IdleRehearsal
 from core.settings import Settings
 from core.settings.declaration import check
 from core.settings.prefill import KvCache
 from core.settings.request import drawn
 from core.tables.memory import TableMemory, TableResult
 
-EngineEvent = Rehearsing | DocumentEmbedded | SavedChatsListed | ModelReleased
+EngineEvent = AnswerCited | Rehearsing | DocumentEmbedded | SavedChatsListed | ModelReleased
 
 
 def never() -> bool:
@@ -135,6 +135,7 @@ class Engine:
         self._embedder = Embedder()
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
         self._saved_chats = SavedChats(say, clock, saved_files)
+        self._citing: deque[tuple[str, Search]] = deque()
         self._clock = clock
         self._say = say
         self._released: Released | None = None
@@ -380,15 +381,16 @@ class Engine:
     def idle_work(self) -> bool:
         """Do one piece of idle work. Returns whether there is more.
 
-        In this order: load and save chats; embed documents (also without a model), because a question about
-        them is likely; read the passages that a sparse prefill skipped, if that setting is on; test drafts
-        and trees, measure T(w) and the prefill pace, if missing, and compare widths for `guarded` and
-        `exact`; rehearse, if that is on; release an idle model, if that is on.
+        In this order: find the supports of an answer's sentences; load and save chats; embed documents (also
+        without a model), because a question about them is likely; read the passages that a sparse prefill
+        skipped, if that setting is on; test drafts and trees, measure T(w) and the prefill pace, if missing,
+        and compare widths for `guarded` and `exact`; rehearse, if that is on; release an idle model, if that
+        is on.
         """
         session = self._resident
         # Another number of threads splits sums differently, which changes their last bits.
         self._threads.idle(steady=_COMPARES if session and session.compares_widths else "")
-        if self._saved_chats.piece() or self._embedding.piece():
+        if self.cite_piece() or self._saved_chats.piece() or self._embedding.piece():
             return True
         if session is None:
             return False
@@ -404,6 +406,22 @@ class Engine:
         if not more:
             self._release_if_due()
         return more
+
+    def cite_piece(self) -> bool:
+        """Search some supports of the last answer's sentences; returns False if all answers are searched.
+
+        `AnswerCited` reports an answer that has some.
+        """
+        if not self._citing:
+            return False
+        request, work = self._citing.pop()
+        try:
+            next(work)
+            self._citing.append((request, work))
+        except StopIteration as end:
+            if end.value:
+                self._say(AnswerCited(request, end.value))
+        return True
 
     def rehearse(self, wanted: bool) -> None:
         """Switch rehearsal of the loaded model in idle time on or off.
@@ -637,6 +655,8 @@ class Engine:
             try:
                 with memory.wired():
                     yield from answer.events()
+                if work := answer.citing():
+                    self._citing.append((request.request, work))
             finally:
                 profile.keep_pace()
                 if not isolated:

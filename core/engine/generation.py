@@ -6,6 +6,7 @@ all parts are passed in. Worker's main thread.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 
@@ -23,12 +24,10 @@ from core.drafting.draft import Drafter
 from core.drafting.gate import Gate, default_cost
 from core.drafting.predicted import prediction_counts
 from core.drafting.registry import DrafterSpec
-from core.engine.memory_guard import MemoryGuard
 from core.engine.model_session import ModelProposer
 from core.errors import BrokenLogitsError, GrammarError, NotEnoughMemoryError
 from core.events import (
     Change,
-    Citation,
     Effective,
     Event,
     Finished,
@@ -36,6 +35,7 @@ from core.events import (
     Gauges,
     Generate,
     Likely,
+    MemoryNeed,
     Origin,
     Passage,
     PrefillProgress,
@@ -47,16 +47,104 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import KvQuantisation
 from core.machine.compare import ExactWidths
 from core.machine.width_cost import LiveCost
+from core.models.folder import gigabytes
 from core.models.loader import LoadedModel
 from core.models.runtime import memory
 from core.models.runtime.blas import BlasThreads
-from core.prefill.citations import citations, read_documents, sources
+from core.prefill.citations import Search, read_documents, search, sources
 from core.prefill.read import read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
 from core.settings import Settings, assign
 
 _GAUGE_EVERY_S = 0.25
 _LEAST_SOURCED_TOKENS = 4
+
+
+# ---- memory
+#
+#     peak = memory in use + growth of the KV cache + working memory of a prefill chunk
+#
+# with the figures of `MemoryNeed`, which are estimates from the model's config (starter model on Linux: 83
+# MiB estimated and 65 measured for 1,000 tokens, 268 and 296 for 4,000). What does not fit is fitted in this
+# order: other chats' caches and the sentence encoder are freed; the prompt is read in smaller chunks; the
+# answer is shortened; the request is refused.
+
+# The smallest chunk, as in the setting, and the shortest answer for which a prompt is read.
+_LEAST_CHUNK_TOKENS = 32
+_LEAST_ANSWER_TOKENS = 64
+_UNLIMITED_BYTES = 1 << 60
+
+
+class MemoryGuard:
+    """Fits an answer into the memory that is left, so that MLX never runs out of it.
+
+    `need`: None for a model without an estimate, for which everything fits.
+
+    `left_bytes()` returns the memory that is left; `release()` frees what an answer does not need, once.
+    """
+
+    def __init__(
+        self, need: MemoryNeed | None, left_bytes: Callable[[], int], release: Callable[[], None]
+    ) -> None:
+        self._need = need or MemoryNeed()
+        self._left_bytes = left_bytes if need else lambda: _UNLIMITED_BYTES
+        self._release = release
+        self._released = False
+
+    def chunk_tokens(self, held: int, columns: int, wanted: int) -> int:
+        """The chunk, at most `wanted`, with which the cache can grow from `held` columns to `columns`.
+
+        Raises `NotEnoughMemoryError` if not even the smallest chunk fits.
+        """
+        longest = min(wanted, max(columns - held, _LEAST_CHUNK_TOKENS))
+        columns += _LEAST_ANSWER_TOKENS
+        grown = self._need.cache_at(columns) - (self._need.cache_at(held) if held else 0)
+        a_token = max(1, self._need.working_at(columns, 1))
+
+        def chunk() -> int:
+            return (self._left_bytes() - grown) // a_token
+
+        found = chunk()
+        if found < longest and self._frees():
+            found = chunk()
+        if found >= longest:
+            return wanted
+        if found < _LEAST_CHUNK_TOKENS:
+            least = grown + a_token * _LEAST_CHUNK_TOKENS
+            raise NotEnoughMemoryError(
+                f"A context of {columns - _LEAST_ANSWER_TOKENS:,} tokens needs {gigabytes(least)} GB more"
+                f" memory, and {gigabytes(max(0, self._left_bytes()))} GB are left.",
+                "Shorten the prompt, lower the context limit, close other programs, or load a smaller model.",
+            )
+        return 1 << found.bit_length() - 1
+
+    def holds(self, columns: int) -> bool:
+        """Whether another cache of `columns` fits with the smallest chunks. Frees nothing."""
+        working = self._need.working_at(columns, _LEAST_CHUNK_TOKENS)
+        return self._need.cache_at(columns) + working <= self._left_bytes()
+
+    def answer_tokens(self, held: int, wanted: int) -> int:
+        """The length of an answer, at most `wanted` tokens, that fits after `held` columns; at least 1."""
+        need = self._need
+
+        def peak(tokens: int) -> int:
+            # A step verifies a few dozen drafted tokens at most.
+            grown = need.cache_at(held + tokens) - need.cache_at(held)
+            return grown + need.working_at(held + tokens, _LEAST_CHUNK_TOKENS)
+
+        if peak(wanted) <= self._left_bytes() or (self._frees() and peak(wanted) <= self._left_bytes()):
+            return wanted
+        return max(1, bisect_right(range(wanted), self._left_bytes(), key=peak) - 1)
+
+    def _frees(self) -> bool:
+        """Calls `release` once; returns whether it did."""
+        released, self._released = self._released, True
+        if not released:
+            self._release()
+        return not released
+
+
+# ---- the answer
 
 
 class AnswerPlan(Struct, frozen=True):
@@ -170,7 +258,6 @@ class Generation:
             self._effective(),
             self._sources(),
             self._stop_texts.stopped_by,
-            self._citations(),
         )
 
     def _context_used_tokens(self) -> int:
@@ -184,15 +271,18 @@ class Generation:
         reading, settings = self._reading, self._plan.settings.prefill
         return sources(self._loaded, reading.layout, reading.words, reading.seen, self._shown, settings)
 
-    def _citations(self) -> tuple[Citation, ...]:
-        """The supports of the answer's sentences; only for chats, because they delay the answer's end."""
+    def citing(self) -> Search | None:
+        """The search for the supports of the ended answer's sentences; None if it has no use.
+
+        Only chats show them. The search needs neither the model nor the sequence.
+        """
         texts = [each.text for message in self._asked.messages for each in message.attachments]
         if not self._asked.chat or not any(texts) or self._reading.outcome.unmatched:
-            return ()
+            return None
         begun = self._loaded.tokenizer.decode(self._before) if self._before else ""
         documents = read_documents(self._reading.layout, self._reading.seen, texts)
         answer = begun + "".join(self._texts)
-        return citations(answer, self._format, documents, self._embedder, len(begun))
+        return search(answer, self._format, documents, self._embedder, len(begun))
 
     def _plan_reading(self) -> Generator[Event, None, bool]:
         """Decide between dense and sparse prefill, which may need scoring. Returns whether cancelled."""
@@ -291,8 +381,7 @@ class Generation:
             exactness=plan.exactness,
             stops=loaded.eos,
             begun=len(self._before),
-            top_logprobs=plan.options.top_logprobs,
-            grammar=plan.options.grammar,
+            options=plan.options,
             samples=plan.samples,
             states=plan.head,
         )

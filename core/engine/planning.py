@@ -79,8 +79,7 @@ class Planning:
             changes.append(Change("drafting.drafter", spec.name, "auto", f"{info.name}: {head}"))
             settings, head = assign(settings, "drafting.drafter", "auto"), None
             spec = drafter_spec("auto")
-        forces = options.grammar is not None and options.grammar.drafts
-        verifies = spec.drafts or (forces and not why_not)
+        verifies = spec.drafts or (options.forces and not why_not)
         mode = settings.decoding.exactness
         measured = [each.widths.want() for each in profiles] if verifies and mode != "fast" else []
         exact = strictest([exactness(mode, each) for each in measured]) if measured else FAST
@@ -94,7 +93,7 @@ class Planning:
             reason = f"a block of {removed} tokens gave other bits than plain steps in an earlier answer"
             narrower = f"exact, blocks of at most {exact.width_limit} tokens"
             changes.append(Change("decoding.exactness", "exact", narrower, reason))
-        if options.grammar is not None and forces and why_not:
+        if options.grammar is not None and options.forces and why_not:
             options.grammar.drafts = False
             changes.append(Change("grammar.drafts", "true", "false", why_not))
         if spec.needs_proposer != "head":

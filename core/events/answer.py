@@ -198,7 +198,8 @@ class Finished(Wire, frozen=True):
     """The end of an answer.
 
     `sources`: passages of attachments that support it, best first. `stopped_by`: the text of the request's
-    `stops` that ended it; empty otherwise. `citations`: its sentences with a support, in order.
+    `stops` that ended it; empty otherwise. `citations`: its sentences with a support, in order; empty until
+    `answer_cited` has come.
     """
 
     request: str
@@ -210,7 +211,17 @@ class Finished(Wire, frozen=True):
     citations: tuple[Citation, ...] = ()
 
 
-AnswerEvent = Token | Gauges | Finished
+class AnswerCited(Wire, frozen=True):
+    """The sentences of a finished answer with a support, in order; follows in idle time if there are some.
+
+    For requests with a `chat` and documents only.
+    """
+
+    request: str
+    citations: tuple[Citation, ...]
+
+
+AnswerEvent = Token | Gauges | Finished | AnswerCited
 
 
 # ---- prefill

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO
 
-from core.system.files import PRIVATE, TEMPORARY, replacing, write_atomic
+from core.system.files import PRIVATE, TEMPORARY, CacheFolder, replacing, write_atomic
 from core.system.paths import cache_dir
 
 _SUFFIX = ".safetensors"
@@ -31,11 +31,11 @@ _FREE_BYTES = 1 << 30
 _ABANDONED_S = 600.0
 
 
-class SavedFiles:
+class SavedFiles(CacheFolder):
     """Files in `folder`; None: in the cache folder. Any thread."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or cache_dir() / "contexts"
+        super().__init__(folder or cache_dir() / "contexts", _SUFFIX)
 
     def path(self, chat: str, model_folder: str) -> Path:
         """The file of a chat with the model in `model_folder`."""
@@ -83,43 +83,20 @@ class SavedFiles:
         """
         return replacing(path, mode=PRIVATE, durable=False)
 
-    def fit(self, limit_bytes: int, keep: Path | None = None) -> None:
-        """Removes the least recently used files, except `keep`, until the others fit `limit_bytes`."""
-        files = sorted(each for each in self._dated() if each[2] != keep)
-        used = sum(size for _, size, _ in files)
-        for _, size, path in files:
-            if used <= limit_bytes:
-                return
-            self.remove(path)
-            used -= size
-
     def clean(self, limit_bytes: int) -> None:
         """Removes what killed processes left, and what exceeds the limit, which may have been lowered."""
-        for modified_ns, _, path in self._dated():
+        for modified_ns, _, path in self.dated():
             if path.name.endswith(TEMPORARY) and time.time() - modified_ns / 1e9 > _ABANDONED_S:
                 self.remove(path)
         self.fit(limit_bytes)
 
-    def remove(self, path: Path) -> None:
-        """Removes a file if it exists."""
-        with contextlib.suppress(OSError):
-            path.unlink()
-
     def erase(self, chats: Sequence[str]) -> None:
         """Removes the files of these chats, with all models."""
-        names = tuple(f"{_name(chat)}-" for chat in chats)
-        for path in self._files():
-            if path.name.lstrip(".").startswith(names):
-                self.remove(path)
-
-    def erase_all(self) -> None:
-        """Removes all files."""
-        for path in self._files():
-            self.remove(path)
+        self.erase_named(*(f"{_name(chat)}-" for chat in chats))
 
     def usage(self) -> tuple[int, int]:
         """Number of files, and the size of all in bytes."""
-        files = self._dated()
+        files = self.dated()
         return len(files), sum(size for _, size, _ in files)
 
     def written_bytes(self) -> int:
@@ -142,18 +119,6 @@ class SavedFiles:
             return
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE), "wb") as file:
             file.write(line)
-
-    def _files(self) -> list[Path]:
-        return [*self.folder.glob(f"*{_SUFFIX}"), *self.folder.glob(f".*{_SUFFIX}-*{TEMPORARY}")]
-
-    def _dated(self) -> list[tuple[int, int, Path]]:
-        """All files with the time of their last use in ns and their sizes."""
-        found = []
-        for path in self._files():
-            with contextlib.suppress(OSError):  # another process removed it
-                stat = path.stat()
-                found.append((stat.st_mtime_ns, stat.st_size, path))
-        return found
 
 
 def _name(chat: str) -> str:

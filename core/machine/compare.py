@@ -38,7 +38,7 @@ from core.kv.mlx_lm_caches import (
     window_in_order,
 )
 from core.kv.verify_block import VerifyBlock
-from core.machine.exactness import LEAST_ROWS, WIDTHS, Profile, load_profile, save_profile
+from core.machine.exactness import LEAST_ROWS, PROFILES, WIDTHS, Profile, load_profile
 from core.models.loader import LoadedModel
 
 _TOLERANCE_FLOAT32 = 1e-4
@@ -454,7 +454,7 @@ class ExactWidths:
             return False
         self._profile = found
         if found.widths != before.widths or found.is_complete != before.is_complete:
-            save_profile(found)
+            PROFILES.save(found)
         return True
 
     # ---- blocks of answers
@@ -497,4 +497,4 @@ class ExactWidths:
         self._profile = replace(profile, noise=max(profile.noise, found.noise))
         # A running comparison would continue with the old profile.
         self._comparing = None
-        save_profile(self._profile)
+        PROFILES.save(self._profile)

@@ -169,23 +169,13 @@ def strictest(limits: Sequence[Exactness]) -> Exactness:
 
 
 # The version changes with the comparisons: earlier profiles have fewer rows or other ones.
-_STORE = JsonStore("exact-v2", Profile)
+PROFILES = JsonStore("exact-v2", Profile)
 
 
 def load_profile(info: ModelInfo) -> Profile:
     """The saved profile of this model on this machine; an empty one if none is valid."""
     key = machine_key(info)
-    return _STORE.load(key) or Profile(key, info.name)
-
-
-def saved_profiles() -> list[Profile]:
-    """The profiles of all models compared on this machine."""
-    return _STORE.all()
-
-
-def save_profile(profile: Profile) -> None:
-    """Saves `profile`."""
-    _STORE.save(profile)
+    return PROFILES.load(key) or Profile(key, info.name)
 
 
 def machine_key(info: ModelInfo) -> str:

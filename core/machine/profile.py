@@ -8,32 +8,184 @@ unreliable is discarded and repeated later (`Retry`). Engine's thread.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Generator, Sequence
-from typing import cast
+from typing import Generic, TypeVar, cast
 
+import mlx.core as mx
+from msgspec import Struct
+
+from core.events import ModelInfo
+from core.kv.mlx_lm_caches import Cache, LanguageModel
 from core.machine.compare import ExactWidths
 from core.machine.exactness import machine_key
-from core.machine.pace import PROBED_TOKENS, Pace, load_pace, measure_pace, save_pace
 from core.machine.trials import (
     NOT_TRIED,
+    VERDICTS,
     Verdict,
     is_tried,
     load_verdict,
-    save_verdict,
     try_splits,
     try_trees,
     verdict_key,
 )
 from core.machine.width_cost import (
     CONTEXTS,
+    COSTS,
     CostProfile,
     LiveCost,
     load_costs,
     measure,
-    save_costs,
 )
 from core.models.loader import LoadedModel
+from core.system.files import JsonStore
+
+T = TypeVar("T")
+
+# ---- pace: predicted time of a dense prefill, fitted to timed prompt chunks
+#
+# seconds = a · tokens + b · tokens · context; b is 0 for recurrent models. a and b minimise the weighted
+# absolute deviations over the latest chunks, recent ones with a greater weight, so that chunks timed under
+# load or across sleep do not count while they are the minority. Without enough chunks the prediction is None:
+# no decision is based on a guess.
+
+# Weight factor per later chunk: after twenty chunks the weight is a third.
+_FORGET = 0.95
+_MOST_CHUNKS = 24
+_FIT_ROUNDS = 12
+# In shorter chunks the fixed cost of a forward pass dominates.
+_LEAST_TOKENS = 64
+# Minimum tokens in all chunks: compilation or paging during a single short chunk, extrapolated to a long
+# prompt, would predict hours.
+_ENOUGH_TOKENS = 256
+# Chunks of a measurement, short enough not to delay a request.
+PROBED_TOKENS = 256
+_PROBED_CHUNKS = 3
+# Largest ratio of the two times of a measured chunk; above it the machine is busy.
+_AGREES = 1.3
+_IDS = 200
+# With fewer chunks, or only with shorter contexts, b is limited: attention may not cost more than everything
+# else before a context of this length.
+_FEW, _EARLY_TOKENS = 4, 4096
+
+
+class Chunk(Struct, frozen=True, array_like=True):
+    """`tokens` after `context_tokens` took `seconds`."""
+
+    tokens: int
+    context_tokens: int
+    seconds: float
+
+    @property
+    def parts(self) -> tuple[float, float]:
+        """The factors of a and b."""
+        return _parts(self.tokens, self.context_tokens)
+
+
+class Pace(Struct, frozen=True):
+    """The latest timed chunks of one (model, machine), oldest first."""
+
+    key: str
+    chunks: tuple[Chunk, ...] = ()
+
+    def read(self, tokens: int, context_tokens: int, seconds: float) -> Pace:
+        """This pace with one more chunk; unchanged if the chunk is too short."""
+        if tokens < _LEAST_TOKENS or seconds <= 0:
+            return self
+        return Pace(self.key, (*self.chunks, Chunk(tokens, context_tokens, seconds))[-_MOST_CHUNKS:])
+
+    def seconds(self, tokens: int, context_tokens: int = 0) -> float | None:
+        """Predicted seconds for `tokens` after `context_tokens`; None until enough chunks were timed."""
+        if sum(chunk.tokens for chunk in self.chunks) < _ENOUGH_TOKENS:
+            return None
+        x, y = _parts(tokens, context_tokens)
+        ages = reversed(range(len(self.chunks)))
+        weights = [_FORGET**age for age in ages]
+        factors, spread = list(weights), 1e-3 * min(chunk.seconds for chunk in self.chunks)
+        a = b = 0.0
+        # Iteratively reweighted least squares converges to the least absolute deviations.
+        for _ in range(_FIT_ROUNDS if len(self.chunks) >= _FEW else 1):
+            a, b = _fitted(self.chunks, factors)
+            missed = [abs(c.seconds - a * c.parts[0] - b * c.parts[1]) for c in self.chunks]
+            factors = [weight / max(each, spread) for weight, each in zip(weights, missed, strict=True)]
+        return a * x + b * y
+
+
+def _fitted(chunks: Sequence[Chunk], weights: Sequence[float]) -> tuple[float, float]:
+    """a and b, neither negative, by weighted least squares."""
+    xx = xy = yy = xt = yt = 0.0
+    for chunk, weight in zip(chunks, weights, strict=True):
+        x, y = chunk.parts
+        xx, xy, yy = xx + weight * x * x, xy + weight * x * y, yy + weight * y * y
+        xt, yt = xt + weight * x * chunk.seconds, yt + weight * y * chunk.seconds
+    even = xx * yy - xy**2
+    # With equal contexts the two parts cannot be separated.
+    if even > 1e-6 * xx * yy:
+        a = (xt * yy - yt * xy) / even
+        b = (yt * xx - xt * xy) / even
+        farthest = max(chunk.context_tokens + chunk.tokens for chunk in chunks)
+        if b > 0 and (len(chunks) < _FEW or farthest < _EARLY_TOKENS) and b * _EARLY_TOKENS > a:
+            # Later chunks were slow because of their context or because of another program; for a long prompt
+            # the predictions differ by a factor of ten.
+            early = (xt + yt / _EARLY_TOKENS) / (xx + 2 * xy / _EARLY_TOKENS + yy / _EARLY_TOKENS**2)
+            return early, early / _EARLY_TOKENS
+        if a >= 0 and b >= 0:
+            return a, b
+        if a < 0:
+            return 0.0, yt / yy
+    return xt / xx, 0.0
+
+
+def _parts(tokens: int, context_tokens: int) -> tuple[float, float]:
+    return float(tokens), tokens * (context_tokens + tokens / 2)
+
+
+def measure_pace(
+    pace: Pace,
+    model: LanguageModel,
+    new_cache: Callable[[], Cache],
+    info: ModelInfo,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Generator[None, None, Pace]:
+    """Reads one chunk of a random prompt per `next()`, each twice; returns `pace` with the faster times.
+
+    The first chunk is left out because it may compile kernels. If the two times of a chunk disagree, the
+    machine is busy and `pace` is returned unchanged.
+    """
+    rng = random.Random(0)
+    count = min(_PROBED_CHUNKS, info.context_tokens // PROBED_TOKENS)
+    ids = [[rng.randrange(_IDS) for _ in range(PROBED_TOKENS)] for _ in range(count)]
+    rounds: list[list[float]] = []
+    for _ in range(2):
+        cache = new_cache()
+        rounds.append([])
+        for chunk in ids:
+            started = clock()
+            # Logits are not evaluated, as in a prefill.
+            model(mx.array(chunk)[None], cache=cache)
+            mx.eval([entry.state for entry in cache])
+            rounds[-1].append(clock() - started)
+            yield
+    mx.clear_cache()
+    times = list(zip(*rounds, strict=True))[1:]
+    if any(max(both) > _AGREES * min(both) for both in times):
+        return pace
+    for number, both in enumerate(times, 1):
+        pace = pace.read(PROBED_TOKENS, number * PROBED_TOKENS, min(both))
+    return pace
+
+
+def load_pace(key: str) -> Pace:
+    """The saved pace with that key; an empty one if there is none."""
+    return PACES.load(key) or Pace(key)
+
+
+# The version changes with the meaning of the figures.
+PACES = JsonStore("pace-v2", Pace)
+
+
+# ---- all measurements of a model
 
 MOST_TRIES = 3
 _FIRST_WAIT_S = 60.0
@@ -71,6 +223,52 @@ class Retry:
         self._tries, self._next_s = 0, None
 
 
+class _Measurement(Generic[T]):
+    """A measurement in pieces, made again later if it fails.
+
+    `is_missing()`: whether it is needed. `begin()` starts it. `keep(result)` stores what it found; returns
+    False if the result is unreliable.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        is_missing: Callable[[], bool],
+        begin: Callable[[], Generator[None, None, T]],
+        keep: Callable[[T], bool],
+    ) -> None:
+        self.retry = Retry(clock)
+        self._is_missing = is_missing
+        self._begin = begin
+        self._keep = keep
+        self._steps: Generator[None, None, T] | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has begun and not ended."""
+        return self._steps is not None
+
+    def some(self) -> bool:
+        """Runs the next piece; returns whether there was one."""
+        if self._steps is None:
+            if not self._is_missing() or not self.retry.may_try:
+                return False
+            self._steps = self._begin()
+        try:
+            next(self._steps)
+        except StopIteration as done:
+            self._steps = None
+            if self._keep(done.value):
+                self.retry.succeeded()
+            else:
+                self.retry.failed()
+        except Exception:
+            self._steps = None
+            self.retry.failed()
+            raise
+        return True
+
+
 class MachineProfile:
     """Measurements of one loaded model. `clock` gives the seconds for `Retry`."""
 
@@ -78,14 +276,13 @@ class MachineProfile:
         self._loaded = loaded
         self.widths = ExactWidths(loaded)
         self._costs: CostProfile | None = None
-        self._measuring: Generator[None, None, CostProfile] | None = None
         self._verdict: Verdict | None = None
         self._asked_disk = False
-        self._trying: Generator[None, None, Verdict] | None = None
         self._pace: Pace | None = None
         self._timed = False  # whether the pace holds more than the disk
-        self._pacing: Generator[None, None, Pace] | None = None
-        self._costs_retry, self._pace_retry, self._trial_retry = Retry(clock), Retry(clock), Retry(clock)
+        self._trials = _Measurement(clock, self._needs_verdict, self._try, self._keep_verdict)
+        self._pacing = _Measurement(clock, self._needs_pace, self._measure_pace, self._keep_measured_pace)
+        self._measuring = _Measurement(clock, self._needs_costs, self._measure, self._keep_costs)
 
     def costs_anew(self, contexts: Sequence[int] = CONTEXTS) -> CostProfile:
         """Measures T(w) now, also if there is a profile (some seconds).
@@ -94,15 +291,15 @@ class MachineProfile:
         """
         for _ in range(MOST_TRIES):
             found = _finished(self._measure(contexts))
-            if not found.doubt:
-                self._keep_costs(found)
+            if self._keep_costs(found):
+                self._measuring.retry.succeeded()
                 break
         return found
 
     def try_out(self) -> Verdict:
         """The verdict on trees and drafts, tried now if there is none (some seconds)."""
-        self._trial_retry.succeeded()
-        while self._try_some():
+        self._trials.retry.succeeded()
+        while self._trials.some():
             pass
         return cast(Verdict, self._verdict)
 
@@ -112,78 +309,40 @@ class MachineProfile:
         The pace comes before the costs: without it a document that could be read whole in time is read
         sparsely, while T(w) has a usable guess.
         """
-        return self._try_some() or self._pace_some() or self._measure_some() or self.widths.some()
+        return self._trials.some() or self._pacing.some() or self._measuring.some() or self.widths.some()
 
     def due_s(self) -> float | None:
         """Seconds until a measurement that failed is made again; None if none is waiting."""
-        due = (retry.due_s for retry in (self._costs_retry, self._pace_retry, self._trial_retry))
+        due = (each.retry.due_s for each in (self._measuring, self._pacing, self._trials))
         return min((each for each in due if each is not None), default=None)
 
-    def _try_some(self) -> bool:
-        if self._trying is None:
-            if self._held_verdict() is not None or not self._trial_retry.may_try:
-                return False
-            self._trying = self._try()
-        try:
-            next(self._trying)
-        except StopIteration as done:
-            self._verdict, self._trying = done.value, None
-            self._loaded.settle()
-            self._trial_retry.succeeded()
-            save_verdict(done.value)
-            return False
-        except Exception:
-            self._trying = None
-            self._trial_retry.failed()
-            raise
+    def _needs_verdict(self) -> bool:
+        return self._held_verdict() is None
+
+    def _keep_verdict(self, found: Verdict) -> bool:
+        self._verdict = found
+        self._loaded.settle()
+        VERDICTS.save(found)
         return True
 
-    def _measure_some(self) -> bool:
-        if self._measuring is None:
-            if self._held_costs() is not None or not self._costs_retry.may_try:
-                return False
-            self._measuring = self._measure()
-        try:
-            next(self._measuring)
-        except StopIteration as done:
-            self._measuring = None
-            if done.value.doubt:
-                self._costs_retry.failed()
-            else:
-                self._keep_costs(done.value)
-            return False
-        except Exception:
-            self._measuring = None
-            self._costs_retry.failed()
-            raise
-        return True
+    def _needs_costs(self) -> bool:
+        return self._held_costs() is None
 
-    def _keep_costs(self, found: CostProfile) -> None:
+    def _keep_costs(self, found: CostProfile) -> bool:
+        if found.doubt:
+            return False
         self._costs = found
-        self._costs_retry.succeeded()
-        save_costs(found)
-
-    def _pace_some(self) -> bool:
-        if self._pacing is None:
-            loaded, context_tokens = self._loaded, self._loaded.info.context_tokens
-            if self._held_pace().chunks or context_tokens < PROBED_TOKENS or not self._pace_retry.may_try:
-                return False
-            self._pacing = measure_pace(self._held_pace(), loaded.model, loaded.new_cache, loaded.info)
-        try:
-            next(self._pacing)
-        except StopIteration as done:
-            self._pacing = None
-            if not done.value.chunks:
-                self._pace_retry.failed()
-            elif not self._held_pace().chunks:  # an answer may have timed its reading meanwhile
-                self._pace = done.value
-                self._pace_retry.succeeded()
-                save_pace(done.value)
-        except Exception:
-            self._pacing = None
-            self._pace_retry.failed()
-            raise
+        COSTS.save(found)
         return True
+
+    def _needs_pace(self) -> bool:
+        return not self._held_pace().chunks and self._loaded.info.context_tokens >= PROBED_TOKENS
+
+    def _keep_measured_pace(self, found: Pace) -> bool:
+        if found.chunks and not self._held_pace().chunks:  # an answer may have timed its reading meanwhile
+            self._pace = found
+            PACES.save(found)
+        return bool(found.chunks)
 
     def dense_s(self, tokens: int, context_tokens: int = 0) -> float | None:
         """Predicted seconds for reading `tokens` after `context_tokens`; None before it was measured."""
@@ -199,7 +358,7 @@ class MachineProfile:
         """Saves the pace if chunks were timed since it was last saved."""
         if self._timed:
             self._timed = False
-            save_pace(self._held_pace())
+            PACES.save(self._held_pace())
 
     def cost(self, context_tokens: int) -> LiveCost:
         """T(w) at that context length; a guess until it was measured."""
@@ -217,6 +376,9 @@ class MachineProfile:
         if verdict is None:
             return "" if is_tried(self._loaded.info) else NOT_TRIED
         return verdict.why_not_split(tokens)
+
+    def _measure_pace(self) -> Generator[None, None, Pace]:
+        return measure_pace(self._held_pace(), self._loaded.model, self._loaded.new_cache, self._loaded.info)
 
     def _measure(self, contexts: Sequence[int] = CONTEXTS) -> Generator[None, None, CostProfile]:
         return measure(self._loaded.model, self._loaded.new_cache, self._loaded.info, contexts)
@@ -236,7 +398,7 @@ class MachineProfile:
 
     def _held_costs(self) -> CostProfile | None:
         """The cost profile of this or an earlier run; None if there is none."""
-        if self._costs is None and self._measuring is None:
+        if self._costs is None and not self._measuring.runs:
             self._costs = load_costs(self._loaded.info)
         return self._costs
 

@@ -109,18 +109,13 @@ def verdict_key(info: ModelInfo) -> str:
     )
 
 
-_STORE = JsonStore("verdict", Verdict)
+VERDICTS = JsonStore("verdict", Verdict)
 
 
 def load_verdict(info: ModelInfo) -> Verdict | None:
     """The saved or shipped verdict; None if there is none."""
     key = verdict_key(info)
-    return _STORE.load(key) or _shipped().get(key)
-
-
-def save_verdict(verdict: Verdict) -> None:
-    """Saves `verdict`."""
-    _STORE.save(verdict)
+    return VERDICTS.load(key) or _shipped().get(key)
 
 
 def is_tried(info: ModelInfo) -> bool:

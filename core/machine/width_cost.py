@@ -222,18 +222,13 @@ class LiveCost:
 
 
 # The version changes with the way of measuring.
-_STORE = JsonStore("cost-v2", CostProfile)
+COSTS = JsonStore("cost-v2", CostProfile)
 
 
 def load_costs(info: ModelInfo) -> CostProfile | None:
     """The saved profile of this model on this machine, if there is a valid one."""
-    held = _STORE.load(machine_key(info))
+    held = COSTS.load(machine_key(info))
     return None if held is None or any(_why_implausible(each.seconds) for each in held.contexts) else held
-
-
-def save_costs(profile: CostProfile) -> None:
-    """Saves `profile`."""
-    _STORE.save(profile)
 
 
 def measure(

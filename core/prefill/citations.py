@@ -2,12 +2,13 @@
 
 Only text that the model has read counts. Worker's main thread; no forward pass of the model.
 
-*Sentences* (`citations`): the document sentences that share most rare words with the sentence are candidates,
+*Sentences* (`search`): the document sentences that share most rare words with the sentence are candidates,
 alone and with the sentence next to them. A candidate's score is the share of the words that it contains,
 weighted by rarity, plus the cosine of both vectors. Where the sentence encoder is unavailable or does not
 support the script, the share of the pairs of words replaces the cosine. A candidate without a number of the
 sentence, or without a negation where the sentence has one, does not support it. Code, tables, headings,
-questions and introductions that end in a colon are never cited.
+questions and introductions that end in a colon are never cited. The search runs in idle time after the
+answer, in steps of about 0.1 s.
 
 *Passages* (`sources`) are those that match the answer best by words and runs of characters, with the measure
 of `core.prefill.scorers.lexical` and the answer in place of the question. Neighbours are one source. An
@@ -17,7 +18,7 @@ answer that matches no passage clearly has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -63,7 +64,9 @@ _NEGATION = re.compile(
 _LEAST_WORDS = 3
 _CANDIDATES = 3
 _MOST_JOINED = 2  # sentences of a document that support a sentence of the answer together
-_MOST_SENTENCES = 300  # of an answer; bounds the time after it
+_MOST_SENTENCES = 300  # of an answer; bounds the time of its search
+# Document sentences that are indexed, and texts that are embedded, in one step.
+_INDEXED_SENTENCES, _EMBEDDED_TEXTS = 500, 8
 # The least scores of a support, and what is subtracted from them. `python -m tests.tuning citations` counts
 # precision and recall with them.
 _LEAST_SCORE = 1.05
@@ -134,17 +137,15 @@ def answer_sentences(text: str, format: AnswerFormat) -> Iterator[tuple[int, int
 
 
 class _Word(Struct, frozen=True, gc=False):
-    """A word's stem, where it begins, and whether with a capital letter."""
+    """A word's stem, and whether it begins with a capital letter."""
 
     stem: str
-    start: int
     capital: bool
 
 
 def _words(text: str) -> list[_Word]:
     return [
-        _Word(match.group().casefold()[:_STEM], match.start(), match.group()[0].isupper())
-        for match in _WORD.finditer(text)
+        _Word(match.group().casefold()[:_STEM], match.group()[0].isupper()) for match in _WORD.finditer(text)
     ]
 
 
@@ -153,7 +154,7 @@ def _numbers(text: str) -> set[str]:
 
 
 class Index:
-    """The sentences of the documents, and in which of them each word occurs."""
+    """The sentences of the documents, and in which of them each word occurs; empty before `build`."""
 
     def __init__(self, documents: Mapping[int, Document]) -> None:
         self.documents = documents
@@ -161,24 +162,26 @@ class Index:
         self.stems: list[list[str]] = []
         self._holding: dict[str, list[int]] = {}
         self._lower: set[str] = set()  # words that occur without a capital letter
+        self._names = False
+
+    def build(self) -> Iterator[None]:
+        """Index the sentences; yields now and then."""
         capitals = inside = 0
-        for source, document in documents.items():
-            words = _words(document.text)
-            at = 0
-            for first, last in sentences(document.text):
-                begin = at
-                while at < len(words) and words[at].start < last:
-                    at += 1
-                if begin == at or 2 * int(document.read[first:last].sum()) < last - first:
+        for source, document in self.documents.items():
+            for number, (first, last) in enumerate(sentences(document.text)):
+                if number % _INDEXED_SENTENCES == _INDEXED_SENTENCES - 1:
+                    yield
+                words = _words(document.text[first:last])
+                if not words or 2 * int(document.read[first:last].sum()) < last - first:
                     continue
-                stems = [word.stem for word in words[begin:at]]
+                stems = [word.stem for word in words]
                 for stem in set(stems):
                     self._holding.setdefault(stem, []).append(len(self.ranges))
                 self.ranges.append((source, first, last))
                 self.stems.append(stems)
-                self._lower.update(word.stem for word in words[begin:at] if not word.capital)
-                capitals += sum(word.capital for word in words[begin + 1 : at])
-                inside += at - begin - 1
+                self._lower.update(word.stem for word in words if not word.capital)
+                capitals += sum(word.capital for word in words[1:])
+                inside += len(words) - 1
         self._names = capitals <= _CAPITALISED_NOUNS * inside
 
     def names(self, words: Sequence[_Word]) -> set[str]:
@@ -260,41 +263,38 @@ def read_documents(layout: Layout, seen: Positions, texts: Sequence[str]) -> dic
     return found
 
 
-def citations(
+Search = Generator[None, None, tuple[Citation, ...]]
+
+
+def search(
     answer: str,
     format: AnswerFormat,
     documents: Mapping[int, Document],
     embedder: Embedder | None,
     begun: int = 0,
-) -> tuple[Citation, ...]:
-    """The supports of the answer's sentences, in the answer's order. `documents`: by source number.
+) -> Search:
+    """Returns the supports of the answer's sentences, in the answer's order; yields between steps.
 
-    The first `begun` characters of the answer are an earlier part: ends are counted from there.
+    `documents`: by source number. The first `begun` characters of the answer are an earlier part: ends are
+    counted from there.
     """
-    if not documents:
-        return ()
     ranges = [each for each in answer_sentences(answer, format) if each[1] > begun][:_MOST_SENTENCES]
     index = Index(documents)
-    found = [(end - begun, answer[begin:end], index.candidates(answer[begin:end])) for begin, end in ranges]
-    found = [(end, sentence, some) for end, sentence, some in found if some]
-    texts = {
-        text: number
-        for number, text in enumerate(
-            dict.fromkeys(
-                text
-                for _, sentence, some in found
-                for text in (sentence, *(_text(documents, each) for each in some))
-            )
-        )
-    }
-    vectors = _vectors(tuple(texts), embedder)
+    yield from index.build()
+    found = []
+    for begin, end in ranges:
+        yield
+        if some := index.candidates(answer[begin:end]):
+            found.append((end - begun, answer[begin:end], some))
+    texts = {text for _, sentence, some in found for text in (sentence, *(_text(documents, e) for e in some))}
+    vectors = yield from _vectors(sorted(texts, key=len), embedder)
     cited = []
     for end, sentence, some in found:
-        if vectors is None or _is_unspaced(sentence):
+        if not vectors or _is_unspaced(sentence):
             scores, least = [each.words + each.pairs - each.costs for each in some], _LEAST_SCORE_BY_WORDS
         else:
-            own = vectors[texts[sentence]]
-            near = [float(vectors[texts[_text(documents, each)]] @ own) for each in some]
+            own = vectors[sentence]
+            near = [float(vectors[_text(documents, each)] @ own) for each in some]
             scores = [each.words + cosine - each.costs for each, cosine in zip(some, near)]
             least = _LEAST_SCORE
         best = int(np.argmax(scores))
@@ -313,14 +313,19 @@ def _is_unspaced(text: str) -> bool:
     return 2 * sum(character > "\u024f" for character in letters) > len(letters)
 
 
-def _vectors(texts: Sequence[str], embedder: Embedder | None) -> Array | None:
-    """float32 [texts, 384] of unit length; None without the sentence encoder."""
-    if embedder is None or not texts:
-        return None
-    try:
-        return embedder.texts(texts)[0]
-    except EncoderUnavailableError:
-        return None
+def _vectors(texts: Sequence[str], embedder: Embedder | None) -> Generator[None, None, dict[str, Array]]:
+    """Returns float32 [384] of unit length for each text; nothing without the sentence encoder."""
+    vectors: dict[str, Array] = {}
+    if embedder is None:
+        return vectors
+    for first in range(0, len(texts), _EMBEDDED_TEXTS):
+        yield
+        some = texts[first : first + _EMBEDDED_TEXTS]
+        try:
+            vectors.update(zip(some, embedder.texts(some)[0]))
+        except EncoderUnavailableError:
+            return {}
+    return vectors
 
 
 # ---- passages

@@ -7,6 +7,7 @@ of token IDs without messages has no documents: its last tokens count as the que
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -18,7 +19,6 @@ from msgspec.structs import replace
 from core.models.conversation import Region
 from core.models.prompt import Prompt
 from core.prefill.passages import cut
-from core.prefill.plan import continues
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, PASSAGE_TOKENS, TAIL_TOKENS, Prefill
 
 Array = np.ndarray[Any, Any]
@@ -233,3 +233,60 @@ def _ends_of(inside: Array) -> Array:
     question = np.zeros(len(inside), dtype=np.bool_)
     question[at] = True
     return question
+
+
+# ---- requests to continue a text
+#
+# They name things of the text, so that some passage scores high, and still need its end. A false alarm costs
+# a part of the passages.
+
+# A request is at the beginning or at the end of a message with pasted text.
+_END_CHARACTERS = 200
+# Beginnings of a request; “does the ban continue until May?” has none.
+_BEGINS = (
+    r"(?:^|[.!?:;,\n“\"(]\s*|\b(?:please|(?:can|could|would|will)\s+you|bitte|du|s'il\s+(?:te|vous)\s+pla[iî]t"
+    r"|por\s+favor|per\s+favore|graag|пожалуйста)\s+)"
+)
+_REQUESTS = (
+    # English
+    r"continue | go\s+on | carry\s+on | keep\s+(?:going|writing) | write\s+on | pick\s+up\s+where",
+    # German and Dutch
+    r"weiter | mach\w*\s+weiter | fahre?\s+fort | setze?\s+[^.!?]{0,80}\bfort",
+    r"(?:schreibe?|erzähle?)\s+[^.!?]{0,80}weiter",
+    r"ga\s+(?:verder|door) | (?:schrijf|vertel)\s+[^.!?]{0,80}verder | vervolg",
+    # French, Spanish, Portuguese, Italian
+    r"continue[rz]? | poursui[st]\w* | contin[uú][aeá]\w* | sigue | prosigue | siga",
+    r"prossig\w+ | prosegui\w*",
+    # Russian
+    r"продолж\w+ | пиши\s+дальше",
+)
+# Anywhere in a request: what comes next, the next part.
+_NEXT = (
+    r"what\s+(?:happens|comes)\s+next",
+    r"next\s+(?:chapter|paragraph|passage|scene|section|page|sentence|verse|part|entry|line)s?",
+    r"(?:fortsetzung | wie\s+(?:geht|könnte)\s+[^.!?]{0,80}weiter(?:gehen)?)",
+    r"nächste[nrsm]?\s+(?:kapitel|absatz|absätze|abschnitt|szene|seite|satz|strophe|teil|zeile)n?",
+    r"la\s+suite | prochaine?\s+(?:chapitre|paragraphe|scène|page|partie) | (?:chapitre|scène)\s+suivante?",
+    r"(?:siguiente|pr[oó]xim[oa])\s+(?:cap[ií]tulo|p[aá]rrafo|par[aá]grafo|escena|cena|parte)",
+    r"prossim[oa]\s+(?:capitolo|paragrafo|scena|pagina|parte)",
+    r"volgende\s+(?:hoofdstuk|alinea|scène|pagina|deel)",
+    r"(?:следующ\w+\s+(?:глав|абзац|сцен|страниц|част)\w* | что\s+(?:было\s+)?дальше)",
+)
+# Scripts without spaces between words.
+_CONTINUE_UNSPACED = (
+    r"继续|繼續|[续續接][着著]?[写寫]|接下[来來]|下一[章段节節回幕页頁]",
+    r"続け|続き|次の(?:章|段落|場面|ページ)",
+    r"계속|이어서|이어\s*써|다음\s*(?:장|단락|문단|장면)",
+)
+_CONTINUE = re.compile(
+    rf"{_BEGINS}(?:{'|'.join(_REQUESTS)})\b | \b(?:{'|'.join(_NEXT)})\b | {'|'.join(_CONTINUE_UNSPACED)}",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def continues(request: str) -> bool:
+    """Whether `request` is for the continuation of a text; checks only the two ends of a long one."""
+    words = request.strip()
+    if len(words) > 2 * _END_CHARACTERS:
+        words = f"{words[:_END_CHARACTERS]}\n{words[-_END_CHARACTERS:]}"
+    return _CONTINUE.search(words) is not None

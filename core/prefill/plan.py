@@ -1,4 +1,6 @@
-"""Decides whether a prompt is read completely or sparsely, and why. Pure.
+"""Plan of a reading: completely or sparsely, and why; which passages; which ones later turns quote.
+
+Pure, but for the tokenizer in `excerpt`.
 
 Three decisions at three moments. Before the cache is looked up: must every token be read at any cost
 (`dense_reason`)? Then only a prefix without gaps may be reused. After it, when the number of new tokens is
@@ -8,21 +10,27 @@ question (`Scored.stands_out`)?
 `auto` reads everything where a request needs the whole text, where that is quick, and where no passage
 matches.
 
-Two kinds of requests name things of the text, so that some passage scores high, and still need more than
-passages; they are recognised by their words. Requests about all of a text (“how many invoices are open?”)
-fail at any share below all of it (the SpecPrefill paper; RULER: common words 96.6 → 11.8%), and requests to
-continue a text need its end. Requests for the whole that name nothing in it (sum up, translate, proofread)
-need no words here: no passage matches them, which the scorers measure. A false alarm of the first kind costs
-time, one of the second a part of the passages.
+Requests about all of a text (“how many invoices are open?”) are recognised by their words: they name things
+of the text, so that some passage scores high, and fail at any share below all of it (the SpecPrefill paper;
+RULER: common words 96.6 → 11.8%). Requests for the whole that name nothing in it (sum up, translate,
+proofread) need no words here: no passage matches them, which the scorers measure. A false alarm costs time.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 from msgspec import Struct
 
-from core.events import Change
+from core.events import Change, Passage
+from core.kv.positions import Columns
+from core.models.loader import LoadedModel
+from core.prefill.layout import Layout, Passages
+from core.prefill.read import Positions
+from core.prefill.scorers.scorer import Scored
 from core.settings.prefill import Prefill
 
 # All and whole; how many and how often. Words that are common in another language of the list are left out.
@@ -58,61 +66,9 @@ _SPREAD = re.compile(
 )
 
 
-# A request is at the beginning or at the end of a message with pasted text.
-_END_CHARACTERS = 200
-# Beginnings of a request; “does the ban continue until May?” has none.
-_BEGINS = (
-    r"(?:^|[.!?:;,\n“\"(]\s*|\b(?:please|(?:can|could|would|will)\s+you|bitte|du|s'il\s+(?:te|vous)\s+pla[iî]t"
-    r"|por\s+favor|per\s+favore|graag|пожалуйста)\s+)"
-)
-_REQUESTS = (
-    # English
-    r"continue | go\s+on | carry\s+on | keep\s+(?:going|writing) | write\s+on | pick\s+up\s+where",
-    # German and Dutch
-    r"weiter | mach\w*\s+weiter | fahre?\s+fort | setze?\s+[^.!?]{0,80}\bfort",
-    r"(?:schreibe?|erzähle?)\s+[^.!?]{0,80}weiter",
-    r"ga\s+(?:verder|door) | (?:schrijf|vertel)\s+[^.!?]{0,80}verder | vervolg",
-    # French, Spanish, Portuguese, Italian
-    r"continue[rz]? | poursui[st]\w* | contin[uú][aeá]\w* | sigue | prosigue | siga",
-    r"prossig\w+ | prosegui\w*",
-    # Russian
-    r"продолж\w+ | пиши\s+дальше",
-)
-# Anywhere in a request: what comes next, the next part.
-_NEXT = (
-    r"what\s+(?:happens|comes)\s+next",
-    r"next\s+(?:chapter|paragraph|passage|scene|section|page|sentence|verse|part|entry|line)s?",
-    r"(?:fortsetzung | wie\s+(?:geht|könnte)\s+[^.!?]{0,80}weiter(?:gehen)?)",
-    r"nächste[nrsm]?\s+(?:kapitel|absatz|absätze|abschnitt|szene|seite|satz|strophe|teil|zeile)n?",
-    r"la\s+suite | prochaine?\s+(?:chapitre|paragraphe|scène|page|partie) | (?:chapitre|scène)\s+suivante?",
-    r"(?:siguiente|pr[oó]xim[oa])\s+(?:cap[ií]tulo|p[aá]rrafo|par[aá]grafo|escena|cena|parte)",
-    r"prossim[oa]\s+(?:capitolo|paragrafo|scena|pagina|parte)",
-    r"volgende\s+(?:hoofdstuk|alinea|scène|pagina|deel)",
-    r"(?:следующ\w+\s+(?:глав|абзац|сцен|страниц|част)\w* | что\s+(?:было\s+)?дальше)",
-)
-# Scripts without spaces between words.
-_CONTINUE_UNSPACED = (
-    r"继续|繼續|[续續接][着著]?[写寫]|接下[来來]|下一[章段节節回幕页頁]",
-    r"続け|続き|次の(?:章|段落|場面|ページ)",
-    r"계속|이어서|이어\s*써|다음\s*(?:장|단락|문단|장면)",
-)
-_CONTINUE = re.compile(
-    rf"{_BEGINS}(?:{'|'.join(_REQUESTS)})\b | \b(?:{'|'.join(_NEXT)})\b | {'|'.join(_CONTINUE_UNSPACED)}",
-    re.IGNORECASE | re.VERBOSE,
-)
-
-
 def needs_every_token(question: str) -> bool:
     """Whether `question` is about all of a text."""
     return _SPREAD.search(question) is not None
-
-
-def continues(request: str) -> bool:
-    """Whether `request` is for the continuation of a text; checks only the two ends of a long one."""
-    words = request.strip()
-    if len(words) > 2 * _END_CHARACTERS:
-        words = f"{words[:_END_CHARACTERS]}\n{words[-_END_CHARACTERS:]}"
-    return _CONTINUE.search(words) is not None
 
 
 # ---- the decisions
@@ -167,3 +123,162 @@ def decide(settings: Prefill, dense: str, new_tokens: int, dense_s: float | None
 def refused(settings: Prefill, reason: str) -> Change:
     """The change where everything is read and `settings` allow less."""
     return Change("prefill.mode", settings.mode, "off", reason)
+
+
+# ---- the selection of passages
+#
+# Always kept: the first passage, passages with a token that is always read (`Layout.always_read`), and
+# passages that reach into the last tokens of a sliding window's length. Of the others the best, until they
+# have keep · M tokens (the SpecPrefill paper has ⌈keep · M ÷ passage⌉ passages of one length). For a
+# continuation, `LATEST` of these tokens are the last ones, whatever their score.
+#
+# Passages that are always kept don't count towards the share: they would use up a third of 20% of 8,000
+# tokens, and perplexity of text that continues was 1.15 times that of a dense reading instead of 1.07
+# (notes/prefill.md).
+
+
+Array = np.ndarray[Any, Any]
+
+# A longer end predicts a continuation better than passages from everywhere; a quarter remains for the
+# passages that it refers to (notes/prefill.md).
+LATEST = 0.75
+
+
+class Selection(Struct, frozen=True):
+    """Passage i is tokens `starts[i]` to `ends[i]` (end-exclusive) of the prompt; bool `kept`,
+    float32 `scores` 0 to 1."""
+
+    starts: Array
+    ends: Array
+    kept: Array
+    scores: Array
+
+    @property
+    def positions(self) -> Array:
+        """int32, ascending: the positions to read, without the prompt's last one."""
+        chosen = [
+            np.arange(a, b, dtype=np.int32) for a, b in zip(self.starts[self.kept], self.ends[self.kept])
+        ]
+        return np.concatenate(chosen)[:-1]
+
+
+def select(
+    scores: Array,
+    always_read: Array,
+    passages: Passages,
+    *,
+    keep_pct: float,
+    window_tokens: int = 0,
+    latest: float = 0.0,
+) -> Selection:
+    """`scores` has one value a passage, on any scale; `always_read` (bool) one a token of the prompt.
+
+    `passages` end where the prompt ends. `latest`, 0 to 1: the part of the share that the last tokens get.
+    """
+    firsts, lengths = passages.firsts, passages.lengths
+    must = must_keep(always_read, passages, window_tokens)
+    share = keep_pct / 100 * float(lengths.sum())
+    kept = must.copy()
+    free = np.flatnonzero(~must)
+    kept[_filling(free[::-1], lengths, latest * share)] = True
+    left = share - float(lengths[kept & ~must].sum())
+    best = np.argsort(-scores[~kept], kind="stable")
+    kept[_filling(np.flatnonzero(~kept)[best], lengths, left)] = True
+    return Selection(firsts, firsts + lengths, kept, _shown(scores, must))
+
+
+def must_keep(always_read: Array, passages: Passages, window_tokens: int = 0) -> Array:
+    """bool, one a passage: whether it is read whatever its score."""
+    firsts, end = passages.firsts, passages.end
+    must = np.add.reduceat(always_read[:end].astype(np.int32), firsts) > 0
+    must[0] = True
+    if window_tokens:
+        must |= firsts + passages.lengths > end - window_tokens
+    return np.asarray(must)
+
+
+def _filling(order: Array, lengths: Array, tokens: float) -> Array:
+    """The first of the passages `order` that together have at least `tokens` tokens."""
+    before = np.cumsum(lengths[order]) - lengths[order]
+    return np.asarray(order[before < tokens - 1e-6])
+
+
+def _shown(scores: Array, must: Array) -> Array:
+    """float32, 0 to 1; 1 is the best passage among those that are not always kept."""
+    earned = scores[~must] if not must.all() else scores
+    low, high = float(earned.min(initial=0.0)), float(earned.max(initial=0.0))
+    shown = np.clip((scores - low) / (high - low), 0.0, 1.0) if high > low else np.zeros_like(scores)
+    return np.asarray(shown, np.float32)
+
+
+def passage_map(selection: Selection, layout: Layout) -> tuple[Passage, ...]:
+    """The passages of `selection`, each in the document that most of its tokens belong to."""
+    return tuple(
+        _passage(int(start), int(end), bool(kept), float(score), layout)
+        for start, end, kept, score in zip(selection.starts, selection.ends, selection.kept, selection.scores)
+    )
+
+
+def _passage(start: int, end: int, kept: bool, score: float, layout: Layout) -> Passage:
+    sources = layout.source[start:end]
+    documents = sources[sources >= 0]
+    if not len(documents):
+        return Passage(start, end, kept, round(score, 4))
+    source = int(np.bincount(documents).argmax())
+    inside = start + np.flatnonzero(sources == source)
+    first, last = int(layout.first_char[inside].min()), int(layout.last_char[inside].max())
+    return Passage(start, end, kept, round(score, 4), source, first, last)
+
+
+# ---- later turns
+#
+# At each turn the new question scores the passages between the first and the last skipped token. Those that a
+# fresh sparse reading would choose and that no turn has read are relevant; the best are quoted before the
+# question, up to a limit. A draft model does not score them, as it would have to read the text that is to be
+# skipped.
+
+# The share of the tokens that a fresh reading would choose which one turn quotes at most.
+_LIMIT = 0.5
+# Between quoted passages, in any language.
+_LEFT_OUT = "\n[…]\n"
+_AROUND_QUOTE_TOKENS = 8
+
+
+def to_quote(
+    columns: Columns, passages: Passages, scored: Scored, settings: Prefill, room_tokens: int
+) -> Positions:
+    """int32, ascending: the skipped positions that are relevant for the question that scored `passages`.
+
+    `columns` name the positions that were read; `passages` reach from the first skipped token to the last.
+    The quotation takes at most `room_tokens`.
+    """
+    firsts, lengths = passages.firsts, passages.lengths
+    skipped = np.zeros(passages.end, dtype=np.bool_)
+    skipped[columns.gaps()] = True
+    left = np.add.reduceat(skipped.astype(np.int32), firsts)
+    best = np.argsort(-scored.scores, kind="stable")
+    wanted = settings.keep_pct / 100 * float(lengths.sum())
+    relevant = best[np.cumsum(lengths[best]) - lengths[best] < wanted]
+    relevant = relevant[left[relevant] > 0]
+    if not scored.stands_out or not len(relevant):
+        return np.empty(0, np.int32)
+    spent = np.cumsum(left[relevant] + _AROUND_QUOTE_TOKENS)
+    limit = _LIMIT * wanted + _AROUND_QUOTE_TOKENS * np.arange(1, len(relevant) + 1)
+    chosen = np.zeros(len(firsts), dtype=np.bool_)
+    chosen[relevant[(spent - left[relevant] < limit) & (spent <= max(0, room_tokens))]] = True
+    in_chosen = np.zeros(passages.end, dtype=np.bool_)
+    in_chosen[firsts[0] :] = np.repeat(chosen, lengths)
+    return np.flatnonzero(skipped & in_chosen).astype(np.int32)
+
+
+def excerpt(ids: Sequence[int], positions: Positions, loaded: LoadedModel) -> list[int]:
+    """Token ids of a text that quotes the passages at `positions` of `ids`, with marked gaps.
+
+    Control tokens without an embedding row are left out.
+    """
+    tokenizer = loaded.tokenizer
+    runs = np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1)
+    texts = (tokenizer.decode([ids[at] for at in run]).strip() for run in runs)
+    quoted = f"{_LEFT_OUT}{_LEFT_OUT.join(texts)}{_LEFT_OUT}\n".lstrip("\n")
+    found = tokenizer.encode(quoted, add_special_tokens=False)
+    return [int(token) for token in found if token < loaded.info.vocabulary]

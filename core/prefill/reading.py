@@ -32,18 +32,24 @@ from core.models.split import StateReceiver
 from core.prefill.layout import Layout, Passages
 from core.prefill.plan import (
     ASKS_FOR_ALL,
+    LATEST,
     NOTHING_STANDS_OUT,
     Decision,
+    Selection,
     beyond,
     decide,
     dense_reason,
+    excerpt,
+    must_keep,
+    passage_map,
     refused,
+    select,
+    to_quote,
 )
 from core.prefill.read import Positions, ReadProgress, read_kept, read_prompt
+from core.prefill.scorers import SCORERS
 from core.prefill.scorers.lexical import Words, stands_out, words_of
-from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, ScoringDraft
-from core.prefill.select import LATEST, Selection, excerpt, must_keep, passage_map, select, to_quote
 from core.settings.prefill import Prefill
 
 _DEFAULT_SCORER = "fusion"

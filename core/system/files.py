@@ -156,3 +156,55 @@ class JsonStore(Generic[K]):
 
 def _folder() -> Path:
     return cache_dir() / "profiles"
+
+
+# ---- folders of large files that can be made again
+
+
+class CacheFolder:
+    """Files of one suffix in `folder`, whose least recently used ones are removed first. Any thread.
+
+    Several processes may share the folder. A process that was killed leaves temporary files, which count.
+    """
+
+    def __init__(self, folder: Path, suffix: str) -> None:
+        self.folder = folder
+        self._suffix = suffix
+
+    def dated(self) -> list[tuple[int, int, Path]]:
+        """All files with the time of their last use in ns and their sizes, ascending."""
+        found = []
+        for path in self._paths():
+            with contextlib.suppress(OSError):  # another process removed it
+                stat = path.stat()
+                found.append((stat.st_mtime_ns, stat.st_size, path))
+        return sorted(found)
+
+    def fit(self, limit_bytes: int, keep: Path | None = None) -> None:
+        """Removes the least recently used files, except `keep`, until the others fit `limit_bytes`."""
+        files = [each for each in self.dated() if each[2] != keep]
+        used = sum(size for _, size, _ in files)
+        for _, size, path in files:
+            if used <= limit_bytes:
+                return
+            self.remove(path)
+            used -= size
+
+    def remove(self, path: Path) -> None:
+        """Removes a file if it exists."""
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+    def erase_named(self, *beginnings: str) -> None:
+        """Removes the files whose names start with one of `beginnings`."""
+        for path in self._paths():
+            if path.name.lstrip(".").startswith(beginnings):
+                self.remove(path)
+
+    def erase_all(self) -> None:
+        """Removes all files."""
+        self.erase_named("")
+
+    def _paths(self) -> list[Path]:
+        temporary = self.folder.glob(f".*{self._suffix}-*{TEMPORARY}")
+        return [*self.folder.glob(f"*{self._suffix}"), *temporary]

@@ -25,6 +25,8 @@ from core.bench.retrieval.questions import documents as long_documents
 
 if TYPE_CHECKING:
     from core.encoder.store import Embedder
+    from core.events import Citation
+    from core.prefill.citations import Search
 
 _SET = Path(__file__).with_name("citations.json")
 _PLACES = ("its own document", "inside a long document", "other documents")
@@ -92,15 +94,25 @@ def judged(half: str, places: int, embedders: Sequence[Embedder | None]) -> list
 
 def _cited(sentences: list[str], texts: list[str], embedder: Any) -> list[str | None]:
     """The text that is cited for each sentence; None where none is."""
-    from core.prefill.citations import Document, citations
+    from core.prefill.citations import Document, search
 
     documents = {number: Document(text, np.ones(len(text), bool)) for number, text in enumerate(texts)}
     answer = "\n\n".join(sentences)
     ends = np.cumsum([len(sentence) + 2 for sentence in sentences]) - 2
-    by_end = {each.end: each for each in citations(answer, AnswerFormat(), documents, embedder)}
+    by_end = {each.end: each for each in found_by(search(answer, AnswerFormat(), documents, embedder))}
     assert set(by_end) <= set(ends.tolist())
     found = (by_end.get(end) for end in ends.tolist())
     return [texts[one.source][one.first_char : one.last_char] if one else None for one in found]
+
+
+def found_by(search: Search) -> tuple[Citation, ...]:
+    """The citations that a search returns."""
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            citations: tuple[Citation, ...] = end.value
+            return citations
 
 
 def figures(some: list[Judged]) -> tuple[int, int, int, int]:

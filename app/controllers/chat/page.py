@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,7 +29,19 @@ from app.session.chats.continuing import placed
 from app.session.chats.conversation import Conversation, Turn
 from app.session.chats.reading import documents
 from app.session.turn import effects as fx
-from core.events import Failed, Finished, Gauges, Message, PrefillProgress, ReadingMap, Token
+from core.errors import RequestError
+from core.events import (
+    AnswerCited,
+    Failed,
+    Finished,
+    Gauges,
+    Message,
+    PrefillProgress,
+    ReadingMap,
+    Token,
+)
+
+_UNCITED = 4  # ended answers that may still be cited
 
 _DRAFT_AFTER_MS = 300
 
@@ -211,6 +224,7 @@ class AnswerController(QObject):
         self._running: Running | None = None
         self._repetition: Repetition | None = None
         self._note = ""
+        self._uncited: dict[str, tuple[Running, int]] = {}  # ended answers and where the last part began
         self._instead: Callable[[], None] | None = None
         self._coalescer = Coalescer(time.monotonic)
         self._flush_timer = QTimer(self, singleShot=True)
@@ -358,6 +372,10 @@ class AnswerController(QObject):
             self.answer_finished.emit(ended.turn_id)
             return
         note = self._note if finished.reason == "cancelled" else ""
+        if chat.attachments:
+            self._uncited[finished.request] = ended, chat.turn(ended.turn_id).answer.begun_characters
+            for old in list(self._uncited)[:-_UNCITED]:
+                del self._uncited[old]
         chat = chat.finish(ended.turn_id, finished, note)
         self._chats.keep(chat)
         if shown:
@@ -369,6 +387,20 @@ class AnswerController(QObject):
         self.answer_finished.emit(ended.turn_id)
         if instead is not None and shown:
             instead()
+
+    def cite(self, event: AnswerCited) -> None:
+        """The worker found the supports of an ended answer. Its chat may be closed or deleted meanwhile."""
+        ended, begun = self._uncited.pop(event.request, (None, 0))
+        if ended is None:
+            return
+        citations = [replace(each, end=begun + each.end) for each in event.citations]
+        with suppress(KeyError, RequestError):
+            chat = self._chats.get(ended.chat_id)
+            cited = chat.cite(ended.turn_id, citations)
+            self._chats.keep(cited)
+            answer = cited.turn(ended.turn_id).answer
+            if cited.id == self._chats.open.id and answer.over and answer.finished:
+                self._views.transcript.cite_answer(ended.turn_id, answer.finished)
 
     def cut_off(self, tokens: int, *, closing: bool) -> None:
         """The worker died or the window closes, after `tokens` tokens, which are kept."""

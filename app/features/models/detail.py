@@ -298,7 +298,6 @@ class DraftChoice(QAbstractButton):
 
     @property
     def facts(self) -> DraftFacts:
-        """The displayed facts."""
         return self._facts
 
     def sizeHint(self) -> QSize:
@@ -385,7 +384,6 @@ class MemoryBar(QWidget):
 
     @property
     def parts(self) -> tuple[MemoryPart, ...]:
-        """The displayed parts."""
         return self._parts
 
     def show_parts(self, parts: Sequence[MemoryPart], limit_bytes: int) -> None:

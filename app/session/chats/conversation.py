@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from app.session.chats.continuing import can_go_on, end_of, joined, to_go_on_from
 from app.session.chats.editing import Edit, all_typed, cut_after, end_of_edited, with_edits
 from app.session.chats.presets import Override
-from core.events import TYPED, Attachment, Finished, Message, ReadingMap, Token
+from core.events import TYPED, Attachment, Citation, Finished, Message, ReadingMap, Token
 from core.settings import Settings
 
 # `imported` answers are text only: their one token is the whole text. `edited` ones were changed by a person
@@ -62,6 +62,12 @@ class Answer(Struct, frozen=True):
     def over(self) -> bool:
         """Whether the answer has ended."""
         return self.status not in ("waiting", "writing")
+
+    @property
+    def begun_characters(self) -> int:
+        """Characters of the parts that ended before the running one."""
+        tokens = self.tokens[: self.finished.stats.tokens] if self.finished else ()
+        return sum(len(token.text) for token in tokens)
 
     @property
     def is_edited(self) -> bool:
@@ -150,6 +156,14 @@ def _with_known_match(turn: Turn, finished: Finished) -> Finished:
     if effective.reading != "sparse" or stats.score_s or not ends or not ends[-1].effective.unmatched:
         return finished
     return replace(finished, effective=replace(effective, unmatched=True))
+
+
+def _cited(version: Version, turn_id: str, citations: Sequence[Citation]) -> Version:
+    finished = version.answer.finished
+    if version.id != turn_id or finished is None:
+        return version
+    finished = replace(finished, citations=(*finished.citations, *citations))
+    return replace(version, answer=replace(version.answer, finished=finished))
 
 
 def _turn(versions: Sequence[Version], place: int) -> Turn:
@@ -284,8 +298,7 @@ class Conversation(Struct, frozen=True):
         status: AnswerStatus = "stopped" if finished.reason == "cancelled" else "finished"
         answer = self.turn(turn_id).answer
         if answer.finished is not None:
-            begun = answer.tokens[: answer.finished.stats.tokens]
-            finished = joined(answer.finished, finished, sum(len(token.text) for token in begun))
+            finished = joined(answer.finished, finished, answer.begun_characters)
         finished = _with_known_match(self.turn(turn_id), finished)
         answer = replace(answer, status=status, finished=finished, asked_of=None, note=note)
         if finished.effective.reading == "dense":
@@ -293,6 +306,17 @@ class Conversation(Struct, frozen=True):
             answer = replace(answer, reading=None)
         ended = self.with_answer(turn_id, answer)
         return replace(ended, context_used_tokens=finished.stats.context_used_tokens)
+
+    def cite(self, turn_id: str, citations: Sequence[Citation]) -> Conversation:
+        """Returns the chat with more citations of an answer, also of one that is not displayed."""
+        return self.with_turns(
+            tuple(
+                _turn([_cited(each, turn_id, citations) for each in turn.versions], turn.place)
+                if any(each.id == turn_id for each in turn.versions)
+                else turn
+                for turn in self.turns
+            )
+        )
 
     def cut_off(self, turn_id: str, note: str) -> Conversation:
         """Returns the chat with an answer ended by the worker's death. Its text stays."""

@@ -25,11 +25,11 @@ from core.kv.cached_sequence import CachedSequence
 from core.models.loader import LoadedModel
 from core.models.prompt import Prompt, offsets
 from core.prefill.layout import Layout, Passages, layout, unknown_layout
+from core.prefill.plan import select
 from core.prefill.read import read_kept, read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
 from core.prefill.scorers.draft_model import Attended, watched
 from core.prefill.scorers.scorer import ScoringDraft, carried, means_of
-from core.prefill.select import select
 from core.settings.prefill import SCORERS, Prefill
 
 # ---- likelihoods

@@ -209,9 +209,9 @@ def _recall(
     keeps: Sequence[float],
 ) -> tuple[int, float, tuple[float, ...], str]:
     """The last four fields of `Found`."""
-    from core.prefill.scorers.registry import SCORERS as SPECS
+    from core.prefill.plan import must_keep, select
+    from core.prefill.scorers import SCORERS as SPECS
     from core.prefill.scorers.scorer import ScorerInputs, finished
-    from core.prefill.select import must_keep, select
 
     layout, tokens = prompt.layout, len(prompt.ids)
     always_read = layout.always_read

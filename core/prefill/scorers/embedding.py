@@ -125,7 +125,7 @@ def _by_words(words: Scored, meaning: Meaning, about_all: bool) -> Scored:
 
 def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
     """The passages' similarity with the question; yields how many tokens were scored so far."""
-    from core.encoder.vectors import similarity  # not loaded before its first use
+    from core.encoder.encoder import similarity  # not loaded before its first use
 
     layout, passages = inputs.layout, inputs.passages
     nothing = np.full(len(passages), np.nan, np.float32)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
@@ -51,9 +52,13 @@ def ended(citations: tuple[Citation, ...] = CITED, sources: tuple[Passage, ...] 
 
 
 def cited(transcript: Transcript) -> AnswerView:
+    """An answer that has ended, and then got its citations."""
     transcript.add_user("t0", QUESTION)
     answer = stream(transcript, ANSWER)
-    transcript.finish_answer("t", ended())
+    transcript.finish_answer("t", ended((), (Passage(0, 9, True, 1.0, 0, 0, len(NINE)),)))
+    assert not numbers(answer)
+    assert len(answer.footer.sources.buttons) == 1
+    transcript.cite_answer("t", ended())
     return answer
 
 
@@ -94,11 +99,30 @@ def test_a_number_is_between_its_sentence_and_the_next(transcript: Transcript) -
             (behind,) = body.rects_of(0, at, at + 1)
             assert ink.right() <= behind.left() + 1
         assert before.top() == ink.top()
-    # In a text from right to left the sentence ends at its left.
-    last = numbers(answer)[-1]
-    rtl = next(n for n, each in enumerate(body.boxes) if "נשארת" in each.piece.text)
-    word = body.rects_of(rtl, 0, len(body.boxes[rtl].piece.text) - 2)[0]
-    assert last.geometry().right() <= word.left() + 2
+
+
+@pytest.mark.parametrize("end", [".", "", " ABC.", " (9)."])
+def test_a_number_of_right_to_left_text_is_left_of_the_full_stop(transcript: Transcript, end: str) -> None:
+    sentence = f"בערפל המעבורת נשארת{end}"
+    text = " ".join([sentence] * 9)
+    ends = [(n + 1) * len(sentence) + n for n in range(9)]
+    transcript.add_user("t0", QUESTION)
+    answer = stream(transcript, text)
+    transcript.finish_answer("t", ended(tuple(Citation(at, 0, 0, len(NINE)) for at in ends)))
+    body = answer.body
+    places = [each.geometry() for each in numbers(answer)]
+    assert len({place.y() for place in places}) > 1  # at the end of a line as well as in it
+    letters = [rect for at in range(len(text)) if text[at] != " " for rect in body.rects_of(0, at, at + 1)]
+    for at in ends:
+        stop = body.rects_of(0, at - len(sentence), at)[-1]
+        after = [
+            place for place in places if abs(place.y() - stop.top()) < 2 and place.right() <= stop.left() + 2
+        ]
+        assert after
+    for place in places:
+        assert body.rect().contains(place)
+        inked = QRectF(place).adjusted(1, 0, -1, 0)
+        assert not [letter for letter in letters if inked.intersects(letter)]
 
 
 def test_keys_reach_the_numbers_and_open_them(transcript: Transcript, qtbot: QtBot) -> None:
@@ -175,7 +199,9 @@ def test_the_reader_keeps_the_line_that_is_at_the_top(transcript: Transcript) ->
     before, height = top_line(), body.height()
     source = body.table.text
     ends = [at + 4 for at in range(len(source)) if source.startswith("end.", at)]
-    transcript.finish_answer("t", ended(tuple(Citation(end, 0, 0, len(NINE)) for end in ends)))
+    transcript.finish_answer("t", ended(()))
+    assert (top_line(), body.height()) == (before, height)
+    transcript.cite_answer("t", ended(tuple(Citation(end, 0, 0, len(NINE)) for end in ends)))
     assert len(numbers(answer)) == len(ends) == 140
     assert body.height() > height
     assert top_line() == before

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.controllers.chat.chat_settings import ChatSettings
-from app.controllers.chat.page import RunningAnswer
+from app.controllers.chat.page import AnswerController, RunningAnswer
 from app.controllers.chat.titles import TitleController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
@@ -40,6 +40,7 @@ def handlers() -> Handlers:
         lambda effect: None,
         lambda effect: None,
         bare(RunningAnswer),
+        bare(AnswerController),
         bare(WorkerController),
         bare(TroubleController),
         bare(TablesController),

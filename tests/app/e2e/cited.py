@@ -34,8 +34,12 @@ async def first(window: MainWindow) -> int:
     await ask(hands, QUESTION)
     answer = await answered(hands)
     await ready(hands)
-    assert answer.finished
-    assert answer.finished.citations, answer.text
+
+    def cited() -> bool:
+        finished = window.controller.chats.open.turns[-1].answer.finished
+        return finished is not None and bool(finished.citations)
+
+    await hands.until(cited, f"the worker finds the support of {answer.text!r}")
     hands.step(f"the answer has numbers: {answer.text!r}")
     await open_each(hands)
     return 0

@@ -149,12 +149,12 @@ def test_how_many_threads_compute_is_said_and_why(home: Path) -> None:
 
 
 def test_exactness_says_on_how_many_rows_it_rests(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from core.machine.exactness import LEAST_ROWS, WIDTHS, Profile, WidthRows, save_profile
+    from core.machine.exactness import LEAST_ROWS, PROFILES, WIDTHS, Profile, WidthRows
 
     report(list)
     assert any("no model's block widths were compared yet" in line for line in lines(capsys))
     rows = tuple(WidthRows(width, LEAST_ROWS) for width in WIDTHS)
-    save_profile(Profile("k", "toy", rows, longest_tokens=2108))
+    PROFILES.save(Profile("k", "toy", rows, longest_tokens=2108))
     report(list)
     told = "toy: the same bits up to width 16 in 15,000 compared rows of contexts of up to 2,108 tokens"
     assert any(told in line for line in lines(capsys))

@@ -15,7 +15,7 @@ import pytest
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from core.decoding.grammar import GrammarState
-from core.decoding.loop import FAST, DecodeLoop, Exactness
+from core.decoding.loop import FAST, DecodeLoop, DecodingOptions, Exactness
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
 from core.drafting.draft import EMPTY, Draft, OffDrafter
 from core.errors import BrokenLogitsError, GrammarError
@@ -144,7 +144,7 @@ def test_a_grammar_that_comes_to_a_limit_ends_the_answer_and_says_so() -> None:
             Sampler(Sampling()),
             vocabulary=VOCABULARY,
             drafts=False,
-            grammar=grammar,
+            options=DecodingOptions(grammar=grammar),
         )
         for step in loop.steps(40):
             written.extend(step.tokens)
@@ -194,7 +194,7 @@ def test_a_drafter_hears_each_token_once_and_guesses_behind_what_is_forced() -> 
         Sampler(Sampling(), bias),
         vocabulary=VOCABULARY,
         drafts=True,
-        grammar=state(),
+        options=DecodingOptions(grammar=state()),
         stops=EOS,
     )
     steps = []
@@ -228,7 +228,7 @@ def test_close_calls_are_made_again_by_the_grammar(spoil: float) -> None:
             Sampler(Sampling(temperature=0.5)),
             vocabulary=VOCABULARY,
             drafts=True,
-            grammar=state(schema),
+            options=DecodingOptions(grammar=state(schema)),
             exactness=exactness,
             stops=EOS,
         )

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.encoder.background import BackgroundEmbedding
 from core.encoder.encoder import Encoder
-from core.encoder.store import Embedder, VectorStore, text_key
+from core.encoder.store import BackgroundEmbedding, Embedder, VectorStore, text_key
 from core.errors import EncoderUnavailableError
 from core.events import DocumentEmbedded, FindSimilar
 from core.prefill.passages import cut

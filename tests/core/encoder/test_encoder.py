@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from core.encoder.encoder import LAYERS, SHIPPED, WIDTH, open_encoder
-from core.encoder.vectors import text_vectors
+from core.encoder.encoder import LAYERS, SHIPPED, WIDTH, open_encoder, text_vectors
 from core.errors import EncoderUnavailableError
 from core.system.paths import resources_dir
 from tests.core.encoder.texts import shipped_encoder

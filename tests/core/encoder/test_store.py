@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.encoder.encoder import Encoder
+from core.encoder.encoder import Encoder, TextVectors
 from core.encoder.store import Embedder, VectorStore, text_key
-from core.encoder.vectors import TextVectors
 from core.errors import EncoderUnavailableError
 from tests.core.encoder.texts import SENTENCES, finish, passages_of, shipped_encoder
 
@@ -156,7 +155,7 @@ def test_unloading_frees_the_encoder_and_the_next_use_opens_it(tmp_path: Path) -
 def test_an_unused_embedder_loads_nothing() -> None:
     program = (
         "import sys; from core.encoder.store import Embedder; Embedder();"
-        "names = 'mlx.core', 'tokenizers', 'core.encoder.encoder', 'core.encoder.vectors';"
+        "names = 'mlx.core', 'tokenizers', 'core.encoder.encoder', 'core.encoder.encoder';"
         "print([name for name in names if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.encoder.vectors import TextVectors, embed, query_vector, similarity
+from core.encoder.encoder import TextVectors, embed, query_vector, similarity
 from tests.core.encoder.texts import SENTENCES, finish, passages_of, shipped_encoder
 
 QUESTIONS = (

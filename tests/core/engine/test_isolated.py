@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from core.engine.engine import Engine
-from core.engine.title import MOST_TOKENS, cleaned, title_request
+from core.engine.prompts import MOST_TOKENS, cleaned, title_request
 from core.events import Attachment, Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
 

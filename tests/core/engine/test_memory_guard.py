@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.engine.engine import Engine
-from core.engine.memory_guard import MemoryGuard
+from core.engine.generation import MemoryGuard
 from core.errors import ModelTooLargeError, NotEnoughMemoryError
 from core.events import Change, Finished, MemoryNeed, PrefillProgress, Token
 from core.settings import Settings, assign_all

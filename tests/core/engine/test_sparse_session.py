@@ -23,9 +23,9 @@ from core.errors import DraftModelError, PromptTooLongError, SettingError
 from core.events import Attachment, Event, Finished, Generate, Message, PrefillProgress, ReadingMap, Token
 from core.kv.cached_sequence import CachedSequence
 from core.machine.exactness import machine_key
-from core.machine.pace import load_pace
+from core.machine.profile import load_pace
 from core.models.rope import rotations
-from core.prefill.scorers import registry
+from core.prefill.scorers import SCORERS as SPECS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, carried, means_of
 from core.settings import Settings, assign_all
 from core.settings.prefill import SCORERS
@@ -435,7 +435,7 @@ def test_what_is_pointed_at_is_read_on_from_there(
         found[320:352] = 1.0
         return Scored(carried(means_of(found, inputs.passages)), True)
 
-    monkeypatch.setitem(registry.SCORERS, scorer, replace(registry.SCORERS[scorer], score=scores))
+    monkeypatch.setitem(SPECS, scorer, replace(SPECS[scorer], score=scores))
     text = "Words go on and on, and nothing else is said here. " * 40
     chosen = settings(folder, **{"prefill.scorer": scorer, "sampling.max_tokens": 1})
     request = Generate("r", (Message("user", "Where is it?", (Attachment("a.txt", text),)),), chosen)
@@ -508,7 +508,7 @@ def test_an_error_at_any_stage_reads_everything_and_says_so(
         raise ValueError("no luck")
 
     if stage == "score":
-        monkeypatch.setitem(registry.SCORERS, scorer, replace(registry.SCORERS[scorer], score=broken))
+        monkeypatch.setitem(SPECS, scorer, replace(SPECS[scorer], score=broken))
     else:
         monkeypatch.setattr(reading_module.Reading, f"_{stage}", broken)
     tokens, finished, _ = run(engine, prompt, settings(folder, **{"prefill.scorer": scorer}))

@@ -11,7 +11,7 @@ import pytest
 from core.engine import engine as module
 from core.engine.engine import Engine
 from core.events import Finished, Generate, Message, PrefillProgress, Token
-from core.machine.pace import Pace
+from core.machine.profile import Pace
 from tests.core.engine.test_engine import settings
 
 _RENDERED_S = 100.0

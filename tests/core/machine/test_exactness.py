@@ -21,14 +21,13 @@ from core.events import ModelInfo
 from core.machine.compare import ExactWidths, compare_widths, same_bits
 from core.machine.exactness import (
     LEAST_ROWS,
+    PROFILES,
     WIDTHS,
     Profile,
     WidthRows,
     exactness,
     load_profile,
     machine_key,
-    save_profile,
-    saved_profiles,
 )
 from core.models.loader import LoadedModel
 from tests.core.architectures import ARCHITECTURES, build
@@ -214,15 +213,15 @@ def complete(info: ModelInfo, window_tokens: int = 0) -> Profile:
 
 def test_a_profile_is_kept_and_older_ones_are_not_trusted(home: Path) -> None:
     assert load_profile(INFO) == Profile(machine_key(INFO), INFO.name)
-    save_profile(complete(INFO))
+    PROFILES.save(complete(INFO))
     assert load_profile(INFO) == complete(INFO)
     assert load_profile(replace(INFO, dtype="x")).exact_width == 1
-    assert [each.model for each in saved_profiles()] == [INFO.name]
+    assert [each.model for each in PROFILES.all()] == [INFO.name]
     (path,) = (home / "cache" / "profiles").iterdir()
     path.rename(path.with_name(path.name.removeprefix("exact-v2-")))  # as earlier versions named it
     assert load_profile(INFO).exact_width == 1
     path.mkdir()
-    save_profile(complete(INFO))  # costs a comparison, no answer
+    PROFILES.save(complete(INFO))  # costs a comparison, no answer
     assert load_profile(INFO).exact_width == 1
 
 
@@ -272,7 +271,7 @@ def test_blocks_of_exact_answers_are_checked_while_idle(toy_engine: Engine, home
     from tests.core.engine.test_engine import run, settings
 
     engine = bfloat16_engine(toy_engine, toy_model(), "checked")
-    save_profile(complete(engine.loaded.info))
+    PROFILES.save(complete(engine.loaded.info))
     asked = settings(**{"decoding.exactness": "exact", "gate.mode": "always"})
     _, finished = run(engine, PROMPT, asked)
     assert finished.stats.drafted > 0
@@ -290,7 +289,7 @@ def test_a_difference_in_use_takes_the_width_away_for_good(
 
     engine = bfloat16_engine(toy_engine, toy_model(), "caught")
     info = engine.loaded.info
-    save_profile(complete(info))
+    PROFILES.save(complete(info))
     widths = ExactWidths(LoadedModel(Faulty("logits", 5), toy_engine.loaded.tokenizer, info))
     cache = [KVCache()]
     widths.keep_block(cache, [1, 2, 3], [4])
@@ -315,7 +314,7 @@ def test_exact_does_not_draft_past_a_sliding_window(toy_engine: Engine, home: Pa
     config = {**ARCHITECTURES["gemma3_text"].config, "sliding_window": 64}
     model = build(config, ARCHITECTURES["gemma3_text"].weight_scale)
     engine = bfloat16_engine(toy_engine, model, "window")
-    save_profile(complete(engine.loaded.info, 64))
+    PROFILES.save(complete(engine.loaded.info, 64))
     asked = {"decoding.exactness": "exact", "gate.mode": "always", "sampling.max_tokens": 80}
     tokens, finished = run(engine, PROMPT, settings(**asked))
     assert finished.stats.drafted > 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.engine.engine import Engine
-from core.machine.pace import Pace, load_pace, measure_pace, save_pace
+from core.machine.profile import PACES, Pace, load_pace, measure_pace
 from core.system.paths import cache_dir
 
 
@@ -111,7 +111,7 @@ def test_what_says_nothing_is_left_out(tokens: int, seconds: float) -> None:
 def test_it_is_kept_for_its_model_and_machine_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
     pace = fed(0.002, 1e-7)
-    save_pace(pace)
+    PACES.save(pace)
     assert load_pace("k") == pace
     assert load_pace("another").seconds(1) is None
     [file] = (cache_dir() / "profiles").iterdir()
@@ -119,7 +119,7 @@ def test_it_is_kept_for_its_model_and_machine_alone(tmp_path: Path, monkeypatch:
     assert load_pace("k") == Pace("k")
     file.unlink()
     file.mkdir()
-    save_pace(pace)  # says nothing: a measurement is lost, no answer
+    PACES.save(pace)  # says nothing: a measurement is lost, no answer
     assert load_pace("k") == Pace("k")
 
 

@@ -21,11 +21,11 @@ from core.engine.engine import Engine
 from core.events import Finished, ModelInfo
 from core.machine.trials import (
     NOT_TRIED,
+    VERDICTS,
     Splits,
     Verdict,
     is_tried,
     load_verdict,
-    save_verdict,
     try_splits,
     verdict_key,
     why_no_trees,
@@ -63,7 +63,7 @@ def engine(toy_engine: Engine) -> Engine:
 def test_a_verdict_is_found_again_and_a_spoilt_one_is_not(home: Path) -> None:
     found = Verdict(verdict_key(INFO), "its trees fall", Splits(64, "it splits"))
     assert load_verdict(INFO) is None
-    save_verdict(found)
+    VERDICTS.save(found)
     assert load_verdict(INFO) == found
     assert load_verdict(replace(INFO, dtype="bfloat16")) is None
     (path,) = (home / "cache" / "profiles").iterdir()
@@ -153,7 +153,7 @@ def test_an_architecture_that_nobody_tried_waits_for_its_verdict(
 
 def test_past_what_agreed_nothing_is_drafted_or_reused(engine: Engine) -> None:
     info = engine.loaded.info
-    save_verdict(Verdict(verdict_key(info), "", Splits(50, "its mask is wider than its window")))
+    VERDICTS.save(Verdict(verdict_key(info), "", Splits(50, "its mask is wider than its window")))
     engine.use(LoadedModel(engine.loaded.model, engine.loaded.tokenizer, info))
     assert asked(engine).effective.drafter == "auto"
     finished = asked(engine)

@@ -19,10 +19,10 @@ from core.drafting.draft import Draft
 from core.drafting.gate import default_cost
 from core.engine.engine import Engine
 from core.machine.exactness import machine_key
-from core.machine.pace import measure_pace
-from core.machine.profile import MachineProfile, Retry
+from core.machine.profile import MachineProfile, Retry, measure_pace
 from core.machine.trials import load_verdict
 from core.machine.width_cost import (
+    COSTS,
     WIDTHS,
     ContextCost,
     CostProfile,
@@ -31,7 +31,6 @@ from core.machine.width_cost import (
     low_times,
     measure,
     monotone,
-    save_costs,
     why_unreliable,
 )
 from core.models.loader import LoadedModel
@@ -237,7 +236,7 @@ def test_a_spoilt_profile_is_measured_again(engine: Engine, tmp_path: Path) -> N
     info = replace(engine.loaded.info, dtype="other")
     assert load_costs(info) is None
     held = engine.measure_cost()
-    save_costs(held)
+    COSTS.save(held)
     (path,) = (tmp_path / "cache" / "profiles").iterdir()
     assert load_costs(engine.loaded.info) == held
     path.write_bytes(path.read_bytes()[:40])
@@ -246,9 +245,9 @@ def test_a_spoilt_profile_is_measured_again(engine: Engine, tmp_path: Path) -> N
 
 def test_profiles_of_older_versions_and_nonsense_are_not_trusted(engine: Engine, tmp_path: Path) -> None:
     info = engine.loaded.info
-    save_costs(CostProfile(machine_key(info), (ContextCost(256, {1: 1.0, 2: 0.43, 3: 0.05}),)))
+    COSTS.save(CostProfile(machine_key(info), (ContextCost(256, {1: 1.0, 2: 0.43, 3: 0.05}),)))
     assert load_costs(info) is None
-    save_costs(CostProfile(machine_key(info), (ContextCost(256, {1: 0.04, 2: 0.05}),)))
+    COSTS.save(CostProfile(machine_key(info), (ContextCost(256, {1: 0.04, 2: 0.05}),)))
     assert load_costs(info) is not None
     (path,) = (tmp_path / "cache" / "profiles").iterdir()
     path.rename(path.with_name(path.name.replace("cost-v2-", "cost-")))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +19,12 @@ from msgspec.structs import replace
 from core.answer_format import AnswerFormat
 from core.encoder.store import Embedder
 from core.engine.engine import Engine
-from core.events import Attachment, Finished, Generate, Grammar, Message, Token
-from core.prefill.citations import Document, answer_sentences, citations, read_documents, sentences
+from core.errors import EncoderUnavailableError
+from core.events import AnswerCited, Attachment, Event, Finished, Generate, Grammar, Message, Token
+from core.prefill.citations import Document, answer_sentences, read_documents, search, sentences
 from core.prefill.layout import unknown_layout
 from core.settings import Settings, assign
-from tests.tuning.citations import figures, judged
+from tests.tuning.citations import figures, found_by, judged
 
 TEXT = (
     "# Harbour\n\nThe berth fee is 18 crowns per metre and night. Dogs are kept on a lead in the whole area, "
@@ -38,7 +42,7 @@ def cited(
         read = np.ones(len(text), bool)
         read[unread.start : unread.stop] = False
         documents[number] = Document(text, read)
-    found = citations(answer, AnswerFormat(), documents, None, begun)
+    found = found_by(search(answer, AnswerFormat(), documents, None, begun))
     return [
         f"{answer[: begun + each.end].split()[-1]} > {texts[each.source][each.first_char : each.last_char]}"
         for each in found
@@ -135,33 +139,78 @@ def test_a_prompt_of_ids_has_no_documents() -> None:
     assert read_documents(unknown_layout(9), np.arange(12, dtype=np.int32), ()) == {}
 
 
-def test_an_answer_of_the_engine_has_its_citations(toy_engine: Engine) -> None:
-    """The grammar makes the random model write two sentences; a part of it stops inside the first one."""
-    toy_engine.forget()
-    oil = "Waste oil is accepted behind the fuel pier on weekdays."
-    schema = json.dumps({"const": f"{FEE} {oil}"})
-    question = Message(
-        "user", "What is it?", (Attachment("empty", " "), Attachment("harbour.md", f" \n{TEXT}"))
-    )
-    asked = Generate("r", (question,), Settings(), grammar=Grammar("json_schema", schema), chat="c")
+OIL = "Waste oil is accepted behind the fuel pier on weekdays."
+DOCUMENT = f" \n{TEXT}"
+# The grammar makes the random model write two sentences.
+QUOTES = Grammar("json_schema", json.dumps({"const": f"{FEE} {OIL}"}))
+QUESTION = Message("user", "What is it?", (Attachment("empty", " "), Attachment("harbour.md", DOCUMENT)))
+ASKED = Generate("r", (QUESTION,), Settings(), grammar=QUOTES, chat="c")
 
-    def run(request: Generate) -> tuple[list[Token], Finished]:
-        events = list(toy_engine.generate(request))
-        assert isinstance(events[-1], Finished)
-        return [event for event in events if isinstance(event, Token)], events[-1]
 
-    def supports(tokens: list[Token], finished: Finished) -> list[tuple[str, str]]:
-        text = "".join(token.text for token in tokens)
-        assert all(each.source == 1 for each in finished.citations)
-        document = f" \n{TEXT}"
-        return [
-            (text[: each.end].split()[-1], document[each.first_char : each.last_char])
-            for each in finished.citations
-        ]
+@pytest.fixture
+def said(toy_folder: Path) -> Iterator[tuple[Engine, list[Event]]]:
+    """An engine of its own and the events that it sends on its own account."""
+    events: list[Event] = []
+    engine = Engine(say=events.append)
+    engine.load(str(toy_folder))
+    yield engine, events
+    engine.close()
 
-    assert supports(*run(asked)) == [("night.", FEE), ('weekdays."', oil)]
-    assert not run(replace(asked, chat=""))[1].citations  # a request of the server
-    first, ended = run(replace(asked, settings=assign(Settings(), "sampling.max_tokens", 9)))
-    assert not supports(first, ended)
-    begun = tuple(token.id for token in first)
-    assert supports(*run(replace(asked, continuation=begun))) == [("night.", FEE), ('weekdays."', oil)]
+
+def answer(engine: Engine, request: Generate) -> list[Token]:
+    *events, finished = engine.generate(request)
+    assert isinstance(finished, Finished)
+    assert not finished.citations
+    return [event for event in events if isinstance(event, Token)]
+
+
+def supports(tokens: list[Token], event: Event) -> list[tuple[str, str]]:
+    text = "".join(token.text for token in tokens)
+    assert isinstance(event, AnswerCited)
+    assert all(each.source == 1 for each in event.citations)
+    return [
+        (text[: each.end].split()[-1], DOCUMENT[each.first_char : each.last_char]) for each in event.citations
+    ]
+
+
+def test_an_answer_is_cited_after_its_end_and_a_new_question_goes_first(
+    said: tuple[Engine, list[Event]],
+) -> None:
+    engine, events = said
+    tokens = answer(engine, ASKED)
+    for _ in range(3):
+        assert engine.idle_work()
+    assert not events
+    again = answer(engine, replace(ASKED, request="second"))
+    assert not events
+    while engine.cite_piece():
+        pass
+    assert [each.request for each in events if isinstance(each, AnswerCited)] == ["second", "r"]
+    assert supports(again, events[0]) == supports(tokens, events[1]) == [("night.", FEE), ('weekdays."', OIL)]
+    answer(engine, replace(ASKED, chat=""))  # a request of the server
+    assert not engine.cite_piece()
+
+
+def test_each_part_of_an_answer_has_its_citations(said: tuple[Engine, list[Event]]) -> None:
+    """The first part stops inside the first sentence."""
+    engine, events = said
+    first = answer(engine, replace(ASKED, settings=assign(Settings(), "sampling.max_tokens", 9)))
+    while engine.cite_piece():
+        pass
+    assert not events
+    then = answer(engine, replace(ASKED, continuation=tuple(token.id for token in first)))
+    while engine.cite_piece():
+        pass
+    assert supports(then, events[0]) == [("night.", FEE), ('weekdays."', OIL)]
+
+
+def test_without_the_encoder_words_decide(said: tuple[Engine, list[Event]], monkeypatch: Any) -> None:
+    def unavailable(self: Embedder, texts: Sequence[str]) -> None:
+        raise EncoderUnavailableError("The sentence encoder is damaged.", "Install Draftlight again.")
+
+    monkeypatch.setattr(Embedder, "texts", unavailable)
+    engine, events = said
+    tokens = answer(engine, ASKED)
+    while engine.cite_piece():
+        pass
+    assert supports(tokens, events[0]) == [("night.", FEE), ('weekdays."', OIL)]

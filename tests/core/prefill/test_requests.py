@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.prefill.plan import continues, needs_every_token
+from core.prefill.layout import continues
+from core.prefill.plan import needs_every_token
 
 
 @pytest.mark.parametrize(

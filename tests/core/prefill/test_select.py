@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.prefill.layout import Passages
-from core.prefill.select import select
+from core.prefill.plan import select
 from core.settings.prefill import TAIL_TOKENS
 
 

@@ -15,8 +15,7 @@ from core.engine.engine import Engine
 from core.errors import NoModelError, TableError
 from core.events import Finished, Generate, Message, Rehearsing
 from core.models.loader import LoadedModel
-from core.rehearsal import idle
-from core.rehearsal.idle import IdleRehearsal
+from core.rehearsal.rehearsal import IdleRehearsal
 from core.rehearsal.streams import Records, read_records
 from core.settings import Settings, assign_all
 from core.tables.prebuilt import rehearsal_paths
@@ -35,7 +34,7 @@ def engine(
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text("".join(json.dumps({"prompt": f"say {i}"}) + "\n" for i in range(6)))
-    monkeypatch.setattr(idle, "default_conversations", lambda: prompts)
+    monkeypatch.setattr("core.rehearsal.rehearsal.default_conversations", lambda: prompts)
     engine = Engine(say=said.append)
     engine.use(toy)
     while engine.idle_work():  # what is tried out and timed once; no rehearsal is wanted yet

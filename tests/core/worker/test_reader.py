@@ -24,16 +24,16 @@ from tests.core.worker.test_worker import run, worker
 # the number of requests that it remembers is printed at the end.
 _SCRIPT = """
 import sys
-from core.worker import channel, main
+from core.worker import main
 
-decode = channel.decode_command
+decode = main.decode_command
 
 def decode_or_fail(line):
     if b"too much" in line:
         raise MemoryError()
     return decode(line)
 
-channel.decode_command = decode_or_fail
+main.decode_command = decode_or_fail
 take = main._Worker._take
 
 def take_or_fail(self, command):

@@ -289,7 +289,7 @@ def test_prints_of_libraries_do_not_reach_the_wire(toy_folder: Path) -> None:
     """Whatever writes to fd 1 inside the worker ends up on stderr."""
     code = (
         "import os, sys\n"
-        "from core.worker.channel import Channel\n"
+        "from core.worker.main import Channel\n"
         "from core.events import ModelUnloaded\n"
         "c = Channel()\n"
         "print('a print'); os.write(1, b'a write\\n'); os.system('echo a child')\n"

@@ -11,9 +11,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from app.chat.answer_footer import AnswerFooter
+from app.chat.sources import SourceNumber
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
+from core.events import AnswerCited, Attachment, Citation
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command
 from tests.app.stage import click, last, play, press, ready, shown, until
@@ -92,6 +94,56 @@ def test_a_stopped_answer_goes_on(qapp: QApplication, tmp_path: Path) -> None:
         window.controller.asking.stop()
         await ready(window)
         assert last(window).tokens[: len(answer.tokens)] == answer.tokens
+
+    play(qapp, scene, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+def test_citations_come_after_the_end_and_are_stored(qapp: QApplication, tmp_path: Path) -> None:
+    """Of both parts of an answer; the second ones when another version is displayed in a closed chat."""
+    support = "Dogs pay half."
+    citation = Citation(len("ECHO 1: w1"), 0, 0, len(support))
+
+    def numbers(window: MainWindow) -> list[str]:
+        answer = window.views.transcript.answer(window.controller.chats.open.turns[0].id)
+        assert answer
+        return [each.text() for each in answer.body.findChildren(SourceNumber) if not each.isHidden()]
+
+    async def scene(window: MainWindow) -> None:
+        controller = window.controller
+        await ready(window)
+        window.views.composer.attach(Attachment("dogs.txt", support))
+        await stopped(window)
+        assert numbers(window) == []
+        (turn,) = controller.chats.open.turns
+        controller.handle(AnswerCited(turn.id, (citation,)))
+        assert numbers(window) == ["1"]
+        first = len(turn.answer.text)
+        await keep_writing(window, 8)
+        controller.asking.stop()
+        await ready(window)
+        (part,) = controller._answering._uncited
+        controller.asking.regenerate()
+        await until(lambda: len(last(window).tokens) > 4)
+        controller.asking.stop()
+        await ready(window)
+        asked = controller.chats.open
+        controller.chat.start()
+        controller.handle(AnswerCited(part, (citation,)))
+        controller.handle(AnswerCited("unknown", (citation,)))
+        controller.chat.select(asked.id)
+        version = controller.chats.open.turns[0].versions[0]
+        assert version.id == turn.id
+        assert version.answer.finished
+        ends = [each.end for each in version.answer.finished.citations]
+        assert ends == [citation.end, first + citation.end]
+        assert numbers(window) == []
+
+    async def again(window: MainWindow) -> None:
+        await ready(window)
+        await until(lambda: bool(window.controller.chats.open.turns))
+        window.controller.asking.show_version(window.controller.chats.open.turns[0].id, 0)
+        assert numbers(window) == ["1", "1"]
 
     play(qapp, scene, folder=tmp_path)
     play(qapp, again, folder=tmp_path)

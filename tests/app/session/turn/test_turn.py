@@ -27,7 +27,9 @@ from app.session.turn.intents import (
 from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import RULES, STUCK_S, Input, advance
 from core.events import (
+    AnswerCited,
     Cancel,
+    Citation,
     ClusterEnded,
     CountTokens,
     DocumentEmbedded,
@@ -139,6 +141,7 @@ SAMPLES: dict[type, Any] = {
         TableList("t1", "tables", ()),
         TableDone("t2", "save", "f" * 64, "Fake", 12, 1, 0.1),
         Rehearsing("Fake 1M", "running"),
+        AnswerCited("r0", (Citation(9, 0, 0, 9),)),
         TitleSuggested("t", "Ferries in fog"),
         ModelList("m1", "models", ()),
         ModelsFound("m2", "toy", ()),

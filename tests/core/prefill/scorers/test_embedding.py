@@ -19,11 +19,11 @@ from core.errors import EncoderUnavailableError
 from core.events import Attachment, Message
 from core.models.prompt import offsets, render
 from core.prefill.layout import layout, unknown_layout
+from core.prefill.plan import select
+from core.prefill.scorers import SCORERS
 from core.prefill.scorers.embedding import Meaning, fused, matches, meaning_of
 from core.prefill.scorers.lexical import words_of
-from core.prefill.scorers.registry import SCORERS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, finished
-from core.prefill.select import select
 from core.settings.prefill import Prefill
 
 PLAIN = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.prefill.scorers.registry import SCORERS
+from core.prefill.scorers import SCORERS
 from core.settings import prefill
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from core.prefill.layout import Passages
+from core.prefill.plan import select
 from core.prefill.scorers.scorer import carried, means_of
-from core.prefill.select import select
 from tests.core.prefill.test_select import fixed
 
 
