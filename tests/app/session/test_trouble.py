@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from app.session.turn.effects import WorkerDied, WorkerStuck
-from app.session.worker.trouble import (
+from app.session.trouble import (
     Trouble,
     Troubles,
     Until,
@@ -15,6 +14,7 @@ from app.session.worker.trouble import (
     of_silence,
     of_tables,
 )
+from app.session.turn.effects import WorkerDied, WorkerStuck
 from core.events import Failed, TableStatus
 from tests.app.session.words import KILLED, failed
 

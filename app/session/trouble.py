@@ -12,9 +12,9 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.session import strings
+from app.session.status import recognised
 from app.session.turn.effects import Missing, WorkerDied, WorkerStuck
-from app.session.worker import strings
-from app.session.worker.status import recognised
 from core.errors import ModelNotHereError, NotEnoughMemoryError, OutOfMemoryError
 from core.events import Failed, ModelInfo, TableStatus
 from core.settings.prefill import smaller_context

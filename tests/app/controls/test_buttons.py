@@ -8,7 +8,7 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.controls import Button, IconButton
+from app.controls.buttons import Button, IconButton
 from app.theme.theme import Theme
 from tests.app.controls.painting import pixel
 from tests.app.controls.windows import activate

@@ -10,8 +10,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from app.session import strings
 from app.session.turn.link_state import Link, Phase
-from app.session.worker import strings
 from core.settings import Settings
 from core.settings.declaration import find
 

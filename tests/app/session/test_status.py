@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from app.session.status import status_of
 from app.session.turn.link_state import Link, Phase
-from app.session.worker.status import status_of
 from core.settings import Settings, assign
 from tests.app.session.words import INFO
 

@@ -1,25 +1,129 @@
-"""TextArea: several lines of plain text in a hairline box, 12/17 by default. Tab leaves it."""
+"""SearchField, one line, and TextArea, several lines of plain text."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QInputMethodEvent, QPaintEvent, QPalette, QTextBlockFormat, QTextCursor
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QVBoxLayout, QWidget
+import math
 
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QInputMethodEvent,
+    QKeyEvent,
+    QPaintEvent,
+    QResizeEvent,
+    QTextBlockFormat,
+    QTextCursor,
+)
+from PySide6.QtWidgets import QFrame, QLineEdit, QSizePolicy, QTextEdit, QVBoxLayout, QWidget
+
+from app.controls.buttons import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
-from app.theme.measures import set_font, set_margins
-from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on, px, px_size
+from app.theme.icons import icon_pixmap
+from app.theme.measures import set_fixed_height, set_font, set_margins
+from app.theme.theme import Theme, clear_base
+from app.theme.zoom import area_of, design_px, height_of, painter_on, place, px, px_size, ratio_of, width_of
 from core.events.wire import well_formed
+
+HEIGHT_PX = 28
+_ICON_PX = 14
+_CLEAR_PX = 20
+_LEFT_PX, _RIGHT_PX = 27, 6
+_LEAST_PX = 200
+
+
+class SearchField(QLineEdit):
+    """A search line, 28 high, with a magnifier, and a clear button while it has text.
+
+    `name` is the placeholder and the accessible name. Escape clears it; if it is empty the window handles
+    Escape. Return and Down emit `results_wanted`.
+    """
+
+    results_wanted = Signal()  # Return or Down: moves to the results
+
+    def __init__(self, theme: Theme, name: str, clear_name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setPlaceholderText(name)
+        self.setAccessibleName(name)
+        self.setFrame(False)
+        set_font(self, 12.5)
+        set_fixed_height(self, HEIGHT_PX)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._clear = IconButton(theme, "x", clear_name, False, self, size=QSize(_CLEAR_PX, _CLEAR_PX))
+        self._clear.clicked.connect(self.clear)
+        self._clear.hide()
+        self.textChanged.connect(self._show_clear_button)
+        self._ring = FocusRing(self, theme, 6, with_mouse=True)
+        clear_base(self)
+
+    @property
+    def clear_button(self) -> IconButton:
+        """The clear button at the right."""
+        return self._clear
+
+    def sizeHint(self) -> QSize:
+        text = design_px(QFontMetricsF(self.font()).horizontalAdvance(self.placeholderText()))
+        # QLineEdit keeps 2 px at both sides of its text.
+        needed = _LEFT_PX + math.ceil(text) + 4 + _RIGHT_PX
+        return px_size(QSize(max(_LEAST_PX, needed), HEIGHT_PX))
+
+    def event(self, event: QEvent) -> bool:
+        # Escape clears a field with text before the window handles it.
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and event.key() == Qt.Key.Key_Escape
+            and self.text()
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.text():
+            self.clear()
+        elif event.key() in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.results_wanted.emit()
+        else:
+            super().keyPressEvent(event)
+            return
+        event.accept()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        x, y = width_of(self) - _CLEAR_PX - 4, (height_of(self) - _CLEAR_PX) // 2
+        place(self._clear, x, y, _CLEAR_PX, _CLEAR_PX)
+        self._set_text_margins()
+
+    def _show_clear_button(self, text: str) -> None:
+        self._clear.setVisible(bool(text))
+        self._set_text_margins()
+
+    def _set_text_margins(self) -> None:
+        """Gives the placeholder the space of the clear button, which is hidden without text."""
+        right = _CLEAR_PX + 6 if self.text() else _RIGHT_PX
+        self.setTextMargins(px(_LEFT_PX), 0, px(right), 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        draw_box(painter, area_of(self), 6, self._theme.color("sel"))
+        icon = icon_pixmap("search", self._theme.color("text2"), _ICON_PX, ratio_of(self))
+        painter.drawPixmap(QPointF(9, (height_of(self) - _ICON_PX) // 2), icon)
+        painter.end()
+        super().paintEvent(event)
+
 
 _PAD_X_PX, _PAD_Y_PX = 10, 8
 
 
 class TextArea(QWidget):
-    """Pasted text loses its formatting. `value` is the text, with "\\n" between lines."""
+    """Text in a hairline box, 12/17 by default. Tab leaves it, and pasted text loses its formatting.
+
+    `value` is the text, with "\\n" between lines.
+    """
 
     value_changed = Signal(str)  # the whole text
     resized = Signal()  # `height_for` may differ
@@ -54,9 +158,8 @@ class TextArea(QWidget):
         self._edit.textChanged.connect(self._take_text)
         self._edit.composed.connect(self._show_placeholder)
         self._edit.document().documentLayout().documentSizeChanged.connect(lambda size: self.resized.emit())
-        theme.changed.connect(self._restyle)
+        clear_base(self._edit)
         theme.zoomed.connect(self._space_lines)
-        self._restyle()
         self._space_lines()
 
     @property
@@ -121,16 +224,6 @@ class TextArea(QWidget):
         cursor.select(QTextCursor.SelectionType.Document)
         cursor.mergeBlockFormat(spacing)
         self._edit.document().clearUndoRedoStacks()
-
-    def _restyle(self) -> None:
-        palette = QPalette(self._edit.palette())
-        role = QPalette.ColorRole
-        palette.setColor(role.Base, Qt.GlobalColor.transparent)
-        palette.setColor(role.Text, self._theme.color("text"))
-        palette.setColor(role.Highlight, self._theme.color("accent_fill"))
-        palette.setColor(role.HighlightedText, self._theme.color("on_accent"))
-        self._edit.setPalette(palette)
-        self.update()
 
 
 class _Edit(QTextEdit):

@@ -1,10 +1,10 @@
-"""Button (plain, primary, danger, link) and CopyButton; Return and Enter as a click."""
+"""Button (plain, primary, danger, link), CopyButton and IconButton; Return and Enter as a click."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtCore import QPointF, QSize, Qt, QTimer
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
@@ -13,7 +13,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, painter_on, px_size, ratio_of
+from app.theme.zoom import area_of, height_of, painter_on, px_size, ratio_of, width_of
 
 
 def pressed_by(button: QAbstractButton, event: QKeyEvent) -> bool:
@@ -28,12 +28,32 @@ def pressed_by(button: QAbstractButton, event: QKeyEvent) -> bool:
     return True
 
 
+class _Pushed(QAbstractButton):
+    """A painted push button of a fixed size, with a focus ring."""
+
+    def __init__(self, theme: Theme, radius_px: float, parent: QWidget | None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._radius_px = radius_px
+        self._ring = FocusRing(self, theme, radius_px)
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not pressed_by(self, event):
+            super().keyPressEvent(event)
+
+
 Kind = Literal["plain", "primary", "link", "danger"]
 _ICON_PX = 14
 _ICON_GAP_PX = 6
 
 
-class Button(QAbstractButton):
+class Button(_Pushed):
     """`icon_name` adds an icon left of the text, in the text's colour."""
 
     def __init__(
@@ -46,18 +66,12 @@ class Button(QAbstractButton):
         *,
         icon_name: str = "",
     ) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, 6.0 if small else 7.0, parent)
         self._kind = kind
         self._small = small
         self._icon_name = icon_name
         self.setText(text)
         self.setAccessibleName(text)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self._radius_px = 6.0 if small else 7.0
-        self._ring = FocusRing(self, theme, self._radius_px)
 
     def set_kind(self, kind: Kind) -> None:
         """Changes the kind."""
@@ -71,13 +85,6 @@ class Button(QAbstractButton):
         if self._icon_name:
             width += _ICON_PX + _ICON_GAP_PX
         return px_size(QSize(int(width + 0.999), 24 if self._small else 28))
-
-    def minimumSizeHint(self) -> QSize:
-        return self.sizeHint()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not pressed_by(self, event):
-            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -158,3 +165,56 @@ class CopyButton(Button):
         self.setAccessibleDescription(COPIED if text == COPIED else "")
         self.updateGeometry()
         self.update()
+
+
+_DRAWING_PX = 16
+
+
+class IconButton(_Pushed):
+    """A 28 px square with a 16 px line drawing; `checkable` makes it stay on.
+
+    The accessible name is also the tooltip.
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        icon_name: str,
+        accessible_name: str,
+        checkable: bool = False,
+        parent: QWidget | None = None,
+        *,
+        size: QSize | None = None,
+    ) -> None:
+        """`size` is for buttons that are not 28 × 28 (those of an answer are 26 × 24)."""
+        self._size = size or QSize(28, 28)
+        super().__init__(theme, 6.0 if self._size.width() >= 28 else 5.0, parent)
+        self.icon_name = icon_name
+        self.setCheckable(checkable)
+        self.setAccessibleName(accessible_name)
+        self.setToolTip(accessible_name)
+
+    def set_icon_name(self, icon_name: str) -> None:
+        """Changes the icon (Copy becomes a check mark)."""
+        self.icon_name = icon_name
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return px_size(self._size)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_on(self)
+        rect = area_of(self)
+        color = self._theme.color
+        on = self.isDown() or self.isChecked()
+        if on or (self.underMouse() and self.isEnabled()):
+            # fill1 is too close to the sidebar's grey.
+            fill = color("fill2")
+            if not on:
+                fill.setAlphaF(0.7)
+            draw_box(painter, rect, self._radius_px, fill)
+        ink = color("text3" if not self.isEnabled() else "text" if on else "text2")
+        icon = icon_pixmap(self.icon_name, ink, _DRAWING_PX, ratio_of(self))
+        painter.drawPixmap(
+            QPointF((width_of(self) - _DRAWING_PX) // 2, (height_of(self) - _DRAWING_PX) // 2), icon
+        )

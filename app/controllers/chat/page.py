@@ -1,31 +1,34 @@
-"""AnswerController: stores the running answer and shows it, from its first token to its end.
+"""The page of the open chat, and the running answer, which it shows if that belongs to the open chat.
 
-Invariant: the stored answer and the transcript get the same tokens in the same order. The answer may belong
-to a chat that is not open; then it is stored only. Events come from `RunningAnswer`.
+Everything is built from the stored chat. Invariant: the stored answer and the transcript get the same tokens
+in the same order.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import reading_map
-from app.chat.reading_map import skipped_in_answer
+from app.chat import strings as chat_strings
+from app.chat.reading_map import passages_of, skipped_in_answer
 from app.controllers.chat import strings
-from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
+from app.panels import strings as panels_strings
 from app.session.chats.chats import UNFINISHED_NOTE, Chats
 from app.session.chats.coalescer import Coalescer, Repetition
 from app.session.chats.continuing import placed
 from app.session.chats.conversation import Conversation, Turn
 from app.session.chats.reading import documents
+from app.session.turn import effects as fx
 from core.errors import RequestError
 from core.events import (
     AnswerCited,
@@ -39,6 +42,142 @@ from core.events import (
 )
 
 _UNCITED = 4  # ended answers that may still be cited
+
+_DRAFT_AFTER_MS = 300
+
+
+class ChatPage(QObject):
+    """Shows the chat that is open in `chats`: transcript, draft, figures and title.
+
+    The draft is stored 0.3 s after the last change, so it survives switching chats and a crash.
+    """
+
+    chat_shown = Signal()  # another chat, or the same one rebuilt
+    turn_added = Signal()  # or replaced by another version
+    names_changed = Signal()  # titles, or the list of chats
+
+    def __init__(
+        self, views: Views, chats: Chats, meter: ContextMeter, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._meter = meter
+        self._drafting = True
+        self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
+        self._draft_timer.timeout.connect(self._store_draft)
+        views.composer.draft_changed.connect(self._draft_timer.start)
+
+    def keep_draft(self) -> None:
+        """Store an answer that is being edited as a version, and the composer's content as the draft."""
+        self._views.transcript.save_edit()
+        self._store_draft()
+
+    def _store_draft(self) -> None:
+        """Store the composer's content as the chat's draft, unless a sent message is edited."""
+        self._draft_timer.stop()
+        composer, chat = self._views.composer, self._chats.open
+        draft = Message("user", composer.text, composer.attachments)
+        if self._drafting and draft != chat.draft:
+            self._chats.keep(chat.with_draft(draft))
+
+    def set_drafting(self, drafting: bool) -> None:
+        """Sets whether the composer holds the chat's draft, or a sent message that is edited."""
+        self._drafting = drafting
+
+    def show(self) -> None:
+        chat = self._chats.open
+        self.show_transcript()
+        self._views.composer.set_message(chat.draft)
+        self._show_figures()
+        self._views.first_page.scroll_to_top()
+        self._views.transcript.finder.forget()
+        self._views.document.finder.forget()
+        self.show_kind()
+        self.show_names()
+        self.chat_shown.emit()
+
+    def show_version(self, shown_before: str, turn: Turn) -> None:
+        """Show the stored `turn` in place of its version `shown_before`."""
+        self._replace_turn(shown_before, turn)
+        self._show_figures()
+        self.show_names()
+        self.turn_added.emit()
+
+    def _show_figures(self) -> None:
+        """Show the figures of the last answer."""
+        chat = self._chats.open
+        self._views.strip.reset()
+        last = chat.turns[-1].answer if chat.turns else None
+        if last and last.finished:
+            self._views.strip.show_stats(last.finished.stats)
+        self.show_context()
+
+    def show_context(self, without: str = "") -> None:
+        """Show the used context, without `without` and later turns, which an edited message replaces."""
+        chat = self._chats.open
+        turns = chat.upto(without)[:-1] if without else chat.turns
+        last = turns[-1].answer.finished if turns else None
+        used_tokens = chat.context_used_tokens
+        if without:
+            used_tokens = last.stats.context_used_tokens if last else 0
+        self._meter.show_used(used_tokens, skipped_in_answer(last.stats) if last else 0, _uncounted(turns))
+
+    def show_transcript(self) -> None:
+        self._views.transcript.show_turns(self._chats.open.turns, self._drafter)
+        self.show_readings()
+
+    def restart_turn(self, shown_before: str, turn: Turn) -> None:
+        """Replace the last turn `shown_before` by `turn`, whose answer is being generated, and follow it."""
+        self._replace_turn(shown_before, turn)
+        self._views.transcript.scroll_to_end()
+
+    def _replace_turn(self, shown_before: str, turn: Turn) -> None:
+        self._views.transcript.replace_turn(shown_before, turn, self._drafter)
+        self.show_readings()
+
+    @property
+    def _drafter(self) -> str:
+        return self._views.inspector.settings.drafting.drafter
+
+    def show_readings(self) -> None:
+        """Show on each attachment which passages were read for the newest finished answer."""
+        for document in documents(self._chats.open):
+            reading = document.reading
+            if reading is not None and self._chats.open.turn(document.answered_by).answer.over:
+                passages = passages_of(reading, document.source)
+                self._views.transcript.show_passages(document.turn_id, document.index, passages)
+
+    def add_turn(self, turn: Turn) -> None:
+        """Append a question and an empty answer to the transcript."""
+        self._views.transcript.add_user(turn.id, turn.user)
+        self._views.transcript.begin_answer(turn.id, self._drafter)
+        self.turn_added.emit()
+
+    def show_kind(self) -> None:
+        """Show the first page for an empty chat, otherwise the transcript."""
+        empty = not self._chats.open.turns
+        self._views.show_first_page(empty)
+        self._views.composer.set_placeholder(chat_strings.ASK_FIRST if empty else strings.ASK_NEXT)
+
+    def show_names(self) -> None:
+        """Show the title in the header, and emit `names_changed`."""
+        chat = self._chats.open
+        project = self._chats.projects.find(chat.project)
+        new = panels_strings.new_chat_in(project.name) if project else panels_strings.NEW_CHAT
+        self._views.header.set_title(chat.title or new)
+        self.names_changed.emit()
+
+
+def _uncounted(turns: Sequence[Turn]) -> str:
+    """The text of the imported turns at the end, edited or not, whose tokens are in no answer's figures."""
+    words: list[str] = []
+    for turn in reversed(turns):
+        if turn.answer.status not in ("imported", "edited") or turn.answer.finished is not None:
+            break
+        attached = (attachment.text for attachment in turn.user.attachments)
+        words.append("\n\n".join((*attached, turn.user.content, turn.answer.text)))
+    return "\n\n".join(reversed(words))
 
 
 @dataclass(frozen=True)
@@ -57,7 +196,10 @@ class Running:
 
 
 class AnswerController(QObject):
-    """Handles the events of the answer that was passed to `start()`."""
+    """Stores the answer that was passed to `start()` and shows it, from its first token to its end.
+
+    An answer of a chat that is not open is stored only. Events come from `RunningAnswer`.
+    """
 
     answer_finished = Signal(str)  # turn id, however it ended
     prefill_progressed = Signal(object)  # PrefillProgress of the visible answer
@@ -319,3 +461,80 @@ class AnswerController(QObject):
 
     def _is_shown(self) -> bool:
         return self._running is not None and self._running.chat_id == self._chats.open.id
+
+
+class AnswerListener(Protocol):
+    """The receiver of an answer: chat or race.
+
+    `begin()` comes first; `finish()`, `fail()` or `cut_off()` last, with the number of tokens where that
+    decides whether the question is kept.
+    """
+
+    def begin(self) -> None: ...
+
+    def read(self, progress: PrefillProgress) -> None: ...
+
+    def choose(self, reading: ReadingMap) -> None: ...
+
+    def write(self, token: Token) -> None: ...
+
+    def measure(self, gauges: Gauges) -> None: ...
+
+    def finish(self, finished: Finished) -> None: ...
+
+    def fail(self, failed: Failed, tokens: int) -> None: ...
+
+    def cut_off(self, tokens: int, *, closing: bool) -> None: ...
+
+
+class RunningAnswer:
+    """Passes the events of an answer to its listener.
+
+    `listener_of` returns the listener of a request. `tell_mistake` reports a token out of order.
+    """
+
+    def __init__(
+        self, listener_of: Callable[[str], AnswerListener], tell_mistake: Callable[[fx.WorkerMistake], None]
+    ) -> None:
+        self._listener_of = listener_of
+        self._tell_mistake = tell_mistake
+        self._tokens = 0
+        self._lost: int | None = None
+
+    def on_begun(self, effect: fx.AnswerBegun) -> None:
+        self._tokens, self._lost = 0, None
+        self._listener_of(effect.request).begin()
+
+    def on_reading(self, event: PrefillProgress) -> None:
+        self._listener_of(event.request).read(event)
+
+    def on_map(self, event: ReadingMap) -> None:
+        self._listener_of(event.request).choose(event)
+
+    def on_token(self, token: Token) -> None:
+        """Pass a token on. One out of order is dropped and reported."""
+        if token.position != self._tokens:
+            where = f"Token has position {token.position} where {self._tokens} comes next."
+            self._tell_mistake(fx.WorkerMistake(where))
+            return
+        self._tokens += 1
+        self._listener_of(token.request).write(token)
+
+    def on_gauges(self, event: Gauges) -> None:
+        self._listener_of(event.request).measure(event)
+
+    def on_finished(self, event: Finished) -> None:
+        self._listener_of(event.request).finish(event)
+
+    def on_failed(self, effect: fx.AnswerFailed) -> None:
+        self._listener_of(effect.failed.request).fail(effect.failed, self._tokens)
+
+    def on_cut_off(self, effect: fx.AnswerCutOff) -> None:
+        """The worker exited."""
+        self._lost = self._tokens
+        self._listener_of(effect.request).cut_off(self._tokens, closing=effect.closing)
+
+    def take_lost(self) -> int | None:
+        """Returns the tokens of the answer that was last cut off, once; None if there was none."""
+        lost, self._lost = self._lost, None
+        return lost
