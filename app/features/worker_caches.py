@@ -233,7 +233,7 @@ class EmbeddingController(QObject):
         self.find(words, {digest_in_prompts(text): lambda: text}, found)
 
     def _show(self) -> None:
-        self._views.composer.show_embedding(self._fractions.get)
+        self._views.composer.chips.show_embedding(self._fractions.get)
 
 
 def digest_in_prompts(text: str) -> str:
