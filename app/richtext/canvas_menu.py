@@ -119,7 +119,6 @@ def add_copy(menu: QMenu, copy: Callable[[], object], *, enabled: bool) -> None:
 
 
 def add_select_all(menu: QMenu, select_all: Callable[[], object]) -> None:
-    """Add Select All."""
     _add(menu, strings.MENU_SELECT_ALL, select_all, QKeySequence.StandardKey.SelectAll)
 
 
