@@ -57,7 +57,7 @@ from app.chat.intents import (
     StopAnswer,
 )
 from app.chat.snippets import SnippetMenu
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.sheets import choose_folder, open_files
 from app.richtext.canvas_menu import pop_up

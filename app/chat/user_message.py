@@ -26,7 +26,7 @@ from app.chat.attachment_chip import size_words
 from app.chat.entry import QuestionEntry
 from app.chat.intents import EditMessage, Intent, OpenAttachment
 from app.chat.reading_map import MapCell, draw_map
-from app.controls.buttons.button import Button, pressed_by
+from app.controls.buttons import Button, pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text, in_own_direction
 from app.richtext.canvas_menu import ActionButton

@@ -17,6 +17,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.controllers.views import Views
 from app.session.documents import digest_of
+from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables
 from app.session.turn.link_state import Link
 from core.events import (
@@ -111,8 +112,8 @@ class EmbeddingController(QObject):
             self._seen = ()
             self.refresh()
 
-    def forget(self) -> None:
-        """Clear the pending requests after the worker's exit."""
+    def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
+        """Clear the pending requests."""
         self._erasures.connect(False)
         self._seen = ()
         self._requests.clear()

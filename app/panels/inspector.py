@@ -16,7 +16,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import CONTENT_PX, GAP_PX, LABEL_PX, ROW_PX, FieldColumn, SettingField

@@ -18,7 +18,7 @@ from app.chat.composer import Composer
 from app.chat.composer_edit import quote_lines
 from app.chat.composer_tools import MessageSize
 from app.chat.intents import Escape, Intent, MoveToNewChat, SendMessage, StopAnswer
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.theme.theme import Theme
 from core.documents.limits import QUICK_BYTES, Limits
 from core.errors import RequestError
