@@ -5,7 +5,7 @@ is an upper bound: it scores passages by the attention of the N tokens that foll
 the product's own selection and reading. A scorer that fell back to dense is an error here. Prompts are
 generated from seeds, with their right continuations.
 
-Importing this loads MLX, which `core.models.runtime.runtime.prepare` must precede.
+Importing this loads MLX, which `core.models.runtime.prepare` must precede.
 """
 
 from __future__ import annotations

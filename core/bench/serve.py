@@ -97,7 +97,7 @@ class ServeResults(Struct, frozen=True):
 
 def run(options: argparse.Namespace) -> int:
     """Measure and write `answers.jsonl`, `results.json` and `report.md`."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     blas = prepare()
     from core.models.loader import load
@@ -597,7 +597,7 @@ def write_float_folder(loaded: LoadedModel, folder: Path) -> Path:
 def main(arguments: Sequence[str]) -> int:
     """Run mlx-lm's server: `FOLDER PORT`."""
     folder, port = arguments
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     sys.argv = ["mlx_lm.server", "--model", folder, "--port", port, "--log-level", "ERROR"]

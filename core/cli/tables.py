@@ -18,7 +18,7 @@ import msgspec
 from core.cli.arguments import UsageError, add_command, add_quiet, confirmed, out_file, readable_file, whole
 from core.errors import RequestError, TableError
 from core.events import LearnedTable, TableInfo, TableStatus
-from core.models.library.places import family_label, readable
+from core.models.places import family_label, readable
 from core.system.paths import tables_dir
 from core.system.terminal import ProgressLine
 
@@ -200,7 +200,7 @@ def _reset(options: argparse.Namespace) -> int:
 
 
 def _memory() -> TableMemory:
-    from core.tables.folder import TableFolder
+    from core.tables.files import TableFolder
     from core.tables.memory import TableMemory
 
     def say(status: TableStatus) -> None:
@@ -212,7 +212,7 @@ def _memory() -> TableMemory:
 
 def _opened(family: str) -> tuple[TableMemory, TableInfo]:
     """A `TableMemory` with the family's tables open, as when one of its models is loaded."""
-    from core.drafting.ngram_table import ID_END
+    from core.drafting.ngram_mod import ID_END
 
     memory = _memory()
     info = _of_family(memory.listing()[0], family)[0]
@@ -339,7 +339,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _from_model(options: argparse.Namespace) -> int:
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.models.loader import load
@@ -410,7 +410,7 @@ def _answer(rehearsal: Rehearsal, quiet: bool) -> bool:
 
 
 def _from_texts(options: argparse.Namespace) -> int:
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.models.loader import load_family
@@ -472,7 +472,7 @@ def _print_skipped(corpus: Corpus) -> None:
 
 
 def _texts_for_auto(options: argparse.Namespace) -> int:
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.models.loader import load_family
