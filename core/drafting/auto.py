@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, RejectedRow, grow
 from core.drafting.evidence import DraftPosition, Evidence, Guess
@@ -102,7 +104,7 @@ class AutoDrafter(Drafter):
             min_probability=self._settings.least_chance,
             alternatives=self._alternatives,
         )
-        return self._grown.draft
+        return replace(self._grown.draft, sources=tuple(guess.source for guess in self._grown.drafted))
 
     def _draft_with(self, proposals: Proposals, most: int) -> Draft:
         """A draft in which each position also has its depth in the proposal; −1 apart from it."""
@@ -123,7 +125,8 @@ class AutoDrafter(Drafter):
             min_probability=self._settings.least_chance,
             alternatives=self._alternatives,
         )
-        return self._grown.draft
+        sources = (proposals.source if guess.proposed else guess.source for guess in self._grown.drafted)
+        return replace(self._grown.draft, sources=tuple(sources))
 
     def feedback(self, draft: Draft, accepted: int) -> None:
         """For proposals only: `observe` learns from every emitted token, drafted or not."""

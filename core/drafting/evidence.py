@@ -29,6 +29,7 @@ from core.drafting.calibration import (
 )
 from core.drafting.gram_table import Learned, Remembered, TableCursor, TokenProbabilities
 from core.drafting.suffix_index import ABSENT, ROOT, SuffixIndex
+from core.events import DraftSource
 
 # Contexts looked up per position, and followers considered in each; of a context with more followers only the
 # newest one counts. Both bound the work per position, whatever the text.
@@ -78,12 +79,23 @@ class DraftPosition(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """`log_odds` are those of the evidence; `probability` is corrected and normalised."""
+    """`log_odds` are those of the evidence; `probability` is corrected and normalised.
+
+    `proposed`: the probability is a model's (`core.drafting.proposals`).
+    """
 
     token: int
     probability: float
     log_odds: float
     kind: int
+    proposed: bool = False
+
+    @property
+    def source(self) -> DraftSource:
+        """The evidence that gave its probability, of those known here."""
+        if self.kind >= LEARNED_KIND:
+            return "table"
+        return "n-gram" if self.kind else "ranking"
 
 
 class Evidence:

@@ -95,7 +95,8 @@ class PredictedDrafter(Drafter):
             length += 1
         if not length:
             return EMPTY
-        return Draft(tuple(tokens[:length]), tuple(range(-1, length - 1)), tuple(likely[:length]))
+        chain = Draft.chain(tokens[:length])
+        return Draft(chain.tokens, chain.parents, tuple(likely[:length]), ("prediction",) * length)
 
 
 def _expected(draft: Draft) -> float:

@@ -22,6 +22,7 @@ from core.drafting.ngram_simple import NgramSimpleDrafter
 from core.drafting.ngram_table import NgramTable, NgramTables
 from core.drafting.proposals import Proposals
 from core.errors import InternalError, UnknownDrafterError
+from core.events import DraftSource
 from core.settings import Settings
 
 
@@ -57,6 +58,7 @@ class DrafterSpec(Struct, frozen=True):
     - `planned`: with these settings, drafts carry calibrated confidences, so the planner decides how much is
       verified and no gate is needed.
     - `recycles`: uses the target's most likely ids.
+    - `source`: what drafted tokens come from, where the draft does not say it.
     """
 
     name: str
@@ -68,6 +70,7 @@ class DrafterSpec(Struct, frozen=True):
     takes_frozen: bool = False
     planned: Callable[[Settings], bool] = lambda settings: False
     recycles: bool = False
+    source: DraftSource = "n-gram"
 
 
 def _auto(settings: Settings, resources: Resources) -> Drafter:
@@ -128,7 +131,7 @@ DRAFTERS: dict[str, DrafterSpec] = {
             recycles=True,
         ),
         DrafterSpec("ngram-simple", "longest recent match of the last tokens", _ngram_simple),
-        DrafterSpec("ngram-mod", "rolling hash into a table shared by all chats", _ngram_mod),
+        DrafterSpec("ngram-mod", "rolling hash into a table shared by all chats", _ngram_mod, source="table"),
         DrafterSpec(
             "frequency",
             "most frequent continuation, longest context first",
@@ -143,9 +146,11 @@ DRAFTERS: dict[str, DrafterSpec] = {
             planned=lambda settings: settings.cacheback.tree == "planned",
         ),
         DrafterSpec(
-            "draft-model", "a smaller model of the family", _draft_model, needs_proposer="draft model"
+            *("draft-model", "a smaller model of the family", _draft_model),
+            needs_proposer="draft model",
+            source="draft model",
         ),
-        DrafterSpec("mtp", "the model's own MTP head", _mtp, needs_proposer="head"),
+        DrafterSpec("mtp", "the model's own MTP head", _mtp, needs_proposer="head", source="head"),
     )
 }
 

@@ -86,6 +86,7 @@ class ChatPage(QObject):
         last = chat.turns[-1].answer if chat.turns else None
         if last and last.finished:
             self._views.strip.show_stats(last.finished.stats)
+        self._views.legend.show_sources(last.tokens if last else ())
         self.show_context()
 
     def show_context(self, without: str = "") -> None:
