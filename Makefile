@@ -148,7 +148,7 @@ bench-quality: setup ## Measure the answer quality of sparse prefill (hours; res
 	@$(BIN)/draftlight bench quality --out $(OUT)/bench-quality
 
 tour: setup ## Record the README's animation (needs ImageMagick; OUT=dir)
-	@$(BIN)/python -m app.bench.tour --out $(OUT)/tour.gif
+	@$(BIN)/python -m app.bench.screens --tour $(OUT)/tour.gif
 
 wheel-check: setup ## Install the wheel into an empty environment and run its smoke test
 	@$(BUNDLE) bundle.wheel_check

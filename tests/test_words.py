@@ -100,6 +100,7 @@ _ALSO_COMMANDS = frozenset(
     | {"DOWNLOAD_MODEL", "HIDE_DETAILS", "REPAIR_CHATS", "RESTORE_CHATS", "TRY_AGAIN"}
     | {"ATTACH_FILE", "ATTACH_FOLDER", "IMPORT_PRESETS_TITLE"}
     | {"ARCHIVED", "CHOOSE_FOLDER", "CONNECT_TITLE", "COPY_PATH", "DELETED", "DIFFERENCE_TITLE", "ERASE"}
+    | {"SHORTCUTS"}
     | {"MENU_COPY_CODE", "MENU_COPY_LINK", "MENU_OPEN_LINK", "MENU_QUOTE", "MENU_SELECT_ALL"}
     | {"ADD_FILES_TITLE", "DELETE_CHATS", "KEEP_CHATS", "KEEP_EDITING", "NEW_PROJECT", "NO_PROJECT"}
     | {"EXPORT_TITLE", "IMPORT_TITLE", "LOAD_PREVIOUS", "LOAD_YES", "OPEN_TITLE", "TITLE"}
@@ -122,10 +123,11 @@ _OWN_TEXTS = tuple(
         "features/about.py",
         "features/chats.py",
         "features/compare.py",
+        "features/library.py",
         "features/projects.py",
         "features/settings/window.py",
-        "features/shortcuts.py",
         "features/updates.py",
+        "shell/menu_bar.py",
     )
 )
 
@@ -177,9 +179,6 @@ def texts_of_settings() -> Iterator[tuple[str, str]]:
     for setting in (each for root in roots for each in declared(root)):
         for text in (setting.title, setting.help, *setting.labels.values(), *setting.notes.values()):
             yield setting.key, text
-
-
-TEXTS = [*texts_of_files(), *texts_of_settings()]
 
 
 def not_in_sentence_case(text: str) -> list[str]:
@@ -236,7 +235,9 @@ def commands() -> dict[str, str]:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             at = _SHOWN_AS_COMMAND.get(name)
             given = node.args[at] if at is not None and at < len(node.args) else None
-            if isinstance(given, ast.Name) and path in _OWN_TEXTS:
+            if isinstance(given, ast.Constant) and isinstance(given.value, str) and given.value:
+                found[f"{path.relative_to(ROOT)}:{given.lineno}"] = given.value
+            elif isinstance(given, ast.Name) and path in _OWN_TEXTS:
                 own = declared_in[str(path.relative_to(ROOT)).removesuffix(".py").replace("/", ".")]
                 if given.id in own:
                     where, text = own[given.id]
@@ -250,6 +251,8 @@ def commands() -> dict[str, str]:
 
 
 COMMANDS = commands()
+TEXTS = [*texts_of_files(), *texts_of_settings()]
+TEXTS += [text for text in COMMANDS.items() if text not in set(TEXTS)]
 
 
 def outdated(text: str) -> list[str]:

@@ -14,60 +14,12 @@ from app.session.chats.conversation import Answer, Turn
 from core.events import Effective, Finished, Message, Origin, Stats, Token
 from core.settings import Settings
 
-_WORDS = [
-    "the",
-    "berth",
-    "ferry",
-    "master",
-    "harbour",
-    "may",
-    "sail",
-    "in",
-    "fog",
-    "when",
-    "marker",
-    "seen",
-    "at",
-    "least",
-    "metres",
-    "and",
-    "officer",
-    "reads",
-    "checklist",
-    "back",
-    "to",
-    "bridge",
-    "before",
-    "lines",
-    "are",
-    "let",
-    "go",
-    "only",
-    "duty",
-    "control",
-    "gives",
-    "a",
-    "slot",
-    "which",
-    "lapses",
-    "after",
-    "minutes",
-    "unless",
-    "renewed",
-    "by",
-    "radio",
-    "with",
-    "pilot",
-    "on",
-    "board",
-    "vessel",
-    "draught",
-    "tide",
-    "crew",
-    "report",
-    "night",
-    "station",
-]
+_VOCABULARY = (
+    "the berth ferry master harbour may sail in fog when marker seen at least metres and officer reads "
+    "checklist back to bridge before lines are let go only duty control gives a slot which lapses after "
+    "minutes unless renewed by radio with pilot on board vessel draught tide crew report night station"
+)
+_WORDS = _VOCABULARY.split()
 _CODE = (
     "```python\ndef berths(rows):\n    free = []  # by name\n    for row in rows:\n"
     '        if row["state"] == "free":\n            free.append(row["name"])\n    return sorted(free)\n```'
@@ -84,7 +36,7 @@ def sample_turns(turns: int = 100, answer_tokens: int = 580, seed: int = 7) -> t
 def sample_tokens(count: int, seed: int = 7, paragraph: bool = False) -> tuple[Token, ...]:
     """Tokens of an answer; `paragraph`: one endless paragraph."""
     chance = random.Random(seed)
-    text = _endless(chance, count) if paragraph else _markdown(chance, count)
+    text = _sentence(chance, count) if paragraph else _markdown(chance, count)
     return tuple(_tokens(chance, _PIECE.findall(text)[:count], "r"))
 
 
@@ -159,10 +111,6 @@ def _markdown(chance: random.Random, tokens: int) -> str:
         blocks.append(block)
         written += len(_PIECE.findall(block)) + 1
     return "\n\n".join(blocks)
-
-
-def _endless(chance: random.Random, tokens: int) -> str:
-    return _sentence(chance, tokens)
 
 
 def _sentence(chance: random.Random, words: int) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of every screen, from the real window with a real worker: `make screens`.
+"""Pictures of every screen, from the real window with a real worker: `make screens`, `make tour`.
 
 One run, one window, and each screen as a person would come to it, in one scheme after the other.
 What this build does not have (a window that is not bound) is left out and said.
@@ -10,31 +10,46 @@ import argparse
 import asyncio
 import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QWidget
 
 from app.bench.sample_chat import SCRIPTS, script_turn
 from app.bench.served import Client, followers, free_port
+from app.chat.intents import CompareVersions
+from app.features.about import AboutWindow
+from app.features.machines.window import MachinesWindow
 from app.launch.display import go_offscreen_without_display
-from app.launch.scenario import Deadline, ScenarioFailed, answer_of, ask, point_at_token, run_scenario
-from app.launch.screenshot import FIRST_QUESTION, SECOND_QUESTION, document
+from app.launch.scenario import (
+    FIRST_QUESTION,
+    SECOND_QUESTION,
+    Deadline,
+    ScenarioFailed,
+    answer_of,
+    ask,
+    document,
+    point_at_token,
+    run_scenario,
+)
+from app.richtext.find_bar import Finder
+from app.session.lab import LabStage
+from app.session.turn.link_state import Phase
+from app.shell.columns import INSPECTOR_BESIDE_FROM_PX
+from app.shell.window import MainWindow
+from app.theme.theme import Scheme
+from core.events import Attachment, Message
+from core.settings import assign
 from core.settings.cluster import Machine
 from core.settings.window import ZOOM_STEPS_PCT
-
-if TYPE_CHECKING:
-    from PySide6.QtWidgets import QWidget
-
-    from app.richtext.find_bar import Finder
-    from app.shell.window import MainWindow
-    from app.theme.theme import Scheme
 
 _TIMEOUT_S = 1800.0
 _SETTLED_S = 1.2
@@ -160,8 +175,6 @@ class _Screens:
 
     async def _main(self) -> None:
         """An answer about a document, and a second one being written, the pointer on a token of it."""
-        from core.events import Attachment
-
         self._window.views.composer.attach(Attachment("Harbour handbook", document()))
         self._set("sampling.max_tokens", _ANSWER_TOKENS)
         ask(self._window, FIRST_QUESTION)
@@ -187,16 +200,12 @@ class _Screens:
 
     async def _panels(self) -> None:
         """Each panel over the content, where the window is too narrow."""
-        from app.shell.columns import INSPECTOR_BESIDE_FROM_PX
-
         columns = self._window.columns
         for name, show in (("sidebar", columns.show_sidebar), ("inspector", columns.show_inspector)):
             for form in [form for form in self._forms if form[0][0] < INSPECTOR_BESIDE_FROM_PX]:
                 await self._grab(f"panel-{name}", before=partial(show, True), forms=(form,))
 
     async def _about(self) -> None:
-        from app.features.about import AboutWindow
-
         about = AboutWindow(self._window._theme, self._window)
         about.show()
         await about.read_licences()
@@ -205,8 +214,6 @@ class _Screens:
 
     async def _queue(self) -> None:
         """A message that waits for the answer under way."""
-        from core.events import Message
-
         self._set("sampling.max_tokens", 40 * _ANSWER_TOKENS)
         turn_id = ask(self._window, "Write down everything that a harbour pilot does on one day.")
         await self._written(turn_id, _TOKENS_BEFORE_QUEUE)
@@ -225,7 +232,6 @@ class _Screens:
         await self._ready()
         await self._grab("versions")
         turn_id = self._window.controller.chats.open.turns[-1].id
-        from app.chat.intents import CompareVersions
 
         self._window.views.transcript.intent.emit(CompareVersions(turn_id))
         compare = self._window.windows.find("compare")
@@ -288,8 +294,6 @@ class _Screens:
 
     async def _lab(self) -> None:
         """A small sweep, measured now on this machine."""
-        from app.session.lab import LabStage
-
         window = self._window.windows.show("lab")
         room = self._window.lab
         assert room.window
@@ -311,8 +315,6 @@ class _Screens:
 
     async def _reading(self) -> None:
         """A long text while it is read sparsely."""
-        from core.events import Attachment
-
         rules = (
             f"Rule {n}. The pilot of berth {n % 9} waits for the tide, whatever {n % 24} ships say."
             for n in range(1, _RULES)
@@ -345,9 +347,6 @@ class _Screens:
 
     async def _machines(self) -> None:
         """Machines of which one is missing, then a model that runs over the others until one is lost."""
-        from app.features.machines.window import MachinesWindow
-        from app.session.turn.link_state import Phase
-
         preferences, link = self._window.controller.home.preferences, self._window.controller
         kept = preferences.now.cluster
         state = self._window.controller.models
@@ -392,8 +391,6 @@ class _Screens:
 
     async def _error(self) -> None:
         """The worker is killed while it writes."""
-        from app.session.turn.link_state import Phase
-
         self._set("prefill.mode", "auto")
         self._window.controller.chat.start()
         self._set("sampling.max_tokens", 40 * _ANSWER_TOKENS)
@@ -409,7 +406,6 @@ class _Screens:
     # ---- steps
 
     def _set(self, key: str, value: object) -> None:
-        from core.settings import assign
 
         inspector = self._window.views.inspector
         inspector.set_settings(assign(inspector.settings, key, value))
@@ -437,24 +433,16 @@ class _Screens:
         forms: Sequence[tuple[tuple[int, int], int]] = (),
     ) -> None:
         """`before` is done again for each picture. Side windows keep their own size, where that fits."""
-        if widget is not None:
-            own = widget.size()
-            for size, zoom_pct in self._forms:
-                self._window.app_settings.set("look.zoom_pct", zoom_pct)
-                widget.resize(own.boundedTo(QSize(*size)) if zoom_pct == _ZOOM_PCT else QSize(*size))
-                told = name if (size, zoom_pct) == (_SIZE, _ZOOM_PCT) else f"{name}-{_form(size, zoom_pct)}"
-                await self._grab_schemes(told, widget, settled_s, before)
-            self._window.app_settings.set("look.zoom_pct", _ZOOM_PCT)
-            widget.resize(own)
-            return
-        for (width, height), zoom_pct in forms or self._forms:
+        shown = widget or self._window
+        own = shown.size() if widget else QSize(*_SIZE)
+        for size, zoom_pct in forms or self._forms:
             self._window.app_settings.set("look.zoom_pct", zoom_pct)
-            self._window.resize(width, height)
-            usual = ((width, height), zoom_pct) == (_SIZE, _ZOOM_PCT)
-            told = name if usual else f"{name}-{_form((width, height), zoom_pct)}"
-            await self._grab_schemes(told, self._window, settled_s, before)
+            keeps_size = widget is not None and zoom_pct == _ZOOM_PCT
+            shown.resize(own.boundedTo(QSize(*size)) if keeps_size else QSize(*size))
+            told = name if (size, zoom_pct) == (_SIZE, _ZOOM_PCT) else f"{name}-{_form(size, zoom_pct)}"
+            await self._grab_schemes(told, shown, settled_s, before)
         self._window.app_settings.set("look.zoom_pct", _ZOOM_PCT)
-        self._window.resize(*_SIZE)
+        shown.resize(own)
 
     async def _grab_schemes(
         self, name: str, widget: QWidget, settled_s: float, before: Callable[[], object] | None
@@ -470,16 +458,82 @@ class _Screens:
             print(path, flush=True)
 
 
+_TOUR_TIMEOUT_S = 600.0
+_FRAMES_PER_S = 6
+# The last frame is shown longer, so that it can be read.
+_LAST_FRAME_S = 4.0
+_TOUR_PX = (960, 720)
+_COLORS = 48
+_TOUR_TOKENS = 112
+EDIT = """Write these ships as a JSON list:
+
+name: Aurora, berth: 4, length_m: 120
+name: Borealis, berth: 7, length_m: 95
+name: Cormorant, berth: 2, length_m: 60
+name: Dunlin, berth: 9, length_m: 142
+"""
+
+
+def run_tour(out: str, model: str = "starter") -> int:
+    """Saves the README's animated picture to the file `out`: an edit raced without and with drafting.
+
+    The race is recorded with a real worker, then its replay is walked through frame by frame at the speed it
+    was recorded at. ImageMagick puts the frames together. Returns 0, or 1 after a message on stderr.
+    """
+    convert = shutil.which("magick") or shutil.which("convert")
+    if not convert:
+        print("ImageMagick is not installed: no `magick` or `convert` on the PATH.", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as folder:
+        if code := run_scenario(lambda window: _frames(window, Path(folder)), model, scheme="light"):
+            return code
+        Path(out).parent.mkdir(parents=True, exist_ok=True)
+        *frames, last = map(str, sorted(Path(folder).glob("*.png")))
+        delay = ["-delay", str(100 // _FRAMES_PER_S)]
+        last_delay = ["-delay", str(round(100 * _LAST_FRAME_S))]
+        # One palette for all frames and no dithering, so that unchanged areas are left out of each frame.
+        small = ["+dither", "-colors", str(_COLORS), "+remap"]
+        small += ["-layers", "OptimizePlus"]
+        shown = [*delay, *frames, *last_delay, last, *small]
+        subprocess.run([convert, "-loop", "0", *shown, out], check=True)
+    print(out)
+    return 0
+
+
+async def _frames(window: MainWindow, folder: Path) -> None:
+    """Records the race and grabs its replay. Raises `ScenarioFailed`."""
+    deadline = Deadline(_TOUR_TIMEOUT_S)
+    await deadline.until_ready(window)
+    window.resize(*_TOUR_PX)
+    window.menu_actions["race"].trigger()
+    page = window.views.race
+    page.prompt.question.set_value(EDIT)
+    page.prompt.drafter.set_value("auto")
+    page.prompt.most_tokens.set_value(_TOUR_TOKENS)
+    page.start_button.click()
+    await deadline.until(window, lambda: page.replay.playing, "Not in time: the race is recorded.")
+    count = round(page.replay.end_s * _FRAMES_PER_S) + 1
+    for number in range(count + 1):
+        page.chart.sought.emit(min(number / _FRAMES_PER_S, page.replay.end_s))
+        await asyncio.sleep(0)
+        page.grab().save(str(folder / f"{number:05}.png"))
+    print(f"{count + 1} frames; {page.headline.text()}. {page.verdict.text()}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """`python -m app.bench.screens --out DIR [--schemes light] [--only models lab] [--sizes 1024x700]`."""
     parser = argparse.ArgumentParser(prog="python -m app.bench.screens")
-    parser.add_argument("--out", required=True)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--out", help="folder for the pictures")
+    where.add_argument("--tour", metavar="FILE.gif", help="record the README's animation instead")
     parser.add_argument("--schemes", choices=SCHEMES, nargs="+", default=SCHEMES)
     parser.add_argument("--only", choices=SCREENS, nargs="+", default=SCREENS)
     parser.add_argument("--model", default="starter")
     parser.add_argument("--sizes", type=_size, nargs="+", default=[_SIZE], help="such as 1024x700")
     parser.add_argument("--zooms", type=int, choices=ZOOM_STEPS_PCT, nargs="+", default=[_ZOOM_PCT])
     options = parser.parse_args(argv)
+    if options.tour:
+        return run_tour(options.tour, options.model)
     return run_screens(
         options.out, options.schemes, options.only, options.model, options.sizes, options.zooms
     )

@@ -1,7 +1,7 @@
 """`draftlight bench window`: measures the window and compares the figures with its budget.
 
 Each part runs in a new process that opens the real window as a person's start would; the pairs of the cost
-(see `cost`) share one process. Run it on a quiet machine: other work raises the 99th percentiles first.
+(see `measures`) share one process. Run it on a quiet machine: other work raises the 99th percentiles first.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from app.bench.report import WindowResults, report
 from app.launch.display import display_problem, go_offscreen_without_display
 from core.settings.window import BENCH_PARTS
 from core.system.children import CHILD_FOLDER, absolute_reference, child_environment, module_command
 
 if TYPE_CHECKING:
-    from app.bench.cost import Cost
-    from app.bench.scenes import Scenes
+    from app.bench.measures import Scenes
     from app.shell.window import MainWindow
 
 _STARTED = "DRAFTLIGHT_BENCH_STARTED_S"
@@ -43,17 +41,25 @@ def run_bench(
     if problem := display_problem(os.environ, sys.platform):
         print(problem, file=sys.stderr)
         return 1
+    from app.bench.measures import TIMEOUT_S, Cost, Scenes, WindowResults, report
+
+    model = absolute_reference(model)
+    scenes, cost = None, None
     try:
-        results = WindowResults(
-            starts_s=_since_start("start") if "start" in parts else (),
-            ready_s=_since_start("ready", absolute_reference(model)) if "ready" in parts else (),
-            scenes=_scenes() if "scenes" in parts else None,
-            cost=_cost(absolute_reference(model), pairs, tokens) if "cost" in parts else None,
-        )
+        starts_s = _since_start("start") if "start" in parts else ()
+        ready_s = _since_start("ready", model) if "ready" in parts else ()
+        if "scenes" in parts:
+            scenes = msgspec.json.decode(_child("scenes"), type=Scenes)
+        if "cost" in parts:
+            # Two runs a pair, one before all, and the model's loading.
+            timeout_s = TIMEOUT_S * (2 + pairs)
+            line = _child("cost", None, model, str(pairs), str(tokens), timeout_s=timeout_s)
+            cost = msgspec.json.decode(line, type=Cost)
     except subprocess.SubprocessError as error:
         said = getattr(error, "stderr", None) or ""
         print(f"draftlight: a part of the bench failed: {error}\n{said}", file=sys.stderr)
         return 1
+    results = WindowResults(starts_s, ready_s, scenes, cost)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(results)))
@@ -92,21 +98,6 @@ def _bytecode_kept() -> Iterator[dict[str, str]]:
         yield {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
 
 
-def _scenes() -> Scenes:
-    from app.bench.scenes import Scenes
-
-    return msgspec.json.decode(_child("scenes"), type=Scenes)
-
-
-def _cost(model: str, pairs: int, tokens: int) -> Cost:
-    from app.bench.cost import TIMEOUT_S, Cost
-
-    # Two runs a pair, one before all, and the model's loading.
-    timeout_s = TIMEOUT_S * (2 + pairs)
-    said = _child("cost", None, model, str(pairs), str(tokens), timeout_s=timeout_s)
-    return msgspec.json.decode(said, type=Cost)
-
-
 def _child(
     part: str, more: dict[str, str] | None = None, *arguments: str, timeout_s: float = _TIMEOUT_S
 ) -> bytes:
@@ -138,11 +129,11 @@ def _run_part(part: str, arguments: Sequence[str]) -> int:
                 await Deadline(_TIMEOUT_S).until_ready(window)
             _say(time.monotonic() - float(os.environ[_STARTED]))
         elif part == "scenes":
-            from app.bench.scenes import play
+            from app.bench.measures import play
 
             _say(await _outside_of_tasks(lambda: play(window)))
         else:
-            from app.bench.cost import measure
+            from app.bench.measures import measure
 
             _say(await measure(window, int(arguments[1]), int(arguments[2])))
         return 0

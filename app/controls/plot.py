@@ -31,6 +31,17 @@ class Plot:
         font, ink = ui_font(LABEL_PX, tabular=True), self.theme.color("text2")
         draw_text(self.painter, place, label, font, ink, Qt.AlignmentFlag.AlignRight)
 
+    def at(self, across: float, up: float) -> QPointF:
+        """Returns the point at these shares of the box's width and height, from its lower left corner."""
+        return QPointF(
+            self.box.left() + across * self.box.width(), self.box.bottom() - up * self.box.height()
+        )
+
+    def scale(self, labels: Sequence[str]) -> None:
+        """Paints hairlines at equal distances from the bottom to the top of the box, one for each label."""
+        for number, label in enumerate(labels):
+            self.grid(self.at(0, number / (len(labels) - 1)).y(), label)
+
     def under(self, x: float, y: float, label: str, strong: bool = False) -> None:
         """Paints a label centred under `x`."""
         font = ui_font(LABEL_PX, 600 if strong else 400, tabular=True)

@@ -10,16 +10,16 @@ from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QWidget
 
 from app.controls.buttons.button import Button
-from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.text_label import TextLabel
+from app.features.side_window import TextView
 from app.features.updates import Release, UpdateLook
 from app.session import strings as app_strings
 from app.theme.fonts import FONTS, shipped_fonts
 from app.theme.icons import APP_ICON
-from app.theme.measures import set_font, set_margins, set_spacing, start_at
+from app.theme.measures import column_of, row_of, start_at
 from app.theme.theme import Theme
 from core.system.paths import resources_dir
 
@@ -148,36 +148,30 @@ class AboutWindow(QDialog):
         self.setWindowTitle(TITLE)
         start_at(self, QSize(*_SIZE))
         number = importlib.metadata.version("draftlight")
-        column = QVBoxLayout(self)
-        set_margins(column, 24, 24, 24, 16)
-        set_spacing(column, 8)
         icon = QLabel(self)
         icon.setPixmap(QIcon(str(APP_ICON)).pixmap(_ICON_PX, _ICON_PX))
         icon.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        column.addWidget(icon)
         middle = Qt.AlignmentFlag.AlignHCenter
-        column.addWidget(TextLabel(theme, app_strings.APP_NAME, 15, 20, "text", weight=600, align=middle))
-        column.addWidget(TextLabel(theme, version(number), 11, 15, "text2", align=middle))
-        column.addWidget(TextLabel(theme, CLAIM, 12, 16, "text2", align=middle))
+        name = TextLabel(theme, app_strings.APP_NAME, 15, 20, "text", weight=600, align=middle)
+        number_label = TextLabel(theme, version(number), 11, 15, "text2", align=middle)
+        claim = TextLabel(theme, CLAIM, 12, 16, "text2", align=middle)
         self.answer = TextLabel(theme, "", 11, 15, "text2", wrap=True, align=middle)
         self.answer.hide()
-        column.addWidget(self.answer)
-        self.licences = QPlainTextEdit(self)
-        self.licences.setReadOnly(True)
-        set_font(self.licences, 11)
-        self.licences.setTabChangesFocus(True)
-        self.licences.setFrameShape(QFrame.Shape.NoFrame)
-        OverlayScrollBar(theme, self.licences)
-        self.licences.setAccessibleName(LICENCES)
-        column.addWidget(self.licences, 1)
-        column.addLayout(self._buttons(theme, number, releases))
+        self.licences = TextView(theme, LICENCES, 11)
+        buttons = self._buttons(theme, number, releases)
+        column_of(
+            *(icon, name, number_label, claim, self.answer, (self.licences, 1), buttons),
+            gap=8,
+            margins=(24, 24, 24, 16),
+            parent=self,
+        )
 
     async def read_licences(self) -> None:
         """Read and show the licences. Reading takes about 0.2 s, so a thread does it."""
         self.licences.setPlainText(await asyncio.to_thread(_all_licences))
 
     def _buttons(self, theme: Theme, number: str, releases: str) -> QHBoxLayout:
-        row = QHBoxLayout()
+        row = row_of(gap=6)
         if releases:
             self._look = UpdateLook(releases, number, self)
             self._look.found.connect(self._show_release)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from msgspec import Struct
-from PySide6.QtCore import QSize, Signal, SignalInstance
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize
 
+from app.controllers.chat.chat_list import ChatListController
 from app.controls.buttons.button import Button, Kind
 from app.controls.record_table import Column, RecordTable, paint_names
 from app.features.side_window import Hairline, SideWindow
 from app.panels.chat_row import time_label
 from app.session.chats.archive import Summary
-from app.session.chats.chats import KEPT_DELETED
-from app.theme.measures import set_margins, set_spacing
+from app.session.chats.chats import KEPT_DELETED, Chats
+from app.theme.measures import STRETCH, column_of, row_of
 from app.theme.theme import Theme
 
 DELETED = "Recently Deleted"
@@ -64,9 +64,14 @@ class ChatRow(Struct, frozen=True):
 
 
 class ChatsWindow(SideWindow):
-    """`note` is shown with chats, `nothing` without any; `when` is the title of the second column."""
+    """`note` is shown with chats, `nothing` without any; `when` is the title of the second column.
 
-    def __init__(self, theme: Theme, title: str, note: str, nothing: str, when: str) -> None:
+    Subclasses define `rows()`, which is called after each change of `listing`.
+    """
+
+    def __init__(
+        self, theme: Theme, title: str, note: str, nothing: str, when: str, listing: ChatListController
+    ) -> None:
         super().__init__(theme, title, _SIZE)
         self._texts = note, nothing
         self._buttons: list[Button] = []
@@ -75,33 +80,32 @@ class ChatsWindow(SideWindow):
             Column("when", when, 110, right=True, ink="text2"),
         )
         self.list = RecordTable[ChatRow](theme, title, columns)
-        foot = QWidget()
-        column = QVBoxLayout(foot)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(Hairline(theme))
-        self._row = QHBoxLayout()
-        set_margins(self._row, 16, 10, 16, 12)
-        set_spacing(self._row, 8)
-        self._row.addStretch(1)
-        column.addLayout(self._row)
-        self.make_column((self.make_header(subtitle=nothing), 0), (self.list, 1), (foot, 0))
-        self.list.row_selected.connect(lambda _: self._enable())
+        self._row = row_of(STRETCH, gap=8, margins=(16, 10, 16, 12))
+        foot = column_of(Hairline(theme), self._row)
+        column_of(self.make_header(subtitle=nothing), (self.list, 1), foot, parent=self)
+        self.list.row_selected.connect(self._enable)
+        for signal in (listing.listed, self.shown):
+            signal.connect(self._show)
 
     def add_button(
-        self, words: str, wish: SignalInstance, kind: Kind = "plain", *, usual: bool = False
+        self, words: str, act: Callable[[str], object], kind: Kind = "plain", *, usual: bool = False
     ) -> Button:
-        """Adds a button that emits `wish` with the selected chat; Return also emits the `usual` one."""
+        """Adds a button that calls `act` with the selected chat's id; Return also does the `usual` one."""
         button = Button(self._theme, words, kind)
-        button.clicked.connect(lambda: wish.emit(self.list.selected))
+        button.clicked.connect(lambda: act(self.list.selected))
         if usual:
-            self.list.opened.connect(wish)
+            self.list.opened.connect(act)
         self._row.addWidget(button)
         self._buttons.append(button)
         self._enable()
         return button
 
-    def show_rows(self, rows: Sequence[ChatRow]) -> None:
+    def rows(self) -> Sequence[ChatRow]:
+        raise NotImplementedError
+
+    def _show(self) -> None:
         """Shows the chats; the selection stays if possible."""
+        rows = self.rows()
         self.list.show_rows(rows)
         self.titles.say(self._texts[0 if rows else 1])
         self._enable()
@@ -112,38 +116,32 @@ class ChatsWindow(SideWindow):
 
 
 class ArchivedWindow(ChatsWindow):
-    """`show_chats` after each change."""
+    """The archived chats. An opened chat stays archived until a question is sent."""
 
-    open_requested = Signal(str)  # chat id
-    unarchive_requested = Signal(str)  # chat id
-    delete_requested = Signal(str)  # chat id
+    def __init__(self, theme: Theme, listing: ChatListController, chats: Chats) -> None:
+        super().__init__(theme, ARCHIVED, ARCHIVED_NOTE, NONE_ARCHIVED, LAST_USED, listing)
+        self._chats = chats
+        self.delete_button = self.add_button(DELETE, listing.delete, "danger")
+        self.unarchive_button = self.add_button(UNARCHIVE, lambda chat_id: listing.archive(chat_id, False))
+        self.open_button = self.add_button(OPEN, listing.open_chat, usual=True)
 
-    def __init__(self, theme: Theme) -> None:
-        texts = (ARCHIVED_NOTE, NONE_ARCHIVED, LAST_USED)
-        super().__init__(theme, ARCHIVED, *texts)
-        self.delete_button = self.add_button(DELETE, self.delete_requested, "danger")
-        self.unarchive_button = self.add_button(UNARCHIVE, self.unarchive_requested)
-        self.open_button = self.add_button(OPEN, self.open_requested, usual=True)
-
-    def show_chats(self, chats: Sequence[Summary], now: datetime) -> None:
-        """Shows the archived chats."""
-        self.show_rows([ChatRow(chat.id, chat.title, time_label(chat.when, now)) for chat in chats])
+    def rows(self) -> Sequence[ChatRow]:
+        now = datetime.now()
+        return [ChatRow(chat.id, chat.title, time_label(chat.when, now)) for chat in self._chats.archived()]
 
 
 class DeletedWindow(ChatsWindow):
-    """`show_chats` after each change."""
+    """The chats that were deleted in the last 30 days."""
 
-    restore_requested = Signal(str)  # chat id
-    erase_requested = Signal(str)  # chat id
+    def __init__(self, theme: Theme, listing: ChatListController, chats: Chats) -> None:
+        super().__init__(theme, DELETED, DELETED_NOTE, NONE_DELETED, TIME_LEFT, listing)
+        self._chats = chats
+        self.erase_button = self.add_button(ERASE, listing.erase, "danger")
+        self.restore_button = self.add_button(RESTORE, listing.restore, usual=True)
 
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, DELETED, DELETED_NOTE, NONE_DELETED, TIME_LEFT)
-        self.erase_button = self.add_button(ERASE, self.erase_requested, "danger")
-        self.restore_button = self.add_button(RESTORE, self.restore_requested, usual=True)
-
-    def show_chats(self, chats: Sequence[Summary], now: datetime) -> None:
-        """Shows the deleted chats."""
-        self.show_rows([ChatRow(chat.id, chat.title, days_left(_days_left(chat, now))) for chat in chats])
+    def rows(self) -> Sequence[ChatRow]:
+        deleted, now = self._chats.deleted(), self._chats.now()
+        return [ChatRow(chat.id, chat.title, days_left(_days_left(chat, now))) for chat in deleted]
 
 
 def _days_left(chat: Summary, now: datetime) -> int:

@@ -8,16 +8,15 @@ from difflib import SequenceMatcher
 
 from msgspec import Struct
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor, QPalette, QTextCharFormat, QTextCursor
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QTextCharFormat, QTextCursor
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from app.chat import stats_line
 from app.controls.popup import Popup
-from app.controls.scroll_bar import ScrollBar
 from app.controls.text_label import TextLabel
-from app.features.side_window import SideWindow
+from app.features.side_window import SideWindow, TextView
 from app.session.chats.conversation import Version
-from app.theme.measures import set_font, set_margins, set_spacing
+from app.theme.measures import column_of, row_of
 from app.theme.theme import Theme
 
 TITLE = "Compare Versions"
@@ -77,7 +76,7 @@ class CompareWindow(SideWindow):
         super().__init__(theme, TITLE, SIZE, _MINIMUM, parent)
         self._versions: tuple[Version, ...] = ()
         self.choices = (Popup(theme, ()), Popup(theme, ()))
-        self.texts = (self._make_text(), self._make_text())
+        self.texts = tuple(TextView(theme, name, 14) for name in SIDES)
         self._questions = tuple(TextLabel(theme, "", 13, 18, "text", weight=600) for _ in self.texts)
         self._figures = tuple(
             TextLabel(theme, "", 11, 16, "text2", wrap=True, tabular=True) for _ in self.texts
@@ -124,11 +123,6 @@ class CompareWindow(SideWindow):
         self.summary.setText(SAME if same else DIFFERENT.format(percent=percent))
 
     def _fill(self, text: QPlainTextEdit, words: str, stretches: Sequence[Stretch], ink: QColor) -> None:
-        palette = text.palette()
-        palette.setColor(QPalette.ColorRole.Base, self._theme.color("window"))
-        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
-        text.setPalette(palette)
-        set_font(text, 14)
         text.setPlainText("")
         cursor = QTextCursor(text.document())
         plain, marked = QTextCharFormat(), QTextCharFormat()
@@ -137,34 +131,13 @@ class CompareWindow(SideWindow):
             cursor.insertText(words[stretch.start : stretch.end], plain if stretch.common else marked)
         text.moveCursor(QTextCursor.MoveOperation.Start)
 
-    def _make_text(self) -> QPlainTextEdit:
-        text = QPlainTextEdit(self)
-        text.setReadOnly(True)
-        text.document().setDocumentMargin(0)
-        text.setFrameShape(QFrame.Shape.NoFrame)
-        text.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
-        text.setVerticalScrollBar(ScrollBar(self._theme, Qt.Orientation.Vertical))
-        # Lines wrap; only the caret's width would scroll.
-        text.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        return text
-
     def _lay_out(self) -> None:
-        page = QVBoxLayout(self)
-        set_margins(page, _PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
-        set_spacing(page, 10)
-        sides = QHBoxLayout()
-        set_spacing(sides, 2 * _PAD_PX)
+        sides = row_of(gap=2 * _PAD_PX)
         for choice, question, text, figures in zip(
             self.choices, self._questions, self.texts, self._figures, strict=True
         ):
-            column = QVBoxLayout()
-            set_spacing(column, 6)
-            column.addWidget(choice, 0, Qt.AlignmentFlag.AlignLeft)
-            column.addWidget(question)
-            column.addWidget(text, 1)
-            column.addWidget(figures)
+            column = column_of(choice, question, (text, 1), figures, gap=6)
+            column.setAlignment(choice, Qt.AlignmentFlag.AlignLeft)
             sides.addLayout(column, 1)
-        page.addLayout(sides, 1)
-        page.addWidget(self.summary)
+        margins = (_PAD_PX, _PAD_PX, _PAD_PX, _PAD_PX)
+        column_of((sides, 1), self.summary, gap=10, margins=margins, parent=self)

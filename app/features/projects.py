@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
 
 from app.chat.file_reader import FileReader, Reading
 from app.controllers.chat.chat import ChatController
@@ -28,7 +28,7 @@ from app.controls.shapes import draw_box
 from app.controls.sheets import open_files
 from app.controls.text_area import TextArea
 from app.controls.text_label import TextLabel
-from app.features.library.controller import LibraryController
+from app.features.library import LibraryController
 from app.features.models.controller import ModelsController
 from app.features.models.facts import names_of
 from app.session.chats.chats import Chats
@@ -36,7 +36,7 @@ from app.session.chats.presets import known
 from app.session.chats.projects import Project
 from app.session.documents import KeptDocument
 from app.store.preferences import PreferencesFile
-from app.theme.measures import add_gap, set_fixed_height, set_font, set_margins, set_spacing
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_font
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px
 from core.errors import RequestError
@@ -225,48 +225,35 @@ class ProjectSheet(QDialog):
         self._list.insertWidget(0 if first else self._list.count() - 1, box)
 
     def _lay_out(self, title: str) -> None:
-        theme = self._theme
-        column = QVBoxLayout(self)
-        set_margins(column, _MARGIN_PX, 18, _MARGIN_PX, 16)
-        set_spacing(column, 8)
-        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
-        column.addWidget(TextLabel(theme, title, 15, 20, "text", weight=600, width_px=_INNER_PX))
-        column.addLayout(self._row(NAME, self.name))
-        add_gap(column, 2)
-        column.addWidget(TextLabel(theme, FOR_NEW_CHATS, 11, 15, wrap=True, width_px=_INNER_PX))
-        column.addLayout(self._row(SYSTEM_PROMPT, self.system_prompt))
-        column.addLayout(self._row(PRESET, self.preset))
-        column.addLayout(self._row(MODEL, self.model))
-        page = QWidget()
-        self._list = QVBoxLayout(page)
-        self._list.setContentsMargins(0, 0, 0, 0)
-        set_spacing(self._list, 2)
-        self._list.addStretch(1)
-        area = ScrollPage(theme, page)
-        set_fixed_height(area, _DOCUMENTS_PX)
-        column.addLayout(self._row(DOCUMENTS, area))
-        beside = QHBoxLayout()
-        set_margins(beside, _LABEL_PX + 10, 0, 0, 0)
-        beside.addWidget(self.add_button)
-        beside.addStretch(1)
-        column.addLayout(beside)
-        column.addWidget(self.note)
-        add_gap(column, 6)
-        row = QHBoxLayout()
-        set_spacing(row, 8)
-        row.addStretch(1)
-        row.addWidget(self.cancel)
-        row.addWidget(self.save)
-        column.addLayout(row)
+        theme, page = self._theme, QWidget()
+        self._list = column_of(STRETCH, gap=2, parent=page)
+        documents = ScrollPage(theme, page)
+        set_fixed_height(documents, _DOCUMENTS_PX)
+        column = column_of(
+            TextLabel(theme, title, 15, 20, "text", weight=600, width_px=_INNER_PX),
+            self._row(NAME, self.name),
+            2,
+            TextLabel(theme, FOR_NEW_CHATS, 11, 15, wrap=True, width_px=_INNER_PX),
+            self._row(SYSTEM_PROMPT, self.system_prompt),
+            self._row(PRESET, self.preset),
+            self._row(MODEL, self.model),
+            self._row(DOCUMENTS, documents),
+            row_of(self.add_button, STRETCH, margins=(_LABEL_PX + 10, 0, 0, 0)),
+            self.note,
+            6,
+            row_of(STRETCH, self.cancel, self.save, gap=8),
+            gap=8,
+            margins=(_MARGIN_PX, 18, _MARGIN_PX, 16),
+            parent=self,
+        )
+        column.setSizeConstraint(QLayout.SizeConstraint.SetFixedSize)
 
     def _row(self, label: str, field: QWidget) -> QHBoxLayout:
-        row = QHBoxLayout()
-        set_spacing(row, 10)
         name = TextLabel(self._theme, label, 12, 24, width_px=_LABEL_PX)
         name.setBuddy(field)
         field.setAccessibleName(label)
-        row.addWidget(name, 0, Qt.AlignmentFlag.AlignTop)
-        row.addWidget(field, 1)
+        row = row_of(name, (field, 1), gap=10)
+        row.setAlignment(name, Qt.AlignmentFlag.AlignTop)
         return row
 
 

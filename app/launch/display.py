@@ -10,10 +10,29 @@ import ctypes
 import os
 import queue
 import threading
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 
-from app.launch import strings
 from app.launch.libraries import is_loadable, missing_libraries, missing_message, platform_names
+
+NO_DISPLAY = (
+    "Draftlight needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set.\n"
+    "Start it from a desktop session, or without a window: QT_QPA_PLATFORM=offscreen draftlight --smoke"
+)
+
+
+def display_does_not_answer(shown: str) -> str:
+    return (
+        f"Draftlight cannot open a window: the display server does not answer or refuses access ({shown}).\n"
+        "Start it from a desktop session, or without a window: QT_QPA_PLATFORM=offscreen draftlight --smoke"
+    )
+
+
+def unknown_platform(chosen: str, known: Sequence[str]) -> str:
+    return (
+        f"Draftlight cannot open a window: QT_QPA_PLATFORM is “{chosen}”, and Qt has no such platform.\n"
+        f"Unset it, or choose one of: {', '.join(known)}"
+    )
+
 
 # Qt would wait forever for a server that accepts the connection and never replies.
 _PATIENCE_S = 5.0
@@ -57,7 +76,7 @@ def display_problem(
         return ""
     use_utf8_locale(environment)
     if not has_display(environment):
-        return strings.NO_DISPLAY
+        return NO_DISPLAY
     chosen = environment.get("QT_QPA_PLATFORM", "")
     # Qt tries a list in order; "offscreen:size=…" has parameters.
     candidates = (
@@ -66,13 +85,13 @@ def display_problem(
     known = platform_names()
     unknown = [name for name in candidates if known and name.partition("-")[0] not in known]
     if unknown and len(unknown) == len(candidates):
-        return strings.unknown_platform(chosen, known)
+        return unknown_platform(chosen, known)
     missing = {name: missing_libraries([name], loadable) for name in candidates}
     usable = [name for name in candidates if name not in unknown and not missing[name]]
     working = [name for name in usable if (answers or answers_connection)(name)]
     if not working:
         problems = [missing_message(sorted({library for names in missing.values() for library in names}))]
-        problems += [strings.display_does_not_answer(_shown(usable, environment))] if usable else []
+        problems += [display_does_not_answer(_shown(usable, environment))] if usable else []
         return "\n".join(filter(None, problems))
     if working != candidates and not chosen:
         environment["QT_QPA_PLATFORM"] = ";".join(working)

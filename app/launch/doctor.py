@@ -13,9 +13,41 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from app.launch import strings
 from app.launch.display import display_problem, go_offscreen_without_display, has_display
 from app.session import strings as session_strings
+
+DOCTOR_DISPLAY = "Window"
+DOCTOR_FONTS = "Fonts"
+DOCTOR_NO_DISPLAY = "No display here; looked at off-screen."
+DOCTOR_NO_FONTS = "No other font is installed, so no text can be shown."
+DOCTOR_FONTS_HINT = "Install Draftlight again to restore its fonts."
+DOCTOR_COVERAGE = "Characters"
+DOCTOR_NO_SCREEN = "no screen"
+
+
+def doctor_display(qt: str, bindings: str, platform: str, screen: str) -> str:
+    return f"Qt {qt} (PySide6 {bindings}) on {platform}, {screen}"
+
+
+def doctor_screen(width_px: int, height_px: int, ratio: float) -> str:
+    return f"{width_px} × {height_px} at {ratio:g} pixels a point"
+
+
+def doctor_fonts(text: str, code: str) -> str:
+    return f"{text} for text, {code} for code"
+
+
+def doctor_fonts_not_loaded(files: str, folder: str) -> str:
+    return f"Cannot load {files} from {folder}."
+
+
+def doctor_no_font_for(names: str) -> str:
+    return f"No installed font has {names}. They are shown as boxes."
+
+
+def doctor_install_fonts(packages: str) -> str:
+    return f"On Debian or Ubuntu: sudo apt-get install {packages}"
+
 
 Health = Literal["ok", "note", "broken"]
 
@@ -56,11 +88,11 @@ COVERAGE = (
 def look() -> Iterator[Finding]:
     """Returns the window's findings. Creates an application if there is none, and draws nothing."""
     if sys.platform == "linux" and not has_display(os.environ):
-        yield Finding(strings.DOCTOR_DISPLAY, "note", strings.DOCTOR_NO_DISPLAY)
+        yield Finding(DOCTOR_DISPLAY, "note", DOCTOR_NO_DISPLAY)
     go_offscreen_without_display(os.environ, sys.platform)
     if problem := display_problem(os.environ, sys.platform):
         first, _, rest = problem.partition("\n")
-        yield Finding(strings.DOCTOR_DISPLAY, "broken", first, rest)
+        yield Finding(DOCTOR_DISPLAY, "broken", first, rest)
         return
     from PySide6.QtCore import qVersion
     from PySide6.QtGui import QGuiApplication
@@ -68,8 +100,8 @@ def look() -> Iterator[Finding]:
 
     application: Any = QApplication.instance() or QApplication([session_strings.APP_NAME])
     bindings = importlib.metadata.version("PySide6-Essentials")
-    drawn = strings.doctor_display(qVersion(), bindings, QGuiApplication.platformName(), _screen(application))
-    yield Finding(strings.DOCTOR_DISPLAY, "ok", drawn)
+    drawn = doctor_display(qVersion(), bindings, QGuiApplication.platformName(), _screen(application))
+    yield Finding(DOCTOR_DISPLAY, "ok", drawn)
     yield from _fonts()
 
 
@@ -80,16 +112,16 @@ def _fonts() -> Iterator[Finding]:
 
     text, code = ui_font(13), mono_font(13)
     metrics = QFontMetricsF(text)
-    families = strings.doctor_fonts(QFontInfo(text).family(), QFontInfo(code).family())
+    families = doctor_fonts(QFontInfo(text).family(), QFontInfo(code).family())
     if unloaded := unloaded_fonts():
-        problem = strings.doctor_fonts_not_loaded(", ".join(unloaded), str(FONTS))
+        problem = doctor_fonts_not_loaded(", ".join(unloaded), str(FONTS))
         # Without any font Qt still lists generic families.
         readable = metrics.inFontUcs4(ord("a"))
         health: Health
-        health, rest = ("note", families) if readable else ("broken", strings.DOCTOR_NO_FONTS)
-        yield Finding(strings.DOCTOR_FONTS, health, f"{problem} {rest}", strings.DOCTOR_FONTS_HINT)
+        health, rest = ("note", families) if readable else ("broken", DOCTOR_NO_FONTS)
+        yield Finding(DOCTOR_FONTS, health, f"{problem} {rest}", DOCTOR_FONTS_HINT)
     else:
-        yield Finding(strings.DOCTOR_FONTS, "ok", families)
+        yield Finding(DOCTOR_FONTS, "ok", families)
 
     def is_covered(sample: str) -> bool:
         if len(sample) == 1:
@@ -100,16 +132,16 @@ def _fonts() -> Iterator[Finding]:
     if lacking:
         packages = " ".join(dict.fromkeys(one.package for one in lacking))
         yield Finding(
-            strings.DOCTOR_COVERAGE,
+            DOCTOR_COVERAGE,
             "note",
-            strings.doctor_no_font_for(", ".join(one.name for one in lacking)),
-            strings.doctor_install_fonts(packages) if sys.platform == "linux" else "",
+            doctor_no_font_for(", ".join(one.name for one in lacking)),
+            doctor_install_fonts(packages) if sys.platform == "linux" else "",
         )
 
 
 def _screen(application: Any) -> str:
     screen = application.primaryScreen()
     if screen is None:
-        return strings.DOCTOR_NO_SCREEN
+        return DOCTOR_NO_SCREEN
     size = screen.size()
-    return strings.doctor_screen(size.width(), size.height(), screen.devicePixelRatio())
+    return doctor_screen(size.width(), size.height(), screen.devicePixelRatio())

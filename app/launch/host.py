@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt
 
 from app.features.updates import NO_ADDRESS, Release, UpdateCheck, get_version
-from app.launch import strings
 from app.launch.application import Application
 from app.launch.instance import Instance
 from app.launch.macos import Activity, Awake, system_activity
 from app.richtext.canvas_menu import open_outside
 from app.session.turn.link_state import Link
-from app.shell.screens import Screens
 from app.shell.window import MainWindow
+from app.shell.windows import Screens
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
     from app.features.about import AboutWindow
+
+ANSWERING = "Draftlight is answering"
 
 
 class Host(QObject):
@@ -44,7 +45,7 @@ class Host(QObject):
         self._application = application
         self._window = window
         self._theme = theme
-        self.awake = Awake(activity or system_activity(), strings.ANSWERING)
+        self.awake = Awake(activity or system_activity(), ANSWERING)
         window.controller.link_changed.connect(self._follow)
         window.menu_actions.provide("about", self.show_about)
         self.updates = UpdateCheck(

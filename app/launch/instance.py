@@ -20,8 +20,14 @@ from msgspec import Struct
 from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
-from app.launch import strings
 from core.errors import RequestError
+
+NOT_HEARD = "Draftlight is already running, but it does not answer."
+
+
+def not_heard_hint(lock: str) -> str:
+    return f"Look for its window, or end its process and start again. If it is not running, delete {lock}."
+
 
 _LOCK = "window.lock"
 _HEARD = b"heard"
@@ -92,7 +98,7 @@ class Instance(QObject):
                 heard = bytes(socket.readLine().data())
         socket.abort()
         if not heard.startswith(_HEARD):
-            raise RequestError(strings.NOT_HEARD, strings.not_heard_hint(str(self._folder / _LOCK)))
+            raise RequestError(NOT_HEARD, not_heard_hint(str(self._folder / _LOCK)))
         return os.fsdecode(heard.removeprefix(_HEARD).strip())
 
     def hear(self, asked: Asked | None) -> None:

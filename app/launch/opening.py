@@ -22,7 +22,6 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 from qasync import QEventLoop
 
-from app.launch import strings as launch_strings
 from app.launch.application import Application
 from app.launch.instance import Instance
 from app.session import strings
@@ -33,6 +32,15 @@ from core.worker.client import WorkerClient
 if TYPE_CHECKING:  # most of the imports: done after the worker has started
     from app.shell.window import MainWindow
     from app.theme.theme import Scheme, Theme
+
+
+def already_running(program: str) -> str:
+    place = f" (from {program})" if program else ""
+    return (
+        f"Draftlight is already running{place}; its window comes to the front.\n"
+        "Quit it first to start another copy, or set DRAFTLIGHT_HOME to use another data folder."
+    )
+
 
 # The window has been painted by then.
 _FIRST_PAINTED_MS = 500
@@ -202,7 +210,7 @@ def _hand_over(instance: Instance, files: Sequence[Path]) -> int:
     except RequestError as error:
         print(f"draftlight: {error.message} {error.hint}", file=sys.stderr)
         return 1
-    print(launch_strings.already_running(program), file=sys.stderr)
+    print(already_running(program), file=sys.stderr)
     return 0
 
 

@@ -99,7 +99,6 @@ class WindowColumns(QWidget):
 
     @property
     def arrangement(self) -> Arrangement:
-        """The current arrangement."""
         return self._arrangement
 
     @property

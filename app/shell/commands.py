@@ -25,12 +25,12 @@ from app.controllers.views import Views
 from app.richtext.find_bar import Finder
 from app.session.chats.reading import documents
 from app.session.turn.link_state import Link, Phase
-from app.shell import strings
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.controller import WindowController
-from app.shell.side_windows import SideWindows
+from app.shell.windows import SideWindows
 
 _STATE = Qt.WindowState
+_HELP_TITLE = "Draftlight Help"
 
 
 class MenuFacts(Struct, frozen=True):
@@ -94,7 +94,6 @@ class Commands(QObject):
         controller.chat.document_requested.connect(self.show_document)
 
     def facts(self) -> MenuFacts:
-        """The current facts."""
         controller, plan = self.controller, self.columns.arrangement
         on = {
             "sidebar": plan.sidebar_px > 0,
@@ -141,7 +140,6 @@ class Commands(QObject):
             controller.asking.stop()
 
     def show_document(self) -> None:
-        """Show the Document tab."""
         self.views.side.show_tab("document")
         self.columns.show_inspector(True)
 
@@ -150,7 +148,6 @@ class Commands(QObject):
         self.facts_changed.emit()
 
     def close_front(self) -> None:
-        """Close the active window."""
         if not self.windows.close_active():
             self.window.close()
 
@@ -256,7 +253,7 @@ class Commands(QObject):
         self.controller.chat.transfer.export(self.controller.chats.open.id, kind)
 
     def show_help(self) -> None:
-        self.views.composer.show_text(strings.HELP_TEXT, "", handbook().text)
+        self.views.composer.show_text(_HELP_TITLE, "", handbook().text)
 
     def last_turn(self) -> str:
         """Id of the last turn of the open chat, which has one."""
@@ -350,283 +347,237 @@ class Command:
 
 @dataclass(frozen=True)
 class Menu:
-    """One menu, in groups with a separator between them."""
+    """One menu, in groups with a separator between them. `&` in its title precedes the letter for Alt."""
 
     title: str
     groups: tuple[tuple[Command, ...], ...]
 
 
+_FILE = (
+    (
+        Command("new_chat", "New Chat", lambda c: c.controller.chat.start(), ("Ctrl+N",)),
+        Command(
+            "new_chat_in_project",
+            "New Chat in Project",
+            lambda c: c.views.sidebar.list.new_chat_requested.emit(c.project_id),
+            ("Ctrl+Alt+N",),
+            attrgetter("project"),
+        ),
+    ),
+    (
+        Command(
+            "new_project",
+            "New Project…",
+            lambda c: c.views.sidebar.new_project_requested.emit(""),
+            ("Ctrl+Shift+N",),
+        ),
+        Command(
+            "project_settings",
+            "Project Settings…",
+            lambda c: c.views.sidebar.project_settings_requested.emit(c.project_id),
+            when=attrgetter("project"),
+        ),
+    ),
+    (
+        Command("attach", "Attach File…", lambda c: c.views.composer.choose_files(), ("Ctrl+O",)),
+        Command(
+            "attach_folder", "Attach Folder…", lambda c: c.views.composer.choose_folder(), ("Ctrl+Shift+O",)
+        ),
+    ),
+    (
+        Command("import", "Import Chats…", lambda c: c.controller.chat.importing.choose()),
+        Command("export_pdf", "Export as PDF…", lambda c: c.export("pdf"), when=_asked),
+        Command("export_html", "Export as HTML…", lambda c: c.export("html"), when=_asked),
+        Command("export_markdown", "Export as Markdown…", lambda c: c.export("markdown"), when=_asked),
+        Command("export_json", "Export as JSON…", lambda c: c.export("json"), when=_asked),
+    ),
+    (
+        Command("close", "Close Window", Commands.close_front, ("Ctrl+W",), reach="app"),
+        Command("quit", "Quit Draftlight", lambda c: c.window.close(), ("Ctrl+Q",), role="quit", reach="app"),
+    ),
+)
+
+_EDIT = (
+    (
+        Command("undo", "Undo", _undo, ("Ctrl+Z",)),
+        Command("redo", "Redo", _edit("redo"), ("Ctrl+Shift+Z",)),
+    ),
+    (
+        Command("cut", "Cut", _edit("cut"), ("Ctrl+X",)),
+        Command("copy", "Copy", _edit("copy"), ("Ctrl+C",)),
+        Command("paste", "Paste", _edit("paste"), ("Ctrl+V",)),
+        Command(
+            "paste_raw", "Paste as Plain Text", lambda c: c.views.composer.edit.paste_raw(), ("Ctrl+Shift+V",)
+        ),
+        Command("select_all", "Select All", _edit("selectAll", "select_all"), ("Ctrl+A",)),
+        Command("quote", "Quote Selection", Commands.quote, ("Ctrl+Shift+B",), _asked),
+    ),
+    (
+        Command("search", "Search Chats", Commands.search, ("Ctrl+K",)),
+        Command("find", "Find…", Commands.find, ("Ctrl+F",), _asked),
+        Command("find_next", "Find Next", lambda c: c.find_step(True), ("Ctrl+G",), _asked),
+        Command("find_previous", "Find Previous", lambda c: c.find_step(False), ("Ctrl+Shift+G",), _asked),
+    ),
+    (Command("settings", "Settings…", _show("settings"), ("Ctrl+,",), role="preferences", reach="app"),),
+)
+
+_VIEW = (
+    (
+        Command("sidebar", "Show Sidebar", Commands.toggle_sidebar, (SIDEBAR_KEYS,), checkable=True),
+        Command(
+            "inspector", "Show Settings Panel", Commands.toggle_inspector, ("Ctrl+Alt+I",), checkable=True
+        ),
+    ),
+    (
+        Command("document", "Show Document", Commands.toggle_document, ("Ctrl+Alt+D",), checkable=True),
+        Command(
+            "next_passage",
+            "Next Kept Passage",
+            lambda c: c.jump(1),
+            ("Ctrl+Alt+Down",),
+            attrgetter("document"),
+        ),
+        Command(
+            "previous_passage",
+            "Previous Kept Passage",
+            lambda c: c.jump(-1),
+            ("Ctrl+Alt+Up",),
+            attrgetter("document"),
+        ),
+    ),
+    (
+        Command("tint_always", "Always Show Token Tint", lambda c: c.set_tint("always"), checkable=True),
+        Command("tint_hover", "Show Token Tint on Hover", lambda c: c.set_tint("hover"), checkable=True),
+        Command("tint_never", "Hide Token Tint", lambda c: c.set_tint("never"), checkable=True),
+        Command("tint", "Next Token Tint", lambda c: c.views.header.cycle_tint(), ("Ctrl+T",)),
+    ),
+    (
+        Command(
+            "gauges", "Always Show All Gauges", lambda c: c.views.header.gauges_button.click(), checkable=True
+        ),
+    ),
+    (
+        # The plus sign is a shifted equals sign on many keyboards.
+        Command("zoom_in", "Zoom In", lambda c: c.zoom(1), ("Ctrl++", "Ctrl+="), reach="app"),
+        Command("zoom_out", "Zoom Out", lambda c: c.zoom(-1), ("Ctrl+-",), reach="app"),
+        Command("zoom_reset", "Actual Size", lambda c: c.zoom(0), ("Ctrl+0",), reach="app"),
+    ),
+    (
+        Command(
+            "full_screen", "Enter Full Screen", Commands.toggle_full_screen, _FULL_SCREEN_KEYS, checkable=True
+        ),
+    ),
+)
+
+_CHAT = (
+    (
+        Command("stop", "Stop Generating", Commands.escape, ("Esc", "Ctrl+."), attrgetter("busy")),
+        Command(
+            "regenerate",
+            "Regenerate",
+            lambda c: c.controller.asking.regenerate(),
+            ("Ctrl+R",),
+            lambda facts: facts.ready and facts.asked,
+        ),
+        # Its key is Up in an empty composer, handled there.
+        Command(
+            "edit_last",
+            "Edit Last Message",
+            lambda c: c.controller.asking.edit(),
+            when=lambda facts: facts.asked and not facts.busy_here,
+        ),
+        Command(
+            "edit_answer",
+            "Edit Answer",
+            lambda c: c.controller.asking.edit_answer(),
+            ("Ctrl+Shift+E",),
+            lambda facts: facts.asked and not facts.busy_here,
+        ),
+        Command(
+            "continue",
+            "Continue",
+            lambda c: c.controller.asking.continue_answer(c.controller.asking.continuable),
+            when=lambda facts: facts.ready and facts.unended,
+        ),
+    ),
+    (
+        Command("copy_answer", "Copy Answer", Commands.copy_answer, ("Ctrl+Shift+C",), _asked),
+        Command(
+            "branch",
+            "Branch into New Chat",
+            lambda c: c.views.transcript.intent.emit(Branch(c.last_turn())),
+            when=_asked,
+        ),
+        Command(
+            "compare",
+            "Compare Versions",
+            lambda c: c.views.transcript.intent.emit(CompareVersions(c.last_turn())),
+            when=attrgetter("versions"),
+        ),
+    ),
+    (
+        Command("rename", "Rename Chat…", Commands.rename, when=_asked),
+        Command("pin", "Pin or Unpin Chat", Commands.pin, when=_asked),
+        Command("move", "Move to Project…", Commands.move, when=_asked),
+        Command("archive", "Archive or Unarchive Chat", Commands.archive, ("Ctrl+Shift+A",), _asked),
+        Command(
+            "delete",
+            "Delete Chat",
+            lambda c: c.controller.chat.listing.delete(c.controller.chats.open.id),
+            when=_asked,
+        ),
+        Command(
+            "undo_delete",
+            "Undo Delete",
+            lambda c: c.controller.chat.listing.undo(),
+            when=attrgetter("deleted"),
+        ),
+    ),
+    (
+        Command("race", "Race", lambda c: c.controller.racing.toggle(), ("Ctrl+Shift+R",), reach="app"),
+        Command("restart", "Restart Worker", lambda c: c.controller.restart()),
+    ),
+)
+
+_WINDOW = (
+    (
+        Command("minimize", "Minimize", _minimize, ("Ctrl+M",), reach="app"),
+        Command("zoom_window", "Zoom", _zoom_window, reach="app"),
+    ),
+    (
+        Command("archived", "Archived Chats…", _show("archived")),
+        Command("deleted", "Recently Deleted…", _show("deleted")),
+        Command("library", "Library", _show("library"), ("Ctrl+Shift+D",), reach="app"),
+    ),
+    (
+        Command("models", "Models", _show("models"), ("Ctrl+Shift+M",), reach="app"),
+        Command("server", "Local Server", _show("server"), ("Ctrl+Shift+S",), reach="app"),
+        Command("machines", "Several Machines", _show("machines"), reach="app"),
+    ),
+    (
+        Command("tables", "Tables", _show("tables"), ("Ctrl+Shift+T",), reach="app"),
+        Command("lab", "Lab", _show("lab"), ("Ctrl+Shift+L",), reach="app"),
+    ),
+    (Command("front", "Bring All to Front", _bring_all_to_front, reach="app"),),
+)
+
+_HELP = (
+    (Command("update", "Update Available…", None),),
+    (
+        Command("help", _HELP_TITLE, Commands.show_help, ("F1",)),
+        Command("shortcuts", "Keyboard Shortcuts", _show("shortcuts"), ("Ctrl+/",), reach="app"),
+    ),
+    (Command("about", "About Draftlight", None, role="about", reach="app"),),
+)
+
+
 MENUS = (
-    Menu(
-        strings.FILE,
-        (
-            (
-                Command("new_chat", strings.NEW_CHAT, lambda c: c.controller.chat.start(), ("Ctrl+N",)),
-                Command(
-                    "new_chat_in_project",
-                    strings.NEW_CHAT_IN_PROJECT,
-                    lambda c: c.views.sidebar.list.new_chat_requested.emit(c.project_id),
-                    ("Ctrl+Alt+N",),
-                    attrgetter("project"),
-                ),
-            ),
-            (
-                Command(
-                    "new_project",
-                    strings.NEW_PROJECT,
-                    lambda c: c.views.sidebar.new_project_requested.emit(""),
-                    ("Ctrl+Shift+N",),
-                ),
-                Command(
-                    "project_settings",
-                    strings.PROJECT_SETTINGS,
-                    lambda c: c.views.sidebar.project_settings_requested.emit(c.project_id),
-                    when=attrgetter("project"),
-                ),
-            ),
-            (
-                Command("attach", strings.ATTACH, lambda c: c.views.composer.choose_files(), ("Ctrl+O",)),
-                Command(
-                    "attach_folder",
-                    strings.ATTACH_FOLDER,
-                    lambda c: c.views.composer.choose_folder(),
-                    ("Ctrl+Shift+O",),
-                ),
-            ),
-            (
-                Command("import", strings.IMPORT, lambda c: c.controller.chat.importing.choose()),
-                Command("export_pdf", strings.EXPORT_PDF, lambda c: c.export("pdf"), when=_asked),
-                Command("export_html", strings.EXPORT_HTML, lambda c: c.export("html"), when=_asked),
-                Command(
-                    "export_markdown", strings.EXPORT_MARKDOWN, lambda c: c.export("markdown"), when=_asked
-                ),
-                Command("export_json", strings.EXPORT_JSON, lambda c: c.export("json"), when=_asked),
-            ),
-            (
-                Command("close", strings.CLOSE, Commands.close_front, ("Ctrl+W",), reach="app"),
-                Command(
-                    "quit", strings.QUIT, lambda c: c.window.close(), ("Ctrl+Q",), role="quit", reach="app"
-                ),
-            ),
-        ),
-    ),
-    Menu(
-        strings.EDIT,
-        (
-            (
-                Command("undo", strings.UNDO, _undo, ("Ctrl+Z",)),
-                Command("redo", strings.REDO, _edit("redo"), ("Ctrl+Shift+Z",)),
-            ),
-            (
-                Command("cut", strings.CUT, _edit("cut"), ("Ctrl+X",)),
-                Command("copy", strings.COPY, _edit("copy"), ("Ctrl+C",)),
-                Command("paste", strings.PASTE, _edit("paste"), ("Ctrl+V",)),
-                Command(
-                    "paste_raw",
-                    strings.PASTE_RAW,
-                    lambda c: c.views.composer.edit.paste_raw(),
-                    ("Ctrl+Shift+V",),
-                ),
-                Command("select_all", strings.SELECT_ALL, _edit("selectAll", "select_all"), ("Ctrl+A",)),
-                Command("quote", strings.QUOTE, Commands.quote, ("Ctrl+Shift+B",), _asked),
-            ),
-            (
-                Command("search", strings.SEARCH, Commands.search, ("Ctrl+K",)),
-                Command("find", strings.FIND, Commands.find, ("Ctrl+F",), _asked),
-                Command("find_next", strings.FIND_NEXT, lambda c: c.find_step(True), ("Ctrl+G",), _asked),
-                Command(
-                    "find_previous",
-                    strings.FIND_PREVIOUS,
-                    lambda c: c.find_step(False),
-                    ("Ctrl+Shift+G",),
-                    _asked,
-                ),
-            ),
-            (
-                Command(
-                    "settings",
-                    strings.SETTINGS,
-                    _show("settings"),
-                    ("Ctrl+,",),
-                    role="preferences",
-                    reach="app",
-                ),
-            ),
-        ),
-    ),
-    Menu(
-        strings.VIEW,
-        (
-            (
-                Command("sidebar", strings.SIDEBAR, Commands.toggle_sidebar, (SIDEBAR_KEYS,), checkable=True),
-                Command(
-                    "inspector",
-                    strings.INSPECTOR,
-                    Commands.toggle_inspector,
-                    ("Ctrl+Alt+I",),
-                    checkable=True,
-                ),
-            ),
-            (
-                Command(
-                    "document", strings.DOCUMENT, Commands.toggle_document, ("Ctrl+Alt+D",), checkable=True
-                ),
-                Command(
-                    "next_passage",
-                    strings.NEXT_PASSAGE,
-                    lambda c: c.jump(1),
-                    ("Ctrl+Alt+Down",),
-                    attrgetter("document"),
-                ),
-                Command(
-                    "previous_passage",
-                    strings.PREVIOUS_PASSAGE,
-                    lambda c: c.jump(-1),
-                    ("Ctrl+Alt+Up",),
-                    attrgetter("document"),
-                ),
-            ),
-            (
-                Command("tint_always", strings.TINT_ALWAYS, lambda c: c.set_tint("always"), checkable=True),
-                Command("tint_hover", strings.TINT_HOVER, lambda c: c.set_tint("hover"), checkable=True),
-                Command("tint_never", strings.TINT_NEVER, lambda c: c.set_tint("never"), checkable=True),
-                Command("tint", strings.TINT, lambda c: c.views.header.cycle_tint(), ("Ctrl+T",)),
-            ),
-            (
-                Command(
-                    "gauges", strings.GAUGES, lambda c: c.views.header.gauges_button.click(), checkable=True
-                ),
-            ),
-            (
-                # The plus sign is a shifted equals sign on many keyboards.
-                Command("zoom_in", strings.ZOOM_IN, lambda c: c.zoom(1), ("Ctrl++", "Ctrl+="), reach="app"),
-                Command("zoom_out", strings.ZOOM_OUT, lambda c: c.zoom(-1), ("Ctrl+-",), reach="app"),
-                Command("zoom_reset", strings.ZOOM_RESET, lambda c: c.zoom(0), ("Ctrl+0",), reach="app"),
-            ),
-            (
-                Command(
-                    "full_screen",
-                    strings.FULL_SCREEN,
-                    Commands.toggle_full_screen,
-                    _FULL_SCREEN_KEYS,
-                    checkable=True,
-                ),
-            ),
-        ),
-    ),
-    Menu(
-        strings.CHAT,
-        (
-            (
-                Command("stop", strings.STOP, Commands.escape, ("Esc", "Ctrl+."), attrgetter("busy")),
-                Command(
-                    "regenerate",
-                    strings.REGENERATE,
-                    lambda c: c.controller.asking.regenerate(),
-                    ("Ctrl+R",),
-                    lambda facts: facts.ready and facts.asked,
-                ),
-                # Its key is Up in an empty composer, handled there.
-                Command(
-                    "edit_last",
-                    strings.EDIT_LAST,
-                    lambda c: c.controller.asking.edit(),
-                    when=lambda facts: facts.asked and not facts.busy_here,
-                ),
-                Command(
-                    "edit_answer",
-                    strings.EDIT_ANSWER,
-                    lambda c: c.controller.asking.edit_answer(),
-                    ("Ctrl+Shift+E",),
-                    lambda facts: facts.asked and not facts.busy_here,
-                ),
-                Command(
-                    "continue",
-                    strings.CONTINUE,
-                    lambda c: c.controller.asking.continue_answer(c.controller.asking.continuable),
-                    when=lambda facts: facts.ready and facts.unended,
-                ),
-            ),
-            (
-                Command("copy_answer", strings.COPY_ANSWER, Commands.copy_answer, ("Ctrl+Shift+C",), _asked),
-                Command(
-                    "branch",
-                    strings.BRANCH,
-                    lambda c: c.views.transcript.intent.emit(Branch(c.last_turn())),
-                    when=_asked,
-                ),
-                Command(
-                    "compare",
-                    strings.COMPARE,
-                    lambda c: c.views.transcript.intent.emit(CompareVersions(c.last_turn())),
-                    when=attrgetter("versions"),
-                ),
-            ),
-            (
-                Command("rename", strings.RENAME, Commands.rename, when=_asked),
-                Command("pin", strings.PIN, Commands.pin, when=_asked),
-                Command("move", strings.MOVE, Commands.move, when=_asked),
-                Command("archive", strings.ARCHIVE, Commands.archive, ("Ctrl+Shift+A",), _asked),
-                Command(
-                    "delete",
-                    strings.DELETE,
-                    lambda c: c.controller.chat.listing.delete(c.controller.chats.open.id),
-                    when=_asked,
-                ),
-                Command(
-                    "undo_delete",
-                    strings.UNDO_DELETE,
-                    lambda c: c.controller.chat.listing.undo(),
-                    when=attrgetter("deleted"),
-                ),
-            ),
-            (
-                Command(
-                    "race",
-                    strings.RACE,
-                    lambda c: c.controller.racing.toggle(),
-                    ("Ctrl+Shift+R",),
-                    reach="app",
-                ),
-                Command("restart", strings.RESTART, lambda c: c.controller.restart()),
-            ),
-        ),
-    ),
-    Menu(
-        strings.WINDOW,
-        (
-            (
-                Command("minimize", strings.MINIMIZE, _minimize, ("Ctrl+M",), reach="app"),
-                Command("zoom_window", strings.ZOOM_WINDOW, _zoom_window, reach="app"),
-            ),
-            (
-                Command("archived", strings.ARCHIVED, _show("archived")),
-                Command("deleted", strings.DELETED, _show("deleted")),
-                Command("library", strings.LIBRARY, _show("library"), ("Ctrl+Shift+D",), reach="app"),
-            ),
-            (
-                Command("models", strings.MODELS, _show("models"), ("Ctrl+Shift+M",), reach="app"),
-                Command("server", strings.SERVER, _show("server"), ("Ctrl+Shift+S",), reach="app"),
-                Command("machines", strings.MACHINES, _show("machines"), reach="app"),
-            ),
-            (
-                Command("tables", strings.TABLES, _show("tables"), ("Ctrl+Shift+T",), reach="app"),
-                Command("lab", strings.LAB, _show("lab"), ("Ctrl+Shift+L",), reach="app"),
-            ),
-            (Command("front", strings.ALL_TO_FRONT, _bring_all_to_front, reach="app"),),
-        ),
-    ),
-    Menu(
-        strings.HELP,
-        (
-            (Command("update", strings.UPDATE, None),),
-            (
-                Command("help", strings.HELP_TEXT, Commands.show_help, ("F1",)),
-                Command("shortcuts", strings.SHORTCUTS, _show("shortcuts"), ("Ctrl+/",), reach="app"),
-            ),
-            (Command("about", strings.ABOUT, None, role="about", reach="app"),),
-        ),
-    ),
+    Menu("&File", _FILE),
+    Menu("&Edit", _EDIT),
+    Menu("&View", _VIEW),
+    Menu("&Chat", _CHAT),
+    Menu("&Window", _WINDOW),
+    Menu("&Help", _HELP),
 )
 
 

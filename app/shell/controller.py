@@ -23,7 +23,7 @@ from app.controllers.chat.titles import TitleController
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.controllers.worker import WorkerController
-from app.features.library.controller import LibraryController
+from app.features.library import LibraryController
 from app.features.machines.controller import MachinesController
 from app.features.models.controller import ModelsController
 from app.features.race.controller import RaceController
@@ -314,11 +314,17 @@ class WindowController(QObject):
         self.chat.settings.defaults_changed.connect(lambda own: self.tables.show_defaults())
         self.sharing.line_moved.connect(self._show_link)
         self.server.changed.connect(self._show_server)
-        self._answering.answer_finished.connect(self.answer_finished)
-        self._answering.answer_finished.connect(lambda turn_id: self._titles.answer_finished())
-        page.chat_shown.connect(self.racing.close)
-        page.chat_shown.connect(self.embedding.refresh)
-        page.chat_shown.connect(self.saved_chats.show_open)
-        self._answering.answer_finished.connect(lambda turn_id: self.saved_chats.show_open())
-        page.chat_shown.connect(self._show_link)
-        page.chat_shown.connect(self.models.changed)
+        self._answering.answer_finished.connect(self._on_answer_finished)
+        page.chat_shown.connect(self._on_chat_shown)
+
+    def _on_answer_finished(self, turn_id: str) -> None:
+        self.answer_finished.emit(turn_id)
+        self._titles.answer_finished()
+        self.saved_chats.show_open()
+
+    def _on_chat_shown(self) -> None:
+        self.racing.close()
+        self.embedding.refresh()
+        self.saved_chats.show_open()
+        self._show_link()
+        self.models.changed.emit()

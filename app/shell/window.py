@@ -13,16 +13,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
-from PySide6.QtWidgets import (
-    QApplication,
-    QHBoxLayout,
-    QLayout,
-    QMainWindow,
-    QMenu,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QLayout, QMainWindow, QMenu, QStackedWidget, QWidget
 
 from app.chat.bars import Banner, EditingBar, NoticeBar, OfferBar, QueueBar
 from app.chat.composer import Composer
@@ -47,17 +38,16 @@ from app.panels.side_panel import SidePanel
 from app.panels.sidebar import Sidebar
 from app.session import strings as session_strings
 from app.session.turn.intents import Close
-from app.shell import strings
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.commands import Commands, is_typing
 from app.shell.controller import WindowController
-from app.shell.menu_bar import Actions, MenuBar
-from app.shell.screens import free_places, seen
-from app.shell.side_windows import SideWindows, make_archived, make_deleted
+from app.shell.menu_bar import Actions, MenuBar, ShortcutsWindow
+from app.shell.windows import SideWindows, free_places, seen
 from app.store.home import Home
 from app.store.preferences import WindowPlace
-from app.theme.measures import set_fixed_height, set_margins
+from app.theme.measures import column_of, row_of, set_fixed_height
 from app.theme.theme import Theme
+from core.settings import WindowSettings
 from core.worker.client import WorkerClient
 
 _LOG = logging.getLogger("draftlight.window")
@@ -119,7 +109,6 @@ class MainWindow(QMainWindow):
             self.controller, self.views, self.columns, self.windows, self.app_settings.zoom, self
         )
         self.menu_actions = Actions(self.commands)
-        self.windows.add("settings", self._make_settings)
         home_folder = self.controller.home.folder
         lab_folder = home_folder / "lab" if home_folder else None
         self.lab = LabController(
@@ -130,18 +119,22 @@ class MainWindow(QMainWindow):
             lab_folder,
             self,
         )
-        self.windows.add("lab", self.lab.make_window)
-        self.windows.add("models", self._make_models)
-        self.windows.add("machines", self._make_machines)
-        self.windows.add("library", self._make_library)
-        self.windows.add("server", self._make_server)
-        self.windows.add("deleted", lambda: make_deleted(theme, self.controller))
-        self.windows.add("archived", lambda: make_archived(theme, self.controller))
-        self.windows.add("shortcuts", self._make_shortcuts)
         for panel in (self.views.sidebar, self.views.inspector):
             panel.models_button.clicked.connect(lambda: self.windows.show("models"))
-        self.windows.add("tables", self._make_tables)
-        self.windows.add("compare", self._make_compare)
+        for name, make in (
+            ("archived", self._make_archived),
+            ("compare", self._make_compare),
+            ("deleted", self._make_deleted),
+            ("lab", self.lab.make_window),
+            ("library", self._make_library),
+            ("machines", self._make_machines),
+            ("models", self._make_models),
+            ("server", self._make_server),
+            ("settings", self._make_settings),
+            ("shortcuts", self._make_shortcuts),
+            ("tables", self._make_tables),
+        ):
+            self.windows.add(name, make)
         self.setMenuBar(MenuBar(theme, self.menu_actions))
         self._wire()
         self._restore()
@@ -228,7 +221,7 @@ class MainWindow(QMainWindow):
                 _report(error)
         try:
             if not controller.home.close():
-                _LOG.error("%s", strings.LOST_AT_THE_END)
+                _LOG.error("Some chats or requests could not be saved before the window closed.")
         except Exception as error:
             _report(error)
         self._closed.set()
@@ -268,20 +261,20 @@ class MainWindow(QMainWindow):
 
     def _make_content(self) -> QStackedWidget:
         views, content = self.views, QWidget(self)
-        column = QVBoxLayout(content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(views.header)
-        column.addWidget(views.strip)
-        column.addLayout(_centred(views.banner, 0))
-        column.addWidget(views.pages, 1)
-        column.addLayout(_centred(views.notice_bar, 6))
-        column.addLayout(_centred(views.queue_bar, 6))
-        column.addLayout(_centred(views.editing_bar, 6))
-        column.addLayout(_centred(views.composer, 10))
-        column.addLayout(_centred(views.offer_bar, 0))
-        column.addWidget(views.legend)
-        column.addWidget(views.hint)
+        column_of(
+            views.header,
+            views.strip,
+            _centred(views.banner, 0),
+            (views.pages, 1),
+            _centred(views.notice_bar, 6),
+            _centred(views.queue_bar, 6),
+            _centred(views.editing_bar, 6),
+            _centred(views.composer, 10),
+            _centred(views.offer_bar, 0),
+            views.legend,
+            views.hint,
+            parent=content,
+        )
         stack = QStackedWidget(self)
         stack.addWidget(content)
         stack.addWidget(views.race)
@@ -317,7 +310,7 @@ class MainWindow(QMainWindow):
         return self.controller.machines.open(MachinesWindow(self._theme))
 
     def _make_library(self) -> QWidget:
-        from app.features.library.window import LibraryWindow
+        from app.features.library import LibraryWindow
 
         return self.controller.library.open(LibraryWindow(self._theme))
 
@@ -326,9 +319,17 @@ class MainWindow(QMainWindow):
 
         return self.controller.tables.open(TablesWindow(self._theme))
 
-    def _make_shortcuts(self) -> QWidget:
-        from app.features.shortcuts import ShortcutsWindow
+    def _make_archived(self) -> QWidget:
+        from app.features.chats import ArchivedWindow
 
+        return ArchivedWindow(self._theme, self.controller.chat.listing, self.controller.chats)
+
+    def _make_deleted(self) -> QWidget:
+        from app.features.chats import DeletedWindow
+
+        return DeletedWindow(self._theme, self.controller.chat.listing, self.controller.chats)
+
+    def _make_shortcuts(self) -> QWidget:
         return ShortcutsWindow(self._theme, self.menu_actions.sheet())
 
     def _show_model_menu(self) -> None:
@@ -405,9 +406,7 @@ class MainWindow(QMainWindow):
         views.header.sidebar_button.clicked.connect(lambda: self.columns.show_sidebar(True))
         views.sidebar.hide_button.clicked.connect(lambda: self.columns.show_sidebar(False))
         views.side.tab_changed.connect(lambda tab: self.columns.set_panel_width(views.side.width_px))
-        self.app_settings.changed.connect(lambda settings: self.controller.server.apply(settings.server))
-        self.app_settings.changed.connect(lambda settings: self.controller.keeping.follow_settings())
-        self.app_settings.changed.connect(lambda settings: self.controller.unload_when_idle())
+        self.app_settings.changed.connect(self._on_settings)
         self.controller.server.changed.connect(lambda state: views.header.show_server(state.address))
         self.app_settings.failed.connect(self.controller.show_error)
         self.controller.link_changed.connect(self.lab.follow)
@@ -416,6 +415,11 @@ class MainWindow(QMainWindow):
         self.controller.library.chat_requested.connect(self.activateWindow)
         self.controller.racing.shown_changed.connect(self._show_race)
         self.columns.arranged.connect(self._show_arrangement)
+
+    def _on_settings(self, settings: WindowSettings) -> None:
+        self.controller.server.apply(settings.server)
+        self.controller.keeping.changed.emit()  # whether requests are kept
+        self.controller.unload_when_idle()
 
     def _on_intent(self, intent: Intent) -> None:
         match intent:
@@ -449,10 +453,7 @@ class MainWindow(QMainWindow):
 
 def _centred(widget: QWidget, top_px: int) -> QLayout:
     """Returns a layout that centres `widget` at its maximum width, with side margins in a narrow window."""
-    row = QHBoxLayout()
-    set_margins(row, _SIDE_MARGIN_PX, top_px, _SIDE_MARGIN_PX, 0)
-    row.addWidget(widget, 1)
-    return row
+    return row_of((widget, 1), margins=(_SIDE_MARGIN_PX, top_px, _SIDE_MARGIN_PX, 0))
 
 
 def _report(error: Exception) -> None:

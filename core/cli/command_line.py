@@ -17,6 +17,7 @@ from core.cli import (
     completion,
     doctor,
     generate,
+    heads,
     json_lines,
     launch,
     models,
@@ -93,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
     tables.add_arguments(
         add_command(commands, "tables", "list, save, share, build and erase the tables of the drafters")
     )
+    heads.add_arguments(add_command(commands, "heads", "train a head for further tokens, which drafts"))
     cluster.add_arguments(
         add_command(commands, "cluster", "check and start machines that run one model together")
     )

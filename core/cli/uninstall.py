@@ -46,6 +46,7 @@ _CACHE = {
     "families": "tokenizer families",
     "vectors": "vectors of documents",
     "contexts": "caches of chats",
+    "heads": "unfinished training of heads",
     "lib": "patched libraries",
     "transformers.json": "import index",
     "digests.json": "digests of model files",

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
-from core.events import Occupancy, TableFigures
+from core.events import DraftSource, Occupancy, TableFigures
 
 # The largest draft that any drafter's settings allow.
 MAX_TOKENS = 64
@@ -95,8 +95,11 @@ class PredictedDrafter(Drafter):
             length += 1
         if not length:
             return EMPTY
-        chain = Draft.chain(tokens[:length])
-        return Draft(chain.tokens, chain.parents, tuple(likely[:length]), ("prediction",) * length)
+        source: DraftSource = "prediction"
+        return Draft(
+            *(tuple(tokens[:length]), tuple(range(-1, length - 1)), tuple(likely[:length])),
+            sources=(source,) * length,
+        )
 
 
 def _expected(draft: Draft) -> float:

@@ -18,29 +18,19 @@ from PySide6.QtGui import (
     QTextCharFormat,
     QTextCursor,
 )
-from PySide6.QtWidgets import (
-    QDialog,
-    QFrame,
-    QHBoxLayout,
-    QPlainTextEdit,
-    QSizePolicy,
-    QTextEdit,
-    QToolTip,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QPlainTextEdit, QSizePolicy, QTextEdit, QToolTip, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.focus_ring import FocusRing
-from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel
 from app.features.lab import strings
 from app.features.lab.charts import HEAD_PX
+from app.features.side_window import TextView
 from app.session.lab import ChartMark, Parity, common_start, equal_of, parity
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.measures import set_margins, set_mono_font, set_spacing, start_at
+from app.theme.measures import STRETCH, column_of, row_of, start_at
 from app.theme.theme import Theme
 from app.theme.zoom import design_point, painter_on, px_size, ratio_of, width_of
 from core.events.sweep import SweepResults
@@ -63,33 +53,23 @@ class DifferenceWindow(QDialog):
         self._at = start
         self.title = TextLabel(theme, "", 13, 17, "text", weight=600)
         self.says = TextLabel(theme, "", 12, 16)
-        self.plain = self._text(strings.PLAIN_TEXT)
-        self.drafted = self._text(strings.DRAFTED_TEXT)
+        self.plain = TextView(theme, strings.PLAIN_TEXT, 12, mono=True)
+        self.drafted = TextView(theme, strings.DRAFTED_TEXT, 12, mono=True)
         self.previous = Button(theme, strings.PREVIOUS)
         self.next = Button(theme, strings.NEXT)
         close = Button(theme, strings.CLOSE, "primary")
         self.previous.clicked.connect(lambda: self.show_place(self._at - 1))
         self.next.clicked.connect(lambda: self.show_place(self._at + 1))
         close.clicked.connect(self.close)
-        texts = QHBoxLayout()
-        set_spacing(texts, 16)
-        for name, edit in ((strings.PLAIN_TEXT, self.plain), (strings.DRAFTED_TEXT, self.drafted)):
-            column = QVBoxLayout()
-            column.addWidget(TextLabel(theme, name, 11, 15))
-            column.addWidget(edit, 1)
-            texts.addLayout(column, 1)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.previous)
-        buttons.addWidget(self.next)
-        buttons.addStretch(1)
-        buttons.addWidget(close)
-        layout = QVBoxLayout(self)
-        set_margins(layout, 20, 16, 20, 16)
-        set_spacing(layout, 8)
-        layout.addWidget(self.title)
-        layout.addWidget(self.says)
-        layout.addLayout(texts, 1)
-        layout.addLayout(buttons)
+        texts = row_of(
+            *(
+                (column_of(TextLabel(theme, edit.accessibleName(), 11, 15), (edit, 1), gap=6), 1)
+                for edit in (self.plain, self.drafted)
+            ),
+            gap=16,
+        )
+        buttons = row_of(self.previous, self.next, STRETCH, close, gap=6)
+        column_of(*(self.title, self.says, (texts, 1), buttons), gap=8, margins=(20, 16, 20, 16), parent=self)
         self.show_place(start)
 
     def show_place(self, number: int) -> None:
@@ -119,16 +99,6 @@ class DifferenceWindow(QDialog):
         cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
         marked.cursor, marked.format = cursor, style
         edit.setExtraSelections([marked] if text else [])
-
-    def _text(self, name: str) -> QPlainTextEdit:
-        edit = QPlainTextEdit(self)
-        edit.setReadOnly(True)
-        set_mono_font(edit, 12)
-        edit.setTabChangesFocus(True)
-        edit.setFrameShape(QFrame.Shape.NoFrame)
-        edit.setAccessibleName(name)
-        OverlayScrollBar(self._theme, edit)
-        return edit
 
 
 _CELLS_PX = (14, 11, 8)  # the largest first
@@ -176,7 +146,6 @@ class ParityBoard(QWidget):
         self._ring = FocusRing(self, theme, 6)
 
     def show_results(self, results: SweepResults | None) -> None:
-        """Shows results."""
         self._rows = parity(results) if results else []
         self._equal = equal_of(results) if results else (0, 0)
         self._at = -1

@@ -48,7 +48,6 @@ class Chart(QWidget):
 
     @property
     def has_data(self) -> bool:
-        """Whether the chart has data."""
         return False
 
     def refresh(self) -> None:
@@ -106,7 +105,6 @@ class KeepChart(Chart):
         super().__init__(theme, strings.KEEPS, strings.KEEPS_SAYS, _FOOT_PX)
 
     def show_results(self, results: SweepResults | None) -> None:
-        """Shows results."""
         self._keeps = keeps(results) if results else []
         self.refresh()
 
@@ -149,9 +147,7 @@ class KeepChart(Chart):
         if most <= 0:
             return
         top = above(most)
-        for part in (0.0, 0.5, 1.0):
-            label = f"{part * top:g} s" if part else "0"
-            plot.grid(box.bottom() - part * box.height(), label)
+        plot.scale(("0", f"{top / 2:g} s", f"{top:g} s"))
         for number, keep in enumerate(self._keeps):
             height = keep.ttft_s / top * box.height()
             x = box.left() + pitch * (number + 0.5)
@@ -165,21 +161,15 @@ class KeepChart(Chart):
             draw_text(painter, place, f"{seconds(keep.ttft_s)} s", font, color("text" if strong else "text2"))
 
     def _paint_agreement(self, plot: Plot, pitch: float) -> None:
-        box = plot.box
         known = [
             (number, keep.agreement) for number, keep in enumerate(self._keeps) if keep.agreement is not None
         ]
         if not known:
             return
         floor = min(0.9, math.floor(10 * min(value for _, value in known)) / 10)
-        for part in (0.0, 0.5, 1.0):
-            y = box.bottom() - part * box.height()
-            plot.grid(y, percent(floor + part * (1 - floor)))
+        plot.scale([percent(floor + part * (1 - floor)) for part in (0.0, 0.5, 1.0)])
         points = [
-            QPointF(
-                box.left() + pitch * (number + 0.5),
-                box.bottom() - (value - floor) / (1 - floor) * box.height(),
-            )
+            plot.at(pitch * (number + 0.5) / plot.box.width(), (value - floor) / (1 - floor))
             for number, value in known
         ]
         ink = self._theme.color("series_purple")
@@ -231,9 +221,8 @@ class LineChart(Chart):
         last = max(x for curve in self._curves for x, _ in curve.points)
         plot = Plot(painter, self._theme, box)
         top = self._fixed_top or above(max(y for curve in self._curves for _, y in curve.points))
-        for part in (0.0, 0.5, 1.0):
-            label = self._figure(top * part) if self._fixed_top else f"{top * part:g}"
-            plot.grid(box.bottom() - part * box.height(), label)
+        figure = self._figure if self._fixed_top else "{:g}".format
+        plot.scale([figure(top * part) for part in (0.0, 0.5, 1.0)])
         every = max(1, math.ceil(last * _TICK_PX / box.width()))
         for x in range(1, last + 1, every):
             plot.under(self._x(box, x, last), box.bottom() + 6, str(x))
@@ -304,7 +293,6 @@ class SpeedChart(Chart):
         super().__init__(theme, strings.SPEED, strings.SPEED_SAYS, _SPEED_FOOT_PX, _SPEED_RIGHT_PX)
 
     def show_results(self, results: SweepResults | None) -> None:
-        """Shows results."""
         self._speeds = speeds(results) if results else []
         self._plain = plain_speed(results) if results else 0.0
         self.refresh()
@@ -324,9 +312,7 @@ class SpeedChart(Chart):
         top = max(1.5, math.ceil(2 * max(each.most for each in self._speeds) + 0.2) / 2)
         step = 0.5 if top <= 3 else 1.0 if top <= 6 else 2.0
         for number in range(int(top / step) + 1):
-            value = number * step
-            label = "0" if not number else f"{value:g}×"
-            plot.grid(box.bottom() - value / top * box.height(), label)
+            plot.grid(plot.at(0, number * step / top).y(), f"{number * step:g}×" if number else "0")
         group_px = box.width() / len(drafters)
         room = (group_px - _GROUP_GAP_PX) / len(kinds)
         bar_px = max(3.0, min(_SPEED_BAR_PX, room - _BAR_GAP_PX))
@@ -349,7 +335,7 @@ class SpeedChart(Chart):
             strong = name == best.drafter
             words = strings.drafter_of(name) if group_px >= _WORDS_PX else strings.short_drafter_of(name)
             draw_text(painter, place, words, ui_font(12, 600 if strong else 400), color("text"))
-        self._paint_plain(painter, box, top)
+        self._paint_plain(plot, top)
         self._paint_legend(painter, kinds)
 
     def _paint_bar(
@@ -362,21 +348,13 @@ class SpeedChart(Chart):
         low, high = (box.bottom() - value / top * box.height() for value in (each.least, each.most))
         painter.drawLine(QPointF(middle, low), QPointF(middle, high))
 
-    def _paint_plain(self, painter: QPainter, box: QRectF, top: float) -> None:
-        color = self._theme.color
-        y = box.bottom() - box.height() / top
-        painter.setPen(QPen(color("text"), 1.4))
-        painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
-        left = Qt.AlignmentFlag.AlignLeft
-        x = box.right() + 8
-        draw_text(
-            painter,
-            QRectF(x, y - 15, _SPEED_RIGHT_PX, 15),
-            strings.PLAIN,
-            ui_font(11, 600),
-            color("text"),
-            left,
-        )
+    def _paint_plain(self, plot: Plot, top: float) -> None:
+        painter, color, left = plot.painter, self._theme.color, Qt.AlignmentFlag.AlignLeft
+        ends = plot.at(0, 1 / top), plot.at(1, 1 / top)
+        plot.line(ends, color("text"), 1.4)
+        x, y = ends[1].x() + 8, ends[1].y()
+        place = QRectF(x, y - 15, _SPEED_RIGHT_PX, 15)
+        draw_text(painter, place, strings.PLAIN, ui_font(11, 600), color("text"), left)
         if self._plain:
             font = ui_font(LABEL_PX, tabular=True)
             text = strings.plain_speed(self._plain)

@@ -108,7 +108,6 @@ class SweepProcess:
         self._life = asyncio.ensure_future(self._live(list(command)))
 
     def pause(self) -> None:
-        """Pauses the process."""
         self._wanted_paused = True
         self._signal(signal.SIGSTOP)
 

@@ -5,31 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent, QPalette, QPixmap, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtGui import QPaintEvent, QPixmap, QResizeEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.buttons.switch import CheckBox, Switch
 from app.controls.popup import Popup
-from app.controls.scroll_bar import OverlayScrollBar, ScrollPage
-from app.controls.shapes import draw_box
+from app.controls.scroll_bar import ScrollPage
 from app.controls.spin import Spin
 from app.controls.text_label import TextLabel
 from app.features.lab import strings
 from app.features.lab.board import DifferenceWindow, ParityBoard
 from app.features.lab.charts import KeepChart, SpeedChart, places_chart, turns_chart
-from app.features.side_window import Hairline, SideWindow
+from app.features.side_window import Hairline, ProgressBar, SideWindow
 from app.session.lab import Lab, LabStage, SweepPlan, places, turns
 from app.store.lab_files import PromptClass
-from app.theme.measures import (
-    add_gap,
-    lay_beside,
-    set_fixed_height,
-    set_fixed_width,
-    set_margins,
-    set_spacing,
-    set_strut,
-)
+from app.theme.measures import STRETCH, add_gap, column_of, lay_beside, row_of, set_fixed_width, set_strut
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, height_of, painter_on, width_of
 from core.events.sweep import SweepResults
@@ -124,44 +115,24 @@ class LabWindow(SideWindow):
 
     def _lay_out(self) -> None:
         theme = self._theme
-        commands = (self.past, self.open_button, self.export_button)
-        header = self.make_header(commands, subtitle=strings.SUBTITLE)
-        board = QVBoxLayout()
-        set_spacing(board, 10)
-        board.addWidget(self.parity)
+        header = self.make_header(
+            (self.past, self.open_button, self.export_button), subtitle=strings.SUBTITLE
+        )
         self._under_board = Hairline(theme)
-        board.addWidget(self._under_board)
-        found = QHBoxLayout()
-        found.addWidget(self.differ, 1, Qt.AlignmentFlag.AlignVCenter)
-        found.addWidget(self.show_button)
-        board.addLayout(found)
-        board.addStretch(1)
-        upper = self._upper = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        set_spacing(upper, 40)
-        upper.addLayout(_widget(self.speed), 66)
-        upper.addLayout(board, 34)
-        lower = self._lower = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        set_spacing(lower, 28)
-        for chart in (self.places, self.turns, self.keeps):
-            lower.addWidget(chart, 1)
+        found = row_of((self.differ, 1), self.show_button, gap=6)
+        found.setAlignment(self.differ, Qt.AlignmentFlag.AlignVCenter)
+        board = column_of(self.parity, self._under_board, found, STRETCH, gap=10)
+        upper = self._upper = row_of((column_of((self.speed, 1)), 66), (board, 34), gap=40)
+        charts = (self.places, self.turns, self.keeps)
+        lower = self._lower = row_of(*((chart, 1) for chart in charts), gap=28)
         self._body = _Page(theme)
-        body = QVBoxLayout(self._body)
-        set_margins(body, 24, 20, 28, 16)
-        body.setSpacing(0)
-        body.addLayout(upper, 54)
-        add_gap(body, 14)
-        body.addWidget(Hairline(theme))
-        add_gap(body, 18)
-        body.addLayout(lower, 46)
-        right = QVBoxLayout()
-        right.setSpacing(0)
-        right.addWidget(header)
-        right.addWidget(ScrollPage(theme, self._body), 1)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.choices)
-        row.addLayout(right, 1)
+        column_of(
+            *((upper, 54), 14, Hairline(theme), 18, (lower, 46)),
+            margins=(24, 20, 28, 16),
+            parent=self._body,
+        )
+        right = column_of(header, (ScrollPage(theme, self._body), 1))
+        row_of(self.choices, (right, 1), parent=self)
 
     def _arrange(self) -> None:
         """Lays the charts out side by side if they fit."""
@@ -182,14 +153,9 @@ class _Page(QWidget):
         painter.fillRect(area_of(self), self._theme.color("window"))
 
 
-def _widget(widget: QWidget) -> QVBoxLayout:
-    column = QVBoxLayout()
-    column.addWidget(widget, 1, Qt.AlignmentFlag(0))
-    return column
-
-
 _PADDING_PX = 18
 _LABEL_PX = 96
+_BAR_PX = 4
 KEEPS = (10.0, 20.0, 30.0, 50.0, 100.0)
 _FIRST_DRAFTERS = ("auto", "ngram-simple", "ngram-mod")
 
@@ -230,7 +196,7 @@ class LabChoices(QWidget):
         self.run_button = Button(theme, strings.RUN, "primary")
         self.stop_button = Button(theme, strings.STOP)
         self.about = TextLabel(theme, "", 11, 15, tabular=True, wrap=True)
-        self._bar = _Progress(theme)
+        self._bar = ProgressBar(theme, "accent_fill", _BAR_PX)
         self._lay_out(theme)
         for name in _FIRST_DRAFTERS:
             self.drafters[name].setChecked(True)
@@ -292,7 +258,7 @@ class LabChoices(QWidget):
             note = strings.prompts(each.prompts, each.turns)
             box = CheckBox(self._theme, strings.kind_of(each.kind), note)
             box.setChecked(True)
-            box.toggled.connect(lambda _: self.changed.emit())
+            box.toggled.connect(self.changed)
             self.kinds[each.kind] = box
             self._classes.append(each)
             self._kinds.addWidget(box)
@@ -342,52 +308,33 @@ class LabChoices(QWidget):
     # ---- inside
 
     def _wire(self) -> None:
-        for box in self.drafters.values():
-            box.toggled.connect(lambda _: self.changed.emit())
-        for spin in (self.repeats, self.most_tokens, self.keep_tokens):
-            spin.value_changed.connect(lambda _: self.changed.emit())
-        self.exactness.value_changed.connect(lambda _: self.changed.emit())
+        for box in (*self.drafters.values(), self.keep_share):
+            box.toggled.connect(self.changed)
+        for control in (self.repeats, self.most_tokens, self.keep_tokens, self.exactness):
+            control.value_changed.connect(self.changed)
         self.keep_share.toggled.connect(self.keep_tokens.setEnabled)
-        self.keep_share.toggled.connect(lambda _: self.changed.emit())
         self.keep_tokens.setEnabled(False)
         self.model.value_changed.connect(self._take_model)
-        self._theme.changed.connect(self._restyle)
-        self._restyle()
 
     def _take_model(self, reference: str) -> None:
         (self.changed if reference else self.folder_requested).emit()
 
-    def _restyle(self) -> None:
-        for widget in (self._body, self._area.viewport()):
-            palette = QPalette(widget.palette())
-            palette.setColor(QPalette.ColorRole.Window, self._theme.color("panel"))
-            widget.setPalette(palette)
-        self.update()
-
     def _lay_out(self, theme: Theme) -> None:
-        self._body = QWidget()
-        column = QVBoxLayout(self._body)
-        set_margins(column, _PADDING_PX, 14, _PADDING_PX, 14)
-        set_spacing(column, 1)
-        model = QHBoxLayout()
-        model.addWidget(TextLabel(theme, strings.MODEL, 12, 16))
-        add_gap(model, 12)
-        model.addWidget(self.model, 1)
-        column.addLayout(model)
+        self._body, self._foot = QWidget(), QWidget()
+        column = column_of(
+            row_of(TextLabel(theme, strings.MODEL, 12, 16), 12, (self.model, 1)),
+            gap=2,
+            margins=(_PADDING_PX, 14, _PADDING_PX, 14),
+            parent=self._body,
+        )
         self._head(column, theme, strings.DRAFTERS)
         for box in self.drafters.values():
             column.addWidget(box)
         self._head(column, theme, strings.PROMPTS)
-        self._kinds = QVBoxLayout()
-        set_spacing(self._kinds, 1)
+        self._kinds = column_of(gap=1)
         column.addLayout(self._kinds)
-        own = QHBoxLayout()
-        add_gap(own, 18)
-        own.addWidget(self.own_prompts)
-        own.addStretch(1)
-        column.addLayout(own)
+        column.addLayout(row_of(18, self.own_prompts, STRETCH))
         self._head(column, theme, strings.RUNS)
-        set_spacing(column, 2)
         for label, control, unit in (
             (strings.EACH_PROMPT, self.repeats, strings.TIMES),
             (strings.AT_MOST, self.most_tokens, strings.TOKENS),
@@ -395,68 +342,27 @@ class LabChoices(QWidget):
             (strings.KEEP_SHARE, self.keep_share, ""),
             (strings.LONG_PROMPT, self.keep_tokens, ""),
         ):
-            row = QHBoxLayout()
-            set_spacing(row, 8)
             name = TextLabel(theme, label, 12, 16)
             set_fixed_width(name, _LABEL_PX)
-            row.addWidget(name)
-            row.addWidget(control)
-            if unit:
-                row.addWidget(TextLabel(theme, unit, 12, 16))
-            row.addStretch(1)
+            units = [TextLabel(theme, unit, 12, 16)] if unit else []
+            row = row_of(name, control, *units, STRETCH, gap=8)
             set_strut(row, 30)
             column.addLayout(row)
         column.addWidget(TextLabel(theme, strings.KEEP_SAYS, 11, 15, wrap=True, width_px=_CHOICES_PX - 40))
         column.addStretch(1)
-        self._area = QScrollArea()
-        self._area.setFrameShape(QFrame.Shape.NoFrame)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setWidgetResizable(True)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._area.setWidget(self._body)
-        OverlayScrollBar(theme, self._area)
-        self._foot = QWidget()
-        foot = QVBoxLayout(self._foot)
-        set_margins(foot, _PADDING_PX, 14, _PADDING_PX, 14)
-        set_spacing(foot, 8)
         for button in (self.run_button, self.stop_button):
             button.setSizePolicy(button.sizePolicy().Policy.Expanding, button.sizePolicy().Policy.Fixed)
-            foot.addWidget(button)
-        foot.addWidget(self._bar)
-        foot.addWidget(self.about)
-        foot.addWidget(
-            TextLabel(theme, strings.QUIET, 11, 15, wrap=True, width_px=_CHOICES_PX - 2 * _PADDING_PX)
+        inner_px = _CHOICES_PX - 2 * _PADDING_PX
+        quiet = TextLabel(theme, strings.QUIET, 11, 15, wrap=True, width_px=inner_px)
+        column_of(
+            *(self.run_button, self.stop_button, self._bar, self.about, quiet),
+            gap=8,
+            margins=(_PADDING_PX, 14, _PADDING_PX, 14),
+            parent=self._foot,
         )
-        outer = QVBoxLayout(self)
-        set_margins(outer, 0, 0, 1, 0)
-        set_spacing(outer, 1)
-        outer.addWidget(self._area, 1)
-        outer.addWidget(self._foot)
+        column_of((ScrollPage(theme, self._body), 1), self._foot, gap=1, margins=(0, 0, 1, 0), parent=self)
 
     def _head(self, column: QVBoxLayout, theme: Theme, text: str) -> None:
         add_gap(column, 14)
         column.addWidget(TextLabel(theme, text, 13, 17, "text", weight=600))
         add_gap(column, 4)
-
-
-class _Progress(QWidget):
-    """A progress bar, 4 high."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        self._share = 0.0
-        set_fixed_height(self, 4)
-
-    def show_share(self, share: float) -> None:
-        """Sets the progress, 0 to 1."""
-        self._share = share
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        box = area_of(self)
-        draw_box(painter, box, 2, self._theme.color("fill2"))
-        box.setWidth(box.width() * self._share)
-        if self._share > 0:
-            draw_box(painter, box, 2, self._theme.color("accent_fill"))

@@ -41,7 +41,6 @@ NEEDS = "Needs"
 EACH = "On each"
 FIT = "Runs on"
 UNKNOWN_FIT = "Known after the first load"
-NO_MODELS = "No model is listed yet."
 
 NEW_MACHINE = "New machine"
 ADD_IT = "Add"

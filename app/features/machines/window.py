@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, CopyButton
 from app.controls.record_table import RecordTable, first_row
@@ -16,11 +15,10 @@ from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.features.machines import strings
 from app.features.machines.rows import MACHINE_COLUMNS, MODEL_COLUMNS, Finding, MachineRow, ModelRow
-from app.features.side_window import Hairline, SideWindow
+from app.features.side_window import Hairline, PanelBeside, SideWindow
 from app.fields.setting_field import SettingField
-from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing
+from app.theme.measures import STRETCH, add_gap, column_of, row_of, set_fixed_height
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, height_of, painter_on
 from core.errors import SettingError
 from core.settings import declared
 from core.settings.cluster import ClusterForm
@@ -73,44 +71,21 @@ class MachinesWindow(SideWindow):
     # ---- inside
 
     def _lay_out(self) -> None:
-        lists = QVBoxLayout()
-        lists.setSpacing(0)
-        lists.addWidget(self.machines, 1)
-        lists.addWidget(Hairline(self._theme))
-        lists.addWidget(self.models, 1)
-        lists.addWidget(Hairline(self._theme))
-        lists.addWidget(self._make_foot())
-        parts = QWidget()
-        content = QHBoxLayout(parts)
-        content.setContentsMargins(0, 0, 0, 0)
-        content.setSpacing(0)
-        content.addLayout(lists, 1)
-        content.addWidget(self.panel)
-        self.make_column((self.make_header((self.new,)), 0), (parts, 1))
+        line, second_line = Hairline(self._theme), Hairline(self._theme)
+        lists = column_of((self.machines, 1), line, (self.models, 1), second_line, self._make_foot())
+        content = row_of((lists, 1), self.panel)
+        column_of(self.make_header((self.new,)), (content, 1), parent=self)
         order: tuple[QWidget, ...] = (self.new, self.machines.view, self.models.view, self.check)
         order = (*order, self.alone, self.run)
         for before, after in pairwise(order):
             self.setTabOrder(before, after)
 
     def _make_foot(self) -> QWidget:
-        page = QWidget()
-        words = QVBoxLayout(page)
-        set_margins(words, 20, 8, 14, 4)
-        words.addWidget(self._finding)
-        words.addStretch(1)
-        row = QHBoxLayout()
-        set_margins(row, 20, 0, 14, 12)
-        set_spacing(row, 8)
-        row.addStretch(1)
-        for button in (self.check, self.alone, self.run):
-            row.addWidget(button)
-        foot = QWidget()
+        page, foot = QWidget(), QWidget()
+        column_of(self._finding, STRETCH, gap=6, margins=(20, 8, 14, 4), parent=page)
+        row = row_of(STRETCH, self.check, self.alone, self.run, gap=8, margins=(20, 0, 14, 12))
         set_fixed_height(foot, _FOOT_PX)
-        column = QVBoxLayout(foot)
-        column.setContentsMargins(0, 0, 0, 0)
-        set_spacing(column, 4)
-        column.addWidget(ScrollPage(self._theme, page), 1)
-        column.addLayout(row)
+        column_of((ScrollPage(self._theme, page), 1), row, gap=4, parent=foot)
         return foot
 
 
@@ -120,17 +95,15 @@ _LABEL_PX = 104
 _CONTENT_PX = WIDTH_PX - 1 - 2 * _PAD_PX
 
 
-class MachinePanel(QWidget):
+class MachinePanel(PanelBeside):
     """`show_…` methods set the content; signals report commands."""
 
     edited = Signal(str, object)  # a setting's key of ClusterForm, the new value
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, WIDTH_PX, parent)
         self._fields: dict[str, SettingField] = {}
         self._said: dict[str, Any] = {}
-        set_fixed_width(self, WIDTH_PX)
         self.title = TextLabel(theme, "", 13, 18, "text", weight=600)
         self.note = TextLabel(theme, strings.LEADER_NOTE, 12, 16, wrap=True, width_px=_CONTENT_PX)
         self.problem = TextLabel(theme, "", 12, 16, "danger", wrap=True, width_px=_CONTENT_PX)
@@ -186,12 +159,6 @@ class MachinePanel(QWidget):
         """Shows the command for another machine."""
         self.command.set_value(command, command)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("panel"))
-        painter.fillRect(QRectF(0, 0, 1, height_of(self)), self._theme.color("hair"))
-        painter.end()
-
     # ---- inside
 
     def _show_title(self, title: str, about: str, problem: str, *, new: bool, here: bool) -> None:
@@ -210,32 +177,27 @@ class MachinePanel(QWidget):
         self.edited.emit(key, value)
 
     def _lay_out(self) -> None:
-        page = QWidget()
-        column = QVBoxLayout(page)
-        set_margins(column, _PAD_PX + 1, 14, _PAD_PX, 18)
-        set_spacing(column, 8)
-        for label in (self.title, self.note, self.about, self.problem):
-            column.addWidget(label)
-        self._of_machine = QWidget()
-        own = QVBoxLayout(self._of_machine)
-        own.setContentsMargins(0, 0, 0, 0)
-        set_spacing(own, 8)
+        page, self._of_machine = QWidget(), QWidget()
+        own = column_of(gap=8, parent=self._of_machine)
         self._add_fields(own, "machine")
-        own.addLayout(_row(self.add, self.cancel, self.remove))
-        column.addWidget(self._of_machine)
+        own.addLayout(row_of(self.add, self.cancel, self.remove, STRETCH, gap=8))
+        column = column_of(
+            *(self.title, self.note, self.about, self.problem, self._of_machine),
+            gap=8,
+            margins=(_PAD_PX + 1, 14, _PAD_PX, 18),
+            parent=page,
+        )
         self._add_title(column, strings.SECRET)
         column.addWidget(self.secret)
         column.addWidget(self.secret_error)
-        column.addLayout(_row(self.make_secret, self.copy_path, self.show_file))
+        column.addLayout(row_of(self.make_secret, self.copy_path, self.show_file, STRETCH, gap=8))
         self._add_title(column, strings.FOLLOW)
         column.addWidget(TextLabel(self._theme, strings.FOLLOW_NOTE, 12, 16, wrap=True, width_px=_CONTENT_PX))
-        column.addLayout(_row(self.command))
+        column.addLayout(row_of(self.command, STRETCH))
         self._add_title(column, strings.TOGETHER)
         self._add_fields(column, "cluster")
         column.addStretch(1)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(ScrollPage(self._theme, page))
+        column_of(ScrollPage(self._theme, page), parent=self)
 
     def _add_title(self, column: QVBoxLayout, title: str) -> None:
         add_gap(column, 10)
@@ -253,13 +215,3 @@ class MachinePanel(QWidget):
 def _plain(value: Any) -> Any:
     """Strips a text, since surrounding spaces have no meaning."""
     return value.strip() if isinstance(value, str) else value
-
-
-def _row(*buttons: QWidget) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.setContentsMargins(0, 0, 0, 0)
-    set_spacing(row, 8)
-    for button in buttons:
-        row.addWidget(button)
-    row.addStretch(1)
-    return row

@@ -113,7 +113,6 @@ class ModelsController(QObject):
         self.refresh()
 
     def refresh(self) -> None:
-        """Request the list of models."""
         self._ask(lambda request: ListModels(request))
 
     def load(self, reference: str, cluster: Cluster | None = None) -> None:
@@ -129,7 +128,6 @@ class ModelsController(QObject):
             self._take(AskModels(command))
 
     def unload(self) -> None:
-        """Unload the model."""
         if self.can_load and self.state.info:
             self._take(Unload())
 

@@ -299,7 +299,6 @@ class DraftChoice(QAbstractButton):
 
     @property
     def facts(self) -> DraftFacts:
-        """The displayed facts."""
         return self._facts
 
     def sizeHint(self) -> QSize:
@@ -386,7 +385,6 @@ class MemoryBar(QWidget):
 
     @property
     def parts(self) -> tuple[MemoryPart, ...]:
-        """The displayed parts."""
         return self._parts
 
     def show_parts(self, parts: Sequence[MemoryPart], limit_bytes: int) -> None:

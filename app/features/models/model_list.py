@@ -121,7 +121,6 @@ class ModelRow(KeyedRow):
 
     @property
     def facts(self) -> RowFacts:
-        """The displayed facts."""
         return self._facts
 
     def show_facts(self, facts: RowFacts, can_load: bool) -> None:
@@ -180,7 +179,6 @@ class DownloadRow(KeyedRow):
 
     @property
     def progress(self) -> DownloadProgress:
-        """The displayed progress."""
         return self._progress
 
     @property
@@ -273,7 +271,6 @@ class HubRow(KeyedRow):
 
     @classmethod
     def of_model(cls, theme: Theme, model: HubModel) -> HubRow:
-        """Returns the row of a model on the hub."""
         detail = strings.joined((strings.downloads(model.downloads), strings.GATED if model.gated else ""))
         return cls(theme, model.model, model.model, detail, strings.GET)
 
@@ -298,7 +295,6 @@ LEFT = Qt.AlignmentFlag.AlignLeft
 
 
 def chip_width(text: str) -> float:
-    """Returns the width of a chip with this text."""
     return 6 + _DOT_PX + 5 + QFontMetricsF(ui_font(11, 500)).horizontalAdvance(text) + 6
 
 

@@ -48,7 +48,6 @@ PAUSE = "Pause"
 RESUME = "Resume"
 CANCEL = "Cancel"
 PAUSED = "Paused"
-STOPPED = "Stopped"
 STARTING = "Asking the hub"
 
 MEMORY = "Memory"
@@ -206,7 +205,6 @@ def ask_forget_all(folder: str) -> str:
 
 # The menu under the chat's title.
 ALL_MODELS = "All Models…"
-NO_MODELS = "No other model is installed"
 DRAFT_MENU = "Draft Model"
 CANNOT_LOAD = "cannot be loaded"
 NO_DRAFT_MODEL = "None"

@@ -115,8 +115,7 @@ class RaceChart(QAbstractSlider):
         box = self._box()
         plot = Plot(painter, self._theme, box)
         for count in sorted({0, most // 2, most}):
-            y = self._at(0.0, count).y()
-            plot.grid(y, f"{count:,}")
+            plot.grid(self._at(0.0, count).y(), f"{count:,}")
         now_s = self.value() / 1000
         now_x = self._at(now_s, 0).x()
         for at_s in ticks(self._end_s()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QElapsedTimer, QPoint, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QHideEvent, QKeyEvent, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.controls.buttons.button import Button
 from app.controls.buttons.icon_button import IconButton
@@ -22,7 +22,7 @@ from app.features.race.state import Race, Replay, Stage, replay_of, sight, verdi
 from app.features.side_window import WindowTitles
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.measures import add_gap, set_fixed_width, set_margins, set_spacing, set_strut
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_width, set_strut
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_px, painter_on, px_size, ratio_of, width_of
 from core.events import Attachment, Message
@@ -46,8 +46,6 @@ class PromptBar(QWidget):
         self._attachments: tuple[Attachment, ...] = ()
         self._line = TextLabel(theme, "", 13.5, 19, "text")
         self._line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self._chips = QHBoxLayout()
-        set_spacing(self._chips, 6)
         self._named: list[_NameChip] = []
         self.seed = TextLabel(theme, "", 12, 16, tabular=True)
         self.edit_button = IconButton(theme, "edit", strings.EDIT, True)
@@ -69,7 +67,6 @@ class PromptBar(QWidget):
 
     @property
     def message(self) -> Message:
-        """The question."""
         return Message("user", self.question.value.strip(), self._attachments)
 
     def show_message(self, message: Message, earlier: int) -> None:
@@ -113,36 +110,18 @@ class PromptBar(QWidget):
         self._line.setAccessibleName(text)
 
     def _lay_out(self, theme: Theme) -> None:
-        self._head = QHBoxLayout()
-        set_margins(self._head, 14, 0, 8, 0)
-        set_spacing(self._head, 10)
-        self._head.addWidget(self._line, 1)
-        self._head.addLayout(self._chips)
-        self._head.addWidget(self._earlier)
-        self._head.addWidget(self.seed)
-        self._head.addWidget(self.edit_button)
+        self._chips = row_of(gap=6)
+        parts = ((self._line, 1), self._chips, self._earlier, self.seed, self.edit_button)
+        self._head = row_of(*parts, gap=10, margins=(14, 0, 8, 0))
         set_strut(self._head, _HEAD_PX)
         self._editor = QWidget(self)
-        choices = QHBoxLayout()
-        set_spacing(choices, 8)
-        choices.addWidget(TextLabel(theme, strings.DRAFTER, 12, 16))
         set_fixed_width(self.drafter, 160)
-        choices.addWidget(self.drafter)
-        add_gap(choices, 16)
-        choices.addWidget(TextLabel(theme, strings.AT_MOST, 12, 16))
-        choices.addWidget(self.most_tokens)
-        choices.addWidget(TextLabel(theme, strings.TOKENS, 12, 16))
-        choices.addStretch(1)
-        inner = QVBoxLayout(self._editor)
-        set_margins(inner, 14, 0, 14, 12)
-        set_spacing(inner, 10)
-        inner.addWidget(self.question)
-        inner.addLayout(choices)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(self._head)
-        column.addWidget(self._editor)
+        drafter, at_most, tokens = (
+            TextLabel(theme, words, 12, 16) for words in (strings.DRAFTER, strings.AT_MOST, strings.TOKENS)
+        )
+        choices = row_of(drafter, self.drafter, 16, at_most, self.most_tokens, tokens, STRETCH, gap=8)
+        column_of(self.question, choices, gap=10, margins=(14, 0, 14, 12), parent=self._editor)
+        column_of(self._head, self._editor, parent=self)
 
 
 class _NameChip(QWidget):
@@ -345,47 +324,27 @@ class RacePage(QWidget):
     def _lay_out(self) -> None:
         theme = self._theme
         self._rate_label = TextLabel(theme, strings.REPLAY, 12, 16)
-        header = QHBoxLayout()
-        set_margins(header, 20, 0, 12, 1)
-        set_spacing(header, 8)
-        header.addWidget(WindowTitles(theme, strings.TITLE, strings.SUBTITLE), 1)
-        header.addWidget(self._rate_label)
-        header.addWidget(self.rate)
-        add_gap(header, 4)
-        for button in (self.start_button, self.again_button, self.stop_button, self.done_button):
-            header.addWidget(button)
+        header = row_of(
+            *((WindowTitles(theme, strings.TITLE, strings.SUBTITLE), 1), self._rate_label, self.rate, 4),
+            *(self.start_button, self.again_button, self.stop_button, self.done_button),
+            gap=8,
+            margins=(20, 0, 12, 1),
+        )
         set_strut(header, HEADER_PX)
-        said = QHBoxLayout()
-        set_spacing(said, 14)
-        said.addWidget(self.headline, 0, Qt.AlignmentFlag.AlignTop)
-        said.addWidget(self.verdict, 1, Qt.AlignmentFlag.AlignVCenter)
-        sides = QHBoxLayout()
-        set_spacing(sides, 28)
-        sides.addWidget(self.plain, 1)
-        sides.addWidget(self.drafted, 1)
+        said = row_of(self.headline, (self.verdict, 1), gap=14)
+        said.setAlignment(self.headline, Qt.AlignmentFlag.AlignTop)
+        said.setAlignment(self.verdict, Qt.AlignmentFlag.AlignVCenter)
+        sides = row_of((self.plain, 1), (self.drafted, 1), gap=28)
         self._foot = QWidget()
-        title = QHBoxLayout(self._foot)
-        title.setContentsMargins(0, 0, 0, 0)
-        set_spacing(title, 4)
-        title.addWidget(TextLabel(theme, strings.CHART, 12, 16, "text", weight=600))
-        title.addWidget(TextLabel(theme, strings.CHART_SAYS, 12, 16), 1)
-        title.addWidget(self.play_button)
+        chart = TextLabel(theme, strings.CHART, 12, 16, "text", weight=600)
+        about_chart = TextLabel(theme, strings.CHART_SAYS, 12, 16)
+        row_of(chart, (about_chart, 1), self.play_button, gap=4, parent=self._foot)
         page = QWidget()
-        body = QVBoxLayout(page)
-        set_margins(body, 28, 14, 28, 4)
-        body.setSpacing(0)
-        body.addWidget(self.prompt)
-        add_gap(body, 18)
-        body.addLayout(said)
-        add_gap(body, 14)
-        body.addLayout(sides, 1)
-        add_gap(body, 14)
-        body.addWidget(self._foot)
-        body.addWidget(self.chart)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(header)
+        column_of(
+            *(self.prompt, 18, said, 14, (sides, 1), 14, self._foot, self.chart),
+            margins=(28, 14, 28, 4),
+            parent=page,
+        )
         self._area = ScrollPage(theme, page)
         self._area.verticalScrollBar().valueChanged.connect(self.update)
-        column.addWidget(self._area, 1)
+        column_of(header, (self._area, 1), parent=self)

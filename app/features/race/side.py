@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPaintEvent, QPalette, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from app.chat.answer_body import AnswerBody
 from app.chat.stats_line import LINE_PX, StatsLabel, StatsPart, finished_parts
@@ -15,11 +15,12 @@ from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel
 from app.features.race import strings
 from app.features.race.state import Recording, Sight
+from app.features.side_window import ProgressBar
 from app.gauges.figures import percent, seconds, speed
 from app.richtext.text_canvas import MARGIN_PX
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.measures import add_gap, set_fixed_height, set_fixed_size, set_margins, set_spacing
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_size
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px, px_size, ratio_of
 from core.events import Token
@@ -49,10 +50,8 @@ class RaceText(QWidget):
         self._page = QWidget()
         self._area.setWidget(self._page)
         self.body = self._new_body()
-        column = QVBoxLayout(self)
-        # Keeps the frame's rounded corners free.
-        set_margins(column, 4, 8, 4, 8)
-        column.addWidget(self._area)
+        # The margins keep the frame's rounded corners free.
+        column_of(self._area, margins=(4, 8, 4, 8), parent=self)
         theme.changed.connect(self._restyle)
         self._restyle()
 
@@ -130,7 +129,7 @@ class RaceSide(QWidget):
         self.subtitle = TextLabel(theme, "", 11, 14, "text2")
         self.status = _Status(theme)
         self.clock = _Clock(theme, "text" if lead else "text2")
-        self.bar = _Bar(theme, "accent_fill" if lead else "text2")
+        self.bar = ProgressBar(theme, "accent_fill" if lead else "text2", _BAR_PX)
         self.count = TextLabel(theme, "", 11, 15, tabular=True)
         self.share = TextLabel(theme, "", 11, 15, tabular=True)
         self.text = RaceText(theme, name)
@@ -144,7 +143,7 @@ class RaceSide(QWidget):
         self._show(status, "", 0.0, 0.0)
         self.count.setText("")
         self.share.setText("")
-        self._show_text((), 0, False)
+        self.text.show_tokens((), 0, False)
         self.stats.set_parts(())
 
     def show_recording(self, recording: Recording, *, done: bool = False) -> None:
@@ -167,16 +166,13 @@ class RaceSide(QWidget):
         self._show(finished or writing, "flag" if sight.done else "", sight.clock_s, sight.share)
         self.count.setText(strings.progress(sight.tokens, sight.total))
         self.share.setText(percent(sight.share))
-        self._show_text(recording.tokens, sight.tokens, sight.done)
+        self.text.show_tokens(recording.tokens, sight.tokens, sight.done)
         self.stats.set_parts(self._parts(sight))
         self.setAccessibleName(
             strings.side_described(
                 self._title, self.status.text, sight.clock_s, self.count.text(), sight.tokens_per_s
             )
         )
-
-    def _show_text(self, tokens: Sequence[Token], count: int, done: bool) -> None:
-        self.text.show_tokens(tokens, count, done)
 
     def _show(self, status: str, icon: str, clock_s: float, share: float) -> None:
         self.status.show_status(status, icon)
@@ -190,31 +186,11 @@ class RaceSide(QWidget):
         return (*parts, StatsPart(strings.recorded(sight.tokens))) if sight.tokens else ()
 
     def _lay_out(self, title: TextLabel) -> None:
-        names = QVBoxLayout()
-        names.setSpacing(0)
-        names.addStretch(1)
-        names.addWidget(title)
-        names.addWidget(self.subtitle)
-        head = QHBoxLayout()
-        set_spacing(head, 14)
-        head.addLayout(names, 1)
-        head.addWidget(self.status, 0, Qt.AlignmentFlag.AlignBottom)
-        head.addWidget(self.clock, 0, Qt.AlignmentFlag.AlignBottom)
-        figures = QHBoxLayout()
-        figures.addWidget(self.count, 1)
-        figures.addWidget(self.share)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(head)
-        add_gap(column, 10)
-        column.addWidget(self.bar)
-        add_gap(column, 5)
-        column.addLayout(figures)
-        add_gap(column, 12)
-        column.addWidget(self.text, 1)
-        add_gap(column, 8)
-        column.addWidget(self.stats)
+        head = row_of((column_of(STRETCH, title, self.subtitle), 1), self.status, self.clock, gap=14)
+        for widget in (self.status, self.clock):
+            head.setAlignment(widget, Qt.AlignmentFlag.AlignBottom)
+        figures = row_of((self.count, 1), self.share)
+        column_of(head, 10, self.bar, 5, figures, 12, (self.text, 1), 8, self.stats, parent=self)
 
 
 class _Clock(QWidget):
@@ -245,31 +221,6 @@ class _Clock(QWidget):
         )
         color = self._theme.color("text2")
         draw_text(painter, box.adjusted(0, 8, 0, 0), strings.SECONDS, unit, color, right)
-
-
-class _Bar(QWidget):
-    """A progress bar, 6 high."""
-
-    def __init__(self, theme: Theme, ink: str) -> None:
-        super().__init__()
-        self._theme = theme
-        self._ink = ink
-        self._share = 0.0
-        set_fixed_height(self, _BAR_PX)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-
-    def show_share(self, share: float) -> None:
-        """Sets the progress, 0 to 1."""
-        self._share = share
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        box = area_of(self)
-        draw_box(painter, box, _BAR_PX / 2, self._theme.color("fill2"))
-        if self._share > 0:
-            box.setWidth(max(_BAR_PX, box.width() * self._share))
-            draw_box(painter, box, _BAR_PX / 2, self._theme.color(self._ink))
 
 
 class _Status(QWidget):

@@ -112,7 +112,6 @@ class Replay(Struct, frozen=True):
         return replace(self, playing=self.end_s > 0, at_s=0.0 if self.over else self.at_s)
 
     def pause(self) -> Replay:
-        """Pauses."""
         return replace(self, playing=False)
 
     def passed(self, elapsed_s: float) -> Replay:

@@ -270,10 +270,6 @@ class RequestKeeping(QObject):
         """Whether the content of `request` is being read."""
         return self._loading == request
 
-    def follow_settings(self) -> None:
-        """Shows whether requests are stored after a change of the settings."""
-        self.changed.emit()
-
     def delete(self, request: str) -> None:
         """Erases a finished request."""
         record = self._requests.of(request)

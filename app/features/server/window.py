@@ -184,7 +184,6 @@ class FactsPanel(PanelBeside):
 
     @property
     def facts(self) -> Facts:
-        """The displayed facts."""
         return self._shown
 
     def show_facts(self, facts: Facts) -> None:
@@ -268,11 +267,6 @@ class ServerBox(QWidget):
     def text(self) -> str:
         """The server's state as displayed."""
         return self._trouble.text() or self._state.text()
-
-    @property
-    def key_note(self) -> str:
-        """The note about the key."""
-        return self._key_note.text()
 
     def show_state(self, text: str, *, bad: bool = False) -> None:
         """Show the server's state; `bad`: it is enabled but does not run."""

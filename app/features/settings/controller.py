@@ -58,7 +58,6 @@ class AppSettings(QObject):
 
     @property
     def now(self) -> WindowSettings:
-        """The current settings."""
         return self._preferences.now.settings
 
     def set(self, key: str, value: Any) -> None:

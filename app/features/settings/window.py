@@ -126,7 +126,6 @@ class SettingsWindow(SideWindow):
         return self._form.fields[key]
 
     def show_settings(self, settings: WindowSettings) -> None:
-        """Show the current settings."""
         self._form.show_settings(settings)
         own = replace(settings, server=WindowSettings().server)
         self.reset_button.setEnabled(own != WindowSettings())

@@ -7,19 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import (
-    QFormLayout,
-    QHBoxLayout,
-    QLabel,
-    QSizePolicy,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFormLayout, QLabel, QSizePolicy, QStackedWidget, QWidget
 
-from app.controls.plot import LABEL_PX, Plot
+from app.controls.plot import LABEL_PX, Plot, above
 from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel
 from app.features.tables import strings
@@ -27,7 +19,7 @@ from app.features.tables.rows import kind_of, size_text, state_line
 from app.gauges.figures import count, percent
 from app.session.worker.status import recognised
 from app.theme.fonts import ui_font
-from app.theme.measures import set_fixed_height, set_margins, set_spacing, set_spacings
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_spacings
 from app.theme.theme import Theme
 from app.theme.zoom import height_of, painter_on, px_size, width_of
 from core.events import LearnedTable, TableDay, TableInfo, TableTeacher
@@ -64,7 +56,8 @@ class Line:
 def entries_line(days: Sequence[TableDay], today: date) -> Line:
     """Returns the line of entries at the end of each day."""
     points, span_days = _points([(day.day, float(day.used)) for day in days], today)
-    top = nice_top(max((point.value for point in points), default=0.0))
+    highest = max((point.value for point in points), default=0.0)
+    top = above(highest) if highest else 1.0
     labels = (_short(0), _short(top / 2), _short(top))
     now = count(round(points[-1].value)) if points else ""
     return Line(points, top, labels, span_days, strings.days_ago(span_days), now)
@@ -79,14 +72,6 @@ def accepted_line(days: Sequence[TableDay], today: date) -> Line:
     labels = (percent(0), percent(top / 2), percent(top))
     now = percent(points[-1].value) if points else ""
     return Line(points, top, labels, span_days, strings.days_ago(span_days), now)
-
-
-def nice_top(value: float) -> float:
-    """Returns the least of 1, 2, 4 or 5 times a power of ten that is at least `value`."""
-    if value <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(factor * power for factor in (1.0, 2.0, 4.0, 5.0, 10.0) if factor * power >= value)
 
 
 def _points(pairs: Sequence[tuple[str, float]], today: date) -> tuple[tuple[Point, ...], int]:
@@ -136,7 +121,6 @@ class HistoryChart(QLabel):
         self.setAccessibleName(title)
 
     def show_line(self, line: Line) -> None:
-        """Shows a line."""
         self._line = line
         self.setAccessibleDescription(line.now or strings.NO_DAYS)
         self.setToolTip(f"{self._title}: {line.now}" if line.now else "")
@@ -157,8 +141,7 @@ class HistoryChart(QLabel):
         box = QRectF(_AXIS_PX, _TOP_PX, width_of(self) - _AXIS_PX - 5, height_of(self) - _TOP_PX - _FOOT_PX)
         plot = Plot(painter, self._theme, box)
         small = ui_font(LABEL_PX, tabular=True)
-        for part, label in zip((0.0, 0.5, 1.0), line.labels):
-            plot.grid(box.bottom() - part * box.height(), label)
+        plot.scale(line.labels)
         if not line.points:
             upper = QRectF(box.left(), box.top(), box.width(), box.height() / 2)  # between two lines
             draw_text(painter, upper, strings.NO_DAYS, ui_font(11), color("text2"))
@@ -169,14 +152,7 @@ class HistoryChart(QLabel):
         self._paint_line(plot, line, color(self._ink))
 
     def _paint_line(self, plot: Plot, line: Line, ink: QColor) -> None:
-        box = plot.box
-        points = [
-            QPointF(
-                box.left() + line.place(point) * box.width(),
-                box.bottom() - min(1.0, point.value / line.top) * box.height(),
-            )
-            for point in line.points
-        ]
+        points = [plot.at(line.place(point), min(1.0, point.value / line.top)) for point in line.points]
         plot.painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if len(points) > 1:
             if self._filled:
@@ -205,7 +181,6 @@ class Teachers(QLabel):
         self.setAccessibleName(strings.BY_SHARE)
 
     def show_teachers(self, teachers: Sequence[TableTeacher]) -> None:
-        """Shows the teachers."""
         self._shares = shares(teachers)
         self.setAccessibleDescription(", ".join(f"{name} {percent(share)}" for name, share in self._shares))
         self.setToolTip("\n".join(f"{teacher.model}: {teacher.entries:,}" for teacher in teachers))
@@ -268,15 +243,9 @@ class TableDetail(QWidget):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._make_history())
         self._pages.addWidget(self._make_facts())
-        head = QHBoxLayout()
-        set_spacing(head, 10)
-        head.addWidget(self.title)
-        head.addWidget(self.state, 1, Qt.AlignmentFlag.AlignBottom)
-        column = QVBoxLayout(self)
-        set_margins(column, _MARGIN_PX, 14, _GAP_PX, 14)
-        set_spacing(column, 14)
-        column.addLayout(head)
-        column.addWidget(self._pages, 1)
+        head = row_of(self.title, (self.state, 1), gap=10)
+        head.setAlignment(self.state, Qt.AlignmentFlag.AlignBottom)
+        column_of(head, (self._pages, 1), gap=14, margins=(_MARGIN_PX, 14, _GAP_PX, 14), parent=self)
         self.show_nothing(listed=False)
 
     def show_table(self, info: TableInfo, now: datetime) -> None:
@@ -318,16 +287,8 @@ class TableDetail(QWidget):
 
     def _make_history(self) -> QWidget:
         page = QWidget()
-        charts = QHBoxLayout()
-        set_spacing(charts, _GAP_PX)
-        charts.addWidget(self.entries)
-        charts.addWidget(self.accepted)
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        set_spacing(column, 14)
-        column.addLayout(charts)
-        column.addWidget(self.teachers)
-        column.addStretch(1)
+        charts = row_of(self.entries, self.accepted, gap=_GAP_PX)
+        column_of(charts, self.teachers, STRETCH, gap=14, parent=page)
         return page
 
     def _make_facts(self) -> QWidget:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QWidget
 
 from app.controls.buttons.button import Button, Kind
 from app.controls.buttons.switch import Switch
@@ -16,9 +15,8 @@ from app.controls.message_bar import MessageBar
 from app.controls.question import Question
 from app.controls.record_table import RecordTable, first_row
 from app.controls.scroll_bar import ScrollPage
-from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
-from app.features.side_window import Hairline, SideWindow
+from app.features.side_window import Hairline, PanelBeside, ProgressBar, SideWindow
 from app.features.tables import strings
 from app.features.tables.detail import TableDetail
 from app.features.tables.rows import (
@@ -35,18 +33,15 @@ from app.features.tables.state import Tables
 from app.fields.setting_control import SettingControl, control_for
 from app.session.worker.status import recognised
 from app.theme.measures import (
-    ANY_PX,
+    STRETCH,
+    column_of,
     lay_beside,
-    set_fixed_height,
+    row_of,
     set_fixed_width,
-    set_margins,
     set_maximum_height,
-    set_maximum_width,
-    set_minimum_width,
-    set_spacing,
 )
 from app.theme.theme import Theme
-from app.theme.zoom import area_of, height_of, painter_on, width_of
+from app.theme.zoom import width_of
 from core.events import LearnedTable, Rehearsing, TableInfo
 from core.settings import Settings, read
 from core.settings.declaration import find
@@ -84,7 +79,6 @@ class TablesWindow(SideWindow):
 
     @property
     def selected(self) -> TableInfo | LearnedTable | None:
-        """The selected table."""
         chosen = self.list.selected
         for info in self._tables.tables:
             if table_id(info) == chosen:
@@ -124,24 +118,18 @@ class TablesWindow(SideWindow):
     # ---- inside
 
     def _lay_out(self) -> None:
-        page = QWidget()
+        page, foot = QWidget(), QWidget()
         self._parts = QBoxLayout(QBoxLayout.Direction.LeftToRight, page)
         self._parts.setContentsMargins(0, 0, 0, 0)
         self._parts.setSpacing(0)
         self._parts.addWidget(self.detail, 1)
         self._parts.addWidget(self.learning)
-        self._foot = QWidget()
-        set_maximum_height(self._foot, _FOOT_PX)
-        inside = QVBoxLayout(self._foot)
-        inside.setContentsMargins(0, 0, 0, 0)
-        inside.setSpacing(0)
-        inside.addWidget(Hairline(self._theme))
-        inside.addWidget(ScrollPage(self._theme, page))
-        header = self.make_header(
-            (self.save, self.load), (self.import_, self.export), (self.reset,), subtitle=strings.SUBTITLE
-        )
-        bars = ((bar, 0) for bar in (self.told, self.read_only, self.set_aside))
-        self.make_column((header, 0), *bars, (self.list, _LIST_SHARE), (self._foot, _FOOT_SHARE))
+        set_maximum_height(foot, _FOOT_PX)
+        column_of(Hairline(self._theme), ScrollPage(self._theme, page), parent=foot)
+        commands = ((self.save, self.load), (self.import_, self.export), (self.reset,))
+        header = self.make_header(*commands, subtitle=strings.SUBTITLE)
+        bars = (self.told, self.read_only, self.set_aside)
+        column_of(header, *bars, (self.list, _LIST_SHARE), (foot, _FOOT_SHARE), parent=self)
 
     def _arrange(self) -> None:
         """Lays the learning panel out beside the charts, or below them in a narrow window."""
@@ -181,9 +169,6 @@ class TablesWindow(SideWindow):
             button.setAccessibleDescription(why_not or help_text)
 
 
-_BAR_PX = 4
-
-
 class RehearsalBox(QWidget):
     """`switch.toggled` reports the person's choice for the shown model; `show_model` emits nothing."""
 
@@ -193,19 +178,10 @@ class RehearsalBox(QWidget):
         self.switch = Switch(theme)
         self.model = TextLabel(theme, "", 12, 18)
         self.state = TextLabel(theme, "", 12, 16, "text", tabular=True, wrap=True, width_px=width_px)
-        self.bar = _Bar(theme)
-        head = QHBoxLayout()
-        set_spacing(head, 10)
-        head.addWidget(self.title)
-        head.addWidget(self.model, 1)
-        head.addWidget(self.switch)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        set_spacing(column, 4)
-        column.addLayout(head)
-        column.addWidget(self.bar)
-        column.addWidget(self.state)
-        column.addWidget(TextLabel(theme, strings.REHEARSAL_HELP, 11, 15, wrap=True, width_px=width_px))
+        self.bar = ProgressBar(theme, "series_blue", _BAR_PX, strings.REHEARSAL_PROGRESS)
+        head = row_of(self.title, (self.model, 1), self.switch, gap=10)
+        about = TextLabel(theme, strings.REHEARSAL_HELP, 11, 15, wrap=True, width_px=width_px)
+        column_of(head, 3, self.bar, 3, self.state, about, gap=4, parent=self)
         self.show_model("", wanted=False)
 
     def show_model(self, model: str, *, wanted: bool) -> None:
@@ -250,51 +226,25 @@ def state_text(rehearsal: Rehearsing) -> str:
     return waits.get(rehearsal.waits_for, strings.REHEARSAL_NEXT)
 
 
-class _Bar(QLabel):
-    """A progress bar. A QLabel for assistive technology."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        self._share = 0.0
-        set_fixed_height(self, _BAR_PX + 6)
-        self.setAccessibleName(strings.REHEARSAL_PROGRESS)
-
-    def show_share(self, share: float, words: str) -> None:
-        self._share = min(1.0, share)
-        self.setAccessibleDescription(words)
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        box = QRectF(0, 3, width_of(self), _BAR_PX)
-        draw_box(painter, box, _BAR_PX / 2, self._theme.color("fill2"))
-        if self._share > 0:
-            box.setWidth(max(_BAR_PX / 2, box.width() * self._share))
-            draw_box(painter, box, min(_BAR_PX / 2, box.width() / 2), self._theme.color("series_blue"))
-
-
 _PADDING_PX = 20
 _LABEL_PX = 120
+_BAR_PX = 4
 _INNER_PX = _LEARNING_PX - 2 * _PADDING_PX - 1
 _KEYS = {"tables.learn": strings.LEARN, "tables.autosave_s": "", "tables.decay_at": ""}
 
 
-class Learning(QWidget):
+class Learning(PanelBeside):
     """The panel at the right. `default_changed` reports a person's change; `show_defaults` emits nothing."""
 
     default_changed = Signal(str, object)  # the setting's key, the new value
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, _LEARNING_PX, parent)
         self.controls: dict[str, SettingControl] = {}
         self.rehearsal = RehearsalBox(theme, _INNER_PX)
         self.tables = TextLabel(theme, "", 12, 16, tabular=True)
         self.disk = TextLabel(theme, "", 12, 16, tabular=True, align=Qt.AlignmentFlag.AlignRight)
         self.folder = Button(theme, strings.SHOW_FOLDER, "link", small=True)
-        self._beside = True
-        self.set_beside(True)
         self.setAccessibleName(strings.LEARNING)
         self._lay_out()
 
@@ -308,43 +258,29 @@ class Learning(QWidget):
         self.tables.setText(strings.tables(tables))
         self.disk.setText(strings.on_disk(disk))
 
-    def set_beside(self, beside: bool) -> None:
-        """Sets whether the panel is at the right in its own width, or below in the full width."""
-        self._beside = beside
-        set_minimum_width(self, _LEARNING_PX if beside else 0)
-        set_maximum_width(self, _LEARNING_PX if beside else ANY_PX)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = painter_on(self)
-        painter.fillRect(area_of(self), self._theme.color("panel"))
-        beside = QRectF(0, 0, 1, height_of(self))
-        edge = beside if self._beside else QRectF(0, 0, width_of(self), 1)
-        painter.fillRect(edge, self._theme.color("hair"))
-
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        set_margins(column, _PADDING_PX + 1, 12, _PADDING_PX, 8)
-        set_spacing(column, 5)
-        column.addWidget(TextLabel(self._theme, strings.LEARNING, 13, 20, "text", weight=600))
-        for key, title in _KEYS.items():
-            column.addLayout(self._row(key, title))
-        column.addWidget(TextLabel(self._theme, strings.PRIVACY, 11, 15, wrap=True, width_px=_INNER_PX))
-        column.addWidget(_Hairline(self._theme))
-        column.addWidget(self.rehearsal)
-        column.addStretch(1)
-        column.addWidget(_Hairline(self._theme))
-        foot = QHBoxLayout()
-        set_spacing(foot, 8)
-        foot.addWidget(self.tables)
-        foot.addWidget(self.folder)
-        foot.addWidget(self.disk, 1)
-        column.addLayout(foot)
+        theme = self._theme
+        title = TextLabel(theme, strings.LEARNING, 13, 20, "text", weight=600)
+        privacy = TextLabel(theme, strings.PRIVACY, 11, 15, wrap=True, width_px=_INNER_PX)
+        column_of(
+            title,
+            *(self._row(key, title) for key, title in _KEYS.items()),
+            privacy,
+            Hairline(theme, 9),
+            self.rehearsal,
+            STRETCH,
+            Hairline(theme, 9),
+            row_of(self.tables, self.folder, (self.disk, 1), gap=8),
+            gap=5,
+            margins=(_PADDING_PX + 1, 12, _PADDING_PX, 8),
+            parent=self,
+        )
 
     def _row(self, key: str, title: str) -> QHBoxLayout:
         setting = find(key)
         control = control_for(self._theme, setting)
         self.controls[key] = control
-        control.edited.connect(lambda value, key=key: self._tell(key, value))
+        control.edited.connect(lambda value, key=key: self.default_changed.emit(key, value))
         label = TextLabel(self._theme, title or setting.title, 12, 24)
         set_fixed_width(label, _LABEL_PX)
         label.setBuddy(control.editor)
@@ -355,21 +291,4 @@ class Learning(QWidget):
             control.editor.setAccessibleDescription(strings.LEARN_HELP)
         else:
             label.setToolTip(setting.help)
-        row = QHBoxLayout()
-        set_spacing(row, 10)
-        row.addWidget(label)
-        row.addWidget(control, 1)
-        return row
-
-    def _tell(self, key: str, value: Any) -> None:
-        self.default_changed.emit(key, value)
-
-
-class _Hairline(QWidget):
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        set_fixed_height(self, 9)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter_on(self).fillRect(QRectF(0, 4, width_of(self), 1), self._theme.color("hair"))
+        return row_of(label, (control, 1), gap=10)

@@ -23,7 +23,7 @@ from core.models.library import places
 from core.models.library.config import Machine, is_supported, need_of
 from core.models.library.places import family_label
 from core.models.library.starter import NAME, STARTER, packed_file, starter_folder
-from core.models.mtp_files import HEAD_TYPES, head_bytes
+from core.models.mtp_files import head_bytes
 from core.system.paths import given_path, models_dir
 
 
@@ -41,9 +41,7 @@ class Catalogue:
     def entries(self) -> tuple[ModelEntry, ...]:
         """The starter first, then by name. Families are named after their members."""
         found = [
-            replace(entry, head_bytes=head_bytes(Path(entry.path)))
-            if entry.architecture in HEAD_TYPES
-            else entry
+            replace(entry, head_bytes=head_bytes(Path(entry.path))) if entry.path else entry
             for entry in self._found()
         ]
         found.sort(key=lambda entry: (entry.source != "starter", entry.name.lower()))

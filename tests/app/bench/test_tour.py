@@ -13,7 +13,7 @@ import pytest
 
 def tour(out: Path, model: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "app.bench.tour", "--out", str(out), "--model", str(model)],
+        [sys.executable, "-m", "app.bench.screens", "--tour", str(out), "--model", str(model)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

@@ -10,10 +10,19 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.bench import window as window_bench
-from app.bench.cost import Cost, CostRun, measure, same_lengths
-from app.bench.report import WindowResults, report
+from app.bench.measures import (
+    Cost,
+    CostRun,
+    Scenes,
+    Times,
+    WindowResults,
+    measure,
+    play,
+    report,
+    same_lengths,
+    times_of,
+)
 from app.bench.sample_chat import sample_tokens, sample_turns
-from app.bench.scenes import Scenes, Times, play, times_of
 from app.shell.window import MainWindow
 from core.worker.client import worker_command
 from tests.app import stage

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.controls.record_table import Column, RecordTable
 from app.controls.search_field import SearchField
-from app.features.library import window as library
+from app.features import library
 from app.features.machines import rows as machines
 from app.features.models.facts import RowFacts
 from app.features.models.model_list import ModelRow

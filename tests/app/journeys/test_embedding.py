@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from app.chat.attachment_chip import AttachmentChip
-from app.features.library.window import LibraryWindow
+from app.features.library import LibraryWindow
 from app.shell.window import MainWindow
 from core.events import Attachment, Command, EmbedDocument, EraseVectors, Message, StopEmbedding
 from core.settings import assign

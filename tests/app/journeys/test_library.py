@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from app.features.library.window import LibraryWindow
+from app.features.library import LibraryWindow
 from app.shell.window import MainWindow
 from app.store.library import Library
 from core.events import Attachment, CountTokens, Message

@@ -219,7 +219,7 @@ def _until_gone(pid: int) -> None:
 
 def test_environment_is_left_alone_by_imports() -> None:
     code = "import os; before = dict(os.environ)\n"
-    code += "import app.launch.smoke, app.launch.screenshot, app.main, app.launch.opening\n"
+    code += "import app.launch.scenario, app.main, app.launch.opening\n"
     code += "from PySide6.QtWidgets import QApplication\nassert QApplication.instance() is None\n"
     code += "assert dict(os.environ) == before"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=dict(os.environ))

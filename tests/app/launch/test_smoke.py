@@ -33,7 +33,7 @@ def kept() -> set[Path]:
 @pytest.mark.sweep
 def test_with_the_starter_model() -> None:
     before = kept()
-    done = run("from app.launch.smoke import run_smoke\nsys.exit(run_smoke())")
+    done = run("from app.launch.scenario import run_smoke\nsys.exit(run_smoke())")
     assert done.returncode == 0, done.stderr
     assert kept() == before, "no chat, no preferences, no table"
     (line,) = done.stdout.splitlines()
@@ -50,7 +50,7 @@ def test_with_the_starter_model() -> None:
 
 def test_a_worker_that_dies_fails_it_with_the_reason() -> None:
     done = run(
-        f"{FAKE}from app.launch.smoke import run_smoke\nsys.exit(run_smoke(command=FAKE))", FAKE_LOAD="die"
+        f"{FAKE}from app.launch.scenario import run_smoke\nsys.exit(run_smoke(command=FAKE))", FAKE_LOAD="die"
     )
     assert done.returncode == 1
     assert done.stdout == ""
@@ -59,13 +59,15 @@ def test_a_worker_that_dies_fails_it_with_the_reason() -> None:
 
 def test_an_answer_without_all_origins_fails_it() -> None:
     # The fake answers a question without orders with one normal token.
-    done = run(f"{FAKE}from app.launch.smoke import run_smoke\nsys.exit(run_smoke(command=FAKE))")
+    done = run(f"{FAKE}from app.launch.scenario import run_smoke\nsys.exit(run_smoke(command=FAKE))")
     assert done.returncode == 1
     assert "accepted, bonus" in done.stderr
 
 
 def test_time_that_is_up_fails_it() -> None:
-    code = f"{FAKE}from app.launch.smoke import run_smoke\nsys.exit(run_smoke(command=FAKE, timeout_s=0.0))"
+    code = (
+        f"{FAKE}from app.launch.scenario import run_smoke\nsys.exit(run_smoke(command=FAKE, timeout_s=0.0))"
+    )
     done = run(code)
     assert done.returncode == 1
     assert "was not ready within" in done.stderr
@@ -73,7 +75,7 @@ def test_time_that_is_up_fails_it() -> None:
 
 def test_a_picture_that_cannot_be_taken_is_a_failure(tmp_path: Path) -> None:
     out = tmp_path / "picture.png"
-    code = f"{FAKE}from app.launch.screenshot import run_screenshot\n"
+    code = f"{FAKE}from app.launch.scenario import run_screenshot\n"
     done = run(f"{code}sys.exit(run_screenshot({str(out)!r}, 'dark', command=FAKE))")
     assert done.returncode == 1
     assert done.stderr.startswith("draftlight: ") or "\ndraftlight: " in done.stderr
@@ -84,13 +86,13 @@ def test_a_picture_that_cannot_be_taken_is_a_failure(tmp_path: Path) -> None:
 def test_a_picture_of_the_starter_model(tmp_path: Path) -> None:
     out = tmp_path / "picture.png"
     done = run(
-        f"from app.launch.screenshot import run_screenshot\nsys.exit(run_screenshot({str(out)!r}, 'light'))"
+        f"from app.launch.scenario import run_screenshot\nsys.exit(run_screenshot({str(out)!r}, 'light'))"
     )
     assert done.returncode == 0, done.stderr
     assert out.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_document_of_the_picture_is_several_hundred_words() -> None:
-    from app.launch.screenshot import document
+    from app.launch.scenario import document
 
     assert 400 < len(document().split()) < 1500

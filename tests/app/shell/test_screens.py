@@ -15,8 +15,8 @@ from app.launch.application import Application
 from app.panels.document_tab import DocumentTab
 from app.session.chats.reading import Document
 from app.shell.columns import Wants
-from app.shell.screens import Screens, free_places, seen
 from app.shell.window import MINIMUM_SIZE, MainWindow
+from app.shell.windows import Screens, free_places, seen
 from app.store.home import Home
 from app.store.preferences import WindowPlace
 from app.theme.theme import Theme

@@ -8,10 +8,10 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from app.features.shortcuts import ShortcutsWindow
 from app.launch.scenario import ask
 from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.turn.link_state import Phase
+from app.shell.menu_bar import ShortcutsWindow
 from app.shell.window import MainWindow
 from app.store.chat_store import ChatStore
 from tests.app.stage import click, last, play, press, ready, until

@@ -9,8 +9,8 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
+from app.bench.measures import settle, timed
 from app.bench.sample_chat import sample_turns
-from app.bench.scenes import settle, timed
 from app.bench.window import _outside_of_tasks as outside_of_tasks
 from app.chat.answer import AnswerView
 from app.controls import Popup, TextLabel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from app.features.library.window import rows_of
+from app.features.library import rows_of
 from app.session.documents import DocumentHit, KeptDocument
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -1,16 +1,66 @@
-"""Keeps windows on a screen after one was unplugged or its resolution changed, also during sleep.
+"""The windows: the side windows by name, and what keeps all windows on a screen.
 
+There is one side window of each kind, created when first opened and then kept. A closed one is hidden and
+keeps its state. They have no parent window, so that each can be in front; all close with the chat window.
+
+`Screens` moves windows back to a screen after one was unplugged or its resolution changed, also during sleep.
 `seen()` is the rule, a pure function: the window fits the screen that most of it is on, and enough of its
 title bar can be reached; otherwise it stays where the person put it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, QPoint, QRect, QSize, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QScreen
 from PySide6.QtWidgets import QApplication, QWidget
+
+
+class SideWindows(QObject):
+    """The open windows by name. `add()` registers how each is created."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._makers: dict[str, Callable[[], QWidget]] = {}
+        self._open: dict[str, QWidget] = {}
+
+    def add(self, name: str, make: Callable[[], QWidget]) -> None:
+        """Register a window; `make` creates it without a parent."""
+        self._makers[name] = make
+
+    def show(self, name: str) -> QWidget:
+        """Show the window `name` in front of the others."""
+        window = self._open.get(name)
+        if window is None:
+            window = self._open[name] = self._makers[name]()
+            # The app ends after the chat window has shut down, not with its last visible window.
+            window.setAttribute(Qt.WidgetAttribute.WA_QuitOnClose, False)
+        window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
+        window.show()
+        window.raise_()
+        window.activateWindow()
+        return window
+
+    def find(self, name: str) -> QWidget | None:
+        """Returns the window `name` if it was opened before."""
+        return self._open.get(name)
+
+    def close_active(self) -> bool:
+        """Close the active window unless it is the chat window. Returns whether there was one."""
+        active = QApplication.activeWindow()
+        if active is None or active is self.parent():
+            return False
+        active.close()
+        return True
+
+    def close_all(self) -> None:
+        """Close and delete all of them, with the chat window."""
+        for window in self._open.values():
+            window.close()
+            window.deleteLater()
+        self._open.clear()
+
 
 # The part of the title bar that has to be on a screen.
 _TITLE_PX = 30

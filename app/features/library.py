@@ -1,0 +1,518 @@
+"""The library: kept documents with search, commands and a preview.
+
+`LibraryController` keeps documents of messages, and attaches kept ones to messages. The state is
+`app.session.documents`; the window is made on request. Removed documents can be restored until the window is
+closed or its undo bar expires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import pairwise
+
+from PySide6.QtCore import QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent, QTextCharFormat
+from PySide6.QtWidgets import QWidget
+
+from app.chat import strings
+from app.chat.bars import UndoBar
+from app.chat.file_reader import FolderReading
+from app.chat.intents import Intent, KeepInLibrary, OpenLibrary
+from app.chat.strings import about
+from app.controllers.chat.context_meter import ContextMeter
+from app.controllers.trouble import TroubleController
+from app.controllers.views import Views
+from app.controls.buttons.button import Button
+from app.controls.record_table import Cell, Column, RecordTable
+from app.controls.search_field import SearchField
+from app.controls.text_label import TextLabel
+from app.features.side_window import Hairline, SideWindow, TextView
+from app.features.worker_caches import EmbeddingController, digest_in_prompts
+from app.panels.chat_row import time_label
+from app.richtext.passage import draw_passage
+from app.session.documents import DocumentHit, Documents, KeptDocument
+from app.theme.fonts import ui_font
+from app.theme.icons import icon_pixmap
+from app.theme.measures import column_of, row_of, set_fixed_height, set_fixed_width
+from app.theme.theme import Theme
+from app.theme.zoom import zoom
+from core.errors import RequestError
+from core.events import Attachment, SimilarFound
+
+TITLE = "Library"
+SUBTITLE = "Documents that you keep for any chat"
+ATTACH = "Attach to Chat"
+RENAME = "Rename"
+REMOVE = "Remove"
+SEARCH = "Search documents"
+CLEAR_SEARCH = "Clear search"
+NAME = "Name"
+TOKENS = "Tokens"
+ADDED = "Added"
+USED = "Last used"
+LIST = "Kept documents"
+PREVIEW = "Preview"
+NOTHING = "No document is kept yet"
+NOTHING_HINT = "Attach one to a message, open it, and choose “Keep in Library”."
+NO_MATCH = "No document has these words"
+
+
+def characters_text(count: int) -> str:
+    return "1 character" if count == 1 else f"{count:,} characters"
+
+
+def removed_text(name: str) -> str:
+    return f"“{name}” removed"
+
+
+def spoken_row(name: str, tokens: str, added: str, used: str) -> str:
+    return f"{name}, {tokens}, {ADDED.lower()} {added}, {USED.lower()} {used}"
+
+
+def cut_note(size: str, shown_characters: int) -> str:
+    return f"{size}, the first {shown_characters:,} characters shown"
+
+
+def similar_note(passage: str) -> str:
+    """The note of results found by meaning."""
+    return f"Similar passage: {passage}"
+
+
+SHOW_LIBRARY = "Show Library"
+GONE = "It is not in the library any more."
+
+
+def kept_text(name: str) -> str:
+    return f"“{name}” is kept in the library"
+
+
+def kept_already_text(name: str) -> str:
+    return f"This text is in the library already, as “{name}”"
+
+
+def attached_already_text(name: str) -> str:
+    return f"“{name}” is attached already"
+
+
+SHOWN_CHARACTERS = 20_000
+
+
+class DocumentPreview(QWidget):
+    """A name, a note and the text of a document."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.title = TextLabel(theme, "", 15, 20, "text", weight=600)
+        self.note = TextLabel(theme, "", 12, 16, tabular=True)
+        self.text_view = TextView(theme, PREVIEW, 12.5)
+        head = row_of(self.title, (self.note, 1), gap=10)
+        head.setAlignment(self.note, Qt.AlignmentFlag.AlignBottom)
+        column = column_of(head, (self.text_view, 1), gap=10, margins=(26, 14, 10, 14), parent=self)
+        column.addStretch(0)  # space for a message without text
+
+    def show_text(self, name: str, note: str, text: str) -> None:
+        self.title.setText(name)
+        cut = len(text) > SHOWN_CHARACTERS
+        self.note.setText(cut_note(note, SHOWN_CHARACTERS) if cut else note)
+        for label in (self.title, self.note):
+            label.updateGeometry()
+        self.text_view.setVisible(bool(text))
+        self.text_view.setPlainText(text[:SHOWN_CHARACTERS])
+        self.text_view.setAccessibleName(name)
+
+
+SIZE = QSize(980, 680)
+_MINIMUM = QSize(760, 480)
+_FOOT_PX = 290
+_SEARCH_PX = 220
+
+
+class LibraryWindow(SideWindow):
+    """The controller listens to the widgets, and calls `show_rows` after each change."""
+
+    hidden = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, TITLE, SIZE, _MINIMUM, parent)
+        self.search = SearchField(theme, SEARCH, CLEAR_SEARCH)
+        set_fixed_width(self.search, _SEARCH_PX)
+        self.attach = Button(theme, ATTACH, "primary", small=True, icon_name="plus")
+        self.rename = Button(theme, RENAME, small=True, icon_name="edit")
+        self.remove = Button(theme, REMOVE, "danger", small=True, icon_name="trash")
+        self.list = RecordTable[LibraryRow](theme, LIST, COLUMNS, editable=NAME)
+        self.preview = DocumentPreview(theme)
+        self.undo_bar = UndoBar(theme)
+        self._lay_out()
+        self.search.results_wanted.connect(self.list.view.setFocus)
+        self.list.row_selected.connect(self._show_buttons)
+        self.rename.clicked.connect(self.list.rename)
+        self.undo_bar.expired.connect(self.undo_bar.clear)
+        self._show_buttons()
+
+    def show_rows(self, rows: Sequence[LibraryRow]) -> None:
+        """Shows rows, or a message if there are none."""
+        self.list.show_rows(rows)
+        self._show_buttons()
+        if not rows:
+            searching = bool(self.search.text().strip())
+            said, hint = NO_MATCH, ""
+            if not searching:
+                said, hint = NOTHING, NOTHING_HINT
+            self.preview.show_text(said, hint, "")
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.undo_bar.clear()
+        self.hidden.emit()
+
+    # ---- inside
+
+    def _show_buttons(self) -> None:
+        for button in (self.attach, self.rename, self.remove):
+            button.setEnabled(bool(self.list.selected))
+
+    def _lay_out(self) -> None:
+        set_fixed_height(self.preview, _FOOT_PX)
+        commands = (self.attach, self.rename, self.remove)
+        header = self.make_header((self.search,), commands, subtitle=SUBTITLE)
+        line = Hairline(self._theme)
+        column_of(header, (self.list, 1), self.undo_bar, line, self.preview, parent=self)
+        order: tuple[QWidget, ...] = (self.search, self.attach, self.rename, self.remove, self.list.view)
+        order = (*order, self.undo_bar.undo_button, self.preview.text_view)
+        for before, after in pairwise(order):
+            self.setTabOrder(before, after)
+
+
+# An estimate for a document without a count; within a third for prose in Latin script.
+_CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True)
+class LibraryRow:
+    """`passage` is the match of a search, or the length; `marks` are its matching spans."""
+
+    id: str
+    name: str
+    passage: str
+    marks: tuple[tuple[int, int], ...]
+    tokens: str
+    added: str
+    used: str
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    @property
+    def tip(self) -> str:
+        """The full name, for a tooltip."""
+        return self.name
+
+    @property
+    def spoken(self) -> str:
+        """The text for assistive technology."""
+        return spoken_row(self.name, f"{self.tokens} {TOKENS.lower()}", self.added, self.used)
+
+
+def rows_of(
+    documents: Sequence[KeptDocument],
+    family: str,
+    now: datetime,
+    hits: Mapping[str, DocumentHit] | None = None,
+) -> tuple[LibraryRow, ...]:
+    """Returns rows in the order of `documents`, or of `hits` after a search.
+
+    `family` is the tokenizer whose counts are shown, where known.
+    """
+    if hits is not None:
+        known = {each.id: each for each in documents}
+        documents = [known[found] for found in hits if found in known]
+    return tuple(_row(each, family, now, (hits or {}).get(each.id)) for each in documents)
+
+
+def tokens_text(document: KeptDocument, family: str) -> str:
+    """Returns `3,201`, or `about 3,200` if the count of this tokenizer is unknown."""
+    if family in document.counts:
+        return f"{document.counts[family]:,}"
+    tokens = next(iter(document.counts.values()), document.characters // _CHARACTERS_PER_TOKEN)
+    return about(f"{round(tokens, -max(0, len(str(tokens)) - 2)):,}")
+
+
+def _row(document: KeptDocument, family: str, now: datetime, hit: DocumentHit | None) -> LibraryRow:
+    found = hit is not None and bool(hit.passage)
+    passage = characters_text(document.characters)
+    if hit and found:
+        passage = similar_note(hit.passage) if hit.similar else hit.passage
+    return LibraryRow(
+        document.id,
+        document.name,
+        passage,
+        hit.marks if hit and found else (),
+        tokens_text(document, family),
+        time_label(document.added, now),
+        time_label(document.used, now),
+    )
+
+
+_ICON_PX = 14
+_NAME_LEFT_PX = 24
+
+
+def _paint_name(cell: Cell) -> None:
+    """Paints icon, name and passage, with the matches in the passage marked."""
+    painter, box, row = cell.painter, cell.box, cell.row
+    ratio = painter.device().devicePixelRatioF() * zoom()
+    icon = icon_pixmap("doc", cell.theme.color("text2"), _ICON_PX, ratio)
+    painter.drawPixmap(round(box.left()) - _NAME_LEFT_PX, round(box.center().y()) - _ICON_PX // 2, icon)
+    first, second = cell.lines()
+    cell.write(first, row.name, 13, weight=500)
+    marked = QTextCharFormat()
+    marked.setBackground(cell.theme.color("accent_tint"))
+    color = cell.theme.color("text2")
+    draw_passage(painter, second, row.passage, ui_font(11, tabular=True), color, row.marks, marked)
+
+
+COLUMNS = (
+    Column("name", NAME, 220, before_px=_NAME_LEFT_PX, after_px=8, grows=True, paint=_paint_name),
+    Column("tokens", TOKENS, 120, right=True, after_px=24),
+    Column("added", ADDED, 96, ink="text2"),
+    Column("used", USED, 96, ink="text2"),
+)
+
+
+_SEARCH_AFTER_MS = 150
+_UNDO_MS = 60_000
+_LEAST_SIMILAR_CHARACTERS = 3
+
+
+class LibraryController(QObject):
+    """`meter` provides the tokenizer, and gets earlier counts."""
+
+    window_requested = Signal()
+    chat_requested = Signal()  # the chat window comes to the front: its message got an attachment
+
+    def __init__(
+        self,
+        views: Views,
+        documents: Documents,
+        meter: ContextMeter,
+        trouble: TroubleController,
+        embedding: EmbeddingController,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._embedding = embedding
+        self._digests: dict[str, str] = {}  # digests of the texts as prompts contain them, by document id
+        self.documents = documents
+        self._meter = meter
+        self._trouble = trouble
+        self._window: LibraryWindow | None = None
+        self._hits: dict[str, DocumentHit] | None = None
+        self._removed: list[str] = []
+        self._search_timer = QTimer(self, interval=_SEARCH_AFTER_MS, singleShot=True)
+        self._search_timer.timeout.connect(self._search)
+        documents.purge_removed()
+        meter.set_memory(documents)
+        views.document.keep_requested.connect(self.keep)
+        views.composer.intent.connect(self._on_intent)
+        views.composer.folder_attached.connect(self._tell_folder)
+
+    def open(self, window: LibraryWindow) -> LibraryWindow:
+        """Shows the library in `window`."""
+        self._window = window
+        window.undo_bar.set_time_ms(_UNDO_MS)
+        window.shown.connect(self._show)
+        window.hidden.connect(self._purge)
+        window.undo_bar.expired.connect(self._purge)
+        window.search.textChanged.connect(lambda words: self._search_timer.start())
+        window.list.row_selected.connect(self._preview)
+        window.list.renamed.connect(self._rename)
+        window.undo_bar.undo_requested.connect(self._undo)
+        for attach in (window.attach.clicked, window.list.opened):
+            attach.connect(lambda *_: self._act_on_selected(self.attach))
+        for remove in (window.remove.clicked, window.list.remove_requested):
+            remove.connect(lambda *_: self._act_on_selected(self._remove))
+        window.destroyed.connect(self._forget_window)
+        return window
+
+    def refresh(self) -> None:
+        """Reads the archive again after a repair."""
+        self.documents.refresh()
+        self._show()
+
+    def keep(self, attachment: Attachment) -> None:
+        """Keeps a document."""
+        known = self.documents.of_text(attachment.text)
+        kept = self.documents.keep(attachment, self._meter.family)
+        said = kept_already_text(kept.name) if known else kept_text(kept.name)
+        self._views.notice_bar.show_notice(said, SHOW_LIBRARY, self.window_requested.emit)
+        self._show()
+
+    def keep_quietly(self, attachment: Attachment) -> str:
+        """Keeps a document without a notice; returns its id."""
+        document_id = self.documents.keep(attachment, self._meter.family).id
+        self._show()
+        return document_id
+
+    def attach_all(self, document_ids: Sequence[str]) -> None:
+        """Attaches those documents to the message that exist and are not attached to it yet."""
+        composer, listed = self._views.composer, {each.id for each in self.documents.listed()}
+        for document_id in document_ids:
+            if document_id not in listed:
+                continue
+            try:
+                attachment = self.documents.attach(document_id, self._meter.family)
+            except RequestError as error:
+                self._trouble.show_request_error(error, "attach")
+                continue
+            if all(each.text != attachment.text for each in composer.attachments):
+                composer.attach(attachment)
+
+    def attach(self, document_id: str) -> None:
+        """Attaches a document to the message in the composer."""
+        composer = self._views.composer
+        try:
+            attachment = self.documents.attach(document_id, self._meter.family)
+        except KeyError:
+            self._show()
+            return
+        except RequestError as error:
+            self._trouble.show_request_error(error, "attach")
+            self.refresh()
+            return
+        if any(each.text == attachment.text for each in composer.attachments):
+            self._views.notice_bar.show_notice(attached_already_text(attachment.name))
+        else:
+            composer.attach(attachment)
+        self._show()
+        self.chat_requested.emit()
+        composer.edit.setFocus()
+
+    # ---- inside
+
+    def _on_intent(self, intent: Intent) -> None:
+        match intent:
+            case KeepInLibrary(attachment):
+                self.keep(attachment)
+            case OpenLibrary():
+                self.window_requested.emit()
+
+    def _act_on_selected(self, act: Callable[[str], object]) -> None:
+        if self._window is not None and self._window.list.selected:
+            act(self._window.list.selected)
+
+    def _tell_folder(self, reading: FolderReading) -> None:
+        skipped = reading.skipped
+        files = len(reading.result) if isinstance(reading.result, tuple) else 0
+        said = strings.folder_attached(reading.name, files, len(skipped))
+
+        def show() -> None:
+            title, note = (
+                strings.skipped_title(reading.name),
+                strings.skipped_note(len(skipped)),
+            )
+            self._views.composer.show_text(title, note, strings.skipped_text(skipped))
+
+        if skipped:
+            self._views.notice_bar.show_notice(said, strings.SHOW_SKIPPED, show)
+        else:
+            self._views.notice_bar.show_notice(said)
+
+    def _show(self) -> None:
+        window = self._window
+        if window is not None and window.isVisible():
+            listed = self.documents.listed()
+            window.show_rows(rows_of(listed, self._meter.family, datetime.now(), self._hits))
+
+    def _search(self) -> None:
+        self._search_timer.stop()
+        words = self._window.search.text().strip() if self._window else ""
+        self._hits = {hit.id: hit for hit in self.documents.search(words)} if words else None
+        self._show()
+        if len(words) >= _LEAST_SIMILAR_CHARACTERS:
+            self._search_similar(words)
+
+    def _search_similar(self, words: str) -> None:
+        """Returns documents with passages similar in meaning, after those with the words."""
+        ids: dict[str, str] = {}
+        for document in self.documents.listed():
+            if document.id not in (self._hits or {}) and (digest := self._digest(document.id)):
+                ids[digest] = document.id
+
+        def found(event: SimilarFound) -> None:
+            if self._window is None or self._window.search.text().strip() != words or self._hits is None:
+                return
+            for passage in event.passages:  # ordered by similarity within each document
+                document_id = ids[passage.digest]
+                with suppress(KeyError, RequestError):
+                    text = self.documents.text(document_id).strip()
+                    piece = " ".join(text[passage.first_char : passage.last_char].split())
+                    self._hits.setdefault(document_id, DocumentHit(document_id, piece, similar=True))
+            self._show()
+
+        texts = {digest: partial(self.documents.text, document_id) for digest, document_id in ids.items()}
+        self._embedding.find(words, texts, found)
+
+    def _digest(self, document_id: str) -> str:
+        """Returns the digest of a text as prompts contain it; empty if the text cannot be read."""
+        if document_id not in self._digests:
+            try:
+                self._digests[document_id] = digest_in_prompts(self.documents.text(document_id))
+            except (KeyError, RequestError):
+                return ""
+        return self._digests[document_id]
+
+    def _preview(self, document_id: str) -> None:
+        window = self._window
+        if window is None or not document_id:
+            return
+        document = self.documents.get(document_id)
+        try:
+            text = self.documents.text(document_id)
+        except (KeyError, RequestError) as error:
+            said = error.message if isinstance(error, RequestError) else GONE
+            window.preview.show_text(document.name, said, "")
+            return
+        window.preview.show_text(document.name, characters_text(document.characters), text)
+
+    def _rename(self, document_id: str, name: str) -> None:
+        self.documents.rename(document_id, name)
+        self._show()
+        if self._window and self._window.list.selected == document_id:
+            self._preview(document_id)
+
+    def _remove(self, document_id: str) -> None:
+        self.documents.remove(document_id)
+        self._removed.append(document_id)
+        self._show_removed()
+        self._show()
+
+    def _undo(self) -> None:
+        if self._removed:
+            restored = self._removed.pop()
+            self.documents.restore(restored)
+            self._show_removed()
+            self._show()
+            if self._window:
+                self._window.list.select(restored)
+
+    def _show_removed(self) -> None:
+        if self._window is None:
+            return
+        if self._removed:
+            name = self.documents.get(self._removed[-1]).name
+            self._window.undo_bar.show_done(removed_text(name))
+        else:
+            self._window.undo_bar.clear()
+
+    def _purge(self) -> None:
+        self._removed.clear()
+        self.documents.purge_removed()
+
+    def _forget_window(self) -> None:
+        self._window = None
