@@ -27,9 +27,9 @@ from core.drafting.calibration import (
     log2_1,
     logit,
 )
+from core.drafting.draft import Guess
 from core.drafting.gram_table import Learned, Remembered, TableCursor, TokenProbabilities
 from core.drafting.suffix_index import ABSENT, ROOT, SuffixIndex
-from core.events import DraftSource
 
 # Contexts looked up per position, and followers considered in each; of a context with more followers only the
 # newest one counts. Both bound the work per position, whatever the text.
@@ -76,26 +76,6 @@ class DraftPosition(NamedTuple):
     table_cursor: TableCursor
     assumed: int
     unranked: int
-
-
-class Guess(NamedTuple):
-    """`log_odds` are those of the evidence; `probability` is corrected and normalised.
-
-    `proposed`: the probability is a model's (`core.drafting.proposals`).
-    """
-
-    token: int
-    probability: float
-    log_odds: float
-    kind: int
-    proposed: bool = False
-
-    @property
-    def source(self) -> DraftSource:
-        """The evidence that gave its probability, of those known here."""
-        if self.kind >= LEARNED_KIND:
-            return "table"
-        return "n-gram" if self.kind else "ranking"
 
 
 class Evidence:

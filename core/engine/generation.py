@@ -48,10 +48,10 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import KvQuantisation
 from core.machine.compare import ExactWidths
 from core.machine.width_cost import LiveCost
+from core.models import memory
+from core.models.blas import BlasThreads
 from core.models.folder import gigabytes
 from core.models.loader import LoadedModel
-from core.models.runtime import memory
-from core.models.runtime.blas import BlasThreads
 from core.prefill.citations import Search, read_documents, search, sources
 from core.prefill.read import read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs
@@ -247,7 +247,7 @@ class Generation:
             self._shorten()
             reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
         except NotEnoughMemoryError:
-            raise  # nothing was computed, and what was cached before stays
+            raise  # nothing was computed, so the cache is valid
         except Exception:
             # A failed forward has advanced the caches of some layers only.
             self._sequence.clear()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from PySide6.QtWidgets import QApplication
 
-from app.session.worker.strings import LOADS_AGAIN, RELEASED
+from app.session.strings import LOADS_AGAIN, RELEASED
 from app.shell.window import MainWindow
 from core.events import Command, Message, ModelReleased, UnloadIdle
 from tests.app.stage import last, play, ready, until

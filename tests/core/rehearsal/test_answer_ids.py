@@ -17,7 +17,7 @@ from core.errors import TableError
 from core.models.loader import LoadedModel
 from core.rehearsal import streams as module
 from core.rehearsal.streams import SUFFIX, Stream, prompt_key, read_records, save_ids, shipped_ids
-from core.tables import table_file
+from core.tables import files as table_file
 
 STREAMS = [Stream([1, 2, 3], [4, 5, 2]), Stream([1, 2], []), Stream([3], [259] * 200)]
 
@@ -28,7 +28,7 @@ def path(tmp_path: Path, toy: LoadedModel) -> Path:
     return tmp_path / f"toy{SUFFIX}"
 
 
-@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
 @given(
     st.lists(
         st.tuples(

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.controls.popup import Popup
+from app.controls.choices import Popup
 from app.features.settings.window import SettingsWindow
 from app.launch.scenario import ask
 from app.shell.window import MainWindow

@@ -6,8 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.controls.buttons.switch import Switch
-from app.controls.popup import Popup
+from app.controls.choices import Popup, Switch
 from app.features.settings.window import SettingsWindow
 from app.theme.theme import Theme
 from core.settings import WindowSettings, assign, declared

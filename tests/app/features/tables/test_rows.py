@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.features.tables.rows import ago, rows_of, size_text, state_line
-from app.session.worker.status import recognised
+from app.session.status import recognised
 from tests.app.features.tables.samples import LOADED, NOW, ON_DISK, SHIPPED
 
 
