@@ -25,7 +25,6 @@ from PySide6.QtWidgets import QWidget
 
 from app.bench.sample_chat import SCRIPTS, script_turn
 from app.bench.served import Client, followers, free_port
-from app.richtext.find_bar import Finder
 from app.chat.intents import CompareVersions
 from app.features.about import AboutWindow
 from app.features.machines.window import MachinesWindow
@@ -41,6 +40,7 @@ from app.launch.scenario import (
     point_at_token,
     run_scenario,
 )
+from app.richtext.find_bar import Finder
 from app.session.lab import LabStage
 from app.session.turn.link_state import Phase
 from app.shell.columns import INSPECTOR_BESIDE_FROM_PX

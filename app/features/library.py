@@ -19,6 +19,7 @@ from PySide6.QtGui import QHideEvent, QTextCharFormat
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings
+from app.chat.bars import UndoBar
 from app.chat.file_reader import FolderReading
 from app.chat.intents import Intent, KeepInLibrary, OpenLibrary
 from app.chat.strings import about
@@ -32,7 +33,6 @@ from app.controls.text_label import TextLabel
 from app.features.side_window import Hairline, SideWindow, TextView
 from app.features.worker_caches import EmbeddingController, digest_in_prompts
 from app.panels.chat_row import time_label
-from app.chat.bars import UndoBar
 from app.richtext.passage import draw_passage
 from app.session.documents import DocumentHit, Documents, KeptDocument
 from app.theme.fonts import ui_font

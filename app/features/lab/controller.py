@@ -22,6 +22,7 @@ from app.features.lab import strings
 from app.features.lab.strings import folder_name
 from app.features.models.controller import ModelsController
 from app.features.models.facts import names_of
+from app.features.side_window import on_click
 from app.session.lab import (
     ChatBusy,
     Given,
@@ -267,13 +268,15 @@ class LabController(QObject):
         window.destroyed.connect(self._forget_window)
         choices = window.choices
         choices.changed.connect(self._show_about)
-        choices.run_button.clicked.connect(self.run)
-        choices.stop_button.clicked.connect(lambda: self.take(StopSweep()))
         choices.folder_requested.connect(self._choose_model)
-        choices.own_prompts.clicked.connect(self._choose_prompts)
         window.past_chosen.connect(self._open_past)
-        window.open_button.clicked.connect(self._choose_results)
-        window.export_button.clicked.connect(self._choose_export)
+        on_click(
+            (choices.run_button, self.run),
+            (choices.stop_button, lambda: self.take(StopSweep())),
+            (choices.own_prompts, self._choose_prompts),
+            (window.open_button, self._choose_results),
+            (window.export_button, self._choose_export),
+        )
         for file in sorted((resources_dir() / "bench").glob("*.jsonl"), reverse=True):
             choices.add_classes(read_classes(file))
         self._find_past()

@@ -36,8 +36,6 @@ _BESIDE_FROM_PX = _CHOICES_PX + 1052
 class LabWindow(SideWindow):
     """`show_lab` after each change of the state."""
 
-    past_chosen = Signal(str)  # the file of an earlier sweep
-
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, strings.TITLE, START_SIZE, MINIMUM_SIZE)
         self._shown: tuple[SweepResults | None, bool] = (None, False)
@@ -55,7 +53,7 @@ class LabWindow(SideWindow):
         self.turns = turns_chart(theme)
         self.keeps = KeepChart(theme)
         self._lay_out()
-        self.past.value_changed.connect(self.past_chosen)
+        self.past_chosen = self.past.value_changed  # the file of an earlier sweep
         self.parity.mark_opened.connect(self.open_difference)
         self.show_button.clicked.connect(lambda: self.open_difference(0))
         theme.zoomed.connect(self._arrange)

@@ -20,7 +20,7 @@ from app.controls.scroll_bar import ScrollPage
 from app.controls.sheets import ask_name
 from app.controls.text_area import TextArea
 from app.controls.text_label import TextLabel
-from app.features.side_window import SideWindow
+from app.features.side_window import SideWindow, on_click
 from app.fields.setting_field import SettingField
 from app.gauges.figures import gigabytes
 from app.panels.groups import Group, groups
@@ -257,11 +257,14 @@ class SnippetsEditor(QWidget):
         column_of(note, row, self.text, gap=10, parent=self)
         self.choice.value_changed.connect(lambda name: self._show_text())
         self.text.value_changed.connect(self._take_text)
-        self.new_button.clicked.connect(lambda: ask_name(self, NEW_PROMPT_TITLE, PROMPT_NAME, "", self.add))
-        self.rename_button.clicked.connect(
-            lambda: ask_name(self, RENAME_PROMPT_TITLE, PROMPT_NAME, self._name, self.rename)
+        on_click(
+            (self.new_button, lambda: ask_name(self, NEW_PROMPT_TITLE, PROMPT_NAME, "", self.add)),
+            (
+                self.rename_button,
+                lambda: ask_name(self, RENAME_PROMPT_TITLE, PROMPT_NAME, self._name, self.rename),
+            ),
+            (self.delete_button, self._ask_delete),
         )
-        self.delete_button.clicked.connect(self._ask_delete)
         self._show_text()
 
     @property
