@@ -207,7 +207,7 @@ class AnswerView(QWidget):
         entry = self._entry
         if tokens := self.body.table.tokens:
             self.footer.show()
-            self.footer.append(tokens)
+            self.footer.strip.append(tokens)
             self._show_live()
         elif entry.progress:
             self.show_progress(entry.progress)
@@ -296,7 +296,7 @@ class AnswerView(QWidget):
         self._drop_card()
         self.footer.show()
         self.body.append(tokens)
-        self.footer.append(tokens)
+        self.footer.strip.append(tokens)
         now_s = time.monotonic()
         if now_s - self._stats_shown_s >= _STATS_EVERY_S:
             self._stats_shown_s = now_s
@@ -361,7 +361,7 @@ class AnswerView(QWidget):
 
     def _show_live(self) -> None:
         """Show the figures of an unfinished answer."""
-        self.footer.set_stats(stats_line.live_parts(self.body.table, self.body.figures))
+        self.footer.stats.set_parts(stats_line.live_parts(self.body.table, self.body.figures))
         self.footer.strip.set_thoughts(self.body.thoughts)
 
     def set_mode(self, mode: TintMode) -> None:

@@ -31,7 +31,6 @@ from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_point, painter_on, px, px_size, ratio_of, width_of
-from core.events import Token
 
 _HEIGHT_PX = 24
 _ARROW_PX = 20
@@ -180,14 +179,6 @@ class AnswerFooter(QWidget):
     def notes(self) -> tuple[str, ...]:
         """The sentences under the figures."""
         return tuple(note.text() for note in self._notes)
-
-    def append(self, tokens: Sequence[Token]) -> None:
-        """Add cells to the strip."""
-        self.strip.append(tokens)
-
-    def set_stats(self, parts: Sequence[StatsPart]) -> None:
-        """Show other figures. The height may change."""
-        self.stats.set_parts(parts)
 
     def finish(
         self,

@@ -103,7 +103,7 @@ class Composer(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAcceptDrops(True)
 
-        self.edit = ComposerEdit(theme, self, self)
+        self.edit = ComposerEdit(theme, self)
         # The whole frame accepts drops.
         self.edit.setAcceptDrops(False)
         self.notice = ComposerNotice(theme, self)

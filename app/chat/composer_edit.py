@@ -7,9 +7,9 @@ inserts a text of any length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -24,7 +24,7 @@ from PySide6.QtGui import (
     QTextBlockFormat,
     QTextCursor,
 )
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit
 
 from app.chat import strings
 from app.chat.attachment_chip import estimated_tokens
@@ -33,6 +33,9 @@ from app.theme.fonts import enlarged_ui_font
 from app.theme.theme import Theme
 from app.theme.zoom import px
 from core.events.wire import well_formed
+
+if TYPE_CHECKING:
+    from app.chat.composer import Composer
 
 
 def quote_lines(text: str) -> str:
@@ -57,43 +60,15 @@ _MIN_HEIGHT_PX = 24
 _MAX_LINES = 8
 
 
-class FieldHost(Protocol):
-    """The composer, as its text field uses it."""
-
-    def submit(self) -> None:
-        """Send the message."""
-        ...
-
-    def escape(self) -> None:
-        """Escape was pressed."""
-        ...
-
-    def edit_last(self) -> None:
-        """Up was pressed in the empty field."""
-        ...
-
-    def take_long_paste(self, text: str) -> None:
-        """A text that may be a document was pasted."""
-        ...
-
-    def take_files(self, paths: Sequence[Path]) -> None:
-        """Files were pasted or dropped."""
-        ...
-
-    def refuse_image(self) -> None:
-        """A picture was pasted or dropped."""
-        ...
-
-
 class ComposerEdit(QTextEdit):
-    """The text field of the composer `host`. It never clears its text."""
+    """The text field of `composer`. It never clears its text."""
 
     focus_changed = Signal(bool)  # True: it has the focus
 
-    def __init__(self, theme: Theme, host: FieldHost, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, theme: Theme, composer: Composer) -> None:
+        super().__init__(composer)
         self._theme = theme
-        self._host = host
+        self._composer = composer
         self.placeholder = strings.ASK_FIRST
         self._send_keys: SendKeys = "return"
         self.setAccessibleName(strings.MESSAGE)
@@ -167,16 +142,16 @@ class ComposerEdit(QTextEdit):
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
             if held == _SENDING[self._send_keys]:
-                self._host.submit()
+                self._composer.submit()
             elif held in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
                 self.textCursor().insertBlock()
                 self.ensureCursorVisible()
             event.accept()
         elif event.key() == Qt.Key.Key_Escape:
-            self._host.escape()
+            self._composer.escape()
             event.accept()
         elif event.key() == Qt.Key.Key_Up and not event.modifiers() and not self.text:
-            self._host.edit_last()
+            self._composer.edit_last()
             event.accept()
         elif _is_raw_paste(event):
             self.paste_raw()
@@ -200,11 +175,11 @@ class ComposerEdit(QTextEdit):
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         if files := local_files(source):
-            self._host.take_files(files)
+            self._composer.take_files(files)
         elif source.hasImage() and not source.hasText():
-            self._host.refuse_image()
+            self._composer.refuse_image()
         elif len(source.text()) > SHORT_CHARACTERS:
-            self._host.take_long_paste(source.text())
+            self._composer.take_long_paste(source.text())
         else:
             self.textCursor().insertText(source.text())
             self.ensureCursorVisible()

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QAbstractScrollArea
 
 from app.chat import strings
 from app.chat.entry import AnswerEntry, Entry
@@ -19,6 +18,9 @@ from app.richtext.find_bar import Finder
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.selection import Match, matches_in
 from app.theme.theme import Theme
+
+if TYPE_CHECKING:
+    from app.chat.transcript import Transcript
 
 
 class Find:
@@ -101,28 +103,12 @@ class Find:
 _SLICE_S = 0.005
 
 
-class FindHost(Protocol):
-    """The transcript, as its finder uses it."""
-
-    def find_start(self) -> tuple[Sequence[Entry], int]:
-        """The entries to search, and the index of the first visible one."""
-        ...
-
-    def show_matches(self) -> None:
-        """Mark the matches in all entries."""
-        ...
-
-    def go_to_match(self, entry: Entry, match: Match) -> None:
-        """Scroll to `match`."""
-        ...
-
-
 class ChatFinder(Finder):
-    """Searches the entries of `host`, which is `area`, while idle, and shows the matches through it."""
+    """Searches the entries of `transcript` while idle, and shows the matches through it."""
 
-    def __init__(self, theme: Theme, area: QAbstractScrollArea, host: FindHost) -> None:
-        super().__init__(theme, area, strings.FIND_IN_CHAT)
-        self._host = host
+    def __init__(self, theme: Theme, transcript: Transcript) -> None:
+        super().__init__(theme, transcript, strings.FIND_IN_CHAT)
+        self._transcript = transcript
         self._find = Find()
         self._went_to: tuple[Entry, Match] | None = None
         self._timer = QTimer(self, interval=0, singleShot=True)
@@ -132,7 +118,7 @@ class ChatFinder(Finder):
         self._timer.stop()
         self._find.start("", (), 0)
         self._went_to = None
-        self._host.show_matches()
+        self._transcript.show_matches()
 
     def search_again(self) -> None:
         self.stop()
@@ -140,7 +126,7 @@ class ChatFinder(Finder):
 
     def search(self, needle: str) -> None:
         self._went_to = None
-        self._find.start(needle, *self._host.find_start())
+        self._find.start(needle, *self._transcript.find_start())
         self._timer.start()
         if not needle.strip():
             self._show()
@@ -171,7 +157,7 @@ class ChatFinder(Finder):
     def _show(self) -> None:
         find = self._find
         self.bar.show_count(find.number, find.count, find.is_done)
-        self._host.show_matches()
+        self._transcript.show_matches()
         if find.current and find.current != self._went_to:
             self._went_to = find.current
-            self._host.go_to_match(*find.current)
+            self._transcript.go_to_match(*find.current)

@@ -13,178 +13,152 @@ from app.session.chats.editing import Edit
 from core.events import Attachment, Message, Passage
 
 
-class SendMessage(Struct, frozen=True):
+class Intent(Struct, frozen=True):
+    """Base of the intents."""
+
+
+class SendMessage(Intent, frozen=True):
     """Send `message`; it stays in the composer until the request has started."""
 
     message: Message
 
 
-class QueueMessage(Struct, frozen=True):
+class QueueMessage(Intent, frozen=True):
     """Send `message` when the current answer has ended."""
 
     message: Message
 
 
-class SendQueued(Struct, frozen=True):
+class SendQueued(Intent, frozen=True):
     """Send the first queued message now."""
 
 
-class UnqueueLast(Struct, frozen=True):
+class UnqueueLast(Intent, frozen=True):
     """Move the last queued message back into the composer."""
 
 
-class StopAnswer(Struct, frozen=True):
+class StopAnswer(Intent, frozen=True):
     """Stop generating the current answer."""
 
 
-class Regenerate(Struct, frozen=True):
+class Regenerate(Intent, frozen=True):
     """Answer the question of `turn_id` again."""
 
     turn_id: str
 
 
-class ReadEverything(Struct, frozen=True):
+class ReadEverything(Intent, frozen=True):
     """Answer the question of `turn_id` again from a dense prefill."""
 
     turn_id: str
 
 
-class ContinueAnswer(Struct, frozen=True):
+class ContinueAnswer(Intent, frozen=True):
     """Continue the unfinished answer of `turn_id`."""
 
     turn_id: str
 
 
-class EditAnswer(Struct, frozen=True):
+class EditAnswer(Intent, frozen=True):
     """Edit the answer of `turn_id` in its place; the last answer if empty."""
 
     turn_id: str = ""
 
 
-class SaveAnswer(Struct, frozen=True):
+class SaveAnswer(Intent, frozen=True):
     """Make a version of the answer of `turn_id` with `edits`."""
 
     turn_id: str
     edits: tuple[Edit, ...]
 
 
-class ContinueFrom(Struct, frozen=True):
+class ContinueFrom(Intent, frozen=True):
     """Continue the answer of `turn_id` after the character before offset `end` of its source."""
 
     turn_id: str
     end: int
 
 
-class ShowVersion(Struct, frozen=True):
+class ShowVersion(Intent, frozen=True):
     """Show version `index` of the turn that `turn_id` is a version of."""
 
     turn_id: str
     index: int
 
 
-class CompareVersions(Struct, frozen=True):
+class CompareVersions(Intent, frozen=True):
     """Open the Compare window on the versions of `turn_id`."""
 
     turn_id: str
 
 
-class Branch(Struct, frozen=True):
+class Branch(Intent, frozen=True):
     """Open a new chat with the turns up to and including `turn_id`."""
 
     turn_id: str
 
 
-class EditMessage(Struct, frozen=True):
+class EditMessage(Intent, frozen=True):
     """Edit the message of `turn_id` in the composer; the last message if empty."""
 
     turn_id: str = ""
 
 
-class CancelEdit(Struct, frozen=True):
+class CancelEdit(Intent, frozen=True):
     """Leave the edited message as it was."""
 
 
-class QuoteText(Struct, frozen=True):
+class QuoteText(Intent, frozen=True):
     """Quote `text` in the composer."""
 
     text: str
 
 
-class SelectAnswer(Struct, frozen=True):
+class SelectAnswer(Intent, frozen=True):
     """Show the documents as they were when `turn_id` was answered."""
 
     turn_id: str
 
 
-class OpenAttachment(Struct, frozen=True):
+class OpenAttachment(Intent, frozen=True):
     """Show attachment `index` of the message of `turn_id` in the Document tab."""
 
     turn_id: str
     index: int
 
 
-class OpenPassage(Struct, frozen=True):
+class OpenPassage(Intent, frozen=True):
     """Show `passage` in the Document tab."""
 
     passage: Passage
 
 
-class OpenSource(Struct, frozen=True):
+class OpenSource(Intent, frozen=True):
     """Show a source of the answer of `turn_id` in the Document tab."""
 
     turn_id: str
     source: Source
 
 
-class MoveToNewChat(Struct, frozen=True):
+class MoveToNewChat(Intent, frozen=True):
     """Open a new chat and take the draft along."""
 
 
-class UseExample(Struct, frozen=True):
+class UseExample(Intent, frozen=True):
     """Put `message` into the composer."""
 
     message: Message
 
 
-class Escape(Struct, frozen=True):
+class Escape(Intent, frozen=True):
     """Escape was pressed in the message field while no preview was open."""
 
 
-class KeepInLibrary(Struct, frozen=True):
+class KeepInLibrary(Intent, frozen=True):
     """Keep `attachment` in the library."""
 
     attachment: Attachment
 
 
-class OpenLibrary(Struct, frozen=True):
+class OpenLibrary(Intent, frozen=True):
     """Open the Library window to attach a document from it."""
-
-
-Intent = (
-    SendMessage
-    | QueueMessage
-    | SendQueued
-    | UnqueueLast
-    | StopAnswer
-    | Regenerate
-    | ReadEverything
-    | ContinueAnswer
-    | EditAnswer
-    | SaveAnswer
-    | ContinueFrom
-    | ShowVersion
-    | CompareVersions
-    | Branch
-    | EditMessage
-    | CancelEdit
-    | QuoteText
-    | SelectAnswer
-    | OpenAttachment
-    | OpenPassage
-    | OpenSource
-    | MoveToNewChat
-    | UseExample
-    | Escape
-    | KeepInLibrary
-    | OpenLibrary
-)

@@ -28,7 +28,7 @@ from PySide6.QtGui import (
 )
 
 from app.chat.reading_map import Stretch, heading_levels
-from app.controls.shapes import blend, draw_found
+from app.controls.shapes import blend
 from app.richtext.selection import pattern_of
 from app.theme.fonts import enlarged, ui_font
 from app.theme.theme import Theme
@@ -176,7 +176,6 @@ def matches_of(text: str, needle: str, shown: Callable[[int], bool], first_seen:
 LEFT_PX, RIGHT_PX = 2, 16
 TEXT_LEFT_PX, TEXT_RIGHT_PX = 11, 10
 _BAR_PX = 2
-_SELECTED_ALPHA = 0.28
 _RADIUS_PX = 6.0
 
 
@@ -219,64 +218,17 @@ class BlockPainter:
         painter.setPen(self._theme.color("dim" if dim else "text"))
         layout.draw(painter, QPointF(LEFT_PX + TEXT_LEFT_PX, y + above))
 
-    def paint_found(
-        self,
-        painter: QPainter,
-        block: TextBlock,
-        layout: QTextLayout,
-        parts: Sequence[BlockPart],
-        y: float,
-        at: int,
-    ) -> None:
-        """A light film over matching words; match `at` is the current one."""
-        accent = self._theme.color("accent")
-        for part in parts:
-            for row in self._rows(layout, part, y + self._measures.pads(block)[0]):
-                draw_found(painter, row, accent, part.stretch == at)
-
-    def paint_place(
-        self,
-        painter: QPainter,
-        layout: QTextLayout,
-        parts: Sequence[BlockPart],
-        y: float,
-        block: TextBlock,
-        *,
-        strong: bool,
-    ) -> None:
-        """A film and an underline on the words of a source."""
-        accent = self._theme.color("accent")
-        for part in parts:
-            for row in self._rows(layout, part, y + self._measures.pads(block)[0]):
-                draw_found(painter, row, accent, strong)
-                painter.fillRect(QRectF(row.left(), row.bottom() - 1.5, row.width(), 1.5), accent)
-
-    def paint_selection(
-        self,
-        painter: QPainter,
-        block: TextBlock,
-        layout: QTextLayout,
-        parts: Sequence[BlockPart],
-        y: float,
-    ) -> None:
-        """The background of selected text, as in answers."""
-        color = QColor(self._theme.color("accent"))
-        color.setAlphaF(_SELECTED_ALPHA)
-        for part in parts:
-            for row in self._rows(layout, part, y + self._measures.pads(block)[0]):
-                painter.fillRect(row, color)
-
     def _paint_lines(
         self, painter: QPainter, layout: QTextLayout, part: BlockPart, y: float, tint: QColor
     ) -> None:
         """The tint of some of a block's characters, and the bar next to their lines."""
-        for row in self._rows(layout, part, y):
+        for row in self.rows(layout, part, y):
             painter.setBrush(tint)
             painter.drawRoundedRect(row.adjusted(-2, 0, 2, 0), 3, 3)
             self._paint_bar(painter, row.top(), row.height())
 
-    def _rows(self, layout: QTextLayout, part: BlockPart, y: float) -> Iterator[QRectF]:
-        """The rectangles of `part`, line by line, each as high as a line."""
+    def rows(self, layout: QTextLayout, part: BlockPart, y: float) -> Iterator[QRectF]:
+        """The rectangles of `part`, line by line, each as high as a line; the text begins at `y`."""
         line_px = self._measures.line_px
         for index in range(layout.lineCount()):
             line = layout.lineAt(index)

@@ -12,10 +12,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
+    QColor,
     QContextMenuEvent,
     QFontMetricsF,
     QHideEvent,
@@ -35,6 +36,7 @@ from app.chat.reading_map import Stretch
 from app.controls.drag_scroll import DragScroll
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollBar
+from app.controls.shapes import draw_found
 from app.panels import strings
 from app.panels.document_paint import (
     LEFT_PX,
@@ -59,6 +61,7 @@ from app.richtext.selection import word_at
 from app.theme.theme import Theme, system_reduces_motion
 
 _START_PX, _END_PX = 8.0, 24
+_SELECTED_ALPHA = 0.28  # as in answers
 _MEASURING_S = 0.004
 # An odd number of half periods: the flash begins strong and ends at the mark's strength.
 _FLASHES, _FLASH_MS = 5, 220
@@ -400,26 +403,26 @@ class DocumentView(QAbstractScrollArea):
         block_painter = BlockPainter(
             self._theme, self._measures, self.viewport().width(), self.current_stretch
         )
+        accent = self._theme.color("accent")
+        selected = QColor(accent)
+        selected.setAlphaF(_SELECTED_ALPHA)
         changed = False
         while place < len(self._shown) and y < bottom - top:
             changed |= self._measure(place)
             block, layout = self._blocks[self._shown[place]], self._layout(place)
             parts = self._units(block) if self._marked else None
-            found = in_units(self._matches.within(block), self.text[block.start : block.end])
             block_painter.paint(painter, block, layout, parts, y, self._heights[place])
-            block_painter.paint_found(painter, block, layout, found, y, self._matches.current)
-            if self._selected is not None:
-                chosen = in_units(
-                    parts_of(block, (self._selected,), (self._selected.first,)),
-                    self.text[block.start : block.end],
-                )
-                block_painter.paint_selection(painter, block, layout, chosen, y)
-            if self.place is not None:
-                marked = in_units(
-                    parts_of(block, (self.place,), (self.place.first,)),
-                    self.text[block.start : block.end],
-                )
-                block_painter.paint_place(painter, layout, marked, y, block, strong=self._flashes % 2 == 1)
+            text_y = y + self._measures.pads(block)[0]
+            for part in in_units(self._matches.within(block), self._text_of(block)):
+                for row in block_painter.rows(layout, part, text_y):
+                    draw_found(painter, row, accent, part.stretch == self._matches.current)
+            for part in self._parts_of(block, self._selected):
+                for row in block_painter.rows(layout, part, text_y):
+                    painter.fillRect(row, selected)
+            for part in self._parts_of(block, self.place):
+                for row in block_painter.rows(layout, part, text_y):
+                    draw_found(painter, row, accent, self._flashes % 2 == 1)
+                    painter.fillRect(QRectF(row.left(), row.bottom() - 1.5, row.width(), 1.5), accent)
             y += self._heights[place]
             place += 1
         if changed:
@@ -518,14 +521,21 @@ class DocumentView(QAbstractScrollArea):
         number = self._shown[place]
         block = self._blocks[number]
         parts = self._units(block) if self._marked else ()
-        text = self.text[block.start : block.end]
-        return self._layouts.of(number, block, text, parts, self._text_width())
+        return self._layouts.of(number, block, self._text_of(block), parts, self._text_width())
 
     def _parts(self, block: TextBlock) -> tuple[BlockPart, ...]:
         return parts_of(block, self.stretches, self._stretch_starts)
 
     def _units(self, block: TextBlock) -> tuple[BlockPart, ...]:
-        return in_units(self._parts(block), self.text[block.start : block.end])
+        return in_units(self._parts(block), self._text_of(block))
+
+    def _parts_of(self, block: TextBlock, stretch: Stretch | None) -> tuple[BlockPart, ...]:
+        """The part of `block` that is in `stretch`, in UTF-16 units."""
+        parts = parts_of(block, (stretch,), (stretch.first,)) if stretch else ()
+        return in_units(parts, self._text_of(block))
+
+    def _text_of(self, block: TextBlock) -> str:
+        return self.text[block.start : block.end]
 
     def _text_width(self) -> float:
         return max(60.0, self.viewport().width() - LEFT_PX - RIGHT_PX - TEXT_LEFT_PX - TEXT_RIGHT_PX)

@@ -6,6 +6,7 @@ Answers, hidden states and the training are saved, so the same command continues
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -79,6 +80,8 @@ def _train(options: argparse.Namespace) -> int:
     if isinstance(parts, str):
         raise ModelError(f"No head can be trained for {info.name}: {parts}.", "Choose another model.")
     out = options.out or Path(info.path) / TRAINED_FILE
+    if not os.access(out.parent, os.W_OK):
+        raise ModelError(f"{out.parent} is not writable.", "Give --out FILE in a copy of the model's folder.")
     records, table = rehearsal_paths(info.name)
     work = cache_dir() / "heads" / records.name.partition(".answers.")[0]
     plan = HeadPlan(
@@ -120,6 +123,7 @@ def _train(options: argparse.Namespace) -> int:
             training.save_checkpoint()
         print("Stopped. The same command continues from here.")
         return 130
+    training.save_checkpoint()
     accuracy = training.measure()
     answers, tokens, held_out = training.counts
     trained = TrainedHead(
@@ -139,6 +143,8 @@ def _train(options: argparse.Namespace) -> int:
         f"{out}: {out.stat().st_size / 1024:,.0f} KiB, trained on {tokens:,} tokens of {answers:,} answers in"
         f" {training.seconds / 60:.1f} minutes"
     )
+    if out.name == TRAINED_FILE:
+        print("It drafts when the model is loaded next, with mtp and auto.")
     print(f"Right guesses in {held_out:,} held-out answers, if the guesses before them were right:")
     for place, each in zip(("first", "second", "third"), accuracy):
         print(f"  {place}: {each.first:.1%}, or one of two: {each.first_two:.1%} ({each.count:,} guesses)")

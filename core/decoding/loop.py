@@ -87,7 +87,6 @@ class DecodingOptions(Struct, frozen=True):
 
     @property
     def forces(self) -> bool:
-        """Whether tokens that the grammar forces are to be drafted."""
         return self.grammar is not None and self.grammar.drafts
 
     def check(self, vocabulary: int) -> None:
@@ -548,7 +547,6 @@ class Tally:
         self._recent: deque[tuple[float, int]] = deque()
 
     def add(self, step: Step, now_s: float) -> None:
-        """Counts `step`, which ended at `now_s`."""
         if self.steps == 0:
             self.first_s, self._first_step_tokens = now_s, len(step.tokens)
         self.last_s = now_s

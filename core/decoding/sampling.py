@@ -85,7 +85,6 @@ class Sampler:
         self._biases = mx.array(0.0)
 
     def choose(self, logits: mx.array, rows: RowInputs) -> Choices:
-        """The choice at each row of `logits` [w, vocabulary]."""
         scores, peaks = self._scores(logits, rows)
         return Choices(mx.argmax(scores, axis=-1), peaks)
 

@@ -95,7 +95,6 @@ class TokenTexts:
         return well_formed(text[len(known.rstrip(_INCOMPLETE)) :])
 
     def _divide(self, text: str, count: int) -> Iterator[str]:
-        """The texts of the first `count` waiting tokens."""
         ends, self._ends = self._ends[:count], self._ends[count:]
         for end in ends:
             start, self._done = self._done, max(self._done, end)
@@ -121,7 +120,6 @@ class TokenTexts:
         return int(found[1], 16) if found else None
 
     def _decoded(self) -> str:
-        """The window's text."""
         text = str(self._tokenizer.decode(self._window)) if self._window else ""
         self._length = len(text)
         return text

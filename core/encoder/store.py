@@ -133,7 +133,6 @@ class Embedder:
 
     @property
     def is_open(self) -> bool:
-        """Whether the encoder is in memory."""
         return self._encoder is not None
 
     def stored(self, text: str, passages: Array) -> TextVectors | None:
@@ -200,7 +199,6 @@ class Embedder:
         self._store.erase(digest)
 
     def erase_all(self) -> None:
-        """Remove all vectors."""
         self._begun.clear()
         self._store.erase_all()
 
@@ -320,7 +318,6 @@ class BackgroundEmbedding:
             self._embedder.erase(digest)
 
     def erase_all(self) -> None:
-        """Erase all vectors and drop queued and unfinished documents."""
         for job in list(self._jobs):
             self.stop(job.request)
         self._embedder.erase_all()

@@ -24,14 +24,13 @@ from msgspec.structs import replace
 
 from core.answer_format import AnswerFormat, parse_answer
 from core.encoder.store import BackgroundEmbedding, Embedder
-from core.engine.generation import Generation, MemoryGuard
+from core.engine.generation import AnswerPlan, Generation, MemoryGuard
 from core.engine.model_session import ModelProposer, ModelSession
-from core.engine.planning import Planning, branches, decoding_options, drafted_without_model
+from core.engine.planning import Planning, branches
 from core.engine.prompts import cleaned, edited_ids, title_request
 from core.engine.saved_chats import SavedChats
 from core.errors import (
     ClusterError,
-    EmptyPromptError,
     ModelTooLargeError,
     NoModelError,
     OutOfMemoryError,
@@ -75,7 +74,6 @@ from core.prefill.read import read_rest
 from core.prefill.reading import PromptText, ReadingInputs
 from core.rehearsal.rehearsal import IdleRehearsal
 from core.settings import Settings
-from core.settings.declaration import check
 from core.settings.prefill import KvCache
 from core.settings.request import drawn
 from core.tables.memory import TableMemory, TableResult
@@ -146,7 +144,6 @@ class Engine:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether a model is loaded."""
         return self._resident is not None
 
     @property
@@ -172,7 +169,6 @@ class Engine:
 
     @property
     def proposer(self) -> ModelProposer | None:
-        """The draft model, if one was loaded."""
         return self._resident.drafts.proposer if self._resident else None
 
     @property
@@ -190,7 +186,6 @@ class Engine:
 
     @property
     def memory(self) -> TableMemory:
-        """The tables that requests share."""
         return self._memory
 
     @property
@@ -200,7 +195,6 @@ class Engine:
 
     @property
     def saved_chats(self) -> SavedChats:
-        """The chats on disk."""
         return self._saved_chats
 
     def load(self, reference: str, progress: Progress = lambda stage, fraction: None) -> ModelInfo:
@@ -233,7 +227,6 @@ class Engine:
             self.unload()
 
     def use(self, loaded: LoadedModel) -> None:
-        """Use a model that is already in memory."""
         released = self._released
         if released is not None and released.info.path == loaded.info.path:
             self._free()  # its rehearsal stays as it was
@@ -565,119 +558,87 @@ class Engine:
         changes: Sequence[Change] = (),
     ) -> Generator[Event, None, None]:
         self._rehearsal.drop()
-        model = self.loaded
+        session = self._session
         try:
-            yield from self._answer_alone(text, request, cancelled, requested_s, changes)
+            if not request.isolated:
+                session.rest = None
+            mode = request.settings.decoding.exactness
+            self._threads.begin(steady="" if mode == "fast" else f"exactness is “{mode}”")
+            planning = Planning(session, self._memory)
+            plan = planning.plan(text, request, changes)
+            yield from self._run(planning, plan, text, request, cancelled, requested_s)
         except Exception as error:
-            model.report_error(error)
-            raise
+            session.model.report_error(error)
+            if not isinstance(error, MemoryError | RuntimeError) or not is_exhausted(error):
+                raise
+            self.forget()
+            self._embedder.unload()
+            raise OutOfMemoryError(
+                f"There was not enough memory for this answer ({error}).",
+                "Use a shorter prompt or a smaller model.",
+            ) from error
         finally:
             self._rehearsal.resume()
             self._used_at_s = self._clock()
 
-    def _answer_alone(
+    def _run(
         self,
+        planning: Planning,
+        plan: AnswerPlan,
         text: PromptText,
         request: Generate,
         cancelled: Callable[[], bool],
         requested_s: float,
-        changes: Sequence[Change],
     ) -> Iterator[Event]:
-        prompt, session = text.ids, self._session
-        settings, isolated = request.settings, request.isolated
-        if not isolated:
-            session.rest = None
-        check(settings)
-        begun = text.ids[len(text.ids) - text.continued_tokens :]
-        options = decoding_options(request, session, begun)
-        planning = Planning(session, self._memory)
-        mode = settings.decoding.exactness
-        self._threads.begin(steady="" if mode == "fast" else f"exactness is “{mode}”")
-        model_tokens = session.model.info.context_tokens
-        context_tokens = settings.prefill.context_of(model_tokens)
-        if not prompt:
-            raise EmptyPromptError("The prompt is empty.", "Type a question.")
-        session.model.check_ids(prompt)
-        # Of a text longer than the context, the passages that are read leave room for an answer.
-        most_tokens = context_tokens - min(settings.sampling.max_tokens, context_tokens // 4)
-        beyond = settings.prefill.reads_beyond and bool(text.asked) and len(prompt) >= context_tokens
-        if len(prompt) >= context_tokens and not beyond:
-            raise PromptTooLongError(len(prompt), context_tokens - 1, context_tokens < model_tokens)
-        held_tokens = most_tokens if beyond else len(prompt)
+        """Reuse a cached sequence, read the rest of the prompt and decode, as in `plan`."""
+        session, prefill, isolated = self._session, plan.settings.prefill, request.isolated
+        if isolated:
+            sequence = CachedSequence(session.model.new_cache, plan.kv)
+        else:
+            whole = bool(dense_reason(prefill, text.asked))
+            unsaved = self._saved_chats.before(request.chat, text.ids, prefill, whole=whole, kv=plan.kv)
+            plan = replace(plan, changes=(*plan.changes, *unsaved))
+            sequence = session.prefix_cache.take(text.ids, whole=whole, kv=plan.kv)
+            self._saved_chats.taken(sequence, request.chat, prefill)
+        plan = planning.without_reuse(plan, sequence, text)
+        profile = session.profile_at(plan.kv, plan.held_tokens)
+        need = session.model.need
+        if need is not None and plan.kv is not None:
+            need = need.with_cache(request.settings.kv, plan.held_tokens)
+        guard = MemoryGuard(need, self._left_bytes, self._release_contexts)
+        inputs = ReadingInputs(
+            lambda: planning.scoring(plan),
+            profile.dense_s,
+            profile.timed,
+            self._clock,
+            (plan.context_tokens - plan.held_tokens) // 2,
+            plan.most_tokens,
+            plan.context_tokens - 1,
+            self._embedder,
+            states=plan.head,
+            fitting_chunk=guard.chunk_tokens,
+        )
+        if isolated and plan.proposer is not None:
+            session.drafts.forget()
+        answer = Generation(
+            *(session.model, sequence, text, inputs, plan, cancelled, request),
+            *(self._clock, requested_s, self._threads, guard),
+        )
         try:
-            settings, refused = drafted_without_model(settings) if beyond else (settings, ())
-            plan = planning.plan(held_tokens, settings, isolated, options, begun)
-            unsaved = () if isolated else self._memory.changes(settings)
-            plan = replace(plan, changes=(*changes, *refused, *plan.changes, *unsaved))
-            whole = bool(dense_reason(settings.prefill, text.asked))
-            if isolated:
-                sequence = CachedSequence(session.model.new_cache, plan.kv)
-            else:
-                unsaved = self._saved_chats.before(
-                    request.chat, text.ids, settings.prefill, whole=whole, kv=plan.kv
-                )
-                plan = replace(plan, changes=(*plan.changes, *unsaved))
-                sequence = session.prefix_cache.take(text.ids, whole=whole, kv=plan.kv)
-                self._saved_chats.taken(sequence, request.chat, settings.prefill)
-            plan = planning.without_reuse(plan, sequence, text)
-            profile = session.profile_at(plan.kv, held_tokens)
-            need = session.model.need
-            if need is not None and plan.kv is not None:
-                need = need.with_cache(settings.kv, held_tokens)
-            guard = MemoryGuard(need, self._left_bytes, self._release_contexts)
-            inputs = ReadingInputs(
-                lambda: planning.scoring(plan),
-                profile.dense_s,
-                profile.timed,
-                self._clock,
-                (context_tokens - held_tokens) // 2,
-                most_tokens if beyond else None,
-                context_tokens - 1,
-                self._embedder,
-                states=plan.head,
-                fitting_chunk=guard.chunk_tokens,
-            )
-            if isolated and plan.proposer is not None:
-                session.drafts.forget()
-            answer = Generation(
-                session.model,
-                sequence,
-                text,
-                inputs,
-                plan,
-                cancelled,
-                request,
-                self._clock,
-                requested_s,
-                self._threads,
-                guard,
-            )
-            try:
-                with memory.wired():
-                    yield from answer.events()
-                if work := answer.citing():
-                    self._citing.append((request.request, work))
-            finally:
-                profile.keep_pace()
-                if not isolated:
-                    self._memory.answer_finished(plan.settings)
-                    session.prefix_cache.fit(settings.prefill.memory_mib << 20)
-                    self._saved_chats.answered(request.chat, settings.prefill)
-            reads_rest = not isolated and sequence.skipped and settings.prefill.finish_reading
-            if reads_rest and guard.holds(len(sequence.tokens)):
-                chunk = settings.prefill.chunk_tokens
-                session.rest = read_rest(
-                    session.model.model, session.prefix_cache, sequence, chunk_tokens=chunk
-                )
-        except (MemoryError, RuntimeError) as error:
-            if is_exhausted(error):
-                self.forget()
-                self._embedder.unload()
-                raise OutOfMemoryError(
-                    f"There was not enough memory for this answer ({error}).",
-                    "Use a shorter prompt or a smaller model.",
-                ) from error
-            raise
+            with memory.wired():
+                yield from answer.events()
+            if work := answer.citing():
+                self._citing.append((request.request, work))
+        finally:
+            profile.keep_pace()
+            if not isolated:
+                self._memory.answer_finished(plan.settings)
+                session.prefix_cache.fit(prefill.memory_mib << 20)
+                self._saved_chats.answered(request.chat, prefill)
+        reads_rest = not isolated and sequence.skipped and prefill.finish_reading
+        if reads_rest and guard.holds(len(sequence.tokens)):
+            model, chunk_tokens = session.model.model, prefill.chunk_tokens
+            session.rest = read_rest(model, session.prefix_cache, sequence, chunk_tokens=chunk_tokens)
 
 
 def _with_format(events: Iterator[Event], format: AnswerFormat | None) -> Iterator[Event]:

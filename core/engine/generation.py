@@ -150,15 +150,20 @@ class MemoryGuard:
 class AnswerPlan(Struct, frozen=True):
     """The settings that are applied, and a change for each requested one that is not.
 
-    `cost` is T(w) for the planner; None if only the gate decides. `proposer`: the draft model, if it drafts.
-    `head`: the model's MTP head, if it drafts. `samples` collects verified blocks for later checks; None
-    unless exactness is `exact`. `kv`: how the cache is quantised.
+    `context_tokens`: the limit of the context. `held_tokens`: how many tokens of the prompt the cache holds
+    at most; `most_tokens`: the same where the prompt exceeds the context, else None. `cost` is T(w) for the
+    planner; None if only the gate decides. `proposer`: the draft model, if it drafts. `head`: the model's MTP
+    head, if it drafts. `samples` collects verified blocks for later checks; None unless exactness is `exact`.
+    `kv`: how the cache is quantised.
     """
 
     settings: Settings
     spec: DrafterSpec
     drafter: Drafter
     exactness: Exactness
+    context_tokens: int
+    held_tokens: int
+    most_tokens: int | None = None
     cost: LiveCost | None = None
     proposer: ModelProposer | None = None
     changes: tuple[Change, ...] = ()
@@ -209,10 +214,11 @@ class Generation:
         self._before = text.ids[len(text.ids) - text.continued_tokens :]
         self._reading = Reading(request.request, loaded, sequence, text, plan.settings.prefill, inputs)
         self._plan = plan
-        self._context_tokens = plan.settings.prefill.context_of(loaded.info.context_tokens)
+        self._context_tokens = plan.context_tokens
         self._cancelled = cancelled
         self._asked = request
         self._request = request.request
+        self._documents = [each.text for message in request.messages for each in message.attachments]
         self._clock = clock
         self._requested_s = requested_s
         self._gate = Gate(plan.settings.gate)
@@ -266,7 +272,8 @@ class Generation:
 
     def _sources(self) -> tuple[Passage, ...]:
         """Sources of the answer; empty for one of a few tokens, which any passage could contain."""
-        if len(self._shown) < _LEAST_SOURCED_TOKENS:
+        # Without documents neither the layout nor the words of the prompt are computed.
+        if len(self._shown) < _LEAST_SOURCED_TOKENS or not any(self._documents):
             return ()
         reading, settings = self._reading, self._plan.settings.prefill
         return sources(self._loaded, reading.layout, reading.words, reading.seen, self._shown, settings)
@@ -276,7 +283,7 @@ class Generation:
 
         Only chats show them. The search needs neither the model nor the sequence.
         """
-        texts = [each.text for message in self._asked.messages for each in message.attachments]
+        texts = self._documents
         if not self._asked.chat or not any(texts) or self._reading.outcome.unmatched:
             return None
         begun = self._loaded.tokenizer.decode(self._before) if self._before else ""

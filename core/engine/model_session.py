@@ -91,7 +91,6 @@ class TimedProposer:
         self._seconds: deque[float] = deque(maxlen=_TIMED_PROPOSALS)
 
     def propose(self, context: Sequence[int], count: int) -> Proposal:
-        """As of the proposer."""
         started = self._clock()
         found = self._proposer.propose(context, count)
         if found.tokens:
@@ -118,12 +117,10 @@ class DraftModels:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folder of the draft model, if one is loaded."""
         return (self._held[1].info.path,) if self._held else ()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the draft model's weights and cache."""
         cache = self.proposer.sequence.nbytes if self.proposer else 0
         return cache + (self._held[1].info.size_bytes if self._held else 0)
 
@@ -161,7 +158,6 @@ class DraftModels:
         return ScoringDraft(draft, sequence)
 
     def forget(self) -> None:
-        """Clear the draft model's sequence."""
         if self.proposer is not None:
             self.proposer.sequence.clear()
 
@@ -189,7 +185,6 @@ class _Quantised(LoadedModel):
         self._kv = kv
 
     def new_cache(self) -> Cache:
-        """An empty, quantised cache."""
         cache = self._loaded.new_cache()
         quantise(cache, self._kv)
         return cache
@@ -300,11 +295,9 @@ class ModelSession:
         return profiles[-1] if kv is not None and tokens >= kv.start else profiles[0]
 
     def why_not_split(self, kv: KvQuantisation | None, tokens: int) -> str:
-        """`MachineProfile.why_not_split` with the caches of `kv`."""
         return next(filter(None, (each.why_not_split(tokens) for each in self.profiles_of(kv))), "")
 
     def why_no_trees(self, kv: KvQuantisation | None) -> str:
-        """`MachineProfile.why_no_trees` with the caches of `kv`."""
         return next(filter(None, (each.why_no_trees() for each in self.profiles_of(kv))), "")
 
     def measure_some(self) -> bool:
@@ -313,7 +306,6 @@ class ModelSession:
 
     @property
     def compares_widths(self) -> bool:
-        """Whether block widths are to be compared."""
         return any(each.widths.has_work for each in self.profiles)
 
     def measuring_due_s(self) -> float | None:

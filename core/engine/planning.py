@@ -18,7 +18,7 @@ from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.engine.generation import AnswerPlan, within_context
 from core.engine.model_session import ModelProposer, ModelSession
-from core.errors import DraftlightError, DraftModelError, ModelError
+from core.errors import DraftlightError, DraftModelError, EmptyPromptError, ModelError, PromptTooLongError
 from core.events import Change, Generate, Message, ToolCall
 from core.events.wire import well_formed
 from core.kv.cached_sequence import CachedSequence, shared_prefix
@@ -29,7 +29,7 @@ from core.models.mtp import NO_HEAD
 from core.prefill.reading import PromptText
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings import Settings, assign
-from core.settings.declaration import retired_value
+from core.settings.declaration import check, retired_value
 from core.tables.memory import TableMemory
 
 _KEEP_PRECISION = "sliding windows and recurrent states do not grow with the text and keep their precision"
@@ -42,23 +42,34 @@ class Planning:
         self._session = session
         self._memory = memory
 
-    def plan(
-        self,
-        prompt_tokens: int,
-        settings: Settings,
-        isolated: bool,
-        options: DecodingOptions,
-        begun: Sequence[int],
-    ) -> AnswerPlan:
-        """The plan for `settings`, with a change for each one that cannot be applied.
+    def plan(self, text: PromptText, request: Generate, requested: Sequence[Change] = ()) -> AnswerPlan:
+        """The plan for `request`, with a change for each setting that cannot be applied.
 
-        `begun`: tokens at the prompt's end that belong to the answer.
+        `requested`: changes so far. Raises `RequestError` for what cannot be met.
         """
-        info = self._session.model.info
+        settings, info = request.settings, self._session.model.info
+        check(settings)
+        begun = text.ids[len(text.ids) - text.continued_tokens :]
+        options = decoding_options(request, self._session, begun)
+        if not text.ids:
+            raise EmptyPromptError("The prompt is empty.", "Type a question.")
+        self._session.model.check_ids(text.ids)
         context_tokens = settings.prefill.context_of(info.context_tokens)
-        settings, shortened = within_context(settings, prompt_tokens, context_tokens)
-        changes = [*shortened, *_retired(settings)]
-        reach_tokens = prompt_tokens + settings.sampling.max_tokens
+        held_tokens, most_tokens = len(text.ids), None
+        changes = [*requested]
+        if held_tokens >= context_tokens:
+            if not settings.prefill.reads_beyond or not text.asked:
+                is_limited = context_tokens < info.context_tokens
+                raise PromptTooLongError(held_tokens, context_tokens - 1, is_limited)
+            # The passages that are read leave room for an answer.
+            held_tokens = context_tokens - min(settings.sampling.max_tokens, context_tokens // 4)
+            most_tokens = held_tokens
+            settings, refused = drafted_without_model(settings)
+            changes += refused
+        unsaved = () if request.isolated else self._memory.changes(settings)
+        settings, shortened = within_context(settings, held_tokens, context_tokens)
+        changes += [*shortened, *_retired(settings)]
+        reach_tokens = held_tokens + settings.sampling.max_tokens
         kv, why_full = self._session.quantisation(settings.kv)
         if why_full:
             changes.append(Change("kv.bits", settings.kv.bits, "off", why_full))
@@ -83,7 +94,7 @@ class Planning:
         mode = settings.decoding.exactness
         measured = [each.widths.want() for each in profiles] if verifies and mode != "fast" else []
         exact = strictest([exactness(mode, each) for each in measured]) if measured else FAST
-        if limited := _why_not_exact(exact, prompt_tokens):
+        if limited := _why_not_exact(exact, held_tokens):
             why_not = limited
             if spec.drafts:
                 changes.append(Change("drafting.drafter", spec.name, "off", why_not))
@@ -98,13 +109,13 @@ class Planning:
             changes.append(Change("grammar.drafts", "true", "false", why_not))
         if spec.needs_proposer != "head":
             head = None  # exactness can have replaced the drafter
-        profile = self._session.profile_at(kv, prompt_tokens)
-        cost = profile.cost(prompt_tokens) if spec.planned(settings) else None
-        resources = self._resources(settings, spec, changes, isolated, kv, head)
+        profile = self._session.profile_at(kv, held_tokens)
+        cost = profile.cost(held_tokens) if spec.planned(settings) else None
+        resources = self._resources(settings, spec, changes, request.isolated, kv, head)
         if spec.name == "auto" and cost is not None:
             asked = self._asked_by_auto(settings, changes)
             if asked is not None:
-                proposals = self._session.proposals(asked, cost, isolated=isolated)
+                proposals = self._session.proposals(asked, cost, isolated=request.isolated)
                 resources = replace(resources, proposer=asked, proposals=proposals)
             head = asked if isinstance(asked, HeadProposer) else None
         drafter = spec.build(settings, resources)
@@ -118,8 +129,8 @@ class Planning:
         # Blocks before and after the column at which the cache is quantised belong to different profiles.
         samples = profile.widths if exact.mode == "exact" and len(profiles) == 1 else None
         return AnswerPlan(
-            *(settings, spec, drafter, exact, cost, proposer, tuple(changes), options, samples, kv),
-            head=head,
+            *(settings, spec, drafter, exact, context_tokens, held_tokens, most_tokens),
+            *(cost, proposer, (*changes, *unsaved), options, samples, kv, head),
         )
 
     def without_reuse(self, plan: AnswerPlan, sequence: CachedSequence, text: PromptText) -> AnswerPlan:
@@ -185,13 +196,11 @@ class Planning:
         return None
 
     def _trees_refused(self, settings: Settings, kv: KvQuantisation | None) -> str:
-        """Why trees cannot be verified; empty if they can."""
         if settings.decoding.exactness != "fast":
             return f"exactness “{settings.decoding.exactness}” was measured on chains"
         return self._session.why_no_trees(kv)
 
     def scoring(self, plan: AnswerPlan) -> ScoringDraft:
-        """The draft model that scores passages."""
         reference = plan.settings.draft_model.model
         return self._session.drafts.scoring(reference, drafts=plan.proposer is not None)
 
@@ -203,7 +212,6 @@ def _why_not_exact(exact: Exactness, prompt_tokens: int) -> str:
 
 
 def _retired(settings: Settings) -> list[Change]:
-    """Changes for requested settings of earlier versions."""
     reason = "this setting of an earlier version is fixed now"
     return [
         Change(each.key, each.value, retired_value(each.key, each.value), reason) for each in settings.retired

@@ -100,7 +100,6 @@ def _without_tags(text: str, spans: Iterable[Span], format: AnswerFormat | None)
 
 
 def _texts_of(tokenizer: TokenizerWrapper, ids: Sequence[int]) -> list[str]:
-    """The text of each token."""
     texts = TokenTexts(tokenizer)
     return [*(text for token in ids for text in texts.add(token)), *texts.finish()]
 

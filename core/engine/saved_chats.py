@@ -47,8 +47,6 @@ class _Due(Struct, frozen=True):
 
 
 class _OnDisk(Struct, frozen=True):
-    """What a chat's file holds."""
-
     tokens: list[int]
     columns: int
     kv: KvQuantisation | None
@@ -146,7 +144,6 @@ class SavedChats:
         self.report()
 
     def report(self) -> None:
-        """Says the state."""
         count, size_bytes = self._files.usage()
         problem = next(reversed(self._problems.values()), "")
         self._say(SavedChatsListed(count, size_bytes, self._files.written_bytes(), problem))
@@ -225,7 +222,6 @@ class SavedChats:
         sequence.chat = chat if prefill.save else ""
 
     def answered(self, chat: str, prefill: Prefill) -> None:
-        """An answer of `chat` ended."""
         if chat and prefill.save:
             self._due[chat] = _Due(self._clock() + _IDLE_S, _IDLE_TOKENS)
 
@@ -241,7 +237,6 @@ class SavedChats:
             self._due[chat] = _Due(self._clock(), _LEFT_TOKENS)
 
     def _stop(self) -> None:
-        """Ends what is under way."""
         for task in (self._loading, self._saving):
             if task is not None:
                 task.work.close()

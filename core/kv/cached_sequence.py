@@ -104,7 +104,6 @@ class CachedSequence:
 
     @property
     def skipped(self) -> int:
-        """Number of tokens that were never read."""
         return len(self.tokens) - self.columns.count
 
     @property
@@ -114,7 +113,6 @@ class CachedSequence:
 
     @property
     def nbytes(self) -> int:
-        """Size of the cache's arrays and the snapshots."""
         held = sum(int(entry.nbytes) for entry in leaves(self.cache) if not entry.empty())
         own = self.head.nbytes if self.head is not None else 0
         return held + own + sum(snapshot.nbytes for snapshot in self._snapshots)
@@ -295,11 +293,9 @@ class CachedSequence:
         return other
 
     def settle(self) -> None:
-        """Evaluates the cache's arrays."""
         mx.eval([entry.state for entry in self.cache])
 
     def clear(self) -> None:
-        """Removes everything and frees the memory."""
         self.cache = self._new_cache()
         self.tokens = []
         self.columns = Columns()
@@ -385,7 +381,6 @@ class PrefixCache:
 
     @property
     def nbytes(self) -> int:
-        """Size of all sequences."""
         return sum(sequence.nbytes for sequence in self._sequences)
 
     @property
@@ -415,11 +410,9 @@ class PrefixCache:
         return best
 
     def add(self, sequence: CachedSequence) -> None:
-        """Make `sequence` the current one."""
         self._sequences.append(sequence)
 
     def replace(self, old: CachedSequence, new: CachedSequence) -> None:
-        """Replaces `old` with `new` if it still exists."""
         self._sequences = [new if sequence is old else sequence for sequence in self._sequences]
 
     def fit(self, budget_bytes: int) -> None:
@@ -434,6 +427,5 @@ class PrefixCache:
             self.current.fit_snapshots(budget_bytes)
 
     def clear(self) -> None:
-        """Removes all sequences."""
         self._sequences = [CachedSequence(self._new_cache)]
         mx.clear_cache()

@@ -116,7 +116,6 @@ def is_window(entry: object) -> TypeGuard[Window]:
 
 
 def is_recurrent(entry: object) -> TypeGuard[Recurrent]:
-    """Whether `entry` holds recurrent state."""
     return type(entry) is ArraysCache
 
 
@@ -308,7 +307,6 @@ class KvQuantisation(Struct, frozen=True):
 
     @property
     def entries(self) -> int:
-        """Number of quantised entries."""
         return sum(map(bool, self.groups))
 
 

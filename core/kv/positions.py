@@ -38,7 +38,6 @@ class Columns:
 
     @property
     def next(self) -> int:
-        """The position of the next column."""
         return self.position(self.count)
 
     def position(self, column: int) -> int:
@@ -105,7 +104,6 @@ class Columns:
         return columns
 
     def fork(self, position: int) -> Columns:
-        """A copy, cut at `position`."""
         other = Columns()
         other.count, other._firsts, other._places = self.count, self._firsts[:], self._places[:]
         other._whole = self._whole

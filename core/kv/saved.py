@@ -22,6 +22,7 @@ import importlib.metadata
 import os
 import struct
 from collections.abc import Callable, Generator, Iterator, Sequence
+from math import prod
 from typing import Any, BinaryIO
 
 import mlx.core as mx
@@ -54,16 +55,16 @@ _LONGEST_HEADER_BYTES = 16 << 20
 _MOST_SNAPSHOTS = 64
 _DIGEST_BYTES = 32
 _BITS = (8, 4)
-# MLX dtypes and their names in safetensors.
-_DTYPES = {
-    mx.float32: "F32",
-    mx.float16: "F16",
-    mx.bfloat16: "BF16",
-    mx.uint32: "U32",
-    mx.int32: "I32",
-    mx.uint8: "U8",
+# Dtypes by their names in safetensors: MLX's, and numpy's for the same bytes.
+_DTYPES: dict[str, tuple[mx.Dtype, type[np.generic]]] = {
+    "F32": (mx.float32, np.float32),
+    "F16": (mx.float16, np.float16),
+    "BF16": (mx.bfloat16, np.uint16),
+    "U32": (mx.uint32, np.uint32),
+    "I32": (mx.int32, np.int32),
+    "U8": (mx.uint8, np.uint8),
 }
-_OF_NAME = {name: dtype for dtype, name in _DTYPES.items()}
+_NAMES = {dtype: name for name, (dtype, _) in _DTYPES.items()}
 # The numbers of each kind of entry that change, and those that a model fixes.
 _NUMBERS: dict[type, tuple[str, ...]] = {
     KVCache: ("offset",),
@@ -118,7 +119,6 @@ class Stamp(Struct, frozen=True, forbid_unknown_fields=True):
         return KvQuantisation(bits, start, groups) if bits in _BITS and any(groups) else None
 
     def quantised(self, kv: KvQuantisation) -> Stamp:
-        """The stamp of such a cache once it is quantised."""
         pairs = zip(self.layout, kv.groups, strict=True)
         layout = tuple(_quantised(each, kv.bits, group) for each, group in pairs)
         return replace(self, layout=layout, bits=kv.bits, start=kv.start)
@@ -155,8 +155,7 @@ class _Tensor(Struct, frozen=True):
 
     @property
     def nbytes(self) -> int:
-        """Size of the data."""
-        return _product(self.shape) * int(_OF_NAME[self.dtype].size)
+        return prod(self.shape) * int(_DTYPES[self.dtype][0].size)
 
 
 def stamp_of(model: LanguageModel, new_cache: Callable[[], Cache], identity: str) -> Stamp | None:
@@ -212,13 +211,12 @@ class SavedSequence:
                 self._arrays += _arrays(entry, numbers.columns)
         self._start = _start(self._header)
         expected = [(each.dtype, each.shape) for each in _tensors(self._header)[:-1]]
-        if [(_DTYPES.get(each.dtype, ""), each.shape) for each in self._arrays] != expected:
+        if [(_NAMES.get(each.dtype, ""), each.shape) for each in self._arrays] != expected:
             raise ValueError("The cache's arrays are not those that its layout names.")
         _check(self._header, sequence.columns)
 
     @property
     def nbytes(self) -> int:
-        """Size of the file."""
         return _size(self._header, self._start)
 
     def write(self, file: BinaryIO) -> Iterator[None]:
@@ -272,7 +270,6 @@ class SavedFile:
 
     @property
     def cache_nbytes(self) -> int:
-        """Size of the cache's arrays."""
         return sum(each.nbytes for each in self._tensors)
 
     def read(self, new_cache: Callable[[], Cache]) -> Generator[None, None, CachedSequence]:
@@ -315,7 +312,7 @@ class SavedFile:
 
     def _array(self, at: int) -> mx.array:
         tensor = self._tensors[at]
-        dtype = _OF_NAME[tensor.dtype]
+        dtype = _DTYPES[tensor.dtype][0]
         array = mx.array(self._read(at))
         if dtype == mx.bfloat16:
             array = array.view(mx.bfloat16)
@@ -330,7 +327,7 @@ class SavedFile:
             raise UnusableFileError("it is cut off")
         if hashlib.sha256(content.data).digest() != self._sums[at + 1]:
             raise UnusableFileError(f"its tensor {tensor.name} is damaged")
-        return content.view(_NUMPY[tensor.dtype]).reshape(tensor.shape)
+        return content.view(_DTYPES[tensor.dtype][1]).reshape(tensor.shape)
 
     def _read_sums(self, start: bytes) -> list[bytes]:
         length = _DIGEST_BYTES * len(self._tensors)
@@ -340,16 +337,6 @@ class SavedFile:
         if len(content) != length or sums[0] != hashlib.sha256(start).digest():
             raise UnusableFileError("its header is damaged")
         return sums
-
-
-_NUMPY = {
-    "F32": np.float32,
-    "F16": np.float16,
-    "BF16": np.uint16,
-    "U32": np.uint32,
-    "I32": np.int32,
-    "U8": np.uint8,
-}
 
 
 def _read_start(file: BinaryIO) -> tuple[bytes, _Header]:
@@ -385,7 +372,7 @@ def _is_bounded(header: _Header, size: int) -> bool:
     return (
         all(0 <= number <= size for number in numbers)
         and all(number <= size for number in sizes)
-        and all(array.dtype in _OF_NAME for each in layouts for array in each.arrays)
+        and all(array.dtype in _DTYPES for each in layouts for array in each.arrays)
         and len(header.entries) == len(layouts)
         and all(len(each.entries) == len(_held(layouts)) for each in header.snapshots)
     )
@@ -428,14 +415,14 @@ def _layout(cache: Sequence[Any]) -> tuple[Layout, ...] | None:
     for entry in leaves(cache):
         kind: type = type(entry)
         arrays = _held_arrays(entry)
-        if arrays is None or any(array.dtype not in _DTYPES for array in arrays):
+        if arrays is None or any(array.dtype not in _NAMES for array in arrays):
             return None
         if kind is ArraysCache:
             shapes = [array.shape for array in arrays]
         else:
             shapes = [(*array.shape[:-2], -1, array.shape[-1]) for array in arrays]
         fixed = tuple(int(getattr(entry, name)) for name in _FIXED.get(kind, ()))
-        shaped = (Shape(_DTYPES[each.dtype], shape) for each, shape in zip(arrays, shapes))
+        shaped = (Shape(_NAMES[each.dtype], shape) for each, shape in zip(arrays, shapes))
         found.append(Layout(kind.__name__, fixed, tuple(shaped)))
     return tuple(found)
 
@@ -498,7 +485,6 @@ def _held(layouts: Sequence[Layout]) -> list[Layout]:
 
 
 def _tensors(header: _Header) -> list[_Tensor]:
-    """The tensors of a file, in order."""
     found = [_Tensor("tokens", "I32", (header.tokens,)), _Tensor("runs", "I32", (2, header.runs))]
     layouts = header.stamp.layout
     groups = [("", layouts, header.entries)]
@@ -535,10 +521,3 @@ def _bytes(array: mx.array) -> memoryview:
         array = array.view(mx.uint16)
     mx.eval(array)
     return np.asarray(array).reshape(-1).view(np.uint8).data
-
-
-def _product(sizes: Sequence[int]) -> int:
-    product = 1
-    for size in sizes:
-        product *= size
-    return product

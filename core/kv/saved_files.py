@@ -52,7 +52,6 @@ class SavedFiles(CacheFolder):
         return file
 
     def size_bytes(self, path: Path) -> int:
-        """Size of a file; 0 if there is none."""
         try:
             return path.stat().st_size
         except OSError:

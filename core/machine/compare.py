@@ -77,9 +77,13 @@ _CHUNK_TOKENS = 128
 # The first streams try all widths, later ones a third of the widths without a difference.
 _FULL_STREAMS = 3
 _MOST_STREAMS = 400
-# Ids below this exist in every tokenizer.
 _IDS = 200
 _WORDS = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
+
+
+def random_ids(rng: random.Random, count: int) -> list[int]:
+    """`count` token ids that exist in every tokenizer."""
+    return [rng.randrange(_IDS) for _ in range(count)]
 
 
 class ForwardRows(Struct):
@@ -185,8 +189,8 @@ class _Stream:
     ) -> None:
         self._model = model
         self._base = CachedSequence(new_cache)
-        self._context = [rng.randrange(_IDS) for _ in range(context)]
-        self._random = [rng.randrange(_IDS) for _ in range(tokens)]
+        self._context = random_ids(rng, context)
+        self._random = random_ids(rng, tokens)
         self._tokens: list[int] = []
         self._plain = ForwardRows([], [])
         self._cache: Cache = []
@@ -226,7 +230,7 @@ class _Stream:
                 got = forward(self._model, self._tokens[start:], sequence.cache)
                 kept = True
             else:
-                tail = [rng.randrange(_IDS) for _ in range(width - known)] if room == width else []
+                tail = random_ids(rng, width - known) if room == width else []
                 block = VerifyBlock(sequence.cache)
                 got = forward(self._model, self._tokens[start : start + known] + tail, sequence.cache)
                 kept = block.keep(known + len(tail), list(range(known)))
@@ -303,7 +307,6 @@ def _columns(entry: Any) -> list[mx.array]:
 
 
 def same_bits(one: mx.array, other: mx.array) -> bool:
-    """Whether two arrays are equal bit by bit."""
     if one.dtype != other.dtype or one.shape != other.shape:
         return False
     word = _WORDS[one.dtype.size]
@@ -415,7 +418,6 @@ class ExactWidths:
 
     @property
     def has_work(self) -> bool:
-        """Whether `some` has something to compare."""
         return bool(self._samples) or (self._wanted and not self._is_done)
 
     @property

@@ -105,7 +105,6 @@ class Profile(Struct, frozen=True):
 
     @property
     def rows_needed(self) -> int:
-        """Rows required before `exact` drafts."""
         return LEAST_ROWS * (self.identical_width - 1)
 
     @property

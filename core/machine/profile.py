@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from core.events import ModelInfo
 from core.kv.mlx_lm_caches import Cache, LanguageModel
-from core.machine.compare import ExactWidths
+from core.machine.compare import ExactWidths, random_ids
 from core.machine.exactness import machine_key
 from core.machine.trials import (
     NOT_TRIED,
@@ -64,7 +64,6 @@ PROBED_TOKENS = 256
 _PROBED_CHUNKS = 3
 # Largest ratio of the two times of a measured chunk; above it the machine is busy.
 _AGREES = 1.3
-_IDS = 200
 # With fewer chunks, or only with shorter contexts, b is limited: attention may not cost more than everything
 # else before a context of this length.
 _FEW, _EARLY_TOKENS = 4, 4096
@@ -79,7 +78,6 @@ class Chunk(Struct, frozen=True, array_like=True):
 
     @property
     def parts(self) -> tuple[float, float]:
-        """The factors of a and b."""
         return _parts(self.tokens, self.context_tokens)
 
 
@@ -155,7 +153,7 @@ def measure_pace(
     """
     rng = random.Random(0)
     count = min(_PROBED_CHUNKS, info.context_tokens // PROBED_TOKENS)
-    ids = [[rng.randrange(_IDS) for _ in range(PROBED_TOKENS)] for _ in range(count)]
+    ids = [random_ids(rng, PROBED_TOKENS) for _ in range(count)]
     rounds: list[list[float]] = []
     for _ in range(2):
         cache = new_cache()
@@ -204,7 +202,6 @@ class Retry:
 
     @property
     def may_try(self) -> bool:
-        """Whether a try is allowed now."""
         return self._tries == 0 or self.due_s == 0.0
 
     @property
@@ -213,13 +210,11 @@ class Retry:
         return None if self._next_s is None else max(0.0, self._next_s - self._clock())
 
     def failed(self) -> None:
-        """Records a failure."""
         self._tries += 1
         wait_s = _FIRST_WAIT_S * 4 ** (self._tries - 1)
         self._next_s = self._clock() + wait_s if self._tries < MOST_TRIES else None
 
     def succeeded(self) -> None:
-        """Records success."""
         self._tries, self._next_s = 0, None
 
 
@@ -245,7 +240,6 @@ class _Measurement(Generic[T]):
 
     @property
     def runs(self) -> bool:
-        """Whether it has begun and not ended."""
         return self._steps is not None
 
     def some(self) -> bool:
@@ -409,7 +403,6 @@ class MachineProfile:
 
 
 def _finished(steps: Generator[None, None, CostProfile]) -> CostProfile:
-    """The result of `steps`, run to their end."""
     while True:
         try:
             next(steps)

@@ -76,7 +76,7 @@ from core.kv.mlx_lm_caches import (
     set_window_state,
 )
 from core.kv.positions import Columns, Positioned
-from core.machine.compare import agree
+from core.machine.compare import agree, random_ids
 from core.models.library.config import model_class
 from core.models.rope import rotations
 from core.models.runtime.memory import is_exhausted
@@ -179,8 +179,6 @@ _FIRST_TWIN, _SECOND_TWIN = (0, 1, 2), (3, 4, 5)
 _TREE_CONTEXT_TOKENS = 64 - _LEAD - 3
 # Known cases: Llama 4 at 8,192, Ministral 3 at 16,384.
 _FAR_TOKENS = tuple(1 << power for power in range(7, 18))
-# Ids below this exist in every tokenizer.
-_IDS = 200
 # A router at a near-tie may flip once; a model that depends on the index or the split fails every time.
 _TRIALS = 3
 
@@ -230,7 +228,7 @@ class _Probe:
 
     def near_agrees(self, seed: int) -> bool:
         rng = random.Random(seed)
-        context, block = _ids(rng, _TREE_CONTEXT_TOKENS), _ids(rng, _LEAD + len(_NEAR_PARENTS))
+        context, block = random_ids(rng, _TREE_CONTEXT_TOKENS), random_ids(rng, _LEAD + len(_NEAR_PARENTS))
         cache = deepcopy(self._empty)
         self._logits(context, cache)
         tree = self._tree(block, _NEAR_PARENTS, deepcopy(cache))
@@ -245,7 +243,7 @@ class _Probe:
 
     def far_agrees(self, seed: int, tokens: int) -> bool:
         rng = random.Random(seed)
-        lead, twin = _ids(rng, _LEAD), _ids(rng, len(_FIRST_TWIN))
+        lead, twin = random_ids(rng, _LEAD), random_ids(rng, len(_FIRST_TWIN))
         start = tokens - _LEAD - len(_FIRST_TWIN)
         cache = deepcopy(self._empty)
         stand_at(cache, start)
@@ -260,13 +258,7 @@ class _Probe:
         return logits
 
     def _logits(self, ids: list[int], cache: Cache) -> mx.array:
-        logits: mx.array = self._model(mx.array(ids)[None], cache=cache)[0]
-        mx.eval(logits, [entry.state for entry in cache])
-        return logits
-
-
-def _ids(rng: random.Random, count: int) -> list[int]:
-    return [rng.randrange(_IDS) for _ in range(count)]
+        return _logits(self._model, ids, cache)
 
 
 def _rows(logits: mx.array, nodes: Sequence[int]) -> mx.array:
@@ -340,14 +332,14 @@ def _cache_at(
     """A cache whose next token has position `start`; None if that is not possible."""
     cache = new_cache()
     known = all(kind_of(entry) != "unknown" for entry in leaves(cache))
-    _logits(model, _ids(rng, min(_SPLIT_CONTEXT_TOKENS, start)), cache)
+    _logits(model, random_ids(rng, min(_SPLIT_CONTEXT_TOKENS, start)), cache)
     if start <= _SPLIT_CONTEXT_TOKENS:
         return cache
     if not known:
         # Caches of unknown kinds cannot be filled: one short context is read.
         if start > 2 * _SPLIT_CONTEXT_TOKENS:
             return None
-        _logits(model, _ids(rng, start - _SPLIT_CONTEXT_TOKENS), cache)
+        _logits(model, random_ids(rng, start - _SPLIT_CONTEXT_TOKENS), cache)
         return cache
     if sum(_bytes_at(entry, start) for entry in leaves(cache)) > _MOST_BYTES:
         return None
@@ -363,7 +355,7 @@ def _bytes_at(entry: Any, start: int) -> int:
 
 
 def _agrees(model: LanguageModel, cache: Cache, rng: random.Random) -> bool:
-    block, after = _ids(rng, _BLOCK_TOKENS), _ids(rng, 1)
+    block, after = random_ids(rng, _BLOCK_TOKENS), random_ids(rng, 1)
     other = deepcopy(cache)
     together = mx.concatenate([_logits(model, block, cache), _logits(model, after, cache)])
     apart = mx.concatenate([_logits(model, [token], other) for token in block + after])

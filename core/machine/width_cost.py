@@ -27,6 +27,7 @@ from core.drafting.gate import default_cost
 from core.events import ModelInfo
 from core.kv.mlx_lm_caches import Cache, LanguageModel, why_no_rollback
 from core.kv.verify_block import VerifyBlock
+from core.machine.compare import random_ids
 from core.machine.exactness import machine_key
 from core.system.files import JsonStore
 
@@ -42,7 +43,6 @@ _NEAR = 1.3
 _MOVED = 1.35
 # Largest cost of a block of w tokens per w plain steps; above it, one of the two was mistimed.
 _MOST_PER_TOKEN = 2.0
-_IDS = 200
 # Weight of the prior in steps of a width, and the factor from which steps disprove it.
 _PRIOR_STEPS = 4.0
 _DISPROVED = 1.5
@@ -152,7 +152,6 @@ class LiveCost:
         self._blocks_in_a_row = 0
 
     def __call__(self, width: int) -> float:
-        """T(width), in plain steps."""
         if width not in self._costs:
             self._costs[width] = self._cost(width)
         # With a prior that is too high, blocks would never be tried and hence never timed.
@@ -170,7 +169,6 @@ class LiveCost:
         return self._blocks_in_a_row >= (_NEXT_PLAIN_BLOCKS if self._plain else _FIRST_PLAIN_BLOCKS)
 
     def step(self, width: int, seconds: float) -> None:
-        """Records that a step over `width` tokens took `seconds`."""
         if width == 1:
             self._plain.append(seconds)
             self._plain_s = statistics.median(self._plain)
@@ -250,13 +248,13 @@ def measure(
         if context + grows > info.context_tokens:
             continue
         for _ in range(context // 128):
-            _forward(model, [rng.randrange(_IDS) for _ in range(128)], cache)
+            _forward(model, random_ids(rng, 128), cache)
             yield
         rounds: list[dict[int, float]] = []
         for _ in range(_WARM_ROUNDS + _ROUNDS):
             rounds.append({})
             for width in WIDTHS:
-                ids = [rng.randrange(_IDS) for _ in range(width)]
+                ids = random_ids(rng, width)
                 block = VerifyBlock(cache) if width > 1 and rolls_back else None
                 started = clock()
                 _forward(model, ids, cache)

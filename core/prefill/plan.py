@@ -67,7 +67,6 @@ _SPREAD = re.compile(
 
 
 def needs_every_token(question: str) -> bool:
-    """Whether `question` is about all of a text."""
     return _SPREAD.search(question) is not None
 
 

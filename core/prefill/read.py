@@ -56,15 +56,8 @@ def read_prompt(
     while len(sequence.tokens) < len(prompt) - 1:
         at = len(sequence.tokens)
         ends = [length for length in snapshots if at < length] + [len(prompt) - 1]
-        chunk = list(prompt[at : min(at + _fitting(sequence, chunk_tokens), *ends)])
-        hidden = _forward(model, chunk, sequence, states)
-        sequence.settle()
-        sequence.append(chunk)
-        if states is not None:
-            states.receive(range(at, at + len(chunk)), chunk, hidden[0])
-        if len(sequence.tokens) in snapshots:
-            sequence.snapshot(snapshots)
-        mx.clear_cache()
+        end = min(at + _fitting(sequence, chunk_tokens), *ends)
+        _read_chunk(model, sequence, prompt, np.arange(at, end, dtype=np.int32), snapshots, states)
         yield estimate.progress(sequence.columns.count)
 
 
@@ -91,15 +84,7 @@ def read_kept(
     # One of the chunks ends where the cache is quantised.
     parts = np.split(kept, [_fitting(sequence, len(kept))])
     for chunk in (chunk for part in parts if len(part) for chunk in _chunks(part, chunk_tokens, snapshots)):
-        ids = [prompt[i] for i in chunk]
-        hidden = _forward(model, ids, sequence, states)
-        sequence.settle()
-        sequence.append_at(prompt, chunk)
-        if states is not None:
-            states.receive(chunk.tolist(), ids, hidden[0])
-        if len(sequence.tokens) in snapshots:
-            sequence.snapshot(snapshots)
-        mx.clear_cache()
+        _read_chunk(model, sequence, prompt, chunk, snapshots, states)
         yield estimate.progress(sequence.columns.count)
 
 
@@ -125,11 +110,26 @@ def _fitting(sequence: CachedSequence, tokens: int) -> int:
     return tokens if left is None else min(tokens, left)
 
 
-def _forward(
-    model: Callable[..., Any], ids: Sequence[int], sequence: CachedSequence, states: StateReceiver | None
-) -> Any:
-    """Reads `ids`. Nothing is evaluated, so MLX never computes the output layer."""
-    return (model if states is None else states.split.body)(mx.array(list(ids))[None], cache=sequence.cache)
+def _read_chunk(
+    model: Callable[..., Any],
+    sequence: CachedSequence,
+    prompt: Sequence[int],
+    positions: Positions,
+    snapshots: Sequence[int],
+    states: StateReceiver | None,
+) -> None:
+    """Read the tokens of `prompt` at `positions`; take a snapshot if they end at one of `snapshots`."""
+    ids = [prompt[at] for at in positions]
+    # The logits are not evaluated, so MLX never computes the output layer.
+    forward = model if states is None else states.split.body
+    hidden = forward(mx.array(ids)[None], cache=sequence.cache)
+    sequence.settle()
+    sequence.append_at(prompt, positions)
+    if states is not None:
+        states.receive(positions.tolist(), ids, hidden[0])
+    if len(sequence.tokens) in snapshots:
+        sequence.snapshot(snapshots)
+    mx.clear_cache()
 
 
 def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> list[Positions]:
@@ -158,7 +158,6 @@ class _Estimate:
         self._started_s = clock()
 
     def progress(self, done: int) -> ReadProgress:
-        """`done` tokens are in the cache."""
         if done == self._started_at:
             return ReadProgress(done, self._total, None)
         rate = (done - self._started_at) / (self._clock() - self._started_s)

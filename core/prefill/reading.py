@@ -169,7 +169,6 @@ class Reading:
 
     @property
     def layout(self) -> Layout:
-        """The layout of `ids`."""
         return self._text.layout()
 
     @property
@@ -364,7 +363,6 @@ class Reading:
         return scored
 
     def _dense_s(self) -> float | None:
-        """Predicted seconds of reading all new tokens, None if unknown."""
         return self._inputs.dense_s(len(self._text.ids) - self._from, self._sequence.columns.count)
 
     # ---- reading

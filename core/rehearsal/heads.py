@@ -29,12 +29,12 @@ import mlx.nn as nn
 import numpy as np
 from mlx.optimizers import AdamW, clip_grad_norm
 from mlx.utils import tree_flatten, tree_unflatten
-from mlx_lm.models.cache import can_trim_prompt_cache, make_prompt_cache, trim_prompt_cache
+from mlx_lm.models.cache import KVCache, can_trim_prompt_cache, make_prompt_cache, trim_prompt_cache
 from mlx_lm.utils import dequantize_model
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.errors import ModelError
+from core.errors import ModelError, RequestError
 from core.kv.cached_sequence import shared_prefix
 from core.models.loader import LoadedModel
 from core.models.mtp import MtpHead, few_outputs
@@ -207,7 +207,8 @@ class _ChainCache:
 class HeadTraining:
     """Trains a head for `loaded` on `streams`, whose states `record_states` has written.
 
-    Raises `ModelError` if the model's last layer cannot be trained as a head.
+    Raises `ModelError` if the model's last layer cannot be trained as a head, `RequestError` if there are too
+    few answers.
     """
 
     def __init__(
@@ -230,6 +231,10 @@ class HeadTraining:
             if len(stream.out) > 1:
                 (self._held_out if held else self._trained).append(_answer(stream, start))
             start += _rows(stream)
+        if not self._trained:
+            raise RequestError(
+                f"{len(streams):,} answers are too few to train a head.", "Give more prompts or tokens."
+            )
         mx.random.seed(plan.seed)
         self.head = _new_head(loaded.model, ids)
         self._optimiser = AdamW(plan.learning_rate, weight_decay=_WEIGHT_DECAY)
@@ -425,14 +430,15 @@ def _held_out(streams: Sequence[Stream]) -> list[bool]:
 def _new_head(model: Any, vocabulary: Sequence[int]) -> MtpHead:
     """A head with a copy of the model's last layer; its projection hands on the state."""
     owner = getattr(model, "language_model", model)
-    if type(make_prompt_cache(model)[-1]).__name__ != "KVCache":
+    args, layers = getattr(owner, "args", None), getattr(owner.model, "layers", None)
+    if args is None or not layers or type(make_prompt_cache(model)[-1]) is not KVCache:
         raise ModelError(
-            "The model's last layer does not use full attention, so it cannot be trained as a head.",
+            "No head can be trained for this model: its last layer does not have plain full attention.",
             "Choose another model.",
         )
-    size = int(owner.args.hidden_size)
-    block = dequantize_model(copy.deepcopy(owner.model.layers[-1]))
-    head = MtpHead(block, size, float(owner.args.rms_norm_eps), hidden_first=False, vocabulary=vocabulary)
+    size, eps = int(args.hidden_size), float(args.rms_norm_eps)
+    block = dequantize_model(copy.deepcopy(layers[-1]))
+    head = MtpHead(block, size, eps, hidden_first=False, vocabulary=vocabulary)
     small = mx.random.normal((size, size)) * (0.1 / math.sqrt(size))
     head.projection.weight = mx.concatenate([small, mx.eye(size)], axis=1)
     head.set_dtype(mx.float32)

@@ -159,7 +159,6 @@ class Rehearsal:
         yield self.progress(len(table))
 
     def progress(self, contexts: int = 0) -> Progress:
-        """The current progress."""
         return Progress(self._answered, self._prompts, self._tokens, contexts)
 
     def _enough(self) -> bool:
@@ -309,7 +308,6 @@ class GreedyAnswers:
 
     @property
     def busy(self) -> bool:
-        """Whether a step has something to do."""
         return self.waiting > 0
 
     def queue(self, key: int, prompt: Sequence[int]) -> None:
@@ -326,7 +324,6 @@ class GreedyAnswers:
         return self._step_single() if self._batch is None else self._step_batch(self._batch)
 
     def close(self) -> None:
-        """Discards all unfinished answers."""
         if self._batch is not None:
             self._batch.close()
         self._rows, self._single = {}, None
@@ -474,7 +471,6 @@ class IdleRehearsal:
 
     @property
     def made_table(self) -> bool:
-        """Whether the last piece wrote a table."""
         return self._made_table
 
     def due_s(self) -> float:
@@ -483,7 +479,6 @@ class IdleRehearsal:
 
     @property
     def state(self) -> Rehearsing:
-        """The current state."""
         waits_for: WaitsFor = "answer" if self._answering else "quiet" if self.due_s() > 0 else ""
         state: RehearsalState
         if not self._wanted:
@@ -514,7 +509,6 @@ class IdleRehearsal:
             self._contexts, self._made_table = progress.contexts, True
 
     def _let_go(self) -> None:
-        """Progress of the current work."""
         if self._work is not None:
             self._work.close()
         self._work = self._rehearsal = None

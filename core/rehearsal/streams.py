@@ -30,8 +30,6 @@ from core.tables.table_file import Arrays, InvalidFileError, check_arrays, decod
 
 
 class Stream(Struct, frozen=True):
-    """One recorded answer."""
-
     prompt: list[int]
     out: list[int]
     cls: str = "prompt"
@@ -229,7 +227,6 @@ class AnswerIds(Struct, frozen=True):
 
 
 def prompt_key(prompt: Sequence[int]) -> int:
-    """The key of a prompt: a hash of its ids."""
     digest = hashlib.blake2b(np.array(prompt, dtype="<u4").tobytes(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
@@ -255,27 +252,12 @@ def save_ids(path: Path, streams: Iterable[Stream], info: ModelInfo) -> AnswerId
     return found
 
 
-def load_ids(path: Path, info: ModelInfo) -> AnswerIds:
-    """The answers of the model `info` in a file. Raises `TableError`."""
-    try:
-        header, found = _read(path)
-        if (header.family, header.model) != (info.family, info.name):
-            raise InvalidFileError(
-                f"holds answers of {header.model} ({header.family_name}), not of {info.name}"
-            )
-    except OSError as error:
-        raise TableError(f"{path} cannot be read: {error.strerror}.", "Check the path.") from None
-    except InvalidFileError as refused:
-        raise TableError(f"{path.name} {refused}.", "Choose a file that was made for this model.") from None
-    return found
+def shipped_ids(info: ModelInfo, folder: Path | None = None) -> AnswerIds | None:
+    """The answers of this model in `folder` (None: the shipped ones); None if there are none.
 
-
-def shipped_ids(info: ModelInfo) -> AnswerIds | None:
-    """The shipped answers of this model; None if there are none. Raises `TableError` for a damaged file.
-
-    Files of other models are skipped.
+    Files of other models are skipped. Raises `TableError` for a damaged file.
     """
-    for path in sorted(shipped_dir().glob(f"*{SUFFIX}")):
+    for path in sorted((folder or shipped_dir()).glob(f"*{SUFFIX}")):
         try:
             header, found = _read(path)
         except (OSError, InvalidFileError) as error:

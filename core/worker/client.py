@@ -30,7 +30,6 @@ _SAVING_LIMIT_S = 30.0
 
 
 def worker_command() -> list[str]:
-    """Command line of a worker."""
     return child_command("--worker")
 
 
@@ -133,7 +132,6 @@ class WorkerClient:
             await asyncio.wait({ending}, timeout=left_s if left_s > 0 else None)
 
     def kill(self) -> None:
-        """Kills the process."""
         if self._process and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()

@@ -375,7 +375,6 @@ class Downloads:
 
 
 def _progress(model: str, state: DownloadState, problem: str = "", hint: str = "") -> DownloadProgress:
-    """The progress of a download by its partial files."""
     partial = partial_progress(model)
     return DownloadProgress(model, state, partial.done_bytes, partial.total_bytes, problem=problem, hint=hint)
 

@@ -97,7 +97,6 @@ class Attended:
         return None if self._largest is None else mx.max(self._largest, axis=0)
 
     def add(self, seen: AttentionSeen) -> None:
-        """Include one layer."""
         keys = seen.keys
         # A window may contain a short prompt completely and still not attend to all of it.
         if (

@@ -79,7 +79,6 @@ Score = Callable[[ScorerInputs], Scoring]
 
 
 def finished(scoring: Scoring) -> Scored:
-    """Run `scoring` to its end and return its result."""
     while True:
         try:
             next(scoring)

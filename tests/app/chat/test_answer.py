@@ -93,12 +93,6 @@ def test_without_tints_the_strip_goes_as_well(transcript: Transcript) -> None:
     assert answer.height_for(600) == before
 
 
-def test_an_answer_without_sources_has_no_row_for_them(transcript: Transcript) -> None:
-    answer = stream(transcript, FERRY)
-    transcript.finish_answer("t", finished())
-    assert answer.footer.sources.isHidden()
-
-
 def test_a_cut_off_answer_keeps_what_was_written(transcript: Transcript) -> None:
     answer = stream(transcript, FERRY)
     transcript.finish_answer("t", None, "The worker ran out of memory.")

@@ -21,13 +21,6 @@ def banner(qtbot: QtBot) -> Banner:
     return widget
 
 
-def test_hidden_until_there_is_trouble(banner: Banner) -> None:
-    assert banner.isHidden()
-    banner.show_trouble(DIED)
-    assert banner.isVisible()
-    assert banner.accessibleName() == "The worker stopped. It was ended by signal SIGKILL."
-
-
 @pytest.mark.parametrize(("remedy", "label"), [("restart", "Restart Worker"), ("load", "Try Again")])
 def test_the_button_requests_the_remedy(qtbot: QtBot, banner: Banner, remedy: Remedy, label: str) -> None:
     banner.show_trouble(Trouble("No model.", "", remedy))
@@ -77,6 +70,7 @@ def test_a_new_trouble_replaces_the_old_and_closes_its_log(qtbot: QtBot, banner:
 
 
 def test_one_of_several_is_counted(banner: Banner) -> None:
+    assert banner.isHidden()
     banner.show_trouble(DIED)
     assert banner.count_label.isHidden()
     assert banner.next_button.isHidden()
@@ -88,14 +82,6 @@ def test_one_of_several_is_counted(banner: Banner) -> None:
     banner.clear()
     assert banner.isHidden()
     assert banner.trouble is None
-
-
-def test_painted_in_the_colours_of_failure(banner: Banner) -> None:
-    banner.show_trouble(DIED)
-    for scheme in ("light", "dark"):
-        banner._theme.set_scheme(scheme)  # type: ignore[arg-type]
-        image = banner.grab().toImage()
-        assert image.pixelColor(30, image.height() - 8) == banner._theme.color("danger_tint")
 
 
 def test_without_any_button_there_is_no_room_for_one(banner: Banner) -> None:

@@ -1,4 +1,4 @@
-"""The composer, driven by real keys, paste and clicks."""
+"""The composer, driven by real keys, paste and clicks; quotes in it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
 from app.chat.composer import Composer
+from app.chat.composer_edit import quote_lines
 from app.chat.composer_tools import MessageSize
 from app.chat.intents import Escape, Intent, MoveToNewChat, SendMessage, StopAnswer
 from app.controls.buttons.button import Button
@@ -214,14 +215,6 @@ def test_replacing_the_text_can_be_undone(qtbot: QtBot, composer: Composer) -> N
     assert composer.text == "mine"
 
 
-def test_a_message_that_comes_back_is_whole(composer: Composer) -> None:
-    message = Message("user", "What is it?", (Attachment("a.txt", "A"),))
-    composer.set_message(message)
-    assert composer.message() == message
-    composer.clear()
-    assert composer.message() == Message("user", "")
-
-
 def test_files_are_attached_and_others_refused(composer: Composer, tmp_path: Path) -> None:
     refused: list[RequestError] = []
     composer.attach_failed.connect(refused.append)
@@ -258,33 +251,26 @@ def test_a_file_can_be_dropped(composer: Composer, tmp_path: Path) -> None:
     assert not composer._dragging
 
 
-def test_the_pill_is_hidden_until_the_context_is_known_and_warns_above_85_percent(composer: Composer) -> None:
-    pill = composer.pill
+def test_the_pill_is_hidden_until_the_context_is_known(composer: Composer) -> None:
+    """It warns above 85 percent, and shows what is skipped below that."""
+    pill, theme = composer.pill, composer._theme
+
+    def ring() -> set[str]:
+        image = pill.grab().toImage()
+        return {image.pixelColor(x, y).name() for x in range(7, 21) for y in range(24)}
+
     assert pill.isHidden()
     pill.show_context(6214, 32768)
     assert pill.isVisible()
     assert not pill.near_limit
     assert pill.accessibleName() == "Context: 6,214 of 32,768 tokens used"
-    pill.show_context(30502, 32768)
-    assert pill.near_limit
-    vermilion = composer._theme.color("series_vermilion")
-    image = pill.grab().toImage()
-    colors = {image.pixelColor(x, y).name() for x in range(7, 21) for y in range(24)}
-    assert vermilion.name() in colors
-
-
-def test_the_pill_knows_what_is_skipped(composer: Composer) -> None:
-    pill, theme = composer.pill, composer._theme
     pill.show_context(10_000, 32_768, 8_000)
     assert pill.accessibleName().endswith("tokens used, 8,000 of them skipped")
-    image = pill.grab().toImage()
-    colors = {image.pixelColor(x, y).name() for x in range(7, 21) for y in range(24)}
-    assert theme.color("accent_mid").name() in colors
-    pill.show_context(30_000, 32_768, 8_000)
+    assert theme.color("accent_mid").name() in ring()
+    pill.show_context(30_502, 32_768, 8_000)
     assert pill.near_limit
-    image = pill.grab().toImage()
-    colors = {image.pixelColor(x, y).name() for x in range(7, 21) for y in range(24)}
-    assert theme.color("accent_mid").name() not in colors
+    assert theme.color("series_vermilion").name() in ring()
+    assert theme.color("accent_mid").name() not in ring()
 
 
 def test_tab_goes_from_the_text_through_the_buttons(qtbot: QtBot, composer: Composer) -> None:
@@ -440,9 +426,9 @@ def test_a_pdf_is_read_beside_the_window(qtbot: QtBot, composer: Composer, slow_
 
 @pytest.fixture
 def long_pdf(tmp_path: Path) -> Path:
-    """A PDF that takes a minute."""
+    """A PDF that takes half a minute."""
     file = tmp_path / "long.pdf"
-    file.write_bytes(pdf_of(["Quay) Tj (" * 2000 + str(page) for page in range(600)]))
+    file.write_bytes(pdf_of(["Quay) Tj (" * 2000 + str(page) for page in range(300)]))
     return file
 
 
@@ -452,7 +438,7 @@ def test_a_reading_shows_its_page_and_can_be_given_up(
     composer.attach_files([long_pdf])
     (chip,) = composer._chips.files
     assert chip.size_text == "Reading"
-    qtbot.waitUntil(lambda: chip.size_text.endswith(" of 600"), timeout=20_000)
+    qtbot.waitUntil(lambda: chip.size_text.endswith(" of 300"), timeout=20_000)
     reader = composer._intake.reader
     thread, reading = reader._thread, reader._current
     assert thread
@@ -474,10 +460,10 @@ def test_a_reading_that_passes_a_limit_is_refused_in_words(
 ) -> None:
     refused: list[RequestError] = []
     composer.attach_failed.connect(refused.append)
-    composer._intake.reader.limits = Limits(whole_s=1.5)
+    composer._intake.reader.limits = Limits(whole_s=0.6)
     composer.attach_files([long_pdf])
     qtbot.waitUntil(lambda: bool(refused), timeout=20_000)
-    assert refused[0].message == "“long.pdf” could not be read in 2 s."
+    assert refused[0].message == "“long.pdf” could not be read in 1 s."
     assert refused[0].hint == "Paste the part that matters."
     assert composer._chips.files == ()
 
@@ -501,7 +487,7 @@ def test_a_refused_file_among_others_keeps_them(
 
 def test_a_chip_shows_its_text_and_escape_hides_it(qtbot: QtBot, composer: Composer) -> None:
     composer.attach(Attachment("berths.csv", "north,1"))
-    composer.attach(Attachment("long.txt", "x" * 300_000))
+    composer.attach(Attachment("long.txt", f"{'x' * 99}\n" * 3_000))
     intents = intents_of(composer)
     composer.set_busy()
     first, second = composer._chips.chips
@@ -631,7 +617,7 @@ def test_any_kind_and_size_of_text_can_be_read_in_another_encoding(
     folder = tmp_path / "folder"
     folder.mkdir()
     file = folder / {"html": "menu.html", "csv": "menu.csv"}.get(kind, "menu.txt")
-    file.write_bytes(words.encode("cp1252") + b"\n1,2" * (QUICK_BYTES if kind == "large" else 1))
+    file.write_bytes(words.encode("cp1252") + b"\n1,2" * (QUICK_BYTES // 4 if kind == "large" else 1))
     composer.attach_files([folder if kind == "folder" else file])
     qtbot.waitUntil(lambda: bool(composer._chips.chips), timeout=60_000)
     (chip,) = composer._chips.chips
@@ -677,3 +663,51 @@ def test_a_certain_encoding_is_not_asked_about(composer: Composer, tmp_path: Pat
     (chip,) = composer._chips.chips
     assert "?" not in chip.size_text
     assert chip.encoding_menu() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("one", "> one"),
+        ("one\n\n  two\n", "> one\n>\n>   two"),
+        ("\n- a\n- b", "> - a\n> - b"),
+        ("> said", "> > said"),
+    ],
+)
+def test_each_line_is_marked(text: str, quoted: str) -> None:
+    assert quote_lines(text) == quoted
+
+
+@pytest.mark.parametrize(
+    ("written", "cursor", "expected"),
+    [
+        ("", 0, "> q\n\n|"),
+        ("Why?", 4, "Why?\n\n> q\n\n|"),
+        ("Why?\n", 5, "Why?\n\n> q\n\n|"),
+        ("ab", 1, "a\n\n> q\n\n|\n\nb"),
+        ("\nb", 0, "> q\n\n|\nb"),
+    ],
+)
+def test_a_quote_is_a_paragraph_of_its_own_and_writing_goes_on_below(
+    qtbot: QtBot, written: str, cursor: int, expected: str
+) -> None:
+    composer = Composer(Theme("light"))
+    qtbot.addWidget(composer)
+    composer.set_text(written)
+    place = composer.edit.textCursor()
+    place.setPosition(cursor)
+    composer.edit.setTextCursor(place)
+    composer.quote("q")
+    at = composer.edit.textCursor().position()
+    assert f"{composer.text[:at]}|{composer.text[at:]}" == expected
+    composer.edit.undo()
+    assert composer.text == written
+
+
+def test_a_quote_as_long_as_a_document_comes_along_as_one(qtbot: QtBot) -> None:
+    composer = Composer(Theme("light"))
+    qtbot.addWidget(composer)
+    composer.quote("a line\n" * 5_000)
+    composer.quote(" \n")
+    assert composer.text == ""
+    assert [each.name for each in composer.attachments] == ["Quoted text"]

@@ -1,4 +1,4 @@
-"""The map as numbers: cells, playhead, stretches, headings."""
+"""The map as numbers, cells and headings, and the words of reading: titles, times, phases, estimates."""
 
 from __future__ import annotations
 
@@ -7,25 +7,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from app.chat import strings
 from app.chat.reading_map import (
     MapCell,
     Stretch,
     cells,
     chosen_passages,
     covered,
+    dense_estimate,
+    dense_time_s,
+    duration,
+    facts_of,
     heading_level,
     heading_levels,
+    is_worth_showing,
     kept_passages,
     passage_at,
     passage_states,
+    passages_of,
     playhead,
     position_of_character,
+    read_so_far,
+    reading_rate,
     sections,
     skipped_positions,
     skipped_tokens,
     stretches,
+    time_left,
 )
-from core.events import Passage, ReadingMap
+from core.events import Passage, PrefillProgress, ReadingMap, Stats
 
 
 def passages(kept: str, start: int = 0, source: int = 0) -> tuple[Passage, ...]:
@@ -160,3 +170,132 @@ def test_lines_of_the_body_are_no_headings() -> None:
         0,
     ]
     assert sections(f"{paragraph}\n\n{code}") == ()
+
+
+PASSAGES = tuple(Passage(32 * n, 32 * n + 32, n % 4 == 0, 0.5) for n in range(100))
+MAP = ReadingMap("r", "draft-model", 4000, 800, PASSAGES)
+
+
+def test_a_short_prompt_needs_no_card() -> None:
+    assert not is_worth_showing(PrefillProgress("r", 0, 200, 0))
+    assert not is_worth_showing(PrefillProgress("r", 5000, 5100, 5000))
+    assert is_worth_showing(PrefillProgress("r", 0, 300, 0))
+
+
+def test_a_few_tokens_that_take_long_do() -> None:
+    """Behind a long context even a short question is read for seconds."""
+    assert is_worth_showing(PrefillProgress("r", 5000, 5100, 5000, seconds_left=12.0))
+    assert not is_worth_showing(PrefillProgress("r", 5000, 5100, 5000, seconds_left=0.5))
+
+
+def test_dense_reading() -> None:
+    facts = facts_of(PrefillProgress("r", 7005, 28020, 0, 112), None, None, None)
+    assert facts.title == "Reading 28,020 tokens"
+    assert facts.left == "About 1 min 52 s left"
+    assert facts.done == "7,005 of 28,020 tokens read"
+    assert facts.fraction == 0.25
+    assert facts.phases == ()
+    rest = facts_of(PrefillProgress("r", 400, 5620, 120), None, None, None)
+    assert rest.title == "Reading 5,500 of 5,620 tokens"
+
+
+def test_what_was_reused_does_not_count_as_read() -> None:
+    assert read_so_far(PrefillProgress("r", 632, 5620, 120)) == 512
+    assert read_so_far(PrefillProgress("r", 0, 5620, 120)) == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "1 s"), (8.4, "8 s"), (112, "1 min 52 s"), (7500, "2 h 5 min")],
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+    assert time_left(seconds) == f"About {words} left"
+    assert time_left(None) == ""
+
+
+def test_scoring() -> None:
+    facts = facts_of(PrefillProgress("r", 0, 4000, 0, 2.0, "scoring", 1000), None, None, None)
+    assert facts.title == "Scoring 4,000 tokens"
+    assert facts.fraction == 0.25
+    assert [(phase.title, phase.state) for phase in facts.phases] == [
+        ("Scoring", "active"),
+        ("Chosen", "ahead"),
+        ("Reading", "ahead"),
+    ]
+    assert facts.phases[0].note == "1,000 of 4,000 tokens"
+
+
+def test_sparse_reading() -> None:
+    progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800)
+    facts = facts_of(progress, MAP, 4.6, reading_rate(progress))
+    assert facts.title == "Reading 800 of 4,000 tokens"
+    assert facts.done == "200 of 800 kept tokens read"
+    assert facts.fraction == 0.25
+    assert [phase.note for phase in facts.phases] == [
+        "100 passages by draft model, 4.6 s",
+        "25 passages, 25% of the text",
+        "300 tok/s",
+    ]
+    assert [phase.state for phase in facts.phases] == ["done", "done", "active"]
+
+
+def test_reading_on_counts_what_is_read_now() -> None:
+    later = tuple(replace(p, kept=p.kept or n % 4 == 1, earlier=p.kept) for n, p in enumerate(PASSAGES))
+    reading = ReadingMap("r", "lexical", 4000, 800, later)
+    progress = PrefillProgress("r", 1000, 1640, 800, 2.0, "reading", 0, 840)
+    facts = facts_of(progress, reading, None, None)
+    assert facts.title == strings.READING_ON.format(read=800, total=4000)
+    assert facts.done == strings.READING_KEPT.format(done=200, kept=840)
+    assert facts.phases[1].note == strings.CHOSEN_NOTE.format(passages=25, percent=25)
+
+
+def test_title_and_bar_count_the_same() -> None:
+    """The prompt's last token is in the map, and not yet in the cache when all others are."""
+    reading = ReadingMap("r", "draft-model", 4000, 646, PASSAGES)
+    for reused in (0, 100):
+        progress = PrefillProgress("r", reused + 323, reused + 645, reused, 2.0, "reading", 4000, 646)
+        facts = facts_of(progress, reading, 4.6, None)
+        assert facts.title == "Reading 646 of 4,000 tokens"
+        assert facts.done == "323 of 646 kept tokens read"
+        assert facts.fraction == 0.5
+
+
+def test_the_time_of_reading_everything() -> None:
+    assert dense_estimate(28_020, 112.08) == "All 28,020 tokens, about 1 min 52 s"
+    assert dense_estimate(28_020, None) == "All 28,020 tokens"
+    stats = Stats(prompt_tokens=4000, read_tokens=800, prefill_s=6.0, score_s=2.0)
+    assert dense_time_s(None, stats) == 20.0
+    assert dense_time_s(None, Stats()) is None
+    assert dense_time_s(None) is None
+    # What the worker expected is said before, meanwhile and after, whatever was read.
+    expected = ReadingMap("r", "lexical", 4000, 800, PASSAGES, 51.0)
+    assert dense_time_s(expected) == dense_time_s(expected, stats) == 51.0
+
+
+def test_there_is_no_rate_before_there_is_a_time() -> None:
+    assert reading_rate(PrefillProgress("r", 0, 800, 0, None)) is None
+    assert reading_rate(PrefillProgress("r", 800, 800, 0, 0.0)) is None
+    assert reading_rate(PrefillProgress("r", 0, 800, 0, 2.0, "scoring")) is None
+
+
+def test_a_map_that_was_given_up_is_not_shown() -> None:
+    facts = facts_of(PrefillProgress("r", 1000, 4000, 0, 9.0), MAP, 4.6, None)
+    assert facts.title == "Reading 4,000 tokens"
+    assert facts.phases == ()
+
+
+def test_passages_are_counted_as_the_document_tab_counts_them() -> None:
+    document = [replace(passage, source=0) for passage in PASSAGES[:96]]
+    reading = replace(MAP, passages=(*document, *PASSAGES[96:]))
+    progress = PrefillProgress("r", 200, 800, 0, 2.0, "reading", 4000, 800)
+    notes = [phase.note for phase in facts_of(progress, reading, None, None).phases]
+    assert notes[0] == f"{len(passages_of(reading, 0))} passages by draft model"
+    assert notes[1].startswith(f"{kept_passages(passages_of(reading, 0))} passages, ")
+
+
+def test_an_answer_that_read_a_handful_of_tokens_predicts_nothing() -> None:
+    """It said 2 h 43 min: a forward of one token, multiplied by all the others."""
+    for read_tokens in (1, 27, 255):
+        assert dense_time_s(None, Stats(prompt_tokens=3544, read_tokens=read_tokens, prefill_s=2.76)) is None
+    assert dense_time_s(None, Stats(prompt_tokens=56_779, read_tokens=301, prefill_s=9.0)) is None

@@ -57,11 +57,6 @@ def test_the_speed_stands_out_and_nothing_else() -> None:
     assert [part.emphasis for part in finished_parts(finished(STATS))] == ["strong"] + ["plain"] * 6
 
 
-def test_what_the_cache_remembered_is_said() -> None:
-    stats = Stats(prompt_tokens=3040, reused_tokens=2920, read_tokens=120)
-    assert "read 120 of 3,040 tokens, 2,920 cached" in plain_text(finished_parts(finished(stats)))
-
-
 def test_what_was_cached_and_what_was_skipped_are_two_things() -> None:
     stats = Stats(prompt_tokens=3868, reused_tokens=100, read_tokens=1272, skipped_tokens=2496)
     said = plain_text(finished_parts(finished(stats)))
@@ -73,11 +68,6 @@ def test_while_it_is_written_the_speed_is_the_gauge_s_alone() -> None:
     table.extend(tokens_of("One{ two| three^ four} five"))
     assert plain_text(live_parts(table)) == "TTFT 0.44 s · 5 tokens · mean 1.7/step"
     assert plain_text(cut_off_parts(table)).startswith("50.0 tok/s · TTFT 0.44 s")
-
-
-def test_what_was_skipped_is_said() -> None:
-    stats = Stats(prompt_tokens=28020, read_tokens=5620)
-    assert plain_text(finished_parts(finished(stats))).endswith("read 5,620 of 28,020 tokens")
 
 
 def test_who_points_at_a_figure_is_told_why_it_is_so() -> None:
@@ -123,12 +113,6 @@ def test_cut_off_has_what_the_tokens_tell_and_the_reason_in_danger() -> None:
     assert plain_text(parts) == "50.0 tok/s · TTFT 0.44 s · 5 tokens · mean 1.7/step · stopped early"
     assert parts[-1].emphasis == "danger"
     assert plain_text(cut_off_parts(TokenTable())) == "stopped early"
-
-
-def test_the_first_token_alone_has_no_speed() -> None:
-    table = TokenTable()
-    table.extend(tokens_of("One"))
-    assert plain_text(live_parts(table)) == "TTFT 0.44 s · 1 token · mean 1.0/step"
 
 
 def test_changes_are_plain_sentences() -> None:

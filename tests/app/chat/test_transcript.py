@@ -62,6 +62,7 @@ def test_a_narrower_window_keeps_the_end(transcript: Transcript) -> None:
 
 
 def test_colours_change_with_the_theme(transcript: Transcript, theme: Theme) -> None:
+    transcript.resize(500, 360)
     transcript.add_user("t", Message("user", "A question"))
     stream(transcript, FERRY)
     transcript.finish_answer("t", finished())

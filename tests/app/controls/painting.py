@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QPoint
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QWidget
 
 
@@ -14,8 +14,8 @@ def pixel(widget: QWidget, x: int, y: int) -> QColor:
 
 def colors(widget: QWidget) -> set[str]:
     """All colours painted, as "#rrggbb"."""
-    image = widget.grab().toImage()
-    return {image.pixelColor(x, y).name() for y in range(image.height()) for x in range(image.width())}
+    image = widget.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    return {f"#{each & 0xFFFFFF:06x}" for each in set(memoryview(image.constBits()).cast("I").tolist())}
 
 
 class PaintCounter(QObject):

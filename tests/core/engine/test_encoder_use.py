@@ -72,6 +72,7 @@ def test_nothing_of_it_is_loaded_where_meaning_is_not_compared(tmp_path: Path) -
     run(_OFF, tmp_path)
 
 
+@pytest.mark.sweep
 def test_many_answers_with_it_loaded_and_released_hold_no_more_memory(tmp_path: Path) -> None:
     if not Path("/proc/self/statm").exists():
         pytest.skip("resident memory is read from /proc")

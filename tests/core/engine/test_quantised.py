@@ -264,13 +264,18 @@ def test_sparse_reading_the_rest_of_it_and_a_restart(
     warm, finished = ask(engine, longer, chosen(ONE_DRAFTER, toy_folder, start, "4", **dense))
     assert finished.stats.disk_tokens >= len(follow) - 1
     assert warm == plain(longer, **dense)
-    # Another precision finds nothing in the file, and replaces it.
     engine.unload()
-    engine = started(loaded, files)
-    _, finished = ask(engine, longer, chosen(ONE_DRAFTER, toy_folder, start, "8", **dense))
-    assert finished.stats.disk_tokens == 0
-    engine.unload()
-    engine = started(loaded, files)
-    _, finished = ask(engine, longer, chosen(ONE_DRAFTER, toy_folder, start, "8", **dense))
-    assert finished.stats.disk_tokens > 0
-    engine.unload()
+
+
+@pytest.mark.parametrize("architecture", ["llama"])
+def test_another_precision_replaces_the_file(
+    architecture: str, tokenizer: TokenizerWrapper, toy_folder: Path, tmp_path: Path
+) -> None:
+    loaded = engine_of(architecture, tokenizer, str(toy_folder), model=wide_once(architecture)).loaded
+    files, prompt = SavedFiles(tmp_path / "contexts"), prompt_of(31, 200)
+    for bits, is_found in (("4", False), ("4", True), ("8", False), ("8", True)):
+        engine = started(loaded, files)
+        wanted = chosen(ONE_DRAFTER, toy_folder, 0, bits, **{"sampling.max_tokens": 20})
+        _, finished = ask(engine, prompt, wanted)
+        assert bool(finished.stats.disk_tokens) == is_found
+        engine.unload()

@@ -1,4 +1,4 @@
-"""Inspector: settings go in and out unchanged, and what is refused never gets in force."""
+"""Inspector: settings go in and out unchanged, refused ones never apply; its groups and sections."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractButton, QApplication, QTextEdit, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
 from app.controls import Popup, Slider, Spin, Switch, TextArea, TextLabel
 from app.fields.setting_field import SettingField
-from app.panels.groups import groups
+from app.panels.groups import Group, groups, summary
 from app.panels.inspector import Inspector
+from app.panels.section import Section
 from app.theme.theme import Theme
 from core.events import ModelInfo
 from core.settings import Setting, Settings, assign, declared, read
@@ -148,7 +149,7 @@ def test_it_starts_with_the_defaults(inspector: Inspector) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_every_setting_goes_round(key: str, each: Inspector) -> None:
+def test_every_setting_goes_round_and_is_shown_as_given(key: str, each: Inspector) -> None:
     setting = next(one for one in declared() if one.key == key)
     value = _another(setting)
     with heard(each) as told:
@@ -161,16 +162,12 @@ def test_every_setting_goes_round(key: str, each: Inspector) -> None:
         assert back.sampling.new_seed == "never"
         back = assign(back, "sampling.new_seed", Settings().sampling.new_seed)
     assert back == Settings()  # nothing else moved
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_every_setting_is_shown_as_given(key: str, each: Inspector, qtbot: QtBot) -> None:
-    setting = next(one for one in declared() if one.key == key)
     chosen = _with_drafter_of(setting)
-    settings = assign(chosen, key, _another(setting))
+    settings = assign(chosen, key, value)
     with heard(each) as told:
         each.set_settings(chosen)
-        qtbot.wait(20)  # a drafter's fields are laid out when it is chosen
+        for _ in range(3):  # a drafter's fields are laid out when it is chosen
+            QApplication.processEvents()
         before = each.field(key).control.grab().toImage()
         assert not before.isNull()
         each.set_settings(settings)
@@ -441,3 +438,125 @@ def test_what_does_nothing_cannot_be_set_and_says_why(inspector: Inspector) -> N
 def test_a_field_made_later_is_held_too(inspector: Inspector) -> None:
     inspector.set_settings(assign(Settings(), "drafting.drafter", "off"))
     assert not inspector.field("gate.mode").control.isEnabled()
+
+
+def _by_name() -> dict[str, Group]:
+    return {group.name: group for group in groups()}
+
+
+def test_every_declared_setting_stands_in_exactly_one_place() -> None:
+    placed = [setting.key for group in groups() for setting in group.settings]
+    placed += [s.key for group in groups() for members in group.drafters.values() for s in members]
+    assert sorted(placed) == sorted(setting.key for setting in declared())
+
+
+def test_drafters_parameters_stand_with_the_choice_of_drafter() -> None:
+    drafting = _by_name()["drafting"]
+    assert {setting.group for setting in drafting.drafters["ngram-simple"]} == {"ngram_simple"}
+    assert all(not group.drafters for name, group in _by_name().items() if name != "drafting")
+    assert "ngram_simple" not in _by_name()
+
+
+def test_summaries_are_the_telling_values() -> None:
+    settings = assign(Settings(), "sampling.temperature", 0.7)
+    settings = assign(settings, "sampling.top_p", 0.95)
+    settings = assign(settings, "prefill.keep_pct", 30.0)
+    settings = assign(settings, "drafting.drafter", "off")
+    named = _by_name()
+    assert summary(named["basics"], settings) == "temp 0.7 · Automatic"
+    assert summary(named["sampling"], settings) == "top-p 0.95 · seed 42"
+    assert "keep 30%" in summary(named["prefill"], settings)
+    assert summary(named["drafting"], settings).startswith("Off")
+
+
+def test_a_group_without_a_phrase_of_its_own_names_its_first_settings() -> None:
+    penalty = next(s for s in declared() if s.key == "sampling.repetition_penalty")
+    seed = next(s for s in declared() if s.key == "sampling.seed")
+    group = Group("unnamed", "Unnamed", (penalty, seed), {})
+    assert summary(group, Settings()) == "repetition penalty 1"
+
+
+def test_groups_are_titled_even_if_nobody_named_them() -> None:
+    setting = Setting("cache_reuse.on", "switch", "Reuse", "Keeps what was read.", True)
+    [group] = groups([setting])
+    assert (group.name, group.title, group.drafters) == ("cache_reuse", "Cache reuse", {})
+
+
+def test_the_basics_are_five_controls_and_come_first() -> None:
+    """With the model above them: system prompt, temperature, length, reading."""
+    first = groups()[0]
+    keys = ["chat.system_prompt", "sampling.temperature", "sampling.max_tokens", "prefill.mode"]
+    assert (first.name, [setting.key for setting in first.settings]) == ("basics", keys)
+    assert [setting.title for setting in first.settings] == [
+        "System prompt",
+        "Temperature",
+        "Length",
+        "Reading",
+    ]
+    reading = first.settings[-1]
+    assert [reading.labels[choice] for choice in reading.choices] == ["Automatic", "Whole", "Quick"]
+
+
+@pytest.fixture
+def content() -> QLabel:
+    return QLabel("inside")
+
+
+@pytest.fixture
+def section(theme: Theme, qtbot: QtBot, content: QLabel) -> Section:
+    section = Section(theme, "Sampling", opened=False)
+    section.body.addWidget(content)
+    section.set_summary("temp 0.7")
+    qtbot.addWidget(section)
+    section.resize(304, 200)
+    section.show()
+    return section
+
+
+def test_a_click_turns_it(section: Section, content: QLabel, qtbot: QtBot) -> None:
+    assert not content.isVisible()
+    qtbot.mouseClick(section.header, Qt.MouseButton.LeftButton)
+    assert section.is_open
+    assert content.isVisible()
+    qtbot.mouseClick(section.header, Qt.MouseButton.LeftButton)
+    assert not content.isVisible()
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Space, Qt.Key.Key_Return])
+def test_keys_turn_it(section: Section, qtbot: QtBot, key: Qt.Key) -> None:
+    qtbot.keyClick(section.header, key)
+    assert section.is_open
+    qtbot.keyClick(section.header, key)
+    assert not section.is_open
+
+
+def test_arrows_open_and_close(section: Section, qtbot: QtBot) -> None:
+    qtbot.keyClick(section.header, Qt.Key.Key_Right)
+    qtbot.keyClick(section.header, Qt.Key.Key_Right)
+    assert section.is_open
+    qtbot.keyClick(section.header, Qt.Key.Key_Left)
+    assert not section.is_open
+
+
+def test_closed_it_says_what_it_holds(section: Section) -> None:
+    assert section.title == section.header.accessibleName() == "Sampling"
+    assert section.header.accessibleDescription() == "Closed, temp 0.7"
+    section.set_open(True)
+    assert section.header.accessibleDescription() == "Open"
+    section.set_summary("temp 0")
+    section.set_open(False)
+    assert section.header.accessibleDescription() == "Closed, temp 0"
+
+
+def test_the_summary_is_painted_only_while_closed(section: Section) -> None:
+    closed = section.header.grab().toImage()
+    section.set_summary("")
+    assert section.header.grab().toImage() != closed
+    section.set_open(True)
+    opened = section.header.grab().toImage()
+    section.set_summary("temp 0.7")
+    assert section.header.grab().toImage() == opened
+
+
+def test_the_header_is_38_high(section: Section) -> None:
+    assert section.header.height() == 38

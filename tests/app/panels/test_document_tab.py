@@ -1,10 +1,13 @@
-"""The Document tab: marks, jumps, the gutter, and documents of any length."""
+"""The Document tab: blocks, marks, jumps, the search, the gutter, and documents of any length."""
 
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QKeySequence
@@ -12,11 +15,27 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.panels.document_paint import LEFT_PX, TEXT_LEFT_PX, units
+from app.chat.reading_map import Stretch
+from app.panels.document_paint import (
+    LEFT_PX,
+    MOST,
+    MOST_CHARACTERS,
+    NONE,
+    TEXT_LEFT_PX,
+    BlockPart,
+    Matches,
+    TextBlock,
+    block_at,
+    blocks_of,
+    matches_of,
+    parts_of,
+    units,
+)
 from app.panels.document_tab import WIDTH_PX, DocumentTab
 from app.session.chats.reading import Document
 from app.theme.theme import Theme
 from core.events import Attachment, Passage, ReadingMap
+from tests.app.chat.watching import colours, picture, pixels_of
 
 PARAGRAPH = "The duty master may waive condition one, and only for a medical transfer. Say so. "
 LINES = [f"{number} {PARAGRAPH}" for number in range(400)]
@@ -50,8 +69,7 @@ def settle(qtbot: QtBot, tab: DocumentTab) -> None:
 
 
 def colors(tab: DocumentTab) -> set[str]:
-    image = tab.view.viewport().grab().toImage()
-    return {image.pixelColor(x, y).name() for x in range(0, image.width(), 2) for y in range(image.height())}
+    return colours(picture(tab.view.viewport()))
 
 
 def test_it_says_so_when_there_is_none(tab: DocumentTab) -> None:
@@ -209,15 +227,15 @@ def test_letters_beyond_sixteen_bits_do_not_shift_the_marks(qtbot: QtBot, tab: D
 
 
 def test_a_book_opens_at_once(qtbot: QtBot, tab: DocumentTab) -> None:
-    book = document("\n\n".join(LINES * 10))
-    assert len(book.attachment.text) > 300_000
+    book = document("\n\n".join(LINES * 5))
+    assert len(book.attachment.text) > 150_000
     began = time.perf_counter()
     tab.show_documents([book])
     tab.view.viewport().grab()
     opened_s = time.perf_counter() - began
     assert tab.view.laid_out < 100
     began = time.perf_counter()
-    tab.choose(0, 250_000)
+    tab.choose(0, 125_000)
     tab.view.viewport().grab()
     jumped_s = time.perf_counter() - began
     # A machine under load is slow; laying out all of it would take seconds.
@@ -284,3 +302,180 @@ def test_dragging_below_the_view_scrolls_and_selects(qtbot: QtBot, tab: Document
     QTest.mouseRelease(port, Qt.MouseButton.LeftButton, pos=QPoint(100, port.height() + 30))
     assert tab.view.selected_text.startswith(TEXT[10:40])
     assert len(tab.view.selected_text) > 1_000
+
+
+KEY = Qt.Key
+FAR = "The pilot sleeps here. "
+
+
+def plain(text: str) -> Document:
+    """A document of which all is read."""
+    return Document("t1", 0, 0, Attachment("plain.txt", text, 10), None, "")
+
+
+def framed(tab: DocumentTab) -> tuple[set[int], set[int]]:
+    """The columns and rows of pixels with the colour of the frame around what is looked at."""
+    image = picture(tab.view.viewport())
+    color = tab._theme.color("accent").rgb()
+    found = [divmod(at, image.width()) for at, each in enumerate(pixels_of(image)) if each == color]
+    return {x for _, x in found}, {y for y, _ in found}
+
+
+def everywhere(character: int) -> bool:
+    return True
+
+
+def test_any_capitals_and_any_white_space() -> None:
+    text = "Fog lamp. FOG\n  lamp. foglamp"
+    found = matches_of(text, " fog lamp", everywhere, 0)
+    assert [text[a:b] for a, b in zip(found.starts, found.ends)] == ["Fog lamp", "FOG\n  lamp"]
+    assert found.current == 0
+    assert matches_of(text, "  ", everywhere, 0) is NONE
+    assert matches_of(text, "tide", everywhere, 0) == Matches()
+
+
+def test_it_begins_at_what_is_seen_and_goes_round() -> None:
+    found = matches_of("a b a b a", "a", everywhere, 3)
+    assert (found.starts, found.current) == ((0, 4, 8), 1)
+    assert matches_of("a b", "a", everywhere, 2).current == 0
+
+
+def test_more_than_anybody_steps_through_are_not_collected() -> None:
+    found = matches_of("e" * (MOST + 1), "e", everywhere, 0)
+    assert (len(found.starts), found.whole) == (MOST, False)
+
+
+def test_a_match_over_two_lines_is_in_both_blocks() -> None:
+    text = "one two\nthree"
+    first, second = blocks_of(text)
+    found = matches_of(text, "two three", everywhere, 0)
+    assert [(part.first, part.last) for part in found.within(first)] == [(4, 7)]
+    assert [(part.first, part.last) for part in found.within(second)] == [(0, 5)]
+    assert found.within(TextBlock(0, 4)) == ()
+
+
+def test_the_button_the_field_and_the_keys(qtbot: QtBot, tab: DocumentTab) -> None:
+    tab.show_documents([plain(TEXT + "\n\n" + FAR + "\n\n" + TEXT + "\n\n" + FAR)])
+    finder, view = tab.finder, tab.view
+    before = view.viewport().grab().toImage()
+    qtbot.mouseClick(tab.find_button, Qt.MouseButton.LeftButton)
+    assert finder.is_open
+    assert finder.bar.field.hasFocus()
+    qtbot.keyClicks(finder.bar.field, "PILOT  sleeps")
+    assert finder.bar.count.text() == "1 of 2"
+    first, last = view.visible_characters()
+    assert first <= len(TEXT) + 2 < last
+    qtbot.keyClick(finder.bar.field, KEY.Key_Return)
+    assert finder.bar.count.text() == "2 of 2"
+    assert view.visible_characters()[0] > len(TEXT) + 100
+    qtbot.keyClick(finder.bar.field, KEY.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    assert finder.bar.count.text() == "1 of 2"
+    qtbot.keyClick(finder.bar.field, KEY.Key_Escape)
+    assert not finder.is_open
+    assert tab.find_button.hasFocus()
+    view.scroll_to_character(0)
+    assert view.viewport().grab().toImage() == before  # no mark stays behind
+
+
+def test_what_is_found_is_marked_and_what_is_looked_at_is_framed(tab: DocumentTab) -> None:
+    tab.show_documents([plain("The lamp.\n\nA lamp.\n\nNothing.")])
+    assert not framed(tab)[1]
+    tab.finder.search("lamp")
+    first = framed(tab)[1]
+    assert 0 < len(first) < 20
+    tab.finder.step()
+    assert min(framed(tab)[1]) > max(first)
+
+
+def test_characters_beyond_16_bits_do_not_shift_the_mark(tab: DocumentTab) -> None:
+    found = matches_of("🚢🚢 lamp", "lamp", everywhere, 0)
+    (block,) = blocks_of("🚢🚢 lamp")
+    assert [(part.first, part.last) for part in found.within(block)] == [(3, 7)]
+    tab.show_documents([plain("🚢🚢 lamp")])
+    tab.finder.search("lamp")
+    # Qt counts two for a ship.
+    wanted = LEFT_PX + TEXT_LEFT_PX + tab.view._layout(0).lineAt(0).cursorToX(5)[0]
+    assert abs(min(framed(tab)[0]) - wanted) < 5
+
+
+def test_only_what_is_kept_is_looked_through(tab: DocumentTab) -> None:
+    tab.show_documents([document()])
+    tab.finder.open()
+    tab.finder.bar.field.setText("duty master")
+    assert tab.finder.bar.count.text() == "1 of 400"
+    tab.filter.set_value("kept")
+    of = int(tab.finder.bar.count.text().split()[-1])
+    assert 20 < of < 200
+    tab.filter.set_value("all")
+    assert tab.finder.bar.count.text().endswith("of 400")
+
+
+def test_another_document_is_looked_through_at_once(tab: DocumentTab) -> None:
+    tab.show_documents([plain("one lamp")])
+    tab.finder.open()
+    tab.finder.bar.field.setText("lamp")
+    assert tab.finder.bar.count.text() == "1 of 1"
+    tab.show_documents([plain("a lamp, a lamp")])
+    assert tab.finder.bar.count.text() == "1 of 2"
+
+
+WRAPPED = "7.2 Fog\nFirst line\nsecond line\n\nNew paragraph"
+
+
+def test_lines_headings_and_paragraphs() -> None:
+    assert blocks_of(WRAPPED) == (
+        TextBlock(0, 7, heading=True),
+        TextBlock(8, 18, opens=True, closes=False),
+        TextBlock(19, 30, opens=False, closes=True),
+        TextBlock(32, 45),
+    )
+    assert blocks_of("") == ()
+    assert blocks_of("\n \n") == ()
+
+
+@given(st.text("ab \n#1.", max_size=300))
+def test_blocks_hold_all_that_can_be_seen(text: str) -> None:
+    found = blocks_of(text)
+    assert "".join("".join(text[b.start : b.end] for b in found).split()) == "".join(text.split())
+    assert all(one.end <= other.start for one, other in pairwise(found))
+    if found:
+        assert found[0].opens
+        assert found[-1].closes
+
+
+def test_hard_wrapped_prose_is_one_block() -> None:
+    """Lists, code and short lines keep their breaks."""
+    wrapped = (
+        "A vessel that leaves in fog sounds one long blast\nevery two minutes, and waits at the pilot\nbuoy."
+    )
+    text = f"{wrapped}\n\n- one entry of a list that is as long as the lines of prose above\n- two\n    code"
+    assert [text[block.start : block.end] for block in blocks_of(text)] == [
+        wrapped,
+        "- one entry of a list that is as long as the lines of prose above",
+        "- two",
+        "    code",
+    ]
+
+
+def test_very_long_lines_are_cut_at_words() -> None:
+    text = "word " * 2_000
+    found = blocks_of(text)
+    assert all(block.end - block.start <= MOST_CHARACTERS for block in found)
+    assert "".join(text[block.start : block.end] for block in found) == text
+    assert all(text[block.end - 1] == " " for block in found[:-1])
+    assert [block.opens for block in found] == [True] + [False] * (len(found) - 1)
+    assert len(blocks_of("x" * 10_000)) == 5
+
+
+def test_what_of_a_block_is_read() -> None:
+    stretches = (Stretch(0, 10), Stretch(20, 40), Stretch(50, 60))
+    starts = [stretch.first for stretch in stretches]
+    assert parts_of(TextBlock(5, 30), stretches, starts) == (BlockPart(0, 5, 0), BlockPart(15, 25, 1))
+    assert parts_of(TextBlock(25, 35), stretches, starts) == (BlockPart(0, 10, 1),)
+    assert parts_of(TextBlock(40, 50), stretches, starts) == ()
+    assert parts_of(TextBlock(0, 5), (), ()) == ()
+
+
+def test_the_block_of_a_character() -> None:
+    starts = [block.start for block in blocks_of(WRAPPED)]
+    assert [block_at(starts, place) for place in (0, 7, 8, 31, 32, 99)] == [0, 0, 1, 2, 3, 3]

@@ -222,7 +222,7 @@ projects = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(chats, projects), min_size=2, max_size=4))
 def test_changed_rows_replace_the_old_ones_and_the_others_stay(
     qapp: QApplication, lists: list[tuple[list[ChatRow], list[ProjectRow]]]
