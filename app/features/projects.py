@@ -279,11 +279,8 @@ class NameField(QLineEdit):
         super().paintEvent(event)
 
     def _recolour(self) -> None:
-        palette, role = self.palette(), QPalette.ColorRole
-        palette.setColor(role.Base, Qt.GlobalColor.transparent)
-        palette.setColor(role.Text, self._theme.color("text"))
-        palette.setColor(role.Highlight, self._theme.color("accent_fill"))
-        palette.setColor(role.HighlightedText, self._theme.color("on_accent"))
+        palette = self._theme.qpalette()
+        palette.setColor(QPalette.ColorRole.Base, Qt.GlobalColor.transparent)
         self.setPalette(palette)
 
 
