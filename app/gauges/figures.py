@@ -74,7 +74,7 @@ def step_time(value_s: float) -> str:
 
 
 def spoken_text(*parts: str | tuple[str, str]) -> str:
-    """Joins the texts of a row for assistive technology; leaves out a title whose value is empty or a dash."""
+    """Joins texts of a row for assistive technology; leaves out a title whose value is empty or a dash."""
     texts = [part if isinstance(part, str) else _spoken_pair(*part) for part in parts]
     return ", ".join(filter(None, texts))
 
