@@ -154,10 +154,7 @@ class ProjectSheet(QDialog):
         options = [("", USUAL_MODEL), *models]
         if wanted and all(reference != wanted for reference, _ in models):
             options.append((wanted, not_installed(wanted)))
-        self.model.clear()
-        for reference, name in options:
-            self.model.addItem(name, reference)
-        self.model.set_value(wanted)
+        self.model.show_options(options, wanted)
 
     def add_files(self, paths: Sequence[Path]) -> None:
         """Read files as documents of the project."""

@@ -69,13 +69,7 @@ class LabWindow(SideWindow):
 
     def show_past(self, files: Sequence[tuple[str, str]], chosen: str) -> None:
         """Shows earlier sweeps as pairs of file and title; an empty file is the current sweep."""
-        self.past.blockSignals(True)
-        self.past.clear()
-        for file, words in files:
-            self.past.addItem(words, file)
-        self.past.set_value(chosen)
-        self.past.blockSignals(False)
-        self.past.update()
+        self.past.show_options(files, chosen)
 
     def open_difference(self, number: int) -> None:
         """Opens both texts of a differing answer."""
@@ -230,13 +224,7 @@ class LabChoices(QWidget):
         shown = [(self.model.itemData(row), self.model.itemText(row)) for row in range(self.model.count())]
         if (shown, self.model.value) == (offered, chosen):
             return
-        self.model.blockSignals(True)
-        self.model.clear()
-        for reference, name in offered:
-            self.model.addItem(name, reference)
-        self.model.set_value(chosen)
-        self.model.blockSignals(False)
-        self.model.update()
+        self.model.show_options(offered, chosen)
         self.changed.emit()
 
     def show_draft_model(self, reference: str) -> None:

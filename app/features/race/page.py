@@ -16,8 +16,7 @@ from app.controls.spin import Spin
 from app.controls.text_area import TextArea
 from app.controls.text_label import TextLabel
 from app.features.race import strings
-from app.features.race.chart import RaceChart
-from app.features.race.side import RaceSide
+from app.features.race.replay import RaceChart, RaceSide
 from app.features.race.state import Race, Replay, Stage, replay_of, sight, verdict
 from app.features.side_window import WindowTitles
 from app.theme.fonts import ui_font

@@ -322,15 +322,9 @@ class SnippetsEditor(QWidget):
 
     def _show(self, own: tuple[Snippet, ...], name: str) -> None:
         self._own = own
-        self.choice.blockSignals(True)
-        self.choice.clear()
-        for each in own:
-            self.choice.addItem(each.name, each.name)
-        if not own:
-            self.choice.addItem(NO_PROMPTS, "")
-        elif any(each.name == name for each in own):
-            self.choice.set_value(name)
-        self.choice.blockSignals(False)
+        names = [each.name for each in own]
+        options = [(each, each) for each in names] or [("", NO_PROMPTS)]
+        self.choice.show_options(options, name if name in names else options[0][0])
         self._show_text()
 
     def _show_text(self) -> None:

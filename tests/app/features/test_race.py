@@ -10,9 +10,9 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 from pytestqt.qtbot import QtBot
 
-from app.features.race import chart as module
+from app.features.race import replay as module
 from app.features.race import strings
-from app.features.race.chart import RaceChart
+from app.features.race.replay import RaceChart
 from app.features.race.state import (
     Ask,
     Broke,

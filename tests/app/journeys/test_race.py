@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.features.race import strings
-from app.features.race.chart import beside
+from app.features.race.replay import beside
 from app.features.race.state import Stage
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
