@@ -1,7 +1,7 @@
 """Draftlight from Python: an engine that is ready to answer.
 
 Importing this loads neither MLX nor anything heavy; `open_engine` does, in the order that MLX needs
-(`core.models.runtime.runtime`). Use the engine on the thread that opened it, and close it.
+(`core.models.runtime`). Use the engine on the thread that opened it, and close it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ def open_engine(model: str = "starter") -> Engine:
     What its drafters learn lasts as long as the engine. Raises `ModelError`, `NotPreparedError`,
     `MissingLibraryError`.
     """
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.engine.engine import Engine
-    from core.models.runtime.blas import BlasThreads
+    from core.models.blas import BlasThreads
 
     engine = Engine(threads=BlasThreads())
     engine.load(model)

@@ -47,7 +47,7 @@ def _offscreen_platform() -> str:
 if os.environ.setdefault("QT_QPA_PLATFORM", "offscreen") == "offscreen":
     os.environ["QT_QPA_PLATFORM"] = _offscreen_platform()
 
-from core.models.runtime.runtime import prepare  # noqa: E402
+from core.models.runtime import prepare  # noqa: E402
 
 prepare()
 

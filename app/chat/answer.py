@@ -23,9 +23,9 @@ from app.chat.reading_card import ReadingCard
 from app.chat.reading_map import dense_estimate, dense_time_s, is_worth_showing, prompt_fits
 from app.chat.sources import Source, sources_of
 from app.chat.tokens import TokenFacts, facts_of
-from app.controls.buttons.button import Button
-from app.controls.question import Question
-from app.controls.text_area import TextArea
+from app.controls.buttons import Button
+from app.controls.sheets import Question
+from app.controls.text_fields import TextArea
 from app.richtext.text_canvas import MARGIN_PX, announce
 from app.richtext.tint_paint import TintMode
 from app.theme.theme import Theme

@@ -18,7 +18,7 @@ from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable
 from app.chat.intents import ContinueFrom, EditAnswer, Intent, OpenSource
 from app.chat.sources import Source, SourceNumber
 from app.chat.stats_line import SEPARATOR, seconds
-from app.controls.buttons.button import pressed_by
+from app.controls.buttons import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_text
 from app.richtext.canvas_menu import open_outside, to_clipboard

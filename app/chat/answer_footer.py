@@ -23,7 +23,7 @@ from app.chat.intents import (
 from app.chat.sources import Source, SourcesRow
 from app.chat.stats_line import StatsLabel, StatsPart
 from app.chat.tokens import TokenStrip
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.focus_ring import FocusRing
 from app.controls.text_label import TextLabel
 from app.richtext.canvas_menu import ActionButton

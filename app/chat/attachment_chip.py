@@ -15,7 +15,7 @@ from PySide6.QtGui import QContextMenuEvent, QFont, QFontMetricsF, QKeyEvent, QP
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.chat import strings
-from app.controls.buttons.button import pressed_by
+from app.controls.buttons import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text, in_own_direction
 from app.richtext.canvas_menu import pop_up

@@ -30,12 +30,11 @@ from PySide6.QtWidgets import (
 
 from app.chat import strings
 from app.chat.intents import CancelEdit, SendQueued, UnqueueLast
-from app.controls.buttons.button import Button
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import Button, IconButton
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
-from app.session.worker.trouble import Trouble
+from app.session.trouble import Trouble
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_mono_font, set_spacing
 from app.theme.theme import Theme

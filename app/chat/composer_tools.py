@@ -23,8 +23,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat import strings
-from app.controls.buttons.button import Button
-from app.controls.buttons.switch import Switch
+from app.controls.buttons import Button
+from app.controls.choices import Switch
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractButton, QFrame, QScrollArea, QWidget
 from app.chat import strings
 from app.chat.intents import UseExample
 from app.chat.tokens import paint_class_name
-from app.controls.buttons.button import pressed_by
+from app.controls.buttons import pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text

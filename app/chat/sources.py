@@ -19,7 +19,7 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QResi
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.chat import strings
-from app.controls.buttons.button import Button, pressed_by
+from app.controls.buttons import Button, pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel

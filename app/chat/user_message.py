@@ -26,7 +26,7 @@ from app.chat.attachment_chip import size_words
 from app.chat.entry import QuestionEntry
 from app.chat.intents import EditMessage, Intent, OpenAttachment
 from app.chat.reading_map import MapCell, draw_map
-from app.controls.buttons.button import Button, pressed_by
+from app.controls.buttons import Button, pressed_by
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text, in_own_direction
 from app.richtext.canvas_menu import ActionButton
@@ -166,12 +166,12 @@ class UserMessage(QWidget):
         self._message = message = entry.message
         self._resized = resized
         self._fitted: tuple[tuple[int, float], int, int] | None = None
-        self._chips = [MessageChip(theme, attachment, self) for attachment in message.attachments]
-        for index, chip in enumerate(self._chips):
+        self.chips = [MessageChip(theme, attachment, self) for attachment in message.attachments]
+        for index, chip in enumerate(self.chips):
             chip.show_passages(entry.passages.get(index, ()))
             # The entry's id changes when its question is answered again.
             chip.clicked.connect(lambda checked=False, at=index: act(OpenAttachment(entry.turn_id, at)))
-        self._folded = len(self._chips) > _MAX_UNFOLDED
+        self._folded = len(self.chips) > _MAX_UNFOLDED
         self.fold_button = Button(theme, "", "link", True, self)
         self.fold_button.setVisible(self._folded)
         self.fold_button.clicked.connect(self._toggle_fold)
@@ -203,13 +203,9 @@ class UserMessage(QWidget):
         """Does nothing; for `WidgetPool`, which prepares answers in steps."""
         return True
 
-    @property
-    def chips(self) -> tuple[MessageChip, ...]:
-        return tuple(self._chips)
-
     def show_passages(self, index: int, passages: tuple[Passage, ...]) -> None:
         """Show which passages of attachment `index` were read."""
-        self._chips[index].show_passages(passages)
+        self.chips[index].show_passages(passages)
         self._place_chips()
 
     def height_for(self, width: int) -> int:
@@ -274,19 +270,19 @@ class UserMessage(QWidget):
 
     @property
     def _fold_height(self) -> int:
-        return px(_FOLD_PX) + px(_GAP_PX) if len(self._chips) > _MAX_UNFOLDED else 0
+        return px(_FOLD_PX) + px(_GAP_PX) if len(self.chips) > _MAX_UNFOLDED else 0
 
     @property
     def _chips_height(self) -> int:
         """The height of the chips and the gap below them."""
-        unfolded = 0 if self._folded else len(self._chips)
+        unfolded = 0 if self._folded else len(self.chips)
         return self._fold_height + unfolded * (px(_CHIP_PX) + px(_GAP_PX))
 
     def _place_chips(self) -> None:
         size = self.fold_button.sizeHint()
         right = MARGIN_PX + self._column
         self.fold_button.setGeometry(right - size.width(), 0, size.width(), px(_FOLD_PX))
-        for number, chip in enumerate(self._chips):
+        for number, chip in enumerate(self.chips):
             width = min(self._column, chip.sizeHint().width())
             top = self._fold_height + number * (px(_CHIP_PX) + px(_GAP_PX))
             chip.setGeometry(right - width, top, width, px(_CHIP_PX))
@@ -300,9 +296,9 @@ class UserMessage(QWidget):
 
     def _show_fold(self) -> None:
         form = strings.SHOW_ATTACHMENTS if self._folded else strings.HIDE_ATTACHMENTS
-        self.fold_button.setText(form.format(count=len(self._chips)))
+        self.fold_button.setText(form.format(count=len(self.chips)))
         self.fold_button.setAccessibleName(self.fold_button.text())
-        for chip in self._chips:
+        for chip in self.chips:
             chip.setVisible(not self._folded)
 
     def _copy_text(self) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from app.chat import stats_line
-from app.controls.popup import Popup
+from app.controls.choices import Popup
 from app.controls.text_label import TextLabel
 from app.features.side_window import SideWindow, TextView
 from app.session.chats.conversation import Version

@@ -18,15 +18,13 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
 from app.chat.file_reader import FileReader, Reading
 from app.controllers.chat.chat import ChatController
 from app.controllers.views import Views
-from app.controls.buttons.button import Button
-from app.controls.buttons.switch import CheckBox
+from app.controls.buttons import Button
+from app.controls.choices import CheckBox, Popup
 from app.controls.focus_ring import FocusRing
-from app.controls.popup import Popup
-from app.controls.question import Question
 from app.controls.scroll_bar import ScrollPage
 from app.controls.shapes import draw_box
-from app.controls.sheets import open_files
-from app.controls.text_area import TextArea
+from app.controls.sheets import Question, open_files
+from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.library import LibraryController
 from app.features.models.controller import ModelsController

@@ -8,10 +8,10 @@ from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractButton, QFrame, QLabel, QPlainTextEdit, QSizePolicy, QWidget
 
-from app.controls.buttons.button import Kind
-from app.controls.question import Question
+from app.controls.buttons import Kind
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box
+from app.controls.sheets import Question
 from app.controls.text_label import TextLabel
 from app.theme.measures import (
     ANY_PX,

@@ -29,7 +29,7 @@ from PySide6.QtGui import (
 
 from app.chat.reading_map import Stretch, heading_levels
 from app.controls.shapes import blend
-from app.richtext.selection import pattern_of
+from app.richtext.selection import pattern_of, utf16_length
 from app.theme.fonts import enlarged, ui_font
 from app.theme.theme import Theme
 
@@ -200,7 +200,7 @@ class BlockPainter:
         """At `y`, with all room around it `height` high. `parts` are read; None: nothing is marked."""
         above = self._measures.pads(block)[0]
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        whole = units(layout.text())
+        whole = utf16_length(layout.text())
         for part in parts or ():
             tint = self._theme.color("accent_tint")
             if part.stretch == self._current:
@@ -243,11 +243,6 @@ class BlockPainter:
 
     def _paint_bar(self, painter: QPainter, top: float, height: float) -> None:
         painter.fillRect(QRectF(LEFT_PX, top, _BAR_PX, height), self._theme.color("accent"))
-
-
-def units(text: str) -> int:
-    """Returns the length of `text` in UTF-16 units, as Qt counts."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def characters(text: str, count: int) -> int:
@@ -334,7 +329,9 @@ def in_units(parts: Sequence[BlockPart], text: str) -> tuple[BlockPart, ...]:
     """Returns `parts` in UTF-16 units, as Qt counts."""
     if not parts or max(text) <= "\uffff":
         return tuple(parts)
-    return tuple(BlockPart(units(text[: p.first]), units(text[: p.last]), p.stretch) for p in parts)
+    return tuple(
+        BlockPart(utf16_length(text[: p.first]), utf16_length(text[: p.last]), p.stretch) for p in parts
+    )
 
 
 def _ink(part: BlockPart, theme: Theme) -> QTextLayout.FormatRange:

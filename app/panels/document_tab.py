@@ -15,9 +15,8 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLay
 from app.chat import reading_map
 from app.chat.attachment_chip import size_words
 from app.chat.reading_map import MapCell, draw_map
-from app.controls.buttons.icon_button import IconButton
-from app.controls.buttons.segment import Segment
-from app.controls.popup import Popup
+from app.controls.buttons import IconButton
+from app.controls.choices import Popup, Segment
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels import strings

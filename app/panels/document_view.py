@@ -33,9 +33,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QMenu, QWidget
 
 from app.chat.reading_map import Stretch
-from app.controls.drag_scroll import DragScroll
 from app.controls.focus_ring import FocusRing
-from app.controls.scroll_bar import ScrollBar
+from app.controls.scroll_bar import DragScroll, ScrollBar
 from app.controls.shapes import draw_found
 from app.panels import strings
 from app.panels.document_paint import (

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, QPointF, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QFontMetricsF, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.richtext import strings

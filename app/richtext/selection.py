@@ -162,6 +162,11 @@ def _neighbour(seen: Sequence[int], piece: int, step: int) -> int | None:
     return seen[index] if 0 <= index < len(seen) else None
 
 
+def utf16_length(text: str) -> int:
+    """The length of `text` in UTF-16 units, as Qt counts."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 class Match(Struct, frozen=True, gc=False):
     """The visible characters [start, end) of piece number `piece`."""
 

@@ -1,26 +1,23 @@
 """WindowController: handles all events and intents, and passes each effect to its handler.
 
-`handle()` steps the pure state machine and carries out its effects. `chat` has the open chat and the list,
-`asking` sends questions. The controller owns the chats but no process: commands are sent with `send` (after
-an awaitable, if given), and `restart` requests a new worker. `RunningAnswer` passes an answer to the chat or
-the race.
+`handle()` steps the pure state machine and calls the handlers of its effects. `chat` has the open chat and
+the list, `asking` sends questions. The controller owns the chats but no process: commands are sent with
+`send` (after an awaitable, if given), and `restart` requests a new worker.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol, get_args
 
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
-from app.controllers.chat.answer import AnswerController
 from app.controllers.chat.asking import AskController
 from app.controllers.chat.chat import ChatController
-from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
+from app.controllers.chat.page import AnswerController, AnswerListener, ChatPage, RunningAnswer
 from app.controllers.chat.titles import TitleController
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
@@ -35,41 +32,15 @@ from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.documents import Documents
+from app.session.trouble import Trouble, Until
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, Count, Load, Restart
 from app.session.turn.link_state import Link, Phase
-from app.session.turn.turn import OUT_OF_BAND, Input, advance
-from app.session.worker.trouble import Trouble, Until
+from app.session.turn.turn import Input, advance
+from app.shell.handlers import Handlers
 from app.store.home import Home
 from core.errors import RequestError
-from core.events import (
-    AnswerCited,
-    Command,
-    DocumentEmbedded,
-    DownloadProgress,
-    Failed,
-    Finished,
-    Gauges,
-    Generate,
-    MachineFigures,
-    MachinesChecked,
-    ModelImported,
-    ModelList,
-    ModelRemoved,
-    ModelsFound,
-    PrefillProgress,
-    ReadingMap,
-    Rehearsing,
-    SavedChatsListed,
-    SimilarFound,
-    StandStill,
-    TableDone,
-    TableList,
-    TableStatus,
-    TitleSuggested,
-    Token,
-    UnloadIdle,
-)
+from core.events import Command, Generate, StandStill, UnloadIdle
 from core.settings import Prefill, Settings, assign, assign_all, permitted
 from core.settings.window import Server
 
@@ -154,57 +125,22 @@ class WindowController(QObject):
         self._titles = TitleController(
             views, self.chats, page, self.home.preferences, lambda: self._link, self.handle, self
         )
-        self._answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
-        # A new effect or event needs a line here; without it the window does not start.
-        self.effects: dict[type, Callable[[Any], None]] = {
-            fx.Send: self._send_command,
-            fx.RestartWorker: self._on_restart,
-            fx.LoadStarted: self._on_load_started,
-            fx.ModelReady: self._on_model_ready,
-            fx.ModelGone: self._on_model_gone,
-            fx.LoadFailed: self._on_load_failed,
-            fx.AnswerBegun: self._answer.on_begun,
-            fx.ReadingHeard: self._answer.on_reading,
-            fx.MapHeard: self._answer.on_map,
-            fx.TokenHeard: self._answer.on_token,
-            fx.GaugesHeard: self._answer.on_gauges,
-            fx.AnswerFinished: self._on_finished,
-            fx.AnswerFailed: self._answer.on_failed,
-            fx.AnswerCutOff: self._answer.on_cut_off,
-            fx.ServedHeard: self.sharing.on_served,
-            fx.ServedCutOff: self.sharing.on_served_cut_off,
-            fx.TroubleHeard: self.trouble.on_trouble,
-            fx.Counted: self._worker.on_counted,
-            fx.OutOfBand: self._on_out_of_band,
-            fx.TablesFailed: self.tables.on_tables_failed,
-            fx.ModelsFailed: self.models.on_models_failed,
-            fx.MemoryHeard: self._worker.on_memory,
-            fx.WorkerDied: self._on_worker_died,
-            fx.WorkerStuck: self.trouble.on_worker_stuck,
-            fx.SilenceBroken: self.trouble.on_silence_broken,
-            fx.WindowMistake: self.trouble.on_window_mistake,
-            fx.WorkerMistake: self.trouble.on_worker_mistake,
-        }
-        self.events: dict[type, Callable[[Any], None]] = {
-            TableList: self.tables.on_event,
-            TableStatus: self._on_table_status,
-            TableDone: self.tables.on_event,
-            Rehearsing: self.tables.on_event,
-            AnswerCited: self._answering.cite,
-            TitleSuggested: self._titles.on_suggested,
-            DocumentEmbedded: self.embedding.on_embedded,
-            SimilarFound: self.embedding.on_similar,
-            SavedChatsListed: self.saved_chats.on_listed,
-            ModelList: self.models.on_event,
-            ModelsFound: self.models.on_event,
-            DownloadProgress: self.models.on_event,
-            ModelImported: self.models.on_event,
-            ModelRemoved: self.models.on_event,
-            MachinesChecked: self.models.on_event,
-            MachineFigures: self._on_machine_figures,
-        }
-        require_handlers(self.effects, get_args(fx.Effect))
-        require_handlers(self.events, OUT_OF_BAND)
+        answer = RunningAnswer(self._listener_of, self.trouble.on_worker_mistake)
+        self._handlers = Handlers(
+            self._send_command,
+            self._restart_worker,
+            answer,
+            self._answering,
+            self._worker,
+            self.trouble,
+            self.tables,
+            self.models,
+            self.chat.settings,
+            self.sharing,
+            self._titles,
+            self.embedding,
+            self.saved_chats,
+        )
         if not self.home.library.full_text:
             views.sidebar.search.setToolTip(strings.NO_FULL_TEXT)
         self._wire(page)
@@ -245,7 +181,10 @@ class WindowController(QObject):
         changed, self._link = step.link != self._link, step.link
         if not self._link.connected:
             self._unloads_after_s = 0.0  # a worker starts with this
-        work: list[Callable[[], None]] = [partial(self.effects[type(each)], each) for each in step.effects]
+        table = self._handlers.table
+        work: list[Callable[[], None]] = [
+            partial(handler, effect) for effect in step.effects for handler in table[type(effect)]
+        ]
         if changed:
             link = step.link
             work += [
@@ -315,6 +254,10 @@ class WindowController(QObject):
         asked = isinstance(effect.command, Generate) and effect.command.request == self._link.request
         self._send(effect.command, self.chat.saving.question_kept if asked else None)
 
+    def _restart_worker(self, effect: fx.RestartWorker) -> None:
+        self._views.first_page.set_loading("", None)
+        self._restart()
+
     def _listener_of(self, request: str) -> AnswerListener:
         """Returns the receiver of a request's answer."""
         return self.racing if request == self.racing.race.request else self._answering
@@ -362,58 +305,6 @@ class WindowController(QObject):
         for intent in intents:
             self.handle(intent)
 
-    # ---- effects and events that concern several controllers
-
-    def _on_out_of_band(self, effect: fx.OutOfBand) -> None:
-        self.events[type(effect.event)](effect.event)
-
-    def _on_table_status(self, status: TableStatus) -> None:
-        """Warnings about the tables go to the banner, the whole status to the Tables window."""
-        self.tables.on_event(status)
-        if status.notes:
-            self.trouble.on_tables_warned(status)
-
-    def _on_machine_figures(self, figures: MachineFigures) -> None:
-        self.models.on_event(figures)
-        self._worker.on_machines(figures)
-
-    def _on_restart(self, effect: fx.RestartWorker) -> None:
-        self._worker.forget()
-        self._titles.forget()
-        self.embedding.forget()
-        self.trouble.end(Until.READY)
-        self._views.first_page.set_loading("", None)
-        self._restart()
-
-    def _on_worker_died(self, effect: fx.WorkerDied) -> None:
-        self._worker.forget()
-        self._titles.forget()
-        self.embedding.forget()
-        self.trouble.on_worker_died(effect, self._answer.take_lost())
-
-    def _on_load_started(self, effect: fx.LoadStarted) -> None:
-        self.models.on_load_started(effect)
-        self._worker.on_load_started(effect)
-
-    def _on_model_ready(self, effect: fx.ModelReady) -> None:
-        self._worker.on_model_ready(effect)
-        self.chat.settings.set_model(effect.info)
-        self.trouble.on_model_ready(effect)
-
-    def _on_model_gone(self, effect: fx.ModelGone) -> None:
-        self._worker.on_model_gone(effect)
-        self.chat.settings.set_model(None)
-
-    def _on_load_failed(self, effect: fx.LoadFailed) -> None:
-        self.models.on_models_failed(effect)
-        self.trouble.on_load_failed(effect)
-
-    def _on_finished(self, effect: fx.AnswerFinished) -> None:
-        self.models.note_stats(effect.finished.stats)
-        self._answer.on_finished(effect)
-
-    # ---- wiring
-
     def _wire(self, page: ChatPage) -> None:
         views = self._views
         views.composer.draft_changed.connect(self.tables.note_typing)
@@ -439,88 +330,3 @@ class WindowController(QObject):
         self.saved_chats.show_open()
         self._show_link()
         self.models.changed.emit()
-
-
-def require_handlers(handlers: Mapping[type, object], kinds: Iterable[type]) -> None:
-    """Raises `TypeError` unless there is a handler for each of `kinds`, and no other one."""
-    odd = set(handlers) ^ set(kinds)
-    if odd:
-        raise TypeError(f"Not exactly one handler: {', '.join(sorted(each.__name__ for each in odd))}.")
-
-
-class AnswerListener(Protocol):
-    """The receiver of an answer: chat or race.
-
-    `begin()` comes first; `finish()`, `fail()` or `cut_off()` last, with the number of tokens where that
-    decides whether the question is kept.
-    """
-
-    def begin(self) -> None: ...
-
-    def read(self, progress: PrefillProgress) -> None: ...
-
-    def choose(self, reading: ReadingMap) -> None: ...
-
-    def write(self, token: Token) -> None: ...
-
-    def measure(self, gauges: Gauges) -> None: ...
-
-    def finish(self, finished: Finished) -> None: ...
-
-    def fail(self, failed: Failed, tokens: int) -> None: ...
-
-    def cut_off(self, tokens: int, *, closing: bool) -> None: ...
-
-
-class RunningAnswer:
-    """Passes the events of an answer to its listener.
-
-    `listener_of` returns the listener of a request. `tell_mistake` reports a token out of order.
-    """
-
-    def __init__(
-        self, listener_of: Callable[[str], AnswerListener], tell_mistake: Callable[[fx.WorkerMistake], None]
-    ) -> None:
-        self._listener_of = listener_of
-        self._tell_mistake = tell_mistake
-        self._tokens = 0
-        self._lost: int | None = None
-
-    def on_begun(self, effect: fx.AnswerBegun) -> None:
-        self._tokens, self._lost = 0, None
-        self._listener_of(effect.request).begin()
-
-    def on_reading(self, effect: fx.ReadingHeard) -> None:
-        self._listener_of(effect.progress.request).read(effect.progress)
-
-    def on_map(self, effect: fx.MapHeard) -> None:
-        self._listener_of(effect.map.request).choose(effect.map)
-
-    def on_token(self, effect: fx.TokenHeard) -> None:
-        """Pass a token on. One out of order is dropped and reported."""
-        token = effect.token
-        if token.position != self._tokens:
-            where = f"Token has position {token.position} where {self._tokens} comes next."
-            self._tell_mistake(fx.WorkerMistake(where))
-            return
-        self._tokens += 1
-        self._listener_of(token.request).write(token)
-
-    def on_gauges(self, effect: fx.GaugesHeard) -> None:
-        self._listener_of(effect.gauges.request).measure(effect.gauges)
-
-    def on_finished(self, effect: fx.AnswerFinished) -> None:
-        self._listener_of(effect.finished.request).finish(effect.finished)
-
-    def on_failed(self, effect: fx.AnswerFailed) -> None:
-        self._listener_of(effect.failed.request).fail(effect.failed, self._tokens)
-
-    def on_cut_off(self, effect: fx.AnswerCutOff) -> None:
-        """The worker exited."""
-        self._lost = self._tokens
-        self._listener_of(effect.request).cut_off(self._tokens, closing=effect.closing)
-
-    def take_lost(self) -> int | None:
-        """Returns the tokens of the answer that was last cut off, once; None if there was none."""
-        lost, self._lost = self._lost, None
-        return lost

@@ -89,10 +89,11 @@ class MainWindow(QMainWindow):
         self._content = self._make_content()
         self.columns = WindowColumns(theme, self.views.sidebar, self._content, self.views.side, self)
         self.setCentralWidget(self.columns)
-        self.worker = WorkerLink(self._hear, command, silence_s=silence_s, started=started)
+        self.worker = WorkerLink(command, silence_s=silence_s, started=started)
         self.controller = WindowController(
             self.views, model, self.worker.send, self.worker.restart, home, self
         )
+        self.worker.hear = self.controller.handle
         self.windows = SideWindows(self)
         self.app_settings = AppSettings(theme, self.views, self.controller.home.preferences, self)
         self.projects = ProjectsController(
@@ -226,9 +227,6 @@ class MainWindow(QMainWindow):
             _report(error)
         self._closed.set()
         self.close()
-
-    def _hear(self, given: object) -> None:
-        self.controller.handle(given)  # type: ignore[arg-type]
 
     def _make_views(self) -> Views:
         theme = self._theme

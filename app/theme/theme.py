@@ -14,7 +14,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, QSettings, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication, QStyle
+from PySide6.QtWidgets import QApplication, QStyle, QWidget
 
 from app.theme import zoom
 from app.theme.measures import measure_anew
@@ -29,6 +29,13 @@ def system_reduces_motion() -> bool:
         settings = QSettings(str(_MAC_PREFERENCES.expanduser()), QSettings.Format.NativeFormat)
         return settings.value("reduceMotion") in (True, 1, "1", "true")
     return QApplication.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) == 0
+
+
+def clear_base(field: QWidget) -> None:
+    """Makes the ground of a text field transparent. Its other colours stay the application's (`qpalette`)."""
+    palette = field.palette()
+    palette.setColor(QPalette.ColorRole.Base, Qt.GlobalColor.transparent)
+    field.setPalette(palette)
 
 
 Scheme = Literal["system", "light", "dark"]

@@ -10,16 +10,17 @@ from core.answer_format.formats import (
 )
 from core.answer_format.parser import (
     AnswerParser,
+    AnswerSplitter,
     CallArguments,
     CallBegun,
     Delta,
     ParsedAnswer,
+    Part,
     Text,
     Thought,
     parse_answer,
     parse_past_answer,
 )
-from core.answer_format.splitter import AnswerSplitter, Part
 
 __all__ = [
     "AnswerFormat",

@@ -212,7 +212,7 @@ def lead(path: Path) -> int:
     A process can lead only one cluster, so each delay has its own.
     """
     spec = msgspec.json.decode(path.read_bytes(), type=LeadSpec)
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.engine.engine import Engine

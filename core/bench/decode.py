@@ -47,7 +47,7 @@ from core.bench.harness import (
 )
 from core.bench.runs import BenchRun, converse, draftlight, first_difference, joined, mlx_lm, start_engine
 from core.drafting.gram_table import Continuations
-from core.drafting.ngram_table import NgramTables
+from core.drafting.ngram_mod import NgramTables
 from core.drafting.registry import DRAFTERS, DrafterSpec, Resources
 from core.events import Change, PositionStat
 from core.settings import Settings

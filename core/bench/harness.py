@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from core.errors import RequestError
 from core.events import Change, PositionStat
-from core.models.runtime.blas import threads_at_start, threads_variable
+from core.models.blas import threads_at_start, threads_variable
 from core.system.terminal import STOPPED, ProgressLine
 
 # ---- environment

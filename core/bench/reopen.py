@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
     Exit status 1 if answers differ.
     """
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     blas = prepare()
     from core.bench.runs import load_tried

@@ -37,7 +37,7 @@ from core.drafting.cacheback import FrozenTable
 from core.drafting.draft import Draft, Drafter, sanitise
 from core.drafting.gate import Gate
 from core.drafting.gram_table import Continuations, GramTable, JoinedTables
-from core.drafting.ngram_table import NgramTables
+from core.drafting.ngram_mod import NgramTables
 from core.drafting.registry import DRAFTERS, Resources, drafter_spec
 from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams
@@ -422,7 +422,7 @@ def record(options: argparse.Namespace) -> int:
 
     Finished answers are kept in a file next to it, so the same command continues after Ctrl-C.
     """
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.models.loader import load

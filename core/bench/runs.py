@@ -30,7 +30,7 @@ def start_engine(
     options: argparse.Namespace, *, quiet: bool = False
 ) -> tuple[Engine, ModelInfo, Environment]:
     """An engine with `--model` loaded and tested. Raises `ModelError`."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     blas = prepare()
     from core.engine.engine import Engine

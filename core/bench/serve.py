@@ -86,7 +86,7 @@ class ServeResults(Struct, frozen=True):
 
 def run(options: argparse.Namespace) -> int:
     """Measure and write `answers.jsonl`, `results.json` and `report.md`."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     blas = prepare()
     from core.models.loader import load

@@ -211,7 +211,7 @@ def write_float_folder(loaded: LoadedModel, folder: Path) -> Path:
 def main(arguments: Sequence[str]) -> int:
     """Run mlx-lm's server: `FOLDER PORT`."""
     folder, port = arguments
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     sys.argv = ["mlx_lm.server", "--model", folder, "--port", port, "--log-level", "ERROR"]

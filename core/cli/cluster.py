@@ -63,7 +63,7 @@ def read_cluster(path: Path) -> Cluster:
 def run(options: argparse.Namespace) -> int:
     """Check the machines. Exit status 0 if the model can run. Raises `KeyFileError`, `ModelError`."""
     cluster = read_cluster(options.cluster)
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.cluster.loading import ClusterSetup

@@ -108,12 +108,12 @@ def _packages() -> Iterator[Finding]:
 
 
 def _compute() -> Iterator[Finding]:
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     blas = prepare()
     import mlx.core as mx
 
-    from core.models.runtime import memory
+    from core.models import memory
 
     limit_gb = memory.limit_bytes() / 1e9
     if mx.default_device() == mx.gpu:
@@ -136,8 +136,8 @@ def _compute() -> Iterator[Finding]:
 
 def _threads() -> Iterator[Finding]:
     """The number of compute threads and the reason for it."""
-    from core.models.runtime import blas
-    from core.models.runtime.blas import ProcessorUse, usable_cores
+    from core.models import blas
+    from core.models.blas import ProcessorUse, usable_cores
 
     subject, most = "Threads", blas.threads_at_start()
     if why := blas.why_threads_are_fixed():
@@ -157,7 +157,7 @@ def _threads() -> Iterator[Finding]:
 
 def _exactness() -> Iterator[Finding]:
     """The exactness profiles of the models compared on this machine."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.machine.exactness import PROFILES
@@ -185,7 +185,7 @@ def _matmul_gflops(size: int = 768, rounds: int = 5) -> float:
 
 
 def _starter() -> Iterator[Finding]:
-    from core.models.library.starter import NAME, damage, packed_file, starter_folder
+    from core.models.starter import NAME, damage, packed_file, starter_folder
 
     subject = "Starter model"
     try:
@@ -204,7 +204,7 @@ def _starter() -> Iterator[Finding]:
 
 def _encoder() -> Iterator[Finding]:
     """Its files are read whole and compared with what ships."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.encoder.encoder import NAME, check_files
@@ -252,8 +252,7 @@ def _nearest(folder: Path) -> Path:
 def _tables() -> Iterator[Finding]:
     """Reads every saved table completely, including its checksum, and changes nothing."""
     from core.system.paths import tables_dir
-    from core.tables.folder import TableFolder
-    from core.tables.table_file import InvalidFileError, decode_table, read_file
+    from core.tables.files import InvalidFileError, TableFolder, decode_table, read_file
 
     folder = TableFolder(tables_dir())
     keys = folder.keys() if tables_dir().is_dir() else []

@@ -71,11 +71,11 @@ def run(options: argparse.Namespace) -> int:
     settings_from(options)  # report errors before a model is loaded
     with ProgressLine(options.quiet) as line:
         messages = _messages(options, line)
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.engine.engine import Engine
-    from core.tables.folder import TableFolder
+    from core.tables.files import TableFolder
     from core.tables.memory import TableMemory
 
     with ProgressLine(options.quiet) as line:

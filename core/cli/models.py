@@ -19,7 +19,7 @@ from core.system.paths import models_dir
 from core.system.terminal import ProgressLine, ending_at_ctrl_c
 
 if TYPE_CHECKING:  # importing it loads MLX, which `--help` does not need
-    from core.models.library.catalogue import Catalogue
+    from core.models.catalogue import Catalogue
 
 _CONTEXT_TOKENS = 8192
 _FITS = {"fits": "Fits", "tight": "Tight", "too-large": "Too large"}
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from core.models.library.download import unfinished
+    from core.models.download import unfinished
 
     catalogue = _catalogue()
     entries, limit = catalogue.entries(), catalogue.machine.limit_bytes
@@ -129,7 +129,7 @@ def _drafts(entry: ModelEntry, entries: tuple[ModelEntry, ...]) -> list[str]:
 
 
 def _download(options: argparse.Namespace) -> int:
-    from core.models.library.download import discard, partial_progress
+    from core.models.download import discard, partial_progress
 
     model: str = options.model
     if options.discard:
@@ -143,7 +143,7 @@ def _download(options: argparse.Namespace) -> int:
 
 def fetch(model: str, *, quiet: bool = False) -> None:
     """Download `model` if it is a hub name that is not installed; prints this on stderr."""
-    from core.models.library.places import find, is_hub_name
+    from core.models.places import find, is_hub_name
 
     if Path(model).exists() or not is_hub_name(model) or find(model):
         return
@@ -153,7 +153,7 @@ def fetch(model: str, *, quiet: bool = False) -> None:
 
 def _get(model: str, quiet: bool) -> Path:
     """Download `model` with progress on stderr; if interrupted, print how to resume."""
-    from core.models.library.download import Download, Meter, partial_progress
+    from core.models.download import Download, Meter, partial_progress
 
     meter, line = Meter(model), ProgressLine(quiet)
 
@@ -209,7 +209,7 @@ def _remove(options: argparse.Namespace) -> int:
 
 def _profile(options: argparse.Namespace) -> int:
     """Measure T(w) and compare block widths completely, then print both. Raises `ModelError`."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.engine.engine import Engine
@@ -250,11 +250,11 @@ def _profile(options: argparse.Namespace) -> int:
 
 
 def _catalogue() -> Catalogue:
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
-    from core.models.library.catalogue import Catalogue
-    from core.models.runtime.memory import machine
+    from core.models.catalogue import Catalogue
+    from core.models.memory import machine
 
     return Catalogue(machine())
 

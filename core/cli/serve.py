@@ -124,8 +124,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _installed() -> InstalledModels:
-    from core.models.library.catalogue import Catalogue
-    from core.models.library.config import Machine
+    from core.models.catalogue import Catalogue
+    from core.models.config import Machine
     from core.serve.installed import InstalledModels
 
     # The worker knows the machine's memory, and refuses what does not fit.

@@ -18,7 +18,7 @@ from core.cli import tables_build
 from core.cli.arguments import add_command, confirmed, out_file, readable_file, whole
 from core.errors import TableError
 from core.events import LearnedTable, TableInfo, TableStatus
-from core.models.library.places import family_label, readable
+from core.models.places import family_label, readable
 from core.system.paths import tables_dir
 
 if TYPE_CHECKING:  # importing it loads numpy, which other commands do not need
@@ -197,7 +197,7 @@ def _reset(options: argparse.Namespace) -> int:
 
 
 def _memory() -> TableMemory:
-    from core.tables.folder import TableFolder
+    from core.tables.files import TableFolder
     from core.tables.memory import TableMemory
 
     def say(status: TableStatus) -> None:
@@ -209,7 +209,7 @@ def _memory() -> TableMemory:
 
 def _opened(family: str) -> tuple[TableMemory, TableInfo]:
     """A `TableMemory` with the family's tables open, as when one of its models is loaded."""
-    from core.drafting.ngram_table import ID_END
+    from core.drafting.ngram_mod import ID_END
 
     memory = _memory()
     info = _of_family(memory.listing()[0], family)[0]

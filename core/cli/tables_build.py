@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _from_model(options: argparse.Namespace) -> int:
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.models.loader import load
@@ -170,7 +170,7 @@ def _answer(rehearsal: Rehearsal, quiet: bool) -> bool:
 
 
 def _from_texts(options: argparse.Namespace) -> int:
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.models.loader import load_family
@@ -232,7 +232,7 @@ def _print_skipped(corpus: Corpus) -> None:
 
 
 def _texts_for_auto(options: argparse.Namespace) -> int:
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.models.loader import load_family

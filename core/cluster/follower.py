@@ -56,7 +56,7 @@ from core.errors import ClusterError, DraftlightError, ModelError
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 
 if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before
-    from core.cluster.replicas import Replicas
+    from core.cluster.shard import Replicas
 
 
 _LOOK_S = 0.1
@@ -79,7 +79,7 @@ def main() -> int:
     """Serve the leader until it ends the cluster; returns the exit status."""
     words = sys.stdin.buffer.readline()
     handed = msgspec.json.decode(words, type=FollowerInput)
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     connection = socket.socket(fileno=handed.descriptor)
@@ -163,10 +163,8 @@ class _Following:
         return Listening()
 
     def _load(self, load: Load) -> None:
-        from core.cluster.joining import join
-        from core.cluster.replicas import Replicas
-        from core.cluster.shard import Shard, split_model
-        from core.cluster.this_machine import digest_of, folder_of
+        from core.cluster.shard import Replicas, Shard, split_model
+        from core.cluster.this_machine import digest_of, folder_of, join
         from core.models.loader import load_part
 
         if not self._works():
@@ -249,7 +247,7 @@ class _Following:
                 self._leave(f"The leader has been silent for {silence_s:.0f} s.")
 
     def _memory(self) -> Beat:
-        from core.models.runtime import memory
+        from core.models import memory
 
         return Beat(memory.used_bytes(), memory.limit_bytes())
 

@@ -35,11 +35,11 @@ from core.cluster.wire import (
 )
 from core.errors import ClusterError
 from core.events import ClusterEnded, MachinesChecked, MachineSeen, MemoryNeed
+from core.models.config import Machine as Room
+from core.models.config import need_of
 from core.models.folder import check, gigabytes
-from core.models.library.config import Machine as Room
-from core.models.library.config import need_of
-from core.models.library.places import display_name
 from core.models.loader import Progress
+from core.models.places import display_name
 from core.settings.cluster import FOLLOW_PORT, Cluster
 from core.system.key_file import read_key
 from core.system.paths import data_dir
@@ -193,7 +193,7 @@ class ClusterSetup:
             raise
 
     def _check_runs(self) -> None:
-        from core.cluster.joining import check_free
+        from core.cluster.this_machine import check_free
 
         found = self.checked()
         if not found.runs or self._folder is None:
@@ -205,8 +205,8 @@ class ClusterSetup:
         check_free()
 
     def _load(self, progress: Progress) -> ClusterModel:
-        from core.cluster.joining import join
         from core.cluster.shard import ClusterModel, Shard, ShardedModel, split_model
+        from core.cluster.this_machine import join
         from core.models.loader import check_sound, describe_part, load_part
 
         assert self._folder is not None

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, RejectedRow, grow
-from core.drafting.evidence import DraftPosition, Evidence, Guess
+from core.drafting.draft_model import PROPOSED_KIND, Proposals
+from core.drafting.evidence import DraftPosition, Evidence
 from core.drafting.gram_table import Continuations, Learned, Remembered
-from core.drafting.ngram_table import NgramTable
-from core.drafting.proposals import PROPOSED_KIND, Proposals
+from core.drafting.ngram_mod import NgramTable
 from core.events import Occupancy, TableFigures
 from core.settings.drafting import Auto
 
@@ -54,7 +54,7 @@ class AutoDrafter(Drafter):
         self._alternatives = settings.alternatives if tree else 1
         self._evidence = self._new_evidence()
         # The last draft with its guesses, so that `observe` need not compute them again.
-        self._grown: GrownDraft[Guess] = GrownDraft()
+        self._grown = GrownDraft()
 
     def begin(self, prompt: Sequence[int]) -> None:
         self._evidence = self._new_evidence()

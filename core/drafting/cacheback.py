@@ -48,7 +48,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from core.drafting.calibration import LEARNED_KIND, Calibration, log2_1
-from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, RejectedRow, grow
+from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, Guess, grow
 from core.events import Occupancy
 from core.settings.drafting import Cacheback, check_cacheback
 
@@ -223,8 +223,8 @@ class CachebackDrafter(Drafter):
         self._branches = tree
         self._tail: list[int] = []
         # Guesses at the root and below it in the last planned draft; `observe` learns from them.
-        self._root_guesses: list[OddsGuess] = []
-        self._grown: GrownDraft[OddsGuess] = GrownDraft()
+        self._root_guesses: list[Guess] = []
+        self._grown = GrownDraft()
         self._reset()
 
     def begin(self, prompt: Sequence[int]) -> None:
@@ -242,9 +242,6 @@ class CachebackDrafter(Drafter):
         # One token short of a window: the next token completes exactly the first new pair.
         self._tail = joined[-(leader + follower - 1) :]
 
-    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Does nothing: the table holds only emitted tokens."""
-
     def draft(self, budget: int) -> Draft:
         settings = self._settings
         total = min(budget, settings.tree_tokens - 1)
@@ -260,9 +257,6 @@ class CachebackDrafter(Drafter):
         else:
             self._grow_chain(tree)
         return Draft(tuple(tree.tokens), tuple(tree.parents))
-
-    def feedback(self, draft: Draft, accepted: int) -> None:
-        """Does nothing: `observe` inserts accepted tokens and learns from them."""
 
     def occupancy(self) -> Occupancy:
         """Leaders in the dynamic table."""
@@ -380,15 +374,6 @@ _MAX_SUPPORT = (LEARNED_KIND - 1) // 2
 _LEARNED = 8
 
 
-class OddsGuess(NamedTuple):
-    """`token` follows with `probability`; `log_odds` precede the correction for its `kind`."""
-
-    token: int
-    probability: float
-    log_odds: float
-    kind: int
-
-
 class _TableRank(NamedTuple):
     """A guess in one table: its support, and its rank among the `fan` guesses with that support."""
 
@@ -436,7 +421,7 @@ class FollowerOdds:
         """The latest tokens once `token` is appended to `tail`."""
         return (*tail, token)[-self.tail_tokens :]
 
-    def guesses(self, tail: Gram) -> list[OddsGuess]:
+    def guesses(self, tail: Gram) -> list[Guess]:
         """Guesses after `tail`, most probable first."""
         dynamic, frozen = self._table_ranks(self._dynamic, tail), self._table_ranks(self._frozen, tail)
         longest = max((place.support for place in dynamic.values()), default=0)
@@ -449,11 +434,11 @@ class FollowerOdds:
             kind = LEARNED_KIND
             if here is not None:
                 kind = 2 * min(here.support, _MAX_SUPPORT) + (here.rank == 0)
-            found.append(OddsGuess(token, self._calibration.probability(log_odds, kind), log_odds, kind))
+            found.append(Guess(token, self._calibration.probability(log_odds, kind), log_odds, kind))
         found.sort(key=attrgetter("probability"), reverse=True)
         return found
 
-    def learn(self, guesses: Sequence[OddsGuess], token: int) -> None:
+    def learn(self, guesses: Sequence[Guess], token: int) -> None:
         """Updates the calibration: `token` followed a position with these `guesses`."""
         for guess in guesses[:_LEARNED]:
             self._calibration.learn(guess.log_odds, guess.kind, guess.token == token)

@@ -188,10 +188,7 @@ class Calibration:
 
     def learn(self, log_odds: float, kind: int, correct: bool) -> None:
         """Records whether a guess of `kind` with these uncorrected log-odds was correct."""
-        counts = self._counts[kind]
-        counts[0] = counts[0] * _DECAY + correct
-        counts[1] = counts[1] * _DECAY + sigmoid(log_odds)
-        counts[2] = counts[2] * _DECAY + 1.0
+        count_outcome(self._counts[kind], correct, sigmoid(log_odds))
         self._correct(kind)
 
     def learn_familiarity(self, right: bool) -> None:
@@ -225,16 +222,7 @@ class Calibration:
             self._correct(kind)
 
     def _correct(self, kind: int) -> None:
-        hits, expected, guesses = self._counts[kind]
-        if guesses <= 0:
-            self._corrections[kind] = 0.0
-            return
-        prior_hits = _STRENGTH * expected / guesses + _PRIOR_EACH
-        prior_misses = _STRENGTH * (1.0 - expected / guesses) + _PRIOR_EACH
-        misses, expected_misses = guesses - hits, max(0.0, guesses - expected)
-        self._corrections[kind] = log((hits + prior_hits) / (expected + prior_hits)) - log(
-            (misses + prior_misses) / (expected_misses + prior_misses)
-        )
+        self._corrections[kind] = correction(self._counts[kind], _PRIOR_EACH)
 
     def _length_weight(self, assumed: int) -> float:
         """The weight of a match's length after `assumed` consecutive correct guesses."""
@@ -244,6 +232,29 @@ class Calibration:
             share = min(1.0 - _FAMILIAR_LEAST, max(_FAMILIAR_LEAST, familiar))
             known.append(self.weights.length + self.weights.familiar * log(share / (1.0 - share)))
         return known[assumed]
+
+
+def count_outcome(counts: list[float], correct: bool, expected: float) -> None:
+    """Adds the outcome of a guess to decayed `counts`: hits, expected hits, guesses."""
+    counts[0] = counts[0] * _DECAY + correct
+    counts[1] = counts[1] * _DECAY + expected
+    counts[2] = counts[2] * _DECAY + 1.0
+
+
+def correction(counts: Sequence[float], prior_each: float) -> float:
+    """Log-odds that `counts` (hits, expected hits, guesses) add to those of the evidence.
+
+    The prior are `_STRENGTH` guesses that turned out as expected, and `prior_each` hits and misses.
+    """
+    hits, expected, guesses = counts
+    if guesses <= 0.0:
+        return 0.0
+    prior_hits = _STRENGTH * expected / guesses + prior_each
+    prior_misses = _STRENGTH * (1.0 - expected / guesses) + prior_each
+    misses, expected_misses = guesses - hits, max(0.0, guesses - expected)
+    return log((hits + prior_hits) / (expected + prior_hits)) - log(
+        (misses + prior_misses) / (expected_misses + prior_misses)
+    )
 
 
 def kind_of(length: int, threaded: bool) -> int:

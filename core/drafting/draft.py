@@ -1,4 +1,4 @@
-"""Drafts, the drafter protocol, and best-first growth of a draft tree.
+"""Drafts, the base class of drafters, and best-first growth of a draft tree.
 
 A draft is a tree of guessed tokens; a chain is a tree whose nodes have at most one child. Node i is guessed
 to follow node `parents[i]`; −1 is the root, the last token of the context. Parents come before their
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import Generic, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -28,9 +28,9 @@ class Draft(Struct, frozen=True):
     confidence: tuple[float, ...] = ()
 
     @classmethod
-    def chain(cls, tokens: tuple[int, ...] | list[int]) -> Draft:
+    def chain(cls, tokens: Sequence[int], confidence: Sequence[float] = ()) -> Draft:
         """The chain that guesses `tokens` one after the other."""
-        return cls(tuple(tokens), tuple(range(-1, len(tokens) - 1)))
+        return cls(tuple(tokens), tuple(range(-1, len(tokens) - 1)), tuple(confidence))
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -83,8 +83,8 @@ def sanitise(draft: Draft, *, vocabulary: int, budget: int) -> Draft:
 RejectedRow = tuple[int, Sequence[int]]
 
 
-class Drafter(Protocol):
-    """Guesses the tokens that follow a context.
+class Drafter:
+    """Guesses the tokens that follow a context. This base class guesses nothing and serves as `off`.
 
     Order of calls in a request: `begin(prompt)`, then in each step `draft(budget)`, `feedback(draft,
     accepted)` and `observe(tokens)`. `observe` receives every token of the answer exactly once, in order, and
@@ -107,12 +107,14 @@ class Drafter(Protocol):
 
     def draft(self, budget: int) -> Draft:
         """Guesses at most `budget` tokens that follow the context; may be empty."""
+        return EMPTY
 
     def feedback(self, draft: Draft, accepted: int) -> None:
         """Reports that a path of `accepted` nodes of the last `draft`, as verified, was accepted."""
 
     def occupancy(self) -> Occupancy:
         """Fill level of the index or table."""
+        return Occupancy()
 
     @property
     def proposal_cost(self) -> float:
@@ -124,42 +126,23 @@ class Drafter(Protocol):
         return None
 
 
-class OffDrafter(Drafter):
-    """Drafts nothing, so the decode loop can always run ahead."""
+class Guess(NamedTuple):
+    """`token` follows with `probability`, given the guesses before it.
 
-    def begin(self, prompt: Sequence[int]) -> None:
-        """Does nothing."""
+    `log_odds` are those of the evidence, before the correction for its `kind` (`core.drafting.calibration`)
+    and before normalisation.
+    """
 
-    def observe(self, tokens: Sequence[int]) -> None:
-        """Does nothing."""
-
-    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Does nothing."""
-
-    def draft(self, budget: int) -> Draft:
-        return EMPTY
-
-    def feedback(self, draft: Draft, accepted: int) -> None:
-        """Does nothing."""
-
-    def occupancy(self) -> Occupancy:
-        return Occupancy()
-
-
-class TokenGuess(Protocol):
-    """A guess: `token` follows with `probability`, given the guesses before it."""
-
-    @property
-    def token(self) -> int: ...
-    @property
-    def probability(self) -> float: ...
+    token: int
+    probability: float
+    log_odds: float
+    kind: int
 
 
 S = TypeVar("S")
-G = TypeVar("G", bound=TokenGuess)
 
 
-class GrownDraft(Generic[G]):
+class GrownDraft:
     """A draft, and the guesses considered after each expanded node, for learning from the outcome.
 
     `nodes` maps (parent, token) to a node; −1 is the root. The caller keeps the guesses at the root.
@@ -167,20 +150,20 @@ class GrownDraft(Generic[G]):
 
     def __init__(self) -> None:
         self.draft: Draft = EMPTY
-        self.guesses_after: dict[int, list[G]] = {}
+        self.guesses_after: dict[int, list[Guess]] = {}
         self.nodes: dict[tuple[int, int], int] = {}
 
 
 def grow(
     position: S,
-    guesses: list[G],
+    guesses: list[Guess],
     after: Callable[[S, int], S],
-    guesses_at: Callable[[S], list[G]],
+    guesses_at: Callable[[S], list[Guess]],
     *,
     max_nodes: int,
     min_probability: float,
     alternatives: int | None,
-) -> GrownDraft[G]:
+) -> GrownDraft:
     """Grows a draft of at most `max_nodes` nodes from `position`, most probable node first.
 
     `guesses` are the guesses at `position`, most probable first; `after(position, token)` gives the next
@@ -189,14 +172,14 @@ def grow(
     prefix of the result is the best tree of its size. A node's confidence is the probability of its guess
     given its parent.
     """
-    grown: GrownDraft[G] = GrownDraft()
+    grown = GrownDraft()
     if max_nodes < 1:
         return grown
     tokens: list[int] = []
     parents: list[int] = []
     confidence: list[float] = []
     # (−path probability, sequence number, parent, guess, position of the parent)
-    candidates: list[tuple[float, int, int, G, S]] = []
+    candidates: list[tuple[float, int, int, Guess, S]] = []
     node, reached, number = -1, 1.0, 0
     while True:
         for guess in guesses[:alternatives]:

@@ -1,18 +1,20 @@
-"""`draft-model` and `mtp`: a smaller model of the family, or the model's own MTP head, drafts a chain.
+"""A model's guesses: `draft-model` and `mtp`, which draft them, and `Proposals`, for which they are evidence.
 
-The former is the comparison in the ngram-mod article. The `Proposer` owns the model; this module keeps the
-context, requests a chain and ends it at the first token with a probability below `stop_below`.
+The model is a smaller one of the family (the comparison in the ngram-mod article), or the model's own MTP
+head. The `Proposer` owns it. The drafter keeps the context, requests a chain and ends it at the first token
+with a probability below `stop_below`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
-from core.events import Occupancy
+from core.drafting.calibration import correction, count_outcome, logit, sigmoid
+from core.drafting.draft import EMPTY, Draft, Drafter, Guess
+from core.drafting.gate import default_cost
 from core.settings.drafting import DraftModel, Mtp
 
 
@@ -51,9 +53,6 @@ class DraftModelDrafter(Drafter):
     def observe(self, tokens: Sequence[int]) -> None:
         self._context.extend(tokens)
 
-    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Does nothing."""
-
     def draft(self, budget: int) -> Draft:
         count = min(self._settings.k, budget)
         if count < 1 or not self._context:
@@ -63,10 +62,232 @@ class DraftModelDrafter(Drafter):
         length = 0
         while length < len(tokens) and probabilities[length] >= self._settings.stop_below:
             length += 1
-        return Draft(tuple(tokens[:length]), tuple(range(-1, length - 1)), tuple(probabilities[:length]))
+        return Draft.chain(tokens[:length], probabilities[:length])
 
-    def feedback(self, draft: Draft, accepted: int) -> None:
-        """Does nothing: the proposer drops rejected tokens at its next call."""
 
-    def occupancy(self) -> Occupancy:
-        return Occupancy()
+# ---- proposals
+#
+# Proposals: a model's guesses (an MTP head's, a draft model's) as one more kind of evidence of `auto`.
+#
+# A proposal is a chain. Along it, its guesses join those of the other evidence: a guess keeps the higher of
+# the two probabilities, and the others share what is left of 1. Elsewhere in a draft it changes nothing.
+#
+# - *Calibration*: a model's own probability is corrected by outcomes, for each depth of the chain and for
+#   whether the other evidence agrees, has another likely guess, or none. Outcomes count as in
+#   `core.drafting.calibration`.
+# - *Asking*: costs time whether a guess is accepted or not. Nothing is asked where other evidence is
+#   confident. The chain is as long as its past acceptance pays. A proposal's gain are the accepted tokens
+#   that the other evidence would not have reached; its loss is the time of asking and of the rows that were
+#   verified for it. While the gain of recent proposals is below their loss, asking rests, longer after each
+#   unsuccessful trial.
+#
+# All of it belongs to one model and outlives an answer. Pure; times are in plain steps.
+
+
+# The kind of a guess that only a proposal makes; the other evidence learns nothing from it.
+PROPOSED_KIND = -1
+_MOST_TOKENS = 4
+# Other evidence is likely, or so confident that nothing is asked.
+_LIKELY = 0.5
+_CONFIDENT = 0.9
+_CLASSES = 3
+_PRIOR_EACH = 1.0
+_LEAST, _MOST = 1e-4, 1.0 - 1e-4
+# Acceptance of the first guess before any outcome, and its weight in outcomes.
+_ACCEPTED_AT_FIRST = 0.6
+_ACCEPTED_STRENGTH = 2.0
+# A row's cost, to decide on the length of a chain.
+_ROW_COST = 0.1
+# Proposals before gain and loss are compared: at once if nothing was gained, and in later trials.
+_FIRST_TRIAL = 8
+_HOPELESS_TRIAL = 3
+_GAIN_DECAY = 0.9
+_REST_TOKENS = 32
+_MOST_DOUBLINGS = 4
+_RATE_DECAY = 0.97
+
+
+class Proposals:
+    """Asks `proposer`, in one answer after the other; `begin` starts one.
+
+    `cost(count)`: the time of asking for `count` tokens; `block_cost(width)`: T of the planner.
+    """
+
+    def __init__(
+        self,
+        proposer: Proposer,
+        cost: Callable[[int], float],
+        block_cost: Callable[[int], float] = default_cost,
+    ) -> None:
+        self.proposer = proposer
+        self.cost = cost
+        self.block_cost = block_cost
+        # Per class and depth, decayed: hits, expected hits, guesses; and hits and guesses per depth.
+        self._counts = [[[0.0, 0.0, 0.0] for _ in range(_MOST_TOKENS)] for _ in range(_CLASSES)]
+        self._accepted = [[0.0, 0.0] for _ in range(_MOST_TOKENS)]
+        self._resting_tokens = 0
+        self._doublings = 0
+        self._trials = 0
+        self._gained = self._lost = 0.0
+        self._emitted = self._spent = 0.0
+        self._context: list[int] = []
+        self._forget()
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        """Starts an answer."""
+        self._context = list(prompt)
+        self._forget()
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether asking does not pay at the moment."""
+        return self._resting_tokens > 0
+
+    @property
+    def asked_cost(self) -> float:
+        """The time that the last draft's proposal took; 0 if nothing was asked."""
+        return self._asked_cost
+
+    @property
+    def chain(self) -> Sequence[int]:
+        """The last draft's proposal; empty if there is none."""
+        return self._proposal.tokens
+
+    def ask(self, guesses: Sequence[Guess], budget: int) -> None:
+        """Asks for a chain, unless other evidence, `guesses`, is confident, or asking does not pay."""
+        self._forget()
+        confident = bool(guesses) and guesses[0].probability >= _CONFIDENT
+        count = min(budget, self._length())
+        if self.is_resting or confident or count < 1 or not self._context:
+            return
+        self._proposal = self.proposer.propose(self._context, count)
+        if self._proposal.tokens:
+            self._asked_cost = self.cost(count)
+
+    def join(self, guesses: list[Guess], depth: int) -> list[Guess]:
+        """`guesses` after the first `depth` tokens of the chain, with the chain's next token."""
+        proposal = self._proposal
+        if not 0 <= depth < min(len(proposal.tokens), _MOST_TOKENS):
+            return guesses
+        token, stated = proposal.tokens[depth], proposal.probabilities[depth]
+        other = {guess.token: guess.probability for guess in guesses}
+        kind = _class_of(guesses, token)
+        likely = self._corrected(stated, kind, depth)
+        best = max(likely, other.get(token, 0.0))
+        if depth == len(self._joined):
+            self._joined.append((stated, kind, other.get(token, 0.0) / best))
+        joined = [guess._replace(probability=best) if guess.token == token else guess for guess in guesses]
+        if token not in other:
+            joined.append(Guess(token, best, 0.0, PROPOSED_KIND))
+        if depth == 0 and proposal.second >= 0 and proposal.second not in (*other, token):
+            share = min(1.0, proposal.second_probability / max(1e-9, 1.0 - stated))
+            joined.append(Guess(proposal.second, (1.0 - likely) * share, 0.0, PROPOSED_KIND))
+        joined.sort(key=lambda guess: guess.probability, reverse=True)
+        room = 1.0 - joined[0].probability
+        total = sum(guess.probability for guess in joined[1:])
+        if total <= room:
+            return joined
+        scale = room / total
+        return [joined[0], *(each._replace(probability=each.probability * scale) for each in joined[1:])]
+
+    def verified(self, draft: Draft, accepted: int) -> None:
+        """Records the verified part of the draft, and the number of its tokens that were accepted."""
+        self._verified, self._accepted_tokens = draft, accepted
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        """Learns from the step that emitted `tokens`."""
+        self._context.extend(tokens)
+        width = 1 + len(self._verified)
+        self._emitted = self._emitted * _RATE_DECAY + len(tokens)
+        self._spent = self._spent * _RATE_DECAY + self.block_cost(width) + self._asked_cost
+        if self._resting_tokens:
+            self._resting_tokens = max(0, self._resting_tokens - len(tokens))
+        elif self._proposal.tokens:
+            self._learn(tokens)
+            self._weigh(tokens, width)
+        self._forget()
+
+    # ---- outcomes
+
+    def _learn(self, tokens: Sequence[int]) -> None:
+        for depth, (guess, token) in enumerate(zip(self._proposal.tokens, tokens)):
+            if depth >= len(self._joined):
+                break
+            right = guess == token
+            stated, kind, _ = self._joined[depth]
+            count_outcome(self._counts[kind][depth], right, _bounded(stated))
+            accepted = self._accepted[depth]
+            accepted[0] = accepted[0] * _GAIN_DECAY + right
+            accepted[1] = accepted[1] * _GAIN_DECAY + 1.0
+            if not right:
+                break
+
+    def _weigh(self, tokens: Sequence[int], width: int) -> None:
+        """Compares the gain of recent proposals with their loss, and rests if it is lower."""
+        chain, draft = self._proposal.tokens, self._verified
+        # The share of the other evidence in reaching each node of the chain.
+        without, rows, node = 1.0, 0.0, -1
+        gained = 0.0
+        for depth, (_, _, share) in enumerate(self._joined):
+            children = [each for each in draft.children(node) if draft.tokens[each] == chain[depth]]
+            if not children:
+                break
+            node = children[0]
+            without *= share
+            rows += 1.0 - without
+            if depth < self._accepted_tokens and list(tokens[: depth + 1]) == list(chain[: depth + 1]):
+                gained += 1.0 - without
+        narrower = max(1, width - round(rows))
+        lost = self._asked_cost + self.block_cost(width) - self.block_cost(narrower)
+        self._gained = self._gained * _GAIN_DECAY + gained
+        self._lost = self._lost * _GAIN_DECAY + lost * self._rate
+        self._trials += 1
+        hopeless = self._trials >= _HOPELESS_TRIAL and self._gained <= 0.0
+        if not hopeless and self._trials < _FIRST_TRIAL:
+            return
+        if self._gained >= self._lost:
+            self._doublings = 0
+            return
+        self._resting_tokens = _REST_TOKENS << self._doublings
+        self._doublings = min(self._doublings + 1, _MOST_DOUBLINGS)
+        self._trials = 0
+        self._gained = self._lost = 0.0
+
+    @property
+    def _rate(self) -> float:
+        """Recent tokens per plain step; at least 1."""
+        return max(1.0, self._emitted / self._spent) if self._spent else 1.0
+
+    def _length(self) -> int:
+        """Tokens to ask for: as many as are expected to pay."""
+        reached, length = 1.0, 0
+        for hits, guesses in self._accepted:
+            prior = _ACCEPTED_AT_FIRST * _ACCEPTED_STRENGTH
+            reached *= (hits + prior) / (guesses + _ACCEPTED_STRENGTH)
+            marginal = self.cost(length + 1) - self.cost(length) if length else 0.0
+            if length and reached <= self._rate * (marginal + _ROW_COST):
+                break
+            length += 1
+        return length
+
+    def _corrected(self, stated: float, kind: int, depth: int) -> float:
+        return sigmoid(logit(_bounded(stated)) + correction(self._counts[kind][depth], _PRIOR_EACH))
+
+    def _forget(self) -> None:
+        self._proposal = NO_PROPOSAL
+        # Of each joined depth: the stated probability, the class, and the share of the other evidence.
+        self._joined: list[tuple[float, int, float]] = []
+        self._asked_cost = 0.0
+        self._verified = Draft()
+        self._accepted_tokens = 0
+
+
+def _bounded(probability: float) -> float:
+    return min(_MOST, max(_LEAST, probability))
+
+
+def _class_of(guesses: Sequence[Guess], token: int) -> int:
+    """0: other evidence has no likely guess; 1: it has another one; 2: the most likely one is `token`."""
+    if guesses and guesses[0].token == token:
+        return 2
+    return int(bool(guesses) and guesses[0].probability >= _LIKELY)

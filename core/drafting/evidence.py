@@ -27,6 +27,7 @@ from core.drafting.calibration import (
     log2_1,
     logit,
 )
+from core.drafting.draft import Guess
 from core.drafting.gram_table import Learned, Remembered, TableCursor, TokenProbabilities
 from core.drafting.suffix_index import ABSENT, ROOT, SuffixIndex
 
@@ -75,15 +76,6 @@ class DraftPosition(NamedTuple):
     table_cursor: TableCursor
     assumed: int
     unranked: int
-
-
-class Guess(NamedTuple):
-    """`log_odds` are those of the evidence; `probability` is corrected and normalised."""
-
-    token: int
-    probability: float
-    log_odds: float
-    kind: int
 
 
 class Evidence:

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
-from core.drafting.draft import Draft, Drafter, RejectedRow
+from core.drafting.draft import Draft, Drafter
 from core.events import Occupancy
 from core.settings.drafting import Frequency
 
@@ -92,9 +92,6 @@ class FrequencyDrafter(Drafter):
                 self._forget_oldest()
             self._count(token)
 
-    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Does nothing: only emitted tokens are counted."""
-
     def draft(self, budget: int) -> Draft:
         longest = self._contexts[0]
         tail = list(islice(reversed(self._window), longest))[::-1]
@@ -105,9 +102,6 @@ class FrequencyDrafter(Drafter):
                 break
             tail.append(guess)
         return Draft.chain(tail[known:])
-
-    def feedback(self, draft: Draft, accepted: int) -> None:
-        """Does nothing: the counts belong to one request."""
 
     def occupancy(self) -> Occupancy:
         """Distinct counted runs, of the most that fit into the window."""

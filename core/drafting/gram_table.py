@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from core.drafting.ngram_table import NgramTable, TableWriter
+from core.drafting.ngram_mod import NgramTable, TableWriter
 
 # 2^64 divided by the golden ratio, odd: Knuth's multiplicative hash.
 MULTIPLIER = 0x9E3779B97F4A7C15

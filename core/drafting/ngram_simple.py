@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
+from core.drafting.draft import EMPTY, Draft, Drafter
 from core.events import Occupancy
 from core.settings.drafting import NgramSimple
 
@@ -53,9 +53,6 @@ class NgramSimpleDrafter(Drafter):
             packed = ((packed << _ID_BITS) | token) & keep
         self._packed = packed
 
-    def observe_top(self, ids: Sequence[Sequence[int]], rejected: Sequence[RejectedRow] = ()) -> None:
-        """Does nothing: only emitted tokens are indexed."""
-
     def draft(self, budget: int) -> Draft:
         length, packed = len(self._history), self._packed
         for n in self._orders:
@@ -65,9 +62,6 @@ class NgramSimpleDrafter(Drafter):
             if end is not None:
                 return Draft.chain(self._history[end : end + min(self._k, budget)])
         return EMPTY
-
-    def feedback(self, draft: Draft, accepted: int) -> None:
-        """Does nothing: acceptance does not affect the index."""
 
     def occupancy(self) -> Occupancy:
         return Occupancy(sum(map(len, self._ends.values())), self._capacity)

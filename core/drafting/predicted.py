@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
+from core.drafting.draft import Draft, Drafter, RejectedRow
 from core.events import Occupancy, TableFigures
 
 # The largest draft that any drafter's settings allow.
@@ -93,9 +93,7 @@ class PredictedDrafter(Drafter):
         while length < len(tokens) and reached * likely[length] >= self._min_probability:
             reached *= likely[length]
             length += 1
-        if not length:
-            return EMPTY
-        return Draft(tuple(tokens[:length]), tuple(range(-1, length - 1)), tuple(likely[:length]))
+        return Draft.chain(tokens[:length], likely[:length])
 
 
 def _expected(draft: Draft) -> float:

@@ -13,14 +13,12 @@ from msgspec import Struct
 from core.drafting.auto import AutoDrafter
 from core.drafting.cacheback import CachebackDrafter, FrozenTable
 from core.drafting.calibration import Calibration
-from core.drafting.draft import Drafter, OffDrafter
-from core.drafting.draft_model import DraftModelDrafter, Proposer
+from core.drafting.draft import Drafter
+from core.drafting.draft_model import DraftModelDrafter, Proposals, Proposer
 from core.drafting.frequency import FrequencyDrafter
 from core.drafting.gram_table import Continuations
-from core.drafting.ngram_mod import NgramModDrafter
+from core.drafting.ngram_mod import NgramModDrafter, NgramTable, NgramTables
 from core.drafting.ngram_simple import NgramSimpleDrafter
-from core.drafting.ngram_table import NgramTable, NgramTables
-from core.drafting.proposals import Proposals
 from core.errors import InternalError, UnknownDrafterError
 from core.settings import Settings
 
@@ -82,31 +80,11 @@ def _auto(settings: Settings, resources: Resources) -> Drafter:
     )
 
 
-def _ngram_simple(settings: Settings, resources: Resources) -> Drafter:
-    return NgramSimpleDrafter(settings.ngram_simple, resources.capacity_tokens)
-
-
-def _ngram_mod(settings: Settings, resources: Resources) -> Drafter:
-    return NgramModDrafter(settings.ngram_mod, _memory(settings, resources))
-
-
 def _memory(settings: Settings, resources: Resources) -> NgramTable:
     """The family's shared n-gram table; the single place that sets its shape."""
     table = resources.tables.table(resources.family, settings.ngram_mod.n, settings.ngram_mod.slots)
     table.decay_at = settings.tables.decay_at
     return table
-
-
-def _cacheback(settings: Settings, resources: Resources) -> Drafter:
-    return CachebackDrafter(settings.cacheback, resources.frozen, tree=resources.trees)
-
-
-def _draft_model(settings: Settings, resources: Resources) -> Drafter:
-    return DraftModelDrafter(settings.draft_model, _proposer(resources))
-
-
-def _mtp(settings: Settings, resources: Resources) -> Drafter:
-    return DraftModelDrafter(settings.mtp, _proposer(resources))
 
 
 def _proposer(resources: Resources) -> Proposer:
@@ -118,7 +96,7 @@ def _proposer(resources: Resources) -> Proposer:
 DRAFTERS: dict[str, DrafterSpec] = {
     spec.name: spec
     for spec in (
-        DrafterSpec("off", "plain decoding", lambda settings, resources: OffDrafter(), drafts=False),
+        DrafterSpec("off", "plain decoding", lambda settings, resources: Drafter(), drafts=False),
         DrafterSpec(
             "auto",
             "all evidence, as much of it as pays",
@@ -127,8 +105,16 @@ DRAFTERS: dict[str, DrafterSpec] = {
             planned=lambda settings: True,
             recycles=True,
         ),
-        DrafterSpec("ngram-simple", "longest recent match of the last tokens", _ngram_simple),
-        DrafterSpec("ngram-mod", "rolling hash into a table shared by all chats", _ngram_mod),
+        DrafterSpec(
+            "ngram-simple",
+            "longest recent match of the last tokens",
+            lambda settings, resources: NgramSimpleDrafter(settings.ngram_simple, resources.capacity_tokens),
+        ),
+        DrafterSpec(
+            "ngram-mod",
+            "rolling hash into a table shared by all chats",
+            lambda settings, resources: NgramModDrafter(settings.ngram_mod, _memory(settings, resources)),
+        ),
         DrafterSpec(
             "frequency",
             "most frequent continuation, longest context first",
@@ -137,15 +123,25 @@ DRAFTERS: dict[str, DrafterSpec] = {
         DrafterSpec(
             "cacheback",
             "tree of recent continuations from LRU tables",
-            _cacheback,
+            lambda settings, resources: CachebackDrafter(
+                settings.cacheback, resources.frozen, tree=resources.trees
+            ),
             trees=True,
             takes_frozen=True,
             planned=lambda settings: settings.cacheback.tree == "planned",
         ),
         DrafterSpec(
-            "draft-model", "a smaller model of the family", _draft_model, needs_proposer="draft model"
+            "draft-model",
+            "a smaller model of the family",
+            lambda settings, resources: DraftModelDrafter(settings.draft_model, _proposer(resources)),
+            needs_proposer="draft model",
         ),
-        DrafterSpec("mtp", "the model's own MTP head", _mtp, needs_proposer="head"),
+        DrafterSpec(
+            "mtp",
+            "the model's own MTP head",
+            lambda settings, resources: DraftModelDrafter(settings.mtp, _proposer(resources)),
+            needs_proposer="head",
+        ),
     )
 }
 

@@ -58,14 +58,14 @@ from core.kv.saved_files import SavedFiles
 from core.machine.exactness import Profile
 from core.machine.trials import Verdict
 from core.machine.width_cost import CONTEXTS, CostProfile
+from core.models import memory
+from core.models.blas import BlasThreads
 from core.models.chat_template import format_of, switches_thinking, unread_calls, with_answer_opened
 from core.models.folder import gigabytes
 from core.models.loader import LoadedModel, Progress, load
+from core.models.memory import is_exhausted
 from core.models.prompt import Prompt, check_continuation, check_fits, count_tokens, offsets, plain, render
-from core.models.runtime import memory
-from core.models.runtime.blas import BlasThreads
-from core.models.runtime.memory import is_exhausted
-from core.models.runtime.runtime import check_prepared
+from core.models.runtime import check_prepared
 from core.prefill import passages
 from core.prefill.citations import Search
 from core.prefill.layout import Layout, layout, unknown_layout
@@ -112,7 +112,7 @@ class Engine:
     threads to other programs; by default all are used, so that measurements are comparable. `saved_files`:
     the folder of saved chats; by default in the cache folder. `left_bytes` returns the memory that is left
     for models and answers. Raises `NotPreparedError` if MLX was imported before
-    `core.models.runtime.runtime.prepare()` was called.
+    `core.models.runtime.prepare()` was called.
     """
 
     def __init__(

@@ -47,10 +47,10 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import KvQuantisation
 from core.machine.compare import ExactWidths
 from core.machine.width_cost import LiveCost
+from core.models import memory
+from core.models.blas import BlasThreads
 from core.models.folder import gigabytes
 from core.models.loader import LoadedModel
-from core.models.runtime import memory
-from core.models.runtime.blas import BlasThreads
 from core.prefill.citations import Search, read_documents, search, sources
 from core.prefill.read import read_prompt
 from core.prefill.reading import PromptText, Reading, ReadingInputs

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from core.decoding.grammar import Grammars
 from core.decoding.mtp import HeadProposer
-from core.drafting.draft_model import NO_PROPOSAL, Proposal, Proposer
-from core.drafting.proposals import Proposals
+from core.drafting.draft_model import NO_PROPOSAL, Proposal, Proposals, Proposer
 from core.errors import DraftModelError
 from core.events import ModelInfo
 from core.kv.cached_sequence import CachedSequence, PrefixCache

@@ -13,7 +13,7 @@ from core.decoding.loop import FAST, DecodingOptions, Exactness
 from core.decoding.mtp import HeadProposer
 from core.drafting.calibration import Calibration
 from core.drafting.draft_model import Proposer
-from core.drafting.ngram_table import NgramTables
+from core.drafting.ngram_mod import NgramTables
 from core.drafting.predicted import PredictedDrafter
 from core.drafting.registry import DrafterSpec, Resources, drafter_spec
 from core.engine.generation import AnswerPlan, within_context

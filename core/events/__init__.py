@@ -30,5 +30,4 @@ from core.events.answer import *
 from core.events.codec import *
 from core.events.idle import *
 from core.events.models import *
-from core.events.request import *
 from core.events.tables import *

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from core.errors import DraftlightError, Kind, PromptTooLongError, ProtocolError
-from core.events.answer import AnswerEvent, ReadingEvent
+from core.events.answer import AnswerEvent, ReadingEvent, RequestCommand, RequestEvent
 from core.events.idle import (
     EmbeddingCommand,
     EmbeddingEvent,
@@ -27,7 +27,6 @@ from core.events.models import (
     LoadCommand,
     LoadEvent,
 )
-from core.events.request import RequestCommand, RequestEvent
 from core.events.tables import TableCommand, TableEvent
 from core.events.wire import Wire, well_formed_json, well_formed_record
 from core.settings import Settings, assign_all

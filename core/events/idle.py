@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from core.events.request import Message
+from core.events.answer import Message
 from core.events.wire import Wire
 from core.settings import Prefill
 

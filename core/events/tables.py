@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from core.events.wire import Wire
 
 TableMoment = Literal["warm", "cold", "learned", "saved", "failed"]
 TableAction = Literal["save", "load", "reset", "export", "import"]
+# Bounds, because table files hold these structs, too.
+Count = Annotated[int, Meta(ge=0, lt=2**62)]
+Day = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
 
 
 class TableFigures(Struct, frozen=True):
@@ -19,14 +22,14 @@ class TableFigures(Struct, frozen=True):
     `hits` of `lookups` found one. `tested`, `accepted`: drafted tokens.
     """
 
-    used: int = 0
-    slots: int = 0
-    inserts: int = 0
-    overwrites: int = 0
-    lookups: int = 0
-    hits: int = 0
-    tested: int = 0
-    accepted: int = 0
+    used: Count = 0
+    slots: Count = 0
+    inserts: Count = 0
+    overwrites: Count = 0
+    lookups: Count = 0
+    hits: Count = 0
+    tested: Count = 0
+    accepted: Count = 0
 
 
 class TableUse(Struct, frozen=True):
@@ -47,16 +50,16 @@ class TableTeacher(Struct, frozen=True):
     """A model, and the number of entries written or changed while it was loaded."""
 
     model: str
-    entries: int
+    entries: Count
 
 
 class TableDay(Struct, frozen=True):
     """One day (like 2026-11-21) with changes: entries at its end, tokens tested and accepted on it."""
 
-    day: str
-    used: int
-    tested: int
-    accepted: int
+    day: Day
+    used: Count
+    tested: Count
+    accepted: Count
 
 
 class TableInfo(Struct, frozen=True):

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from core.decoding.loop import FAST, Exactness
 from core.events import ModelInfo
-from core.models.runtime.blas import threads_at_start
+from core.models.blas import threads_at_start
 from core.settings.drafting import ExactnessMode
 from core.system.files import JsonStore
 

@@ -77,9 +77,9 @@ from core.kv.mlx_lm_caches import (
 )
 from core.kv.positions import Columns, Positioned
 from core.machine.compare import agree, random_ids
-from core.models.library.config import model_class
+from core.models.config import model_class
+from core.models.memory import is_exhausted
 from core.models.rope import rotations
-from core.models.runtime.memory import is_exhausted
 from core.system.files import JsonStore
 from core.system.paths import resources_dir
 

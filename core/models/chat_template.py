@@ -22,9 +22,8 @@ from transformers import PreTrainedTokenizerBase
 
 from core.answer_format import AnswerFormat, answer_format, answer_opening
 from core.events import Change, Tool
-from core.models.library.places import base_name, readable
-from core.models.template import RefusedError, Rendering, renderer
-from core.models.template_support import Render, TemplateSupport
+from core.models.places import base_name, readable
+from core.models.template import RefusedError, Render, Rendering, TemplateSupport, renderer
 from core.models.traced import Run
 
 if TYPE_CHECKING:

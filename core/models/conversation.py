@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from core.errors import RequestError
 from core.events import Change, Message, Role, Tool, ToolCall
-from core.models.template_support import CallForm, TemplateSupport, call_id, parts, with_thought
+from core.models.template import CallForm, TemplateSupport, call_id, parts, with_thought
 
 RegionKind = Literal["system", "user", "assistant", "tool", "document"]
 

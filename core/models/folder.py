@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from core.errors import ModelError, ModelTooLargeError
 from core.events import MemoryNeed, ModelEntry, ModelSource
-from core.models.library.config import (
+from core.models.config import (
     CONTEXT_NAMES,
     Machine,
     context_tokens,
@@ -29,7 +29,7 @@ from core.models.library.config import (
     need_of,
     text_config,
 )
-from core.models.library.places import display_name
+from core.models.places import display_name
 from core.system.files import write_atomic
 from core.system.paths import cache_dir
 

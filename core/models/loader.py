@@ -31,12 +31,12 @@ from core.errors import ModelError, ModelNotHereError, RequestError
 from core.events import MachineUse, MemoryNeed, ModelInfo
 from core.kv.mlx_lm_caches import Cache, why_no_rollback
 from core.models.chat_template import format_of, switches_thinking
+from core.models.config import context_tokens
 from core.models.folder import check, check_fits, fingerprint, least_context
 from core.models.generation_config import readable, sampling_defaults, stop_ids
-from core.models.library.config import context_tokens
-from core.models.library.places import base_name, display_name, find, is_hub_name
-from core.models.library.starter import STARTER, ensure_starter
-from core.models.runtime.memory import machine
+from core.models.memory import machine
+from core.models.places import base_name, display_name, find, is_hub_name
+from core.models.starter import STARTER, ensure_starter
 from core.models.template import renderer
 from core.models.tokenizer import repair_decoder
 

@@ -26,7 +26,7 @@ from typing import Any
 from msgspec import Struct
 
 from core.errors import ModelError
-from core.models.library.config import text_config
+from core.models.config import text_config
 
 
 class _Names(Struct, frozen=True):

@@ -27,8 +27,7 @@ from core.models.chat_template import (
     thinking_change,
 )
 from core.models.conversation import Conversation, Region, Turn, adapted, messages_for, tools_for, turns_of
-from core.models.template import RefusedError, Rendering
-from core.models.template_support import LEAST
+from core.models.template import LEAST, RefusedError, Rendering
 from core.models.tokenizer import Span, Tokens, encode
 from core.models.traced import Run
 

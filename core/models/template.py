@@ -1,8 +1,12 @@
-"""TemplateRenderer: renders a model folder's chat template in a process with limits.
+"""Chat templates of model folders: rendered in a process with limits, and what they accept.
 
 A template is an untrusted program: it can loop forever, or allocate all memory in one expression. A separate
 process (`template_child`) therefore compiles and renders it, and remains for the next turn. A process that
 takes too long is killed, and the next turn starts another.
+
+`TemplateSupport` finds out which conversations a template accepts by rendering small ones. Each of its
+properties renders one or several of them when it is first read: one counts as accepted if the template raises
+no error and writes every content, in order.
 """
 
 from __future__ import annotations
@@ -11,12 +15,15 @@ import atexit
 import json
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from hashlib import blake2b
+from itertools import product
+from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.errors import ChatTemplateError
 from core.models.traced import Run
@@ -195,3 +202,311 @@ def renderer() -> TemplateRenderer:
     made = TemplateRenderer()
     atexit.register(made.close)
     return made
+
+
+# ---- which conversations a template accepts
+
+
+Turn = Mapping[str, Any]
+# Messages, tools, and whether the answer begins after them.
+Render = Callable[[Sequence[Turn], Sequence[Turn], bool], Rendering]
+ThoughtField = Literal["reasoning_content", "reasoning", "thinking", "blocks"]
+_FIELDS: tuple[ThoughtField, ...] = ("reasoning_content", "reasoning", "thinking", "blocks")
+_THOUGHT = "a probed thought"
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "lookup_probe",
+        "description": "A probe.",
+        "parameters": {
+            "type": "object",
+            "properties": {"key": {"type": "string", "description": "A key."}},
+            "required": ["key"],
+        },
+    },
+}
+
+
+class CallForm(Struct, frozen=True):
+    """How a template accepts calls and their results.
+
+    `short_ids`: ids have 9 letters and digits; `text_arguments`: arguments are JSON text, not an object;
+    `typed_results`: a result's content is a list of parts; `named_results`: it has its function's name.
+    `numbered_ids`: ids are `functions.NAME:INDEX`, and the index counts the calls of the conversation or of
+    one message.
+    """
+
+    short_ids: bool = False
+    text_arguments: bool = False
+    typed_results: bool = False
+    named_results: bool = False
+    numbered_ids: Literal["", "conversation", "message"] = ""
+
+
+class TemplateSupport:
+    """What the template behind `render` accepts. Raises `ChatTemplateError` if it exceeds a limit."""
+
+    def __init__(self, render: Render) -> None:
+        self._render = render
+
+    @cached_property
+    def typed_user(self) -> bool:
+        """Whether a user's content must be a list of parts."""
+        return not self._accepts([self._user("one", typed=False)]) and self._accepts(
+            [self._user("one", typed=True)]
+        )
+
+    @cached_property
+    def tail(self) -> str:
+        """What the template writes between a question and the answer."""
+        rendering = self._rendered([self._user("one")], ())
+        if rendering is None:
+            return ""
+        return rendering.text[max((run.end for run in rendering.runs if run.source == 0), default=0) :]
+
+    @cached_property
+    def typed_system(self) -> bool:
+        """Whether a system content must be a list of parts."""
+        return not self._accepts([_message("system", "one"), self._user("two")]) and self._accepts(
+            [_message("system", "one", typed=True), self._user("two")]
+        )
+
+    @cached_property
+    def system(self) -> bool:
+        """Whether there is a system role."""
+        return self._accepts([self._system("one"), self._user("two")])
+
+    @cached_property
+    def several_systems(self) -> bool:
+        """Whether a conversation may begin with several system messages."""
+        return self.system and self._accepts([self._system("one"), self._system("two"), self._user("three")])
+
+    @cached_property
+    def later_system(self) -> bool:
+        """Whether system messages may follow an answer, and are written there."""
+        return self.system and self._accepts([*self._turn, self._system("three"), self._user("four")])
+
+    @cached_property
+    def last_system(self) -> bool:
+        """Whether the last message may be a system message, and is written there."""
+        return self.system and self._accepts([*self._turn, self._user("three"), self._system("four")])
+
+    @cached_property
+    def system_alone(self) -> bool:
+        """Whether a conversation may consist of a system message."""
+        return self.system and self._accepts([self._system("one")])
+
+    @cached_property
+    def typed_answer(self) -> bool:
+        """Whether an answer's content must be a list of parts."""
+        question, next_question = self._user("one"), self._user("three")
+        return not self._accepts([question, _message("assistant", "two"), next_question]) and self._accepts(
+            [question, _message("assistant", "two", typed=True), next_question]
+        )
+
+    @cached_property
+    def answer_first(self) -> bool:
+        """Whether a conversation may begin with an answer."""
+        return self._accepts([self._answer("one"), self._user("two")])
+
+    @cached_property
+    def consecutive_users(self) -> bool:
+        """Whether two user messages may follow each other."""
+        return self._accepts([self._user("one"), self._user("two")])
+
+    @cached_property
+    def consecutive_answers(self) -> bool:
+        """Whether two answers may follow each other."""
+        return self._accepts([*self._turn, self._answer("three"), self._user("four")])
+
+    @cached_property
+    def tools(self) -> bool:
+        """Whether the template writes the tools that are declared."""
+        return self._declares([self._user("one")])
+
+    @cached_property
+    def tools_after_system(self) -> bool:
+        """Whether the template writes the tools that are declared if a system message is first."""
+        return self.system and self._declares([self._system("one"), self._user("two")])
+
+    @cached_property
+    def tools_after_empty_system(self) -> bool:
+        """Whether the template writes the tools that are declared if an empty system message is first."""
+        turns = [self._system(""), self._user("two")]
+        return self.tools_after_system and self._accepts(turns) and self._declares(turns)
+
+    @cached_property
+    def calls(self) -> CallForm | None:
+        """The form in which calls and results are accepted; None if in no form."""
+        forms = [CallForm(a, b, c, d) for a, b, c, d in product((False, True), repeat=4)]
+        # Some templates write a call's name as part of its id only.
+        numbered = [replace(form, numbered_ids="conversation") for form in forms if not form.short_ids]
+        tried = product([("lookup_probe", "first_key")], [*forms, *numbered])
+        for called, form in (*tried, *product([("lookup_probe",)], forms)):
+            turns = [self._user("one"), self._calling(form, 1), _result(form, "two", 1)]
+            if self._accepts(turns, [_TOOL], called):
+                return form if form.numbered_ids else self._with_written_ids(form)
+        return None
+
+    def _with_written_ids(self, form: CallForm) -> CallForm:
+        """`form` with numbered ids if the template writes them for calls, so that results have the same."""
+        turns = [self._user("one")]
+        for number in (1, 2):
+            turns += [self._calling(form, 1, number), _result(form, "two", number)]
+        rendering = self._rendered(turns, [_TOOL])
+        if rendering is None or _numbered("lookup_probe", 0) not in rendering.text:
+            return form
+        counted = _numbered("lookup_probe", 1) in rendering.text
+        return replace(form, short_ids=False, numbered_ids="conversation" if counted else "message")
+
+    @cached_property
+    def parallel_calls(self) -> bool:
+        """Whether a message may hold several calls."""
+        if self.calls is None:
+            return False
+        results = [_result(self.calls, word, at) for at, word in enumerate(("two", "three"), start=1)]
+        turns = [self._user("one"), self._calling(self.calls, 2), *results]
+        return self._accepts(turns, [_TOOL], ("lookup_probe", "lookup_probe"))
+
+    @cached_property
+    def thought_field(self) -> ThoughtField | None:
+        """Where the template reads the thought of an earlier answer; None: nowhere."""
+        probes = [[self._user("one"), self._answer("two")]]
+        if self.calls is not None:
+            probes.insert(
+                0, [self._user("one"), self._calling(self.calls, 1), _result(self.calls, "three", 1)]
+            )
+        for field in _FIELDS:
+            for question, answer, *result in probes:
+                rendering = self._rendered(
+                    [question, with_thought(answer, _THOUGHT, field), *result], [_TOOL]
+                )
+                if rendering is not None and any(_writes(rendering, run, _THOUGHT) for run in rendering.runs):
+                    return field
+        return None
+
+    def keeps_thought_in_content(self, begin: str, end: str) -> bool:
+        """Whether the thought of an earlier answer may stay in its content, between these tags."""
+        written = f"{begin}\n{_THOUGHT}\n{end}\n\ntwo"
+        return self._accepts([self._user("one"), self._answer(written), self._user("three")])
+
+    @property
+    def _turn(self) -> list[Turn]:
+        return [self._user("one"), self._answer("two")]
+
+    def _user(self, content: str, typed: bool | None = None) -> Turn:
+        return _message("user", content, self.typed_user if typed is None else typed)
+
+    def _system(self, content: str) -> Turn:
+        return _message("system", content, self.typed_system)
+
+    def _answer(self, content: str) -> Turn:
+        return _message("assistant", content, self.typed_answer)
+
+    def _calling(self, form: CallForm, calls: int, first: int = 1) -> Turn:
+        keys = ("first_key", "second_key")[:calls]
+        called = [
+            {
+                "id": call_id(form, f"call_{at}", "lookup_probe", at - 1),
+                "type": "function",
+                "function": {
+                    "name": "lookup_probe",
+                    "arguments": f'{{"key": "{key}"}}' if form.text_arguments else {"key": key},
+                },
+            }
+            for at, key in enumerate(keys, start=first)
+        ]
+        return {"role": "assistant", "content": "", "tool_calls": called}
+
+    def _declares(self, turns: Sequence[Turn]) -> bool:
+        rendering = self._rendered(turns, [_TOOL])
+        return rendering is not None and "lookup_probe" in rendering.text
+
+    def _accepts(self, turns: Sequence[Turn], tools: Sequence[Turn] = (), called: Sequence[str] = ()) -> bool:
+        """Whether the template writes the contents of `turns` in order, and the words `called` of the second
+        one equally often.
+        """
+        rendering = self._rendered(turns, tools)
+        if rendering is None:
+            return False
+        firsts: list[int] = []
+        for number, turn in enumerate(turns):
+            if words := content_text(turn["content"]):
+                typed = not isinstance(turn["content"], str)
+                found = (
+                    run.start
+                    for run in rendering.runs
+                    if run.source == 2 * number and (_writes if typed else _equals)(rendering, run, words)
+                )
+                firsts.append(next(found, -1))
+        calls = [rendering.text[run.start : run.end] for run in rendering.runs if run.source == 3]
+        return (
+            -1 not in firsts
+            and firsts == sorted(firsts)
+            and all(sum(word in call for call in calls) >= called.count(word) for word in called)
+        )
+
+    def _rendered(self, turns: Sequence[Turn], tools: Sequence[Turn]) -> Rendering | None:
+        try:
+            return self._render(turns, tools, True)
+        except RefusedError:
+            return None
+
+
+def _refuse(turns: Sequence[Turn], tools: Sequence[Turn], begins: bool) -> Rendering:
+    raise RefusedError("this model", "it accepts questions and answers in turn only")
+
+
+def _equals(rendering: Rendering, run: Run, words: str) -> bool:
+    return rendering.text[run.start : run.end] == words
+
+
+def _writes(rendering: Rendering, run: Run, words: str) -> bool:
+    """Whether `run` is `words` as text, and not part of a list that was written as it is."""
+    return _equals(rendering, run, words) and rendering.text[run.start - 1 : run.start] not in ("'", '"')
+
+
+# For a template that accepts only alternating questions and answers.
+LEAST = TemplateSupport(_refuse)
+
+
+def parts(content: str) -> list[dict[str, str]]:
+    """A content as a list of parts."""
+    return [{"type": "text", "text": content}]
+
+
+def content_text(content: Any) -> str:
+    """The text of a content, which may be a list of parts."""
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+def with_thought(turn: Turn, thought: str, field: ThoughtField) -> dict[str, Any]:
+    """An assistant's `turn` with its `thought`."""
+    if field != "blocks":
+        return {**turn, field: thought}
+    content = turn["content"]
+    text = parts(content) if isinstance(content, str) and content else content or []
+    return {**turn, "content": [{"type": "thinking", "thinking": thought}, *text]}
+
+
+def call_id(form: CallForm, given: str, name: str, index: int) -> str:
+    """The id of a call of the function `name` as the template accepts it; `index` counts the calls from 0."""
+    if form.numbered_ids:
+        return _numbered(name, index)
+    if not form.short_ids or (len(given) == 9 and given.isalnum() and given.isascii()):
+        return given
+    return blake2b(given.encode(), digest_size=8).hexdigest()[:9]
+
+
+def _numbered(name: str, index: int) -> str:
+    return f"functions.{name}:{index}"
+
+
+def _message(role: str, content: str, typed: bool = False) -> Turn:
+    return {"role": role, "content": parts(content) if typed else content}
+
+
+def _result(form: CallForm, content: str, number: int) -> Turn:
+    id = call_id(form, f"call_{number}", "lookup_probe", number - 1)
+    turn = {**_message("tool", content, form.typed_results), "tool_call_id": id}
+    return {**turn, "name": "lookup_probe"} if form.named_results else turn

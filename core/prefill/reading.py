@@ -26,8 +26,8 @@ from core.errors import NotEnoughMemoryError, PromptTooLongError
 from core.events import Change, PrefillPhase, PrefillProgress, ReadingMap
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import largest_window
+from core.models import memory
 from core.models.loader import LoadedModel
-from core.models.runtime import memory
 from core.models.split import StateReceiver
 from core.prefill.layout import Layout, Passages
 from core.prefill.plan import (

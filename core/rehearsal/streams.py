@@ -25,8 +25,8 @@ from core.errors import RequestError, TableError
 from core.events import ModelInfo
 from core.system.files import write_atomic
 from core.system.paths import resources_dir
+from core.tables.files import Arrays, InvalidFileError, check_arrays, decode, encode
 from core.tables.prebuilt import shipped_dir
-from core.tables.table_file import Arrays, InvalidFileError, check_arrays, decode, encode
 
 
 class Stream(Struct, frozen=True):
@@ -189,7 +189,7 @@ def read_conversations(path: Path) -> list[RehearsedConversation]:
 # ---- shipped answers
 #
 # The answers of a rehearsal, small enough to ship, so that another machine can continue it. The file is an
-# xz-compressed container (`core.tables.table_file`). The header names the model and the family; the arrays
+# xz-compressed container (`core.tables.files`). The header names the model and the family; the arrays
 # hold for each answer an 8-byte hash of its prompt's ids, and its ids. A prompt that is later worded or
 # rendered differently thus counts as not answered. Probabilities are omitted: they are three quarters of the
 # records and do not improve a table (resources/notes/rehearsal.md). A damaged or newer file, or one of

@@ -14,16 +14,18 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from core.drafting.calibration import Calibration
-from core.drafting.ngram_table import ID_END, NgramTable, NgramTables
+from core.drafting.ngram_mod import ID_END, NgramTable, NgramTables
 from core.events import TableDay, TableFigures, TableInfo, TableTeacher
-from core.tables.folder import ReadResult, TableFolder, TableKey
-from core.tables.table_file import (
+from core.tables.files import (
     DAYS_KEPT,
     MOST_BYTES,
     MOST_CALIBRATION_BYTES,
     InvalidFileError,
+    ReadResult,
     SavedTable,
+    TableFolder,
     TableHeader,
+    TableKey,
     decode_calibration,
     decode_table,
     encode_calibration,
@@ -326,15 +328,11 @@ def saved_info(header: TableHeader, *, size_bytes: int, has_previous: bool) -> T
         header.family,
         header.family_name,
         header.n,
-        TableFigures(**_as_dict(header.figures)),
-        tuple(TableTeacher(t.model, t.entries) for t in header.learned_from),
-        tuple(TableDay(d.day, d.used, d.tested, d.accepted) for d in header.days),
+        header.figures,
+        header.learned_from,
+        header.days,
         header.created_s,
         header.updated_s,
         size_bytes,
         has_previous,
     )
-
-
-def _as_dict(figures: TableFigures) -> dict[str, int]:
-    return {name: getattr(figures, name) for name in TableFigures.__struct_fields__}

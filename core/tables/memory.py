@@ -23,23 +23,24 @@ from typing import TypeVar
 from msgspec import Struct
 
 from core.drafting.calibration import Calibration
-from core.drafting.ngram_table import NgramTables
+from core.drafting.ngram_mod import NgramTables
 from core.errors import TableError
 from core.events import Change, TableInfo, TableList, TableMoment, TableStatus
 from core.settings import Settings
 from core.system.files import write_atomic
 from core.system.paths import tables_dir
 from core.tables.family import Family, PendingFile, read_table, saved_info
-from core.tables.folder import TableFolder, TableKey
-from core.tables.prebuilt import erase_built, prebuilt_listing
-from core.tables.table_file import (
+from core.tables.files import (
     MOST_BYTES,
     InvalidFileError,
     SavedTable,
+    TableFolder,
+    TableKey,
     decode_table,
     encode_table,
     read_file,
 )
+from core.tables.prebuilt import erase_built, prebuilt_listing
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 Tables that were built on this machine precede shipped ones, and newer ones precede older ones. Files of other
 families are skipped; a damaged file of this family is reported, and the next one used. A file is a container
-of `core.tables.table_file` with the family and the origin of the table.
+of `core.tables.files` with the family and the origin of the table.
 
 A frozen table:
 
@@ -44,7 +44,7 @@ from core.events import Change, LearnedTable, ModelInfo
 from core.settings.drafting import Auto, Cacheback
 from core.system.files import write_atomic
 from core.system.paths import resources_dir, tables_dir
-from core.tables.table_file import Arrays, Fingerprint, InvalidFileError, decode, encode, read_file
+from core.tables.files import Arrays, Fingerprint, InvalidFileError, decode, encode, read_file
 
 # ---- file formats
 

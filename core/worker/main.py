@@ -168,7 +168,7 @@ def _no_memory() -> OutOfMemoryError:
 def main() -> int:
     """Runs the worker until the window closes its stdin; returns the exit status."""
     channel = Channel()
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     try:
         blas = prepare()
@@ -193,9 +193,9 @@ def _wanted_models(command: Command) -> tuple[str, ...]:
 class _Worker:
     def __init__(self, channel: Channel, blas: str) -> None:
         from core.engine.engine import Engine
-        from core.models.runtime.blas import BlasThreads
-        from core.models.runtime.memory import machine
-        from core.tables.folder import TableFolder
+        from core.models.blas import BlasThreads
+        from core.models.memory import machine
+        from core.tables.files import TableFolder
         from core.tables.memory import TableMemory
 
         self._channel = channel
@@ -509,7 +509,7 @@ class _Worker:
                     self._channel.send(MachineFigures(use))
 
     def _heartbeat(self) -> Event:
-        from core.models.runtime import memory
+        from core.models import memory
 
         activity = "saving" if self._closing.is_set() and self._is_saving() else self._activity
         busy = activity in ("loading", "prefilling", "decoding")

@@ -41,11 +41,11 @@ from core.events import (
     encode,
     failure,
 )
-from core.models.library import download as hub
-from core.models.library.catalogue import Catalogue, suggested
-from core.models.library.config import Machine
-from core.models.library.download import Download, Meter, discard, partial_progress, unfinished
-from core.models.library.places import find
+from core.models import download as hub
+from core.models.catalogue import Catalogue, suggested
+from core.models.config import Machine
+from core.models.download import Download, Meter, discard, partial_progress, unfinished
+from core.models.places import find
 from core.system.children import CHILD_FOLDER, child_command, child_environment
 from core.system.paths import data_dir, models_dir
 

@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cases = list(read_suite(options.suite))
     if options.count:
         cases = random.Random(1).sample(cases, min(options.count, len(cases)))
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.engine.engine import Engine

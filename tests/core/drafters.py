@@ -8,7 +8,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from core.drafting.cacheback import FrozenTable
 from core.drafting.draft import Drafter
-from core.drafting.ngram_table import NgramTables
+from core.drafting.ngram_mod import NgramTables
 from core.drafting.registry import DrafterSpec, Resources
 from core.engine.model_session import ModelProposer
 from core.events import ModelInfo

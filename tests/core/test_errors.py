@@ -11,7 +11,7 @@ import pytest
 from core.errors import DraftlightError, InternalError, ModelError, RequestError, SettingError, WorkerError
 
 # Modules that declare errors besides `core.errors`.
-_DECLARING = ("core.cli.command_line", "core.cli.generate", "core.cli.launch", "core.models.runtime.runtime")
+_DECLARING = ("core.cli.command_line", "core.cli.generate", "core.cli.launch", "core.models.runtime")
 
 
 def _all(kind: type[DraftlightError]) -> Iterator[type[DraftlightError]]:

@@ -28,7 +28,7 @@ def test_the_documented_example_runs(toy_folder: Path) -> None:
 
 @pytest.mark.sweep
 @pytest.mark.skipif(sys.platform != "linux", reason="MLX has a fast BLAS of its own elsewhere")
-@pytest.mark.parametrize("first", ["", "import mlx.core, core.models.runtime.runtime as r; r.prepare()\n"])
+@pytest.mark.parametrize("first", ["", "import mlx.core, core.models.runtime as r; r.prepare()\n"])
 def test_an_engine_without_its_fast_blas_is_refused(first: str) -> None:
     done = python(f"{first}from core.engine.engine import Engine\nEngine()")
     assert done.returncode == 1

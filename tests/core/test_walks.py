@@ -172,7 +172,7 @@ def test_the_page_lists_the_modules_that_a_request_enters(title: str) -> None:
 
 def main() -> None:
     """Rewrites the lists of docs/architecture.md."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     page = PAGE.read_text("utf-8")

@@ -55,7 +55,7 @@ class CitationsResults(Struct, frozen=True):
 
 def run(options: argparse.Namespace) -> int:
     """Measure and write `results.json` and `report.md`."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     environment = describe(prepare(), "float32")
     from core.encoder.store import Embedder

@@ -32,7 +32,7 @@ from core.bench.replay import learned_table
 from core.drafting.calibration import REMEMBERED_KIND, Calibration, Weights
 from core.drafting.evidence import Evidence
 from core.drafting.gram_table import GramTable, Learned, Remembered
-from core.drafting.ngram_table import NgramTable, TableWriter
+from core.drafting.ngram_mod import NgramTable, TableWriter
 from core.rehearsal.streams import Stream, read_streams
 from core.settings.drafting import NgramMod
 from core.system.terminal import ProgressLine

@@ -22,7 +22,7 @@ _BITS = (0, 8, 4)
 
 def run(options: argparse.Namespace) -> int:
     """Prints the table and writes it to the folder."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
 

@@ -38,7 +38,7 @@ from core.settings import Settings, assign_all
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
     from core.engine.engine import Engine
-    from core.models.runtime.blas import BlasThreads
+    from core.models.blas import BlasThreads
 
 _HELD = "all threads, to compare with"
 _LOOP = "while True: pass"
@@ -95,11 +95,11 @@ def run(options: argparse.Namespace) -> int:
     prompts = [prompt for prompt in read_prompts(path) if prompt.prompt]
     if not prompts:
         raise RequestError(f"{path} holds only conversations.", "Give lines with `prompt`.")
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     blas = prepare()
     from core.engine.engine import Engine
-    from core.models.runtime.blas import BlasThreads
+    from core.models.blas import BlasThreads
 
     threads = BlasThreads()
     if threads.why_steady:

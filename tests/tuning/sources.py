@@ -48,7 +48,7 @@ class SourcesResults(Struct, frozen=True):
 
 def run(options: argparse.Namespace) -> int:
     """Measure and write `results.json` and `report.md`."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     blas = prepare()
     from core.models.loader import load

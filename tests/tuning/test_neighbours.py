@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.bench.harness import Environment, PieceProgress
-from core.models.runtime import blas
+from core.models import blas
 from tests.processes import children, command_line
 from tests.tuning.__main__ import main
 from tests.tuning.neighbours import NeighbourPair, NeighbourResults, _company, busy_loop, write_report

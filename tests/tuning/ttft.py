@@ -179,9 +179,9 @@ def _start(pair: int, model: str, drafter: str, prompt: str) -> ChildStart:
 
 def _folder(reference: str) -> str:
     """The model folder. The starter is unpacked once, not in the home folder of each process."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
-    from core.models.library.starter import STARTER, ensure_starter
+    from core.models.starter import STARTER, ensure_starter
 
     return str(ensure_starter()) if reference == STARTER else absolute_reference(reference)

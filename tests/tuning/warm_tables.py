@@ -39,7 +39,7 @@ from core.errors import RequestError
 from core.events import Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
 from core.system.terminal import ProgressLine
-from core.tables.folder import TableFolder
+from core.tables.files import TableFolder
 from core.tables.memory import TableMemory
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
@@ -121,7 +121,7 @@ class WarmResults(Struct, frozen=True):
 
 def run(options: argparse.Namespace) -> int:
     """Measure and write `conversation.jsonl`, `results.json`, `report.md`; status 1 if an answer differed."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     blas = prepare()
     from core.models.loader import load

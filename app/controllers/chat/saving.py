@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from app.controllers.chat import strings
 from app.controllers.trouble import TroubleController
 from app.session.chats.chats import Chats
-from app.session.worker.trouble import Trouble, Until
+from app.session.trouble import Trouble, Until
 from app.store.faults import is_damage, saving_trouble
 from app.store.home import Home
 from core.errors import RequestError

@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QDialog, QPlainTextEdit, QSizePolicy, QTextEdit, QToolTip, QWidget
 
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel

@@ -8,11 +8,10 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button
-from app.controls.buttons.switch import CheckBox, Switch
-from app.controls.popup import Popup
+from app.controls.buttons import Button
+from app.controls.choices import CheckBox, Popup, Switch
+from app.controls.numbers import Spin
 from app.controls.scroll_bar import ScrollPage
-from app.controls.spin import Spin
 from app.controls.text_label import TextLabel
 from app.features.lab import strings
 from app.features.lab.board import DifferenceWindow, ParityBoard

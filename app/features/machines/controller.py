@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
-from app.controls.folders import show_in_folder
+from app.controls.sheets import show_in_folder
 from app.features.machines import strings
 from app.features.machines.rows import HERE, MachineRow, finding_of, machine_rows, model_rows
 from app.features.models.controller import ModelsController

@@ -11,12 +11,11 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
-from app.controls.buttons.button import Button, pressed_by
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import Button, IconButton, pressed_by
 from app.controls.focus_ring import FocusRing
+from app.controls.numbers import Slider
 from app.controls.scroll_bar import ScrollPage
 from app.controls.shapes import draw_box, draw_text
-from app.controls.slider import Slider
 from app.controls.text_label import TextLabel
 from app.features.models import facts as facts_of
 from app.features.models import strings

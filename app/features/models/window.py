@@ -13,10 +13,10 @@ from PySide6.QtGui import QDesktopServices, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.chat import strings as app_strings
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.message_bar import MessageBar
-from app.controls.search_field import SearchField
 from app.controls.sheets import choose_folder
+from app.controls.text_fields import SearchField
 from app.features.models import facts, strings
 from app.features.models.detail import WIDTH_PX as DETAIL_PX
 from app.features.models.detail import ModelDetail

@@ -13,19 +13,18 @@ from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from app.controls.buttons.button import Button
-from app.controls.popup import Popup
-from app.controls.question import Question
+from app.controls.buttons import Button
+from app.controls.choices import Popup
 from app.controls.scroll_bar import ScrollPage
-from app.controls.sheets import ask_name
-from app.controls.text_area import TextArea
+from app.controls.sheets import Question, ask_name
+from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.side_window import SideWindow, on_click
 from app.fields.setting_field import SettingField
 from app.gauges.figures import gigabytes
 from app.panels.groups import Group, groups
 from app.session.chats.snippets import BUILT_IN, MOST_NAME_CHARACTERS, Snippet
-from app.session.worker.strings import MACHINE
+from app.session.strings import MACHINE
 from app.theme.measures import STRETCH, add_gap, column_of, row_of, set_fixed_height, set_minimum_width
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of

@@ -16,17 +16,16 @@ from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
 
 from app.controllers.chat.chat_settings import ChatSettings
-from app.controls.buttons.button import Kind
-from app.controls.folders import first_folder
-from app.controls.sheets import open_file, save_file
+from app.controls.buttons import Kind
+from app.controls.sheets import first_folder, open_file, save_file
 from app.features.side_window import on_click
 from app.features.tables import state as known
 from app.features.tables import strings
 from app.features.tables.state import Tables
+from app.session.status import recognised
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, IdleCommand
 from app.session.turn.link_state import Link, Phase
-from app.session.worker.status import recognised
 from app.store.preferences import PreferencesFile
 from core.events import (
     ExportTable,

@@ -15,7 +15,7 @@ from app.features.tables import strings
 from app.features.tables.state import Tables
 from app.gauges.figures import DASH, count, percent, short_count, spoken_text
 from app.panels.chat_row import time_label
-from app.session.worker.status import recognised
+from app.session.status import recognised
 from app.theme.fonts import ui_font
 from core.events import LearnedTable, TableInfo
 

@@ -1,6 +1,6 @@
 """Prompts of `bench quality` with their right continuations, generated from seeds.
 
-Importing this loads MLX, which `core.models.runtime.runtime.prepare` must precede.
+Importing this loads MLX, which `core.models.runtime.prepare` must precede.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     # The threads of NumPy's BLAS and of MLX's spin while they wait for each other: with one thread each, a
     # reading takes two thirds of the time. Both libraries read this variable when they are loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     blas = prepare()
     from core.bench.quality.cpu_attention import cpu_attention

@@ -4,7 +4,7 @@ The baselines are `random` passages, `head-and-tail` and `end`, at the same keep
 is an upper bound: it scores passages by the attention of the N tokens that follow the prompt. All go through
 the product's own selection and reading. A scorer that fell back to dense is an error here.
 
-Importing this loads MLX, which `core.models.runtime.runtime.prepare` must precede.
+Importing this loads MLX, which `core.models.runtime.prepare` must precede.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class RetrievalResults(Struct, frozen=True):
 
 def run(options: argparse.Namespace) -> int:
     """Measure; write `found.jsonl`, `answers.jsonl`, `results.json` and `report.md`."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     # Before anything is loaded. Raises `SettingError`.
     settings = parse_all(Settings(), [tuple(text.split("=", 1)) for text in options.set]).prefill

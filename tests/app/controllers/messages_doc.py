@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from PySide6.QtCore import QEvent
-from PySide6.QtWidgets import QApplication
-
-from app.launch.application import Application
+from app.controllers.chat.chat_settings import ChatSettings
+from app.controllers.chat.page import AnswerController, RunningAnswer
+from app.controllers.chat.titles import TitleController
+from app.controllers.trouble import TroubleController
+from app.controllers.worker import WorkerController
+from app.features.models.controller import ModelsController
+from app.features.server.server import WorkerSharing
+from app.features.tables.controller import TablesController
+from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.turn.intents import INTENTS
 from app.session.turn.link_state import Phase
 from app.session.turn.turn import RULES
-from app.shell.window import MainWindow
-from app.theme.theme import Theme
+from app.shell.handlers import Handlers
 
 DOC = Path(__file__).parents[3] / "docs" / "messages.md"
 _HEAD = """# Messages
@@ -22,18 +26,31 @@ Made by `make messages-doc` from the tables that the window runs on; a test hold
 
 What the window hears from the worker, and what a person wants of it, is handled by one rule of the
 state machine (`app/session/turn/turn.py`), and only in the phases named. A rule answers with the next state
-and with effects. Each effect has one handler (`app/shell/controller.py`)."""
+and with effects. `app/shell/handlers.py` has the handlers of each effect."""
+_Made = TypeVar("_Made")
 
 
-def handlers() -> dict[type, Any]:
-    """The handler of each effect."""
-    qapp = QApplication.instance() or Application([])
-    window = MainWindow(Theme("light"))
-    found = dict(window.controller.effects)
-    window.controller.home.close()
-    window.deleteLater()
-    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
-    return found
+def handlers() -> Handlers:
+    """With controllers that know nothing yet: their methods can be named, not called."""
+
+    def bare(kind: type[_Made]) -> _Made:
+        return kind.__new__(kind)
+
+    return Handlers(
+        lambda effect: None,
+        lambda effect: None,
+        bare(RunningAnswer),
+        bare(AnswerController),
+        bare(WorkerController),
+        bare(TroubleController),
+        bare(TablesController),
+        bare(ModelsController),
+        bare(ChatSettings),
+        bare(WorkerSharing),
+        bare(TitleController),
+        bare(EmbeddingController),
+        bare(SavedChatsController),
+    )
 
 
 def markdown() -> str:
@@ -47,8 +64,10 @@ def markdown() -> str:
             f"| `{kind.__name__}` | {_phases(phases)} | `{rule.__name__}` |"
             for kind, (phases, rule) in rules.items()
         ]
-    lines += ["\n## Effects\n", "| effect | handler |", "|---|---|"]
-    lines += [f"| `{kind.__name__}` | {_named(handler)} |" for kind, handler in handlers().items()]
+    lines += ["\n## Effects\n", "| effect | handlers |", "|---|---|"]
+    lines += [
+        f"| `{kind.__name__}` | {', '.join(map(_named, each))} |" for kind, each in handlers().table.items()
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -62,6 +81,8 @@ def _phases(phases: frozenset[Phase]) -> str:
 
 
 def _named(handler: Any) -> str:
+    if handler.__name__ == "<lambda>":
+        return "the worker's process, by `WindowController`"
     return f"`{handler.__qualname__}`"
 
 

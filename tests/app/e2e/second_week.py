@@ -20,8 +20,8 @@ from app.features.compare import CompareWindow
 from app.launch.opening import open_window
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
-from core.models.library.places import download_folder
-from core.models.library.starter import ensure_starter
+from core.models.places import download_folder
+from core.models.starter import ensure_starter
 from tests.app.e2e.hands import Hands
 from tests.app.e2e.new_user import answered, ask, last, open_section, ready, set_number
 

@@ -10,8 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.controls.buttons.switch import Switch
-from app.controls.popup import Popup
+from app.controls.choices import Popup, Switch
 from app.features.settings.window import SettingsWindow
 from app.launch.scenario import ask
 from app.shell.window import MainWindow

@@ -13,7 +13,7 @@ from app.features.tables import strings
 from app.features.tables.detail import MOST, Point, accepted_line, entries_line, shares
 from app.features.tables.rows import abilities_of, ago, rows_of, size_text, state_line
 from app.features.tables.state import Tables
-from app.session.worker.status import recognised
+from app.session.status import recognised
 from core.events import (
     Failed,
     LearnedTable,

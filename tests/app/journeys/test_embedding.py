@@ -40,7 +40,7 @@ def sent(window: MainWindow) -> list[Command]:
 
 
 def chip(window: MainWindow) -> AttachmentChip:
-    return window.views.composer._chips.chips[-1]
+    return window.views.composer.chips.chips[-1]
 
 
 def prefer(window: MainWindow, mode: str) -> None:

@@ -30,8 +30,7 @@ from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from core.settings import Settings, assign_all
-from core.tables.folder import PREVIOUS
-from core.tables.table_file import decode_table
+from core.tables.files import PREVIOUS, decode_table
 from core.worker.client import worker_command
 from tests.app.stage import click, gone, last, play, ready, shown, until
 
@@ -39,7 +38,7 @@ _LOAD_S = 60.0
 # Programs that run after this can write files of at most so many bytes: the disk is full for them.
 # The worker as `start_child.py` runs it, limited once OpenBLAS is loaded: that writes to a file in memory.
 _FULL_DISK = (
-    "import resource, runpy, sys; from core.models.runtime.blas import load_openblas; load_openblas();"
+    "import resource, runpy, sys; from core.models.blas import load_openblas; load_openblas();"
     "resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)); del sys.argv[0];"
     "runpy.run_path(sys.argv[0], run_name='__main__')"
 )

@@ -109,7 +109,7 @@ def test_a_sweep(qapp: QApplication, toy_folder: Path, prompts: Path, tmp_path: 
         assert "4 of 4 answers are identical" in lab.parity.accessibleDescription()
         assert "N-gram simple on Tale" in lab.speed.accessibleDescription()
         # The next one is estimated by it.
-        assert "8 answers, about" in lab.choices.about.text()
+        await until(lambda: "8 answers, about" in lab.choices.about.text())
         assert len(list((tmp_path / "home" / "lab").glob("*/results.json"))) == 1
         written = window.lab.export(tmp_path)
         assert [path.name for path in written] == ["report.md", "results.json", "charts.png"]

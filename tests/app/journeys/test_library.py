@@ -56,7 +56,7 @@ async def keep(window: MainWindow, name: str, text: str) -> None:
     """As a person does: attach, open, keep, take away."""
     composer = window.views.composer
     composer.attach(Attachment(name, text))
-    chip = composer._chips.chips[-1]
+    chip = composer.chips.chips[-1]
     await until(lambda: chip.tokens is not None)
     chip.setFocus()
     await press(window, KEY.Key_Space)
@@ -234,10 +234,10 @@ def test_a_folder_can_be_given_up_and_an_empty_one_is_refused(qapp: QApplication
         await ready(window)
         await press(window, KEY.Key_O, CTRL | SHIFT)
         await choose_in_sheet(window, folder)
-        (chip,) = composer._chips.files
+        (chip,) = composer.chips.files
         await until(lambda: chip.size_text.startswith("File 2 of 60"))
         await click(chip.remove_button)
-        assert not composer._chips.files
+        assert not composer.chips.files
         assert not composer.attachments
         assert not composer._intake.reader.busy
         composer.attach_files([empty])
@@ -254,10 +254,10 @@ async def test_many_chips_scroll_and_the_keyboard_reaches_the_last(window: MainW
     await ready(window)
     for number in range(30):
         composer.attach(Attachment(f"Rule {number}", f"Rule {number} holds."))
-    await click(composer._chips.fold_button)
-    await until(lambda: composer._shelf.height() < composer._chips.height())
+    await click(composer.chips.fold_button)
+    await until(lambda: composer._shelf.height() < composer.chips.height())
     assert composer.height() < 330
-    end = composer._chips.chips[-1]
+    end = composer.chips.chips[-1]
     end.setFocus()
     place = end.mapTo(composer._shelf.viewport(), end.rect().center())
     assert composer._shelf.viewport().rect().contains(place)

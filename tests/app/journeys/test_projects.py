@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QMenu
 
-from app.controls.question import Question
+from app.controls.sheets import Question
 from app.features import projects
 from app.features.projects import ProjectSheet
 from app.launch.scenario import ask

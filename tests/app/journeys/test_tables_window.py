@@ -14,7 +14,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.controls.question import Question
+from app.controls.sheets import Question
 from app.features.tables import strings
 from app.features.tables.window import TablesWindow
 from app.launch.scenario import ask
@@ -23,8 +23,7 @@ from app.shell.window import MainWindow
 from core.events import LearnedTable, TableInfo
 from core.settings import assign_all
 from core.system.paths import tables_dir
-from core.tables.folder import PREVIOUS, TableFolder
-from core.tables.table_file import decode_table
+from core.tables.files import PREVIOUS, TableFolder, decode_table
 from core.worker.client import worker_command
 from tests.app.stage import Scene, choose_in_sheet, click, play, press, ready, until
 

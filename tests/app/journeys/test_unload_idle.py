@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from app.session.worker.strings import LOADS_AGAIN, RELEASED
+from app.session.strings import LOADS_AGAIN, RELEASED
 from app.shell.window import MainWindow
 from core.events import Command, Message, ModelReleased, UnloadIdle
 from tests.app.stage import last, ready, until

@@ -29,9 +29,9 @@ from app.panels.document_paint import (
     blocks_of,
     matches_of,
     parts_of,
-    units,
 )
 from app.panels.document_tab import WIDTH_PX, DocumentTab
+from app.richtext.selection import utf16_length
 from app.session.chats.reading import Document
 from app.theme.theme import Theme
 from core.events import Attachment, Passage, ReadingMap
@@ -254,7 +254,7 @@ def at(tab: DocumentTab, character: int) -> QPoint:
     block = next(each for each in view._blocks if each.start <= character < each.end)
     place = view._shown.index(view._blocks.index(block))
     layout = view._layout(place)
-    position = units(layout.text()[: character - block.start])
+    position = utf16_length(layout.text()[: character - block.start])
     line = layout.lineForTextPosition(position)
     top = view._tops[place] - view.verticalScrollBar().value() + view._measures.pads(block)[0]
     x = LEFT_PX + TEXT_LEFT_PX + line.cursorToX(position)[0] + 1

@@ -404,7 +404,7 @@ async def test_typed_text_and_chips_are_counted_while_idle(window: MainWindow) -
     composer.attach(Attachment("a.txt", "one two three"))
     composer.set_text("four five")
     await until(lambda: composer.pill.used_tokens == 5)
-    (chip,) = composer._chips.chips
+    (chip,) = composer.chips.chips
     assert chip.size_text == "3 tokens"
     ask(window, "write 4")
     await ready(window)

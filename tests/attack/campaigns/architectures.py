@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from core.models.runtime.runtime import prepare
+from core.models.runtime import prepare
 from tests.attack.campaign import Campaign, Outcome, case_random
 from tests.attack.support.tiny_configs import variants
 from tests.attack.support.variables import variables

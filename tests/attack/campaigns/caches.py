@@ -114,7 +114,7 @@ def settings(sparse: bool) -> Settings:
 
 
 def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     with tempfile.TemporaryDirectory() as scratch:

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from core.models.runtime.runtime import prepare
+from core.models.runtime import prepare
 from tests.attack.campaign import Campaign, Outcome
 from tests.attack.support.variables import variables
 from tests.zoo.families import FAMILIES, Family

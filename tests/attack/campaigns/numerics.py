@@ -79,7 +79,7 @@ def run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
 
 def _try(number: int, case: Case, seed: int) -> Outcome:
     """One model in one format: all modes on the same prompts."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     from core.engine.engine import Engine
@@ -333,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare() -> str:
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     blas = prepare()
     from core.bench.harness import describe

@@ -11,7 +11,7 @@ import tempfile
 
 import msgspec
 
-from core.models.runtime.runtime import prepare
+from core.models.runtime import prepare
 from core.system.paths import resources_dir
 
 

@@ -48,7 +48,7 @@ class ForkingLoop(asyncio.SelectorEventLoop):
 
 def import_worker() -> None:
     """Import what a worker has imported by its first answer. Raises `RuntimeError` if that began a thread."""
-    from core.models.runtime.runtime import prepare
+    from core.models.runtime import prepare
 
     prepare()
     for name in _IMPORTED:

@@ -15,7 +15,7 @@ from core.bench import replay as bench
 from core.bench.replay import COST_TABLES, cost_table, replay, replay_stream
 from core.cli import main
 from core.decoding.planner import Planner
-from core.drafting.draft import Draft, OffDrafter
+from core.drafting.draft import Draft, Drafter
 from core.drafting.registry import DRAFTERS
 from core.errors import RequestError
 from core.rehearsal.streams import Stream, read_streams, write_streams
@@ -25,7 +25,7 @@ from tests.core.bench.test_reliability import worst_error
 ALWAYS = Gate(mode="always")
 
 
-class Fixed(OffDrafter):
+class Fixed(Drafter):
     """Drafts one after the other of what it was given."""
 
     def __init__(self, *drafts: Draft) -> None:
@@ -40,7 +40,7 @@ def cost(width: int) -> float:
 
 
 def test_plain_decoding_costs_a_step_a_token() -> None:
-    tally = replay_stream(OffDrafter(), Stream([1, 2], [3, 4, 5]), cost, ALWAYS)
+    tally = replay_stream(Drafter(), Stream([1, 2], [3, 4, 5]), cost, ALWAYS)
     assert (tally.tokens, tally.steps, tally.cost, tally.speed) == (3, 3, 3.0, 1.0)
 
 

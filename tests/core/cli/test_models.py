@@ -26,7 +26,7 @@ COMMAND = [sys.executable, "-m", "core.cli", "models"]
 DEAF = """
 import sys, time
 from core import cli
-from core.models.library import download
+from core.models import download
 
 def look_up(model):
     print("looking it up", flush=True)

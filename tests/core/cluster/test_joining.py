@@ -14,9 +14,9 @@ from tests.core.cluster.machines import free_port
 
 _JOIN = """
 import sys
-from core.models.runtime.runtime import prepare
+from core.models.runtime import prepare
 prepare()
-from core.cluster import joining
+from core.cluster import this_machine as joining
 from core.cluster.wire import Place
 from core.errors import ClusterError
 joining._JOIN_S, joining._GRACE_S = 1.0, 1.0

@@ -9,7 +9,7 @@ import pytest
 from core.cluster import loading
 from core.cluster.loading import ClusterSetup
 from core.events import CheckMachines, Failed, MachinesChecked
-from core.models.library.config import Machine
+from core.models.config import Machine
 from core.worker.model_service import FoldersInUse, ModelService
 from tests.core.cluster.machines import machines
 

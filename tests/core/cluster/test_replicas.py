@@ -18,8 +18,7 @@ import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.utils import load_tokenizer
 
-from core.cluster.replicas import Replicas
-from core.cluster.shard import RAISED, Shard, cache_positions
+from core.cluster.shard import RAISED, Replicas, Shard, cache_positions
 from core.cluster.wire import Action, Begin, Changed, Do, Drop, Forward, decode_leader_message, encode
 from core.engine.engine import Engine
 from core.events import ModelInfo

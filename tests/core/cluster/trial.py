@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from core.models.runtime.runtime import prepare
+from core.models.runtime import prepare
 
 prepare()
 

@@ -12,7 +12,7 @@ import pytest
 
 from core.decoding.loop import FAST, DecodeLoop, Exactness
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
-from core.drafting.draft import Draft, Drafter, OffDrafter
+from core.drafting.draft import Draft, Drafter
 from core.drafting.draft_model import DraftModelDrafter
 from core.engine.engine import Engine
 from core.engine.model_session import ModelProposer
@@ -113,7 +113,7 @@ def answer(sampling: Sampling = Sampling()) -> list[int]:  # noqa: B008
     for _ in read_prompt(model, sequence, PROMPT, chunk_tokens=16):
         pass
     loop = DecodeLoop(
-        model, sequence, PROMPT[-1], OffDrafter(), Sampler(sampling), vocabulary=VOCABULARY, drafts=False
+        model, sequence, PROMPT[-1], Drafter(), Sampler(sampling), vocabulary=VOCABULARY, drafts=False
     )
     return [token for step in loop.steps(60) for token in step.tokens]
 
@@ -121,19 +121,19 @@ def answer(sampling: Sampling = Sampling()) -> list[int]:  # noqa: B008
 @pytest.mark.parametrize("value", WHOLE_ROW)
 @pytest.mark.parametrize("drafts", [False, True], ids=["ahead", "looked-up"])
 def test_plain_steps_end(value: float, drafts: bool) -> None:
-    assert broken_run(breaking(value), OffDrafter(), drafts=drafts) == answer()[:SOUND]
+    assert broken_run(breaking(value), Drafter(), drafts=drafts) == answer()[:SOUND]
 
 
 @pytest.mark.parametrize("ids", [slice(0, 1), slice(130, 131), slice(259, 260)], ids=str)
 @pytest.mark.parametrize("value", WHOLE_ROW[:2])
 def test_one_bad_logit_is_enough(value: float, ids: slice) -> None:
-    assert broken_run(breaking(value, ids), OffDrafter(), drafts=False) == answer()[:SOUND]
+    assert broken_run(breaking(value, ids), Drafter(), drafts=False) == answer()[:SOUND]
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=list(SAMPLINGS))
 @pytest.mark.parametrize("value", WHOLE_ROW)
 def test_sampled_and_penalised_steps_end(sampling: Sampling, value: float) -> None:
-    assert broken_run(breaking(value), OffDrafter(), sampling, drafts=False) == answer(sampling)[:SOUND]
+    assert broken_run(breaking(value), Drafter(), sampling, drafts=False) == answer(sampling)[:SOUND]
 
 
 @pytest.mark.parametrize("value", WHOLE_ROW)
@@ -172,7 +172,7 @@ def test_a_broken_row_behind_a_wrong_draft_changes_nothing() -> None:
 
 
 def test_a_prompt_that_breaks_the_model_gives_no_token() -> None:
-    assert broken_run(Breaking(5, float("nan")), OffDrafter(), drafts=False) == []
+    assert broken_run(Breaking(5, float("nan")), Drafter(), drafts=False) == []
 
 
 def test_rows_are_judged_one_by_one() -> None:

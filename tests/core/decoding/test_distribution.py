@@ -12,7 +12,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import Sampler
-from core.drafting.draft import Draft, OffDrafter
+from core.drafting.draft import Draft, Drafter
 from core.kv.cached_sequence import CachedSequence
 from core.settings.request import Sampling
 from tests.core.toy import toy_model
@@ -25,7 +25,7 @@ RUNS = 1_200
 TEMPERATURE = 1.3
 
 
-class Bushy(OffDrafter):
+class Bushy(Drafter):
     """Three children at the root, two below the first two: five nodes of eight would be certain."""
 
     def draft(self, budget: int) -> Draft:

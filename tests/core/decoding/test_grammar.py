@@ -17,7 +17,7 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 from core.decoding.grammar import GrammarState
 from core.decoding.loop import FAST, DecodeLoop, DecodingOptions, Exactness
 from core.decoding.sampling import NO_CHOICE, RowInputs, Sampler
-from core.drafting.draft import EMPTY, Draft, OffDrafter
+from core.drafting.draft import EMPTY, Draft, Drafter
 from core.errors import BrokenLogitsError, GrammarError
 from core.prefill.read import read_prompt
 from core.settings.request import Sampling
@@ -140,7 +140,7 @@ def test_a_grammar_that_comes_to_a_limit_ends_the_answer_and_says_so() -> None:
             model,
             sequence,
             prompt[-1],
-            OffDrafter(),
+            Drafter(),
             Sampler(Sampling()),
             vocabulary=VOCABULARY,
             drafts=False,
@@ -157,7 +157,7 @@ def test_a_grammar_that_comes_to_a_limit_ends_the_answer_and_says_so() -> None:
         run(state())
 
 
-class Hearing(OffDrafter):
+class Hearing(Drafter):
     """Keeps what it hears, and guesses what it would have liked to come next."""
 
     def __init__(self, text: str) -> None:
@@ -216,7 +216,7 @@ def test_close_calls_are_made_again_by_the_grammar(spoil: float) -> None:
     prompt = [random.Random(1).randrange(4, VOCABULARY) for _ in range(20)]
     schema = {"type": "array", "items": {"type": "string", "maxLength": 5}, "minItems": 9, "maxItems": 9}
 
-    def answer(drafter: OffDrafter, exactness: Exactness = FAST) -> tuple[list[int], int]:
+    def answer(drafter: Drafter, exactness: Exactness = FAST) -> tuple[list[int], int]:
         sequence = toy_sequence(model)
         for _ in read_prompt(model, sequence, prompt, chunk_tokens=16):
             pass
@@ -240,7 +240,7 @@ def test_close_calls_are_made_again_by_the_grammar(spoil: float) -> None:
                 break
         return written, rechecked
 
-    plain, _ = answer(OffDrafter())
+    plain, _ = answer(Drafter())
     drafted, rechecked = answer(Oracle(plain, spoil, random.Random(3)), Exactness("guarded", None, 0.7))
     assert drafted == plain
     assert rechecked > 5

@@ -14,7 +14,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from core.decoding.loop import FAST, DecodeLoop, Exactness, Step
 from core.decoding.sampling import RowInputs, Sampler, top_ids
-from core.drafting.draft import EMPTY, Draft, Drafter, OffDrafter, RejectedRow
+from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.kv.cached_sequence import CachedSequence
 from core.prefill.read import read_prompt
@@ -33,7 +33,7 @@ SAMPLINGS = {
 }
 
 
-class Scripted(OffDrafter):
+class Scripted(Drafter):
     """Drafts what a test tells it to."""
 
     def __init__(self, drafts: Sequence[Draft]) -> None:
@@ -54,7 +54,7 @@ class Listening(Scripted):
         self.heard.append((ids, rejected))
 
 
-class Oracle(OffDrafter):
+class Oracle(Drafter):
     """Knows the answer and spoils some of its guesses."""
 
     def __init__(self, answer: Sequence[int], spoil: float, rng: random.Random) -> None:
@@ -85,7 +85,7 @@ def answered(request: pytest.FixtureRequest, model: Any) -> tuple[list[int], lis
 def sampled(request: pytest.FixtureRequest, model: Any) -> tuple[Sampling, list[int], list[int]]:
     """How it is sampled, a prompt, and what the loop writes without drafts."""
     prompt = prompt_with_repetition(random.Random(1))
-    expected, _ = decode(model, prompt, OffDrafter(), request.param, drafts=False)
+    expected, _ = decode(model, prompt, Drafter(), request.param, drafts=False)
     return request.param, prompt, tokens_of(expected)
 
 
@@ -226,7 +226,7 @@ def test_good_drafts_are_accepted_in_a_seeded_run(
 def test_the_penalty_of_every_row_sees_all_of_a_short_context(model: Any, length: int) -> None:
     prompt = prompt_with_repetition(random.Random(length), length)[:length]
     sampling = SAMPLINGS["greedy-penalty"]
-    expected, _ = decode(model, prompt, OffDrafter(), sampling, drafts=False)
+    expected, _ = decode(model, prompt, Drafter(), sampling, drafts=False)
     answer = tokens_of(expected)
     drafted, sequence = decode(model, prompt, Oracle(answer, 0.1, random.Random(2)), sampling)
     assert tokens_of(drafted) == answer
@@ -236,7 +236,7 @@ def test_the_penalty_of_every_row_sees_all_of_a_short_context(model: Any, length
 def test_seeds_and_positions_matter(model: Any) -> None:
     prompt = prompt_with_repetition(random.Random(1))
     runs = [
-        tokens_of(decode(model, prompt, OffDrafter(), Sampling(temperature=1.5, seed=s), drafts=False)[0])
+        tokens_of(decode(model, prompt, Drafter(), Sampling(temperature=1.5, seed=s), drafts=False)[0])
         for s in (1, 1, 2)
     ]
     assert runs[0] == runs[1]

@@ -13,7 +13,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import Sampler
-from core.drafting.draft import OffDrafter
+from core.drafting.draft import Drafter
 from core.drafting.registry import DRAFTERS
 from core.kv.cached_sequence import CachedSequence
 from core.models.split import SplitModel, split
@@ -60,7 +60,7 @@ def test_the_states_are_those_of_the_text(architecture: str, drafts: str) -> Non
     assert isinstance(parts, SplitModel), parts
     prompt = prompt_with_repetition(random.Random(architecture))
     answer = plain(model, prompt, TOKENS)
-    drafter: Any = OffDrafter()
+    drafter: Any = Drafter()
     if drafts == "chains":
         drafter = Oracle(answer, 0.2, random.Random(0))
     elif drafts == "trees":

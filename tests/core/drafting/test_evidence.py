@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.drafting.evidence import ROW_IDS, CopyCursor, Evidence, Guess, RecycledRankings
+from core.drafting.draft import Guess
+from core.drafting.evidence import ROW_IDS, CopyCursor, Evidence, RecycledRankings
 from core.drafting.suffix_index import ABSENT, SuffixIndex
 from tests.core.drafting.support import PASSAGE, any_ids, few_ids
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.drafting.draft import Draft
-from core.drafting.ngram_mod import NgramModDrafter
-from core.drafting.ngram_table import Entries, NgramTable
+from core.drafting.ngram_mod import Entries, NgramModDrafter, NgramTable
 from core.events import TableFigures
 from core.settings.drafting import NgramMod
 from tests.core.drafting.support import (

@@ -17,7 +17,7 @@ from core.bench.replay import ReplayTally, cost_table, replay_stream
 from core.decoding.planner import Planner
 from core.drafting.calibration import Calibration
 from core.drafting.gram_table import GramRow
-from core.drafting.ngram_table import Entries, NgramTables
+from core.drafting.ngram_mod import Entries, NgramTables
 from core.drafting.registry import Resources, drafter_spec
 from core.rehearsal.streams import Stream
 from core.settings import Settings, assign_all

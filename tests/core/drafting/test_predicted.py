@@ -10,7 +10,7 @@ import pytest
 
 from core.bench.replay import ReplayTally, cost_table, replay_stream
 from core.decoding.planner import Planner
-from core.drafting.draft import EMPTY, Draft, OffDrafter
+from core.drafting.draft import EMPTY, Draft, Drafter
 from core.drafting.predicted import ABSENT, MAX_TOKENS, PredictedDrafter, PredictionCursor, prediction_counts
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.rehearsal.streams import Stream
@@ -119,7 +119,7 @@ def test_a_wrong_prediction_costs_little(name: str, cost: str) -> None:
 
 
 def test_the_first_draft_is_the_predictions_beginning() -> None:
-    drafter = PredictedDrafter(OffDrafter(), range(100, 400), planned=True)
+    drafter = PredictedDrafter(Drafter(), range(100, 400), planned=True)
     drafter.begin([1, 2, 3])
     draft = drafter.draft(1000)
     assert draft.tokens[:5] == (100, 101, 102, 103, 104)
@@ -133,7 +133,7 @@ def test_the_first_draft_is_the_predictions_beginning() -> None:
 
 
 def test_it_ends_with_the_prediction() -> None:
-    drafter = PredictedDrafter(OffDrafter(), [5, 6, 7], planned=True)
+    drafter = PredictedDrafter(Drafter(), [5, 6, 7], planned=True)
     drafter.begin([1])
     drafter.observe([5, 6])
     assert drafter.draft(9).tokens == (7,)
@@ -144,15 +144,15 @@ def test_it_ends_with_the_prediction() -> None:
 
 
 def test_an_answer_that_was_begun_is_predicted_from_there() -> None:
-    whole = PredictedDrafter(OffDrafter(), range(100, 200), planned=True, begun=range(100, 120))
+    whole = PredictedDrafter(Drafter(), range(100, 200), planned=True, begun=range(100, 120))
     whole.begin([1, *range(100, 120)])
     assert whole.draft(3).tokens == (120, 121, 122)
-    rest = PredictedDrafter(OffDrafter(), range(100, 200), planned=True, begun=range(20))
+    rest = PredictedDrafter(Drafter(), range(100, 200), planned=True, begun=range(20))
     rest.begin([1, *range(20)])
     assert rest.draft(3).tokens == (100, 101, 102)
 
 
-class Sure(OffDrafter):
+class Sure(Drafter):
     """Guesses one token, with a confidence or without an opinion, and keeps what it hears."""
 
     def __init__(self, *confidence: float) -> None:
@@ -239,7 +239,7 @@ def test_what_an_answer_had_begun_with_is_in_neither_count() -> None:
 @pytest.mark.parametrize("prediction", [(), (3,), (10**9, -5, 2**40), tuple([4] * 5000)], ids=len)
 def test_any_prediction_is_taken(prediction: tuple[int, ...]) -> None:
     rng = random.Random(len(prediction))
-    drafter = PredictedDrafter(OffDrafter(), prediction, planned=True)
+    drafter = PredictedDrafter(Drafter(), prediction, planned=True)
     drafter.begin([1, 2])
     for _ in range(300):
         drafter.draft(20)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from core.decoding.planner import Planner, walk
 from core.drafting.auto import AutoDrafter
 from core.drafting.draft import EMPTY
-from core.drafting.draft_model import Proposal
-from core.drafting.proposals import Proposals
+from core.drafting.draft_model import Proposal, Proposals
 from core.settings.drafting import Auto
 from tests.core.drafting.support import assert_well_formed, few_ids
 

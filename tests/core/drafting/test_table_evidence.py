@@ -10,7 +10,7 @@ from core.drafting.auto import AutoDrafter
 from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
 from core.drafting.evidence import TAIL_TOKENS, Evidence
 from core.drafting.gram_table import GramTable, Learned, Remembered
-from core.drafting.ngram_table import NgramTable
+from core.drafting.ngram_mod import NgramTable
 from core.settings.drafting import Auto
 from core.tables.gram_count import GramCounter, Pruning
 

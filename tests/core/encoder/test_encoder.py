@@ -132,7 +132,7 @@ def test_memory_stays_within_60_mb_after_an_embedding() -> None:
     program = """
 import gc, os
 from pathlib import Path
-from core.models.runtime.runtime import prepare
+from core.models.runtime import prepare
 prepare()
 import mlx.core as mx, numpy as np
 mx.eval(mx.random.normal((512, 512)) @ mx.random.normal((512, 512)))

@@ -11,7 +11,7 @@ import pytest
 _START = """
 import gc, os, sys
 from pathlib import Path
-from core.models.runtime.runtime import prepare
+from core.models.runtime import prepare
 prepare()
 from core.engine.engine import Engine
 from core.events import Attachment, Finished, Generate, Message

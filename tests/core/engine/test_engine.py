@@ -15,8 +15,8 @@ from mlx_lm.models.cache import ChunkedKVCache, KVCache
 from core.engine.engine import Engine, never
 from core.errors import EmptyPromptError, ModelError, NoModelError, PromptTooLongError, SettingError
 from core.events import Attachment, Finished, Gauges, Generate, Message, PrefillProgress, Token
+from core.models.blas import BlasThreads, threads_at_start
 from core.models.loader import LoadedModel
-from core.models.runtime.blas import BlasThreads, threads_at_start
 from core.prefill.layout import unknown_layout
 from core.prefill.reading import PromptText
 from core.settings import Settings, assign

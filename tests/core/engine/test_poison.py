@@ -13,7 +13,7 @@ from mlx_lm.models.cache import QuantizedKVCache, make_prompt_cache
 
 from core.decoding.loop import DecodeLoop
 from core.decoding.sampling import Sampler
-from core.drafting.draft import Draft, OffDrafter, sanitise
+from core.drafting.draft import Draft, Drafter, sanitise
 from core.drafting.registry import DRAFTERS
 from core.kv.cached_sequence import CachedSequence
 from core.settings.request import Sampling
@@ -27,7 +27,7 @@ TOKENS = 80
 TREES = [name for name, spec in ARCHITECTURES.items() if spec.trees]
 
 
-class Poison(OffDrafter):
+class Poison(Drafter):
     """Random trees, some malformed, a few grown around the true answer so that paths are taken."""
 
     def __init__(self, answer: Sequence[int], rng: random.Random) -> None:
@@ -48,7 +48,7 @@ class Poison(OffDrafter):
 
 
 def decode(
-    model: Any, new_cache: Any, prompt: Sequence[int], drafter: OffDrafter | Any
+    model: Any, new_cache: Any, prompt: Sequence[int], drafter: Drafter | Any
 ) -> tuple[list[int], int]:
     sequence = CachedSequence(new_cache)
     model(mx.array(prompt[:-1])[None], cache=sequence.cache)

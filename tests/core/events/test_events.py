@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from core import events
 from core.errors import DraftlightError, PromptTooLongError, ProtocolError, SettingError
 from core.events import Attachment, Generate, Message, decode_command, decode_event, encode, failure
+from core.events.tables import Count, Day
 from core.settings import Prefill, Settings
 from core.settings.cluster import Cluster, Machine
 
@@ -26,6 +27,8 @@ SAMPLES: dict[type, object] = {
     bytes: b"\x00\xff",
     Settings: Settings(),
     Prefill: Prefill(save=False),
+    Count: 7,
+    Day: "2026-11-21",
     Cluster: Cluster((Machine("studio", "10.0.0.2"),), backend="ring"),
 }
 

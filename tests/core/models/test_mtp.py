@@ -11,8 +11,8 @@ import pytest
 from mlx_lm.models.cache import KVCache
 
 from core.cli.models import _facts
-from core.models.library.catalogue import Catalogue
-from core.models.library.config import Machine
+from core.models.catalogue import Catalogue
+from core.models.config import Machine
 from core.models.loader import load
 from core.models.mtp import MtpHead, load_head
 from core.models.mtp_files import head_bytes, head_tensors

@@ -17,7 +17,7 @@ from core.errors import TableError
 from core.models.loader import LoadedModel
 from core.rehearsal import streams as module
 from core.rehearsal.streams import SUFFIX, Stream, prompt_key, read_records, save_ids, shipped_ids
-from core.tables import table_file
+from core.tables import files as table_file
 
 STREAMS = [Stream([1, 2, 3], [4, 5, 2]), Stream([1, 2], []), Stream([3], [259] * 200)]
 

@@ -14,8 +14,8 @@ from mlx_lm.models.cache import make_prompt_cache
 from core.cli import main
 from core.cli.models import _facts
 from core.engine.engine import Engine
-from core.models.library.catalogue import Catalogue
-from core.models.library.config import Machine
+from core.models.catalogue import Catalogue
+from core.models.config import Machine
 from core.models.loader import LoadedModel, load
 from core.models.mtp import MtpHead, load_head, save_head
 from core.models.mtp_files import TrainedHead

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from core.models.library.catalogue import Catalogue
-from core.models.library.config import Machine
+from core.models.catalogue import Catalogue
+from core.models.config import Machine
 from core.serve import answering
 from core.serve.installed import InstalledModels
 from core.serve.queue import Ticket

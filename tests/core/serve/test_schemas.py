@@ -11,7 +11,7 @@ from llguidance import LLMatcher
 
 from core.answer_format import AnswerFormat, CallBegun
 from core.events import Grammar, Token, Tool
-from core.events.request import GrammarKind
+from core.events.answer import GrammarKind
 from core.serve.schemas import relaxed
 from core.serve.tools import CallRules, Written
 from tests.core.serve.served import CHAT, Served

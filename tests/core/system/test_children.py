@@ -15,7 +15,7 @@ from app.session.lab import SweepPlan
 from core.events import Finished, Hello, LoadModel, ModelList, ModelLoaded
 from core.events import ListModels as List
 from core.events.codec import WorkerExited
-from core.models.library.starter import STARTER
+from core.models.starter import STARTER
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
 from tests.core.worker.test_worker import ask, worker
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from core.drafting.ngram_table import NgramTable, NgramTables
+from core.drafting.ngram_mod import NgramTable, NgramTables
 from core.events import TableStatus
 from core.settings import Settings, assign
-from core.tables.folder import TableFolder
+from core.tables.files import TableFolder
 from core.tables.memory import TableMemory
 
 FAMILY = "ab" * 32

@@ -16,10 +16,9 @@ from core.engine.engine import Engine
 from core.errors import TableError
 from core.events import Change, Finished, Generate, Message
 from core.settings import Settings, assign
-from core.tables import folder as folder_module
-from core.tables.folder import TableFolder
+from core.tables import files as folder_module
+from core.tables.files import TableFolder, decode_table
 from core.tables.memory import TableMemory
-from core.tables.table_file import decode_table
 from tests.core.tables.support import (
     FAMILY,
     FILE,

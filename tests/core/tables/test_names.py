@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from core.errors import DownloadError, TableError
-from core.models.library.download import discard
+from core.models.download import discard
 from core.tables.family import read_table
-from core.tables.folder import TableFolder, TableKey
+from core.tables.files import TableFolder, TableKey
 
 
 @pytest.mark.parametrize("family", ["", "a\0b", "../outside", "/etc", "A" * 64, "f" * 65, "\ud83d"])

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from core.drafting.cacheback import FrozenTable
 from core.drafting.gram_table import GramTable
 from core.errors import TableError
+from core.tables.files import encode
 from core.tables.gram_count import GramCounter, Pruning
 from core.tables.prebuilt import FROZEN, GRAMS, LearnedHeader, save_frozen, save_grams
-from core.tables.table_file import encode
 
 FAMILY, NAME, VOCABULARY = "f" * 64, "Toy", 260
 

@@ -33,8 +33,8 @@ from core.events import (
 )
 from core.settings import Settings, assign_all
 from core.system.paths import tables_dir
-from core.tables import folder as folder_module
-from core.tables.folder import TableFolder
+from core.tables import files as folder_module
+from core.tables.files import TableFolder
 from core.tables.gram_count import GramCounter, Pruning
 from core.tables.memory import TableMemory
 from core.tables.prebuilt import save_grams, texts_path

@@ -123,7 +123,7 @@ def test_nothing_is_embedded_while_the_worker_is_to_stand_still(toy_folder: Path
 
 def test_without_documents_and_sparse_prefill_the_encoder_is_not_opened(toy_folder: Path) -> None:
     program = f"""
-from core.models.runtime.runtime import prepare
+from core.models.runtime import prepare
 prepare()
 from core.engine.engine import Engine
 from core.events import Generate, Message

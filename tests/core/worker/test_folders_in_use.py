@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.events import Failed, LoadModel, ModelLoaded, ModelRemoved, RemoveModel, UnloadModel
-from core.models.library.places import download_folder
+from core.models.places import download_folder
 from core.worker.model_service import FoldersInUse
 from tests.core.toy import write_toy_model
 from tests.core.worker.test_worker import worker

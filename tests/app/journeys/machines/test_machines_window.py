@@ -14,8 +14,8 @@ from app.features.machines import strings
 from app.features.machines.window import MachinesWindow
 from app.features.models.window import ModelsWindow
 from app.launch.scenario import ask
+from app.session.strings import MACHINE
 from app.session.turn.link_state import Phase
-from app.session.worker.strings import MACHINE
 from app.shell.window import MainWindow
 from app.store.preferences import PreferencesFile
 from core.events import MemoryNeed, ModelEntry, ModelInfo, ModelList

@@ -1,0 +1,118 @@
+"""The handlers of each effect. A new effect or event needs a line here, or the window does not start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from app.controllers.chat.chat_settings import ChatSettings
+from app.controllers.chat.page import AnswerController, RunningAnswer
+from app.controllers.chat.titles import TitleController
+from app.controllers.trouble import TroubleController
+from app.controllers.worker import WorkerController
+from app.features.models.controller import ModelsController
+from app.features.server.server import WorkerSharing
+from app.features.tables.controller import TablesController
+from app.features.worker_caches import EmbeddingController, SavedChatsController
+from app.session.turn import effects as fx
+from app.session.turn.turn import EFFECTS
+from core.events import (
+    AnswerCited,
+    DocumentEmbedded,
+    DownloadProgress,
+    Finished,
+    Gauges,
+    Heartbeat,
+    MachineFigures,
+    MachinesChecked,
+    ModelImported,
+    ModelList,
+    ModelRemoved,
+    ModelsFound,
+    PrefillProgress,
+    ReadingMap,
+    Rehearsing,
+    SavedChatsListed,
+    SimilarFound,
+    TableDone,
+    TableList,
+    TableStatus,
+    TitleSuggested,
+    Token,
+)
+
+
+class Handlers:
+    """`send` writes a command to the worker, `restart` replaces it. `table` has the handlers of each effect,
+    in the order of their calls.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[fx.Send], None],
+        restart: Callable[[fx.RestartWorker], None],
+        answer: RunningAnswer,
+        answering: AnswerController,
+        worker: WorkerController,
+        trouble: TroubleController,
+        tables: TablesController,
+        models: ModelsController,
+        settings: ChatSettings,
+        sharing: WorkerSharing,
+        titles: TitleController,
+        embedding: EmbeddingController,
+        saved_chats: SavedChatsController,
+    ) -> None:
+        self._answer = answer
+        self._trouble = trouble
+        gone = (worker.on_worker_gone, titles.on_worker_gone, embedding.on_worker_gone)
+        self.table: dict[type, tuple[Callable[[Any], None], ...]] = {
+            fx.Send: (send,),
+            fx.RestartWorker: (*gone, trouble.on_restart, restart),
+            fx.LoadStarted: (models.on_load_started, worker.on_load_started),
+            fx.ModelReady: (worker.on_model_ready, settings.on_model_ready, trouble.on_model_ready),
+            fx.ModelGone: (worker.on_model_gone, settings.on_model_gone),
+            fx.LoadFailed: (models.on_models_failed, trouble.on_load_failed),
+            fx.AnswerBegun: (answer.on_begun,),
+            PrefillProgress: (answer.on_reading,),
+            ReadingMap: (answer.on_map,),
+            Token: (answer.on_token,),
+            Gauges: (answer.on_gauges,),
+            Finished: (models.on_finished, answer.on_finished),
+            fx.AnswerFailed: (answer.on_failed,),
+            fx.AnswerCutOff: (answer.on_cut_off,),
+            fx.ServedHeard: (sharing.on_served,),
+            fx.ServedCutOff: (sharing.on_served_cut_off,),
+            fx.TroubleHeard: (trouble.on_trouble,),
+            fx.Counted: (worker.on_counted,),
+            fx.TablesFailed: (tables.on_tables_failed,),
+            fx.ModelsFailed: (models.on_models_failed,),
+            Heartbeat: (worker.on_heartbeat,),
+            fx.WorkerDied: (*gone, self._on_worker_died),
+            fx.WorkerStuck: (trouble.on_worker_stuck,),
+            fx.SilenceBroken: (trouble.on_silence_broken,),
+            fx.WindowMistake: (trouble.on_window_mistake,),
+            fx.WorkerMistake: (trouble.on_worker_mistake,),
+            TableList: (tables.on_event,),
+            TableStatus: (tables.on_event, trouble.on_table_status),
+            TableDone: (tables.on_event,),
+            Rehearsing: (tables.on_event,),
+            AnswerCited: (answering.cite,),
+            TitleSuggested: (titles.on_suggested,),
+            DocumentEmbedded: (embedding.on_embedded,),
+            SimilarFound: (embedding.on_similar,),
+            SavedChatsListed: (saved_chats.on_listed,),
+            ModelList: (models.on_event,),
+            ModelsFound: (models.on_event,),
+            DownloadProgress: (models.on_event,),
+            ModelImported: (models.on_event,),
+            ModelRemoved: (models.on_event,),
+            MachinesChecked: (models.on_event,),
+            MachineFigures: (models.on_event, worker.on_machines),
+        }
+        odd = set(self.table) ^ EFFECTS
+        if odd:
+            raise TypeError(f"Not exactly one line: {', '.join(sorted(each.__name__ for each in odd))}.")
+
+    def _on_worker_died(self, effect: fx.WorkerDied) -> None:
+        self._trouble.on_worker_died(effect, self._answer.take_lost())

@@ -1,0 +1,261 @@
+"""Catalogue: the models on this machine, and suggestions for downloads.
+
+Reads configs and headers, never weights, and takes no lock, so any thread may use it while a model runs.
+Importing adds a folder to a list without copying: models are large and shared with other programs. It may
+be a folder of several models. Files that Draftlight did not write are never changed or erased.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.errors import ModelError
+from core.events import ModelEntry
+from core.models import places
+from core.models.config import Machine, is_supported, need_of
+from core.models.folder import check, describe, disk_bytes
+from core.models.mtp_files import head_bytes
+from core.models.places import family_label
+from core.models.starter import NAME, STARTER, packed_file, starter_folder
+from core.system.paths import given_path, models_dir
+
+
+class Catalogue:
+    """The models on this machine. `machine` decides which ones fit into memory."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that models must fit."""
+        return self._machine
+
+    def entries(self) -> tuple[ModelEntry, ...]:
+        """The starter first, then by name. Families are named after their members."""
+        found = [
+            replace(entry, head_bytes=head_bytes(Path(entry.path))) if entry.path else entry
+            for entry in self._found()
+        ]
+        found.sort(key=lambda entry: (entry.source != "starter", entry.name.lower()))
+        members: dict[str, list[str]] = defaultdict(list)
+        for entry in found:
+            members[entry.family].append(entry.name)
+        return tuple(
+            replace(entry, family_name=family_label(members[entry.family])) if entry.family else entry
+            for entry in found
+        )
+
+    def entry(self, reference: str) -> ModelEntry:
+        """The entry with this reference, folder or name. Raises `ModelError`."""
+        entries = self.entries()
+        path = str(given_path(reference, ModelError).absolute())
+        for matches in (
+            [each for each in entries if each.reference == reference or each.path == path],
+            [each for each in entries if each.name.lower() == reference.lower()],
+        ):
+            if len(matches) == 1:
+                return matches[0]
+        known = ", ".join(each.reference for each in entries)
+        raise ModelError(f"There is no model “{reference}” on this machine.", f"Choose one of {known}.")
+
+    def take(self, path: str) -> ModelEntry:
+        """Imports the folder at `path`, also if the model is too large, and returns its entry.
+
+        Of a folder with several models it returns the first. Raises `ModelError` if there is none.
+        """
+        folder = given_path(path, ModelError).absolute()
+        if folder.is_file():
+            folder = _folder_of(folder)
+        if not folder.is_dir():
+            raise ModelError(f"There is no folder {folder}.", "Choose a folder that holds a whole MLX model.")
+        if inside := [each for each in places.models_in(folder) if _is_ours(each)]:
+            if not {str(each) for each in inside} <= {each.path for each in self.entries()}:
+                places.remember(folder)
+            return next(each for each in self.entries() if Path(each.path) in inside)
+        check(folder)
+        if known := next((each for each in self.entries() if Path(each.path) == folder), None):
+            return known
+        places.remember(folder)
+        return self.entry(str(folder))
+
+    def remove(self, reference: str, in_use: Sequence[str] = ()) -> tuple[ModelEntry, int]:
+        """Erases a download, or unlists an imported folder. Returns the entry and the freed bytes.
+
+        `in_use`: folders of loaded models. Raises `ModelError`.
+        """
+        entry = self.entry(reference)
+        folder = Path(entry.path)
+        if entry.path in in_use:
+            raise ModelError(f"{entry.name} is in use.", "Load another model, then remove it.")
+        if entry.source == "starter":
+            raise ModelError(f"{entry.name} is the starter model and stays.", "It is part of Draftlight.")
+        if entry.listed_in:
+            places.forget(Path(entry.listed_in))
+            return entry, 0
+        if entry.source in ("hub-cache", "other-app"):
+            raise ModelError(
+                f"{entry.name} is in another app's folder, where Draftlight deletes nothing.",
+                f"Remove it with that app, or remove {folder}.",
+            )
+        if entry.source == "folder":
+            if folder not in places.imported():
+                raise ModelError(
+                    f"{entry.name} was put into {folder.parent} by hand.", "Remove its folder there."
+                )
+            places.forget(folder)
+            return entry, 0
+        freed = disk_bytes(folder)
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise ModelError(
+                f"{entry.name} could not be removed: {error}.", f"Remove {folder} yourself."
+            ) from error
+        return entry, freed
+
+    def _found(self) -> Iterator[ModelEntry]:
+        starter = starter_folder()
+        if starter.is_dir():
+            yield describe(starter, STARTER, "starter", self._machine)
+        elif packed := _packed():
+            yield ModelEntry(STARTER, NAME, "starter", str(starter), disk_bytes=packed.stat().st_size)
+        taken = {starter}
+        names: set[str] = set()
+        for name, folder in places.downloaded():
+            taken.add(folder)
+            names.add(name)
+            yield describe(folder, name, "download", self._machine)
+        several: list[tuple[Path, Path]] = []
+        for folder in (*places.imported(), *_by_hand()):
+            if inside := places.models_in(folder):
+                several += [(folder, each) for each in inside]
+            elif folder not in taken:
+                taken.add(folder)
+                yield describe(folder, str(folder), "folder", self._machine)
+        for name, folder in places.cached():
+            if folder not in taken and not places.download_folder(name).exists() and _is_ours(folder):
+                taken.add(folder)
+                names.add(name)
+                yield describe(folder, name, "hub-cache", self._machine)
+        for name, folder in places.lm_studio():
+            if folder not in taken and _is_ours(folder):
+                taken.add(folder)
+                # A name that is in use means the other folder.
+                reference = str(folder) if name in names or not places.is_hub_name(name) else name
+                names.add(name)
+                yield describe(folder, reference, "other-app", self._machine)
+        for place, folder in several:
+            if folder not in taken and _is_ours(folder):
+                taken.add(folder)
+                entry = describe(folder, str(folder), "other-app", self._machine)
+                yield replace(entry, listed_in=str(place))
+
+
+def _by_hand() -> list[Path]:
+    """Model folders that were copied into the models' folder manually."""
+    place = models_dir()
+    return [
+        each
+        for each in (sorted(place.iterdir()) if place.is_dir() else ())
+        if (each / "config.json").is_file() and not each.name.startswith(".")
+    ]
+
+
+def _is_ours(snapshot: Path) -> bool:
+    """Whether MLX supports the model; folders of other programs hold others, too."""
+    entry = snapshot / "config.json"
+    try:
+        return is_supported(str(json.loads(entry.read_text(encoding="utf-8"))["model_type"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _packed() -> Path | None:
+    try:
+        return packed_file()
+    except ModelError:
+        return None
+
+
+def _folder_of(file: Path) -> Path:
+    """The model folder of one of its files. Raises `ModelError` for other files."""
+    if file.suffix in (".json", ".safetensors"):
+        return file.parent
+    raise ModelError(
+        f"{file} is not a model folder.", "Choose a folder with config.json and model*.safetensors."
+    )
+
+
+# ---- suggestions: one tokenizer family in many sizes, so that the smallest can draft for the others
+#
+# Shapes are from the models' configs. Sizes are computed from them (4 bits in groups of 64 take 4.5 bits per
+# parameter), so they are approximate. Does not use the network.
+
+
+_BITS_A_PARAMETER = 4.5
+_CONTEXT_TOKENS = 40_960
+
+
+class _Shape(Struct, frozen=True):
+    """One size of Qwen3. `parameters` in millions."""
+
+    name: str
+    parameters: int
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    inner: int
+
+
+_QWEN3 = (
+    _Shape("0.6B", 596, 28, 1024, 16, 8, 3072),
+    _Shape("1.7B", 1_721, 28, 2048, 16, 8, 6144),
+    _Shape("4B", 4_022, 36, 2560, 32, 8, 9728),
+    _Shape("8B", 8_191, 36, 4096, 32, 8, 12288),
+    _Shape("14B", 14_768, 40, 5120, 40, 8, 17408),
+    _Shape("30B-A3B", 30_532, 48, 2048, 32, 4, 6144),
+    _Shape("32B", 32_762, 64, 5120, 64, 8, 25600),
+)
+
+
+def suggested(machine: Machine) -> tuple[ModelEntry, ...]:
+    """Suggested models by size. `reference` is the hub name; the path is empty."""
+    return tuple(_entry(shape, machine) for shape in _QWEN3)
+
+
+def _entry(shape: _Shape, machine: Machine) -> ModelEntry:
+    config = {
+        "num_hidden_layers": shape.layers,
+        "hidden_size": shape.hidden,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_dim": 128,
+        "intermediate_size": shape.inner,
+    }
+    parameters = shape.parameters * 1_000_000
+    size_bytes = int(parameters * _BITS_A_PARAMETER / 8)
+    return ModelEntry(
+        f"mlx-community/Qwen3-{shape.name}-4bit",
+        f"Qwen3 {shape.name.replace('-', ' ')}",
+        "download",
+        "",
+        "qwen3_moe" if "A3B" in shape.name else "qwen3",
+        family_name="Qwen3",
+        parameters=parameters,
+        disk_bytes=size_bytes,
+        bits=4,
+        group_size=64,
+        dtype="bfloat16",
+        context_tokens=_CONTEXT_TOKENS,
+        layers=shape.layers,
+        need=need_of(config, parameters, size_bytes, machine),
+    )

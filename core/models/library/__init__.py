@@ -1,1 +1,0 @@
-"""The models on this machine and on the hub: places, needs, downloads."""

@@ -1,1 +1,0 @@
-"""The process made ready for MLX: BLAS, threads, memory."""
