@@ -140,7 +140,7 @@ class Step(Struct, frozen=True):
     - `rechecked`: the target's own token was too close to call and was computed again at width 1.
     - `logprobs`: of each token, if requested.
     - `forced`: accepted tokens, the first ones, that were drafted because the grammar allows no others.
-    - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 if none was asked.
+    - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 without a proposal.
     """
 
     tokens: tuple[int, ...]

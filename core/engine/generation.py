@@ -246,7 +246,7 @@ class Generation:
             self._shorten()
             reason: FinishReason = "cancelled" if cancelled else (yield from self._write())
         except NotEnoughMemoryError:
-            raise  # nothing was computed, and what was cached before stays
+            raise  # nothing was computed, so the cache is valid
         except Exception:
             # A failed forward has advanced the caches of some layers only.
             self._sequence.clear()

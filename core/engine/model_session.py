@@ -175,7 +175,7 @@ class DraftModels:
 
 
 class _Quantised(LoadedModel):
-    """`loaded` with new caches that are quantised from the start, for measurements of its own."""
+    """`loaded` with new caches that are quantised from the start, for separate measurements."""
 
     def __init__(self, loaded: LoadedModel, kv: KvQuantisation) -> None:
         info = replace(loaded.info, quantisation=f"{loaded.info.quantisation} cache of {kv.bits} bits")
@@ -207,7 +207,7 @@ class ModelSession:
         self.grammars = Grammars(model)
         self.beforehand = PrebuiltTables(model.info)
         self._head: HeadProposer | str | None = None
-        # For `auto`: the proposer, its times, and what was learned about it.
+        # For `auto`: the proposer, its times, and its learned acceptance.
         self._proposals: tuple[Proposer, TimedProposer, Proposals] | None = None
         self.rest: Generator[None, None, None] | None = None
 
