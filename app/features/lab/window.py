@@ -35,8 +35,6 @@ _BESIDE_FROM_PX = _CHOICES_PX + 1052
 class LabWindow(SideWindow):
     """`show_lab` after each change of the state."""
 
-    past_chosen = Signal(str)  # the file of an earlier sweep
-
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, strings.TITLE, START_SIZE, MINIMUM_SIZE)
         self._shown: tuple[SweepResults | None, bool] = (None, False)
@@ -54,7 +52,7 @@ class LabWindow(SideWindow):
         self.turns = turns_chart(theme)
         self.keeps = KeepChart(theme)
         self._lay_out()
-        self.past.value_changed.connect(self.past_chosen)
+        self.past_chosen = self.past.value_changed  # the file of an earlier sweep
         self.parity.mark_opened.connect(self.open_difference)
         self.show_button.clicked.connect(lambda: self.open_difference(0))
         theme.zoomed.connect(self._arrange)
@@ -70,13 +68,7 @@ class LabWindow(SideWindow):
 
     def show_past(self, files: Sequence[tuple[str, str]], chosen: str) -> None:
         """Shows earlier sweeps as pairs of file and title; an empty file is the current sweep."""
-        self.past.blockSignals(True)
-        self.past.clear()
-        for file, words in files:
-            self.past.addItem(words, file)
-        self.past.set_value(chosen)
-        self.past.blockSignals(False)
-        self.past.update()
+        self.past.show_options(files, chosen)
 
     def open_difference(self, number: int) -> None:
         """Opens both texts of a differing answer."""
@@ -236,13 +228,7 @@ class LabChoices(QWidget):
         shown = [(self.model.itemData(row), self.model.itemText(row)) for row in range(self.model.count())]
         if (shown, self.model.value) == (offered, chosen):
             return
-        self.model.blockSignals(True)
-        self.model.clear()
-        for reference, name in offered:
-            self.model.addItem(name, reference)
-        self.model.set_value(chosen)
-        self.model.blockSignals(False)
-        self.model.update()
+        self.model.show_options(offered, chosen)
         self.changed.emit()
 
     def show_head(self, has_head: bool) -> None:
