@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip
 from app.chat.chip_row import ChipRow
-from app.controls.buttons.button import Button
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import Button, IconButton
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel

@@ -30,12 +30,11 @@ from PySide6.QtWidgets import (
 
 from app.chat import strings
 from app.chat.intents import CancelEdit, SendQueued, UnqueueLast
-from app.controls.buttons.button import Button
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import Button, IconButton
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
-from app.session.worker.trouble import Trouble
+from app.session.trouble import Trouble
 from app.theme.icons import icon_pixmap
 from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_mono_font, set_spacing
 from app.theme.theme import Theme
@@ -44,7 +43,7 @@ from core.events import Message
 
 SHOWN_MS = 20_000
 UNDO_SHOWN_MS = 8_000
-_WIDTH_PX = 752  # as the composer
+WIDTH_PX = 752  # as the composer
 _HEIGHT_PX = 36
 _BOX_PX = 32
 
@@ -73,7 +72,7 @@ class _Bar(QWidget):
         set_spacing(row, 4)
         row.addWidget(self._label, 1)
         set_fixed_height(self, _HEIGHT_PX)
-        set_maximum_width(self, _WIDTH_PX)
+        set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.hide()
 
@@ -209,7 +208,7 @@ class OfferBar(QWidget):
         row.addWidget(self._label, 1, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.download_button)
         row.addWidget(self.later_button)
-        set_maximum_width(self, _WIDTH_PX)
+        set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.hide()
 
@@ -287,7 +286,6 @@ def _summary(message: Message) -> str:
     return words or ", ".join(attachment.name for attachment in message.attachments)
 
 
-WIDTH_PX = 752
 _LOG_LINES = 9
 _LOG_GAP_PX = 8
 # Margin above the box.

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QSizePolicy, QW
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip, Chip, FileChip
 from app.chat.file_reader import AttachmentReading, FileReader, FolderReading, Reading
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.scroll_bar import ScrollBar
 from app.theme.theme import Theme
 from app.theme.zoom import px

@@ -8,7 +8,7 @@ files are read in the background, and nothing is sent until they are complete.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -32,9 +32,7 @@ from app.chat.chip_row import ChipRow, ChipShelf, FileIntake
 from app.chat.composer_edit import (
     DOCUMENT_CHARACTERS,
     ComposerEdit,
-    CountTokens,
     LongPaste,
-    SendKeys,
     local_files,
 )
 from app.chat.composer_tools import (
@@ -59,7 +57,7 @@ from app.chat.intents import (
     StopAnswer,
 )
 from app.chat.snippets import SnippetMenu
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.sheets import choose_folder, open_files
 from app.richtext.canvas_menu import pop_up
@@ -110,11 +108,11 @@ class Composer(QWidget):
         self._notice_gap = QWidget(self)
         set_fixed_height(self._notice_gap, 10)
         self._notice_gap.setVisible(False)
-        self._chips = ChipRow(theme, self.attachment_removed.emit, self)
-        self._shelf = ChipShelf(theme, self._chips, self)
-        self._intake = FileIntake(self._chips, self.attach_failed.emit, self.folder_attached.emit, self)
-        self._preview = ChipPreview(theme, self._chips, self.edit, self, self._keep)
-        self._paste = LongPaste(self.edit, self._attach_pasted, self)
+        self.chips = ChipRow(theme, self.attachment_removed.emit, self)
+        self._shelf = ChipShelf(theme, self.chips, self)
+        self._intake = FileIntake(self.chips, self.attach_failed.emit, self.folder_attached.emit, self)
+        self._preview = ChipPreview(theme, self.chips, self.edit, self, self._keep)
+        self.paste = LongPaste(self.edit, self._attach_pasted, self)
         self.snippets = SnippetMenu(theme, self.edit, self)
         self._attach = IconButton(theme, "plus", strings.ATTACH)
         self.think = ThinkSwitch(theme, self)
@@ -125,7 +123,7 @@ class Composer(QWidget):
         self.edit.textChanged.connect(self._changed)
         # Qt's own slot, because the field emits this also while both are being destroyed.
         self.edit.focus_changed.connect(self.update)
-        self._chips.changed.connect(self._changed)
+        self.chips.changed.connect(self._changed)
         self._attach.clicked.connect(self._show_attach_menu)
         self.send_button.clicked.connect(self._click_button)
         self._ring = FocusRing(self, theme, _RADIUS_PX, sources=[self.edit], with_mouse=True)
@@ -144,10 +142,10 @@ class Composer(QWidget):
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        return self._chips.attachments
+        return self.chips.attachments
 
     def attach(self, attachment: Attachment) -> None:
-        self._chips.add(well_formed_record(attachment))
+        self.chips.add(well_formed_record(attachment))
 
     def attach_files(self, paths: Sequence[Path]) -> None:
         """Attach files and folders. Failures are emitted together as one `attach_failed`."""
@@ -187,7 +185,7 @@ class Composer(QWidget):
         """Replace the draft by `message`."""
         self._empty()
         for attachment in message.attachments:
-            self._chips.add(attachment)
+            self.chips.add(attachment)
         self.edit.set_text(message.content)
 
     def message(self) -> Message:
@@ -207,14 +205,6 @@ class Composer(QWidget):
         self._empty()
         self.edit.set_text("")
 
-    def show_tokens(self, count: Callable[[str], int | None]) -> None:
-        """Show the token counts of the documents; `count` returns None for unknown ones."""
-        self._chips.show_tokens(count)
-
-    def show_embedding(self, fraction: Callable[[str], float | None]) -> None:
-        """Show the embedded fraction of each document; `fraction` returns None to hide the bar."""
-        self._chips.show_embedding(fraction)
-
     def show_fit(self, written: MessageSize, refused_by_tokens: int = 0) -> None:
         """Show by how many tokens the message is too long, with remedies; hide the notice if it fits.
 
@@ -227,14 +217,6 @@ class Composer(QWidget):
         self._notice_gap.setVisible(bool(text))
         self._over_tokens = over
         self._show_state()
-
-    def set_token_counter(self, count: CountTokens | None) -> None:
-        """Sets the function that counts the tokens of a long paste; None: they are estimated."""
-        self._paste.set_token_counter(count)
-
-    def set_send_keys(self, keys: SendKeys) -> None:
-        """Sets whether Return or ⌘Return sends."""
-        self.edit.set_send_keys(keys)
 
     # ---- states
 
@@ -278,7 +260,7 @@ class Composer(QWidget):
 
     def take_long_paste(self, text: str) -> None:
         """Insert a long pasted text or attach it, depending on its tokens."""
-        self._paste.take(text)
+        self.paste.take(text)
 
     def refuse_image(self) -> None:
         """Report that pictures cannot be attached."""
@@ -297,7 +279,7 @@ class Composer(QWidget):
     def _show_state(self) -> None:
         self.send_button.set_stops(self.state == "busy")
         self.send_button.setEnabled(self.state == "busy" or self._can_send())
-        files = self._chips.files
+        files = self.chips.files
         reason = self.blocked_reason or (strings.reading_first(files[0].text()) if files else "")
         reason = reason or (self.notice.text if self._over_tokens else "")
         self.send_button.setAccessibleDescription(reason)
@@ -309,7 +291,7 @@ class Composer(QWidget):
     def _is_whole(self) -> bool:
         """Whether there is a message, it is complete and it fits."""
         has_content = bool(self.text.strip() or self.attachments)
-        return has_content and not self._over_tokens and not self._chips.files and not self._paste.busy
+        return has_content and not self._over_tokens and not self.chips.files and not self.paste.busy
 
     def _click_button(self) -> None:
         if self.state == "busy":
@@ -333,9 +315,9 @@ class Composer(QWidget):
 
     def _empty(self) -> None:
         self._intake.cancel()
-        self._paste.cancel()
+        self.paste.cancel()
         self.snippets.forget()
-        self._chips.clear()
+        self.chips.clear()
         self.notice.show_notice("", ())
         self._notice_gap.setVisible(False)
         self._over_tokens = 0
@@ -358,20 +340,20 @@ class Composer(QWidget):
     def _notice_action(self, remedy: Remedy) -> NoticeAction:
         if remedy.action == "new_chat":
             return strings.WAY_NEW_CHAT, lambda: self.intent.emit(MoveToNewChat())
-        chip = self._chips.chips[remedy.attachment]
+        chip = self.chips.chips[remedy.attachment]
         if remedy.action == "remove":
             return strings.way_remove(chip.text(), remedy.tokens), lambda: self._remove(chip)
         label = strings.way_shorten(chip.text(), remedy.tokens)
         return label, lambda: self._shorten(chip, remedy.tokens)
 
     def _remove(self, chip: AttachmentChip) -> None:
-        self._chips.remove(chip)
+        self.chips.remove(chip)
         self.edit.setFocus()
 
     def _shorten(self, chip: AttachmentChip, kept_tokens: int) -> None:
         attachment = chip.attachment
         text = beginning(attachment.text, chip.tokens or 0, kept_tokens)
-        self._chips.replace(chip, Attachment(strings.beginning_of(attachment.name), text))
+        self.chips.replace(chip, Attachment(strings.beginning_of(attachment.name), text))
         self.edit.setFocus()
 
     # ---- preview

@@ -28,7 +28,7 @@ from app.chat.reading_map import (
     reading_rate,
     reads_on,
 )
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.shapes import draw_box, draw_text
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap

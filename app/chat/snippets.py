@@ -36,6 +36,7 @@ from PySide6.QtWidgets import (
 from app.chat import strings
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, draw_text
+from app.richtext.selection import utf16_length
 from app.richtext.text_canvas import announce
 from app.session.chats.snippets import BUILT_IN, Snippet, filled, matching
 from app.theme.fonts import ui_font
@@ -265,9 +266,9 @@ class Placeholders(QObject):
         shown, places = filled(text)
         start = cursor.selectionStart()
         cursor.insertText(shown)
-        self._last = self._cursor_at(start + _units(shown))
+        self._last = self._cursor_at(start + utf16_length(shown))
         for first, last in places:
-            begins, ends = (self._cursor_at(start + _units(shown[:at])) for at in (first, last))
+            begins, ends = (self._cursor_at(start + utf16_length(shown[:at])) for at in (first, last))
             # Text that is typed in its place is between the two.
             begins.setKeepPositionOnInsert(True)
             self._places.append((begins, ends, shown[first:last]))
@@ -326,8 +327,3 @@ class Placeholders(QObject):
         cursor = QTextCursor(self._edit.document())
         cursor.setPosition(position)
         return cursor
-
-
-def _units(text: str) -> int:
-    """Length in the units of Qt's positions."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2

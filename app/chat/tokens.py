@@ -5,6 +5,7 @@ The tooltip is a child widget of the transcript and transparent for the mouse.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
@@ -60,6 +61,7 @@ def facts_of(table: TokenTable, index: int, drafter: str, address: str = "") -> 
         (
             (strings.TIP_STEP, strings.STEP_OF.format(step=token.step, steps=max(table.steps, token.step))),
             (strings.TIP_DRAFTER, drafter_label(drafter) if drafter else strings.NONE),
+            *([(strings.TIP_SOURCE, strings.SOURCES_OF_DRAFTS[token.source])] if token.source else []),
             (
                 strings.TIP_POSITION,
                 strings.POSITION_OF.format(index=token.draft_index, length=token.draft_length)
@@ -102,7 +104,7 @@ def _shown(table: TokenTable, index: int) -> str:
     return core if len(core) <= _MAX_CHARACTERS else core[: _MAX_CHARACTERS - 1] + "…"
 
 
-WIDTH_PX = 248
+TIP_PX = 248
 _RADIUS_PX = 10
 _PAD_X_PX = 13
 _PAD_TOP_PX = 11
@@ -154,7 +156,7 @@ class TokenTip(QWidget):
         height = _PAD_TOP_PX + _HEAD_PX + _HEAD_GAP_PX + rows * _ROW_PX + (rows - 1) * _ROW_GAP_PX
         if facts.address:
             height += _LINK_GAP_PX + _LINK_LINE_PX * (1 + len(self._address_lines(facts.address)))
-        card = px_size(QSize(WIDTH_PX, height + _PAD_BOTTOM_PX))
+        card = px_size(QSize(TIP_PX, height + _PAD_BOTTOM_PX))
         corner, around = place_tip(card, target, inside), px(SHADOW_PX)
         self.setGeometry(QRect(corner, card).adjusted(-around, -around, around, around))
         texts = [facts.text, facts.id, facts.class_name, *(f"{label} {value}" for label, value in facts.rows)]
@@ -197,7 +199,7 @@ class TokenTip(QWidget):
 
     def _address_lines(self, address: str) -> list[str]:
         """The address in at most three lines; a longer one is cut at its end, so that the host is visible."""
-        metrics, width = QFontMetricsF(ui_font(11.5)), WIDTH_PX - 2 * _PAD_X_PX - 2
+        metrics, width = QFontMetricsF(ui_font(11.5)), TIP_PX - 2 * _PAD_X_PX - 2
         lines: list[str] = []
         while address and len(lines) < _LINK_LINES:
             fits = next(
@@ -317,9 +319,9 @@ class Tips(QObject):
         self.tip.show_facts(facts(), target, inside)
 
 
-HEIGHT_PX = 3
+STRIP_PX = 3
 # The bar is too thin for the mouse: the widget extends this far above and below it.
-REACH_PX = 4
+STRIP_REACH_PX = 4
 _STRIP_GAP_PX = 0.6
 _THOUGHT_VEIL = 0.55
 _GAP_FROM_PX = 3.0
@@ -343,7 +345,7 @@ class TokenStrip(QWidget):
         self.setAccessibleName(strings.STRIP_NAME)
 
     def sizeHint(self) -> QSize:
-        return px_size(QSize(720, HEIGHT_PX + 2 * REACH_PX))
+        return px_size(QSize(720, STRIP_PX + 2 * STRIP_REACH_PX))
 
     def append(self, tokens: Sequence[Token]) -> None:
         """Append cells; the others become narrower."""
@@ -366,7 +368,7 @@ class TokenStrip(QWidget):
     def cell(self, token: int) -> QRectF:
         """The rectangle of a token's cell, in design pixels."""
         width = width_of(self) / max(1, len(self._cells))
-        return QRectF(token * width, REACH_PX, width, HEIGHT_PX)
+        return QRectF(token * width, STRIP_REACH_PX, width, STRIP_PX)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if not self._cells:
@@ -374,7 +376,7 @@ class TokenStrip(QWidget):
         painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         shape = QPainterPath()
-        shape.addRoundedRect(QRectF(0, REACH_PX, width_of(self), HEIGHT_PX), HEIGHT_PX / 2, HEIGHT_PX / 2)
+        shape.addRoundedRect(QRectF(0, STRIP_REACH_PX, width_of(self), STRIP_PX), STRIP_PX / 2, STRIP_PX / 2)
         painter.setClipPath(shape)
         self._paint_cells(painter)
         veil = self._theme.color("window")
@@ -386,7 +388,7 @@ class TokenStrip(QWidget):
         width = width_of(self) / len(self._cells)
         if width > _GAP_FROM_PX:
             for number, index in enumerate(self._cells):
-                cell = QRectF(number * width, REACH_PX, width - _STRIP_GAP_PX, HEIGHT_PX)
+                cell = QRectF(number * width, STRIP_REACH_PX, width - _STRIP_GAP_PX, STRIP_PX)
                 painter.fillRect(cell, self._theme.color(_COLORS[_CLASSES[index]]))
             return
         # Thousands of narrow cells are scaled by Qt, because painting each takes long.
@@ -399,7 +401,7 @@ class TokenStrip(QWidget):
                 Qt.AspectRatioMode.IgnoreAspectRatio,
                 Qt.TransformationMode.SmoothTransformation,
             )
-        painter.drawImage(QRectF(0, REACH_PX, width_of(self), HEIGHT_PX), bar)
+        painter.drawImage(QRectF(0, STRIP_REACH_PX, width_of(self), STRIP_PX), bar)
 
     def _bar(self) -> QImage:
         """An image with one pixel per token."""
@@ -431,7 +433,10 @@ _ITEM_GAP_PX = 20
 
 
 class Legend(QWidget):
-    """The token classes in one centred line; the hint is left out where it does not fit."""
+    """The token classes in one centred line, and what the drafts of the last answer came from, or a hint.
+
+    What follows the classes is left out where it does not fit; the tooltip has it as well.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -439,7 +444,20 @@ class Legend(QWidget):
         self.is_wanted = True  # False while token tint is off
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(", ".join(strings.CLASS_NAMES[origin] for origin in _CLASSES))
-        self.setAccessibleDescription(" ".join(strings.CLASS_EXPLAINED[origin] for origin in _CLASSES))
+        self.show_sources(())
+
+    def show_sources(self, tokens: Sequence[Token]) -> None:
+        """Show what the accepted drafts of an answer with these tokens came from."""
+        counts = Counter(token.source for token in tokens if token.source)
+        sources = ", ".join(
+            strings.DRAFTED_FROM_ONE.format(source=strings.SOURCES_OF_DRAFTS[source], tokens=count)
+            for source, count in counts.most_common()
+        )
+        self.sources = strings.DRAFTED_FROM.format(sources=sources) if sources else ""
+        explained = " ".join(strings.CLASS_EXPLAINED[origin] for origin in _CLASSES)
+        self.setAccessibleDescription(f"{explained} {self.sources}".strip())
+        self.setToolTip(self.sources)
+        self.update()
 
     def sizeHint(self) -> QSize:
         return px_size(QSize(560, _LEGEND_HEIGHT_PX))
@@ -454,7 +472,8 @@ class Legend(QWidget):
         metrics = QFontMetricsF(font)
         labels = [metrics.horizontalAdvance(strings.CLASS_NAMES[origin]) for origin in _CLASSES]
         keys = sum(labels) + 3 * (_SWATCH_WIDTH_PX + _LABEL_GAP_PX) + 2 * _ITEM_GAP_PX
-        hint = metrics.horizontalAdvance(strings.LEGEND_HINT)
+        words = self.sources or strings.LEGEND_HINT
+        hint = metrics.horizontalAdvance(words)
         with_hint = keys + _ITEM_GAP_PX + hint <= width_of(self) - 16
         x = (width_of(self) - keys - (_ITEM_GAP_PX + hint if with_hint else 0)) / 2
         ink = self._theme.color("text2")
@@ -468,7 +487,7 @@ class Legend(QWidget):
             x += width + _ITEM_GAP_PX
         if with_hint:
             area = QRectF(x, 0, hint + 1, _LEGEND_HEIGHT_PX)
-            draw_text(painter, area, strings.LEGEND_HINT, font, ink, Qt.AlignmentFlag.AlignLeft)
+            draw_text(painter, area, words, font, ink, Qt.AlignmentFlag.AlignLeft)
 
     def _paint_swatch(self, painter: QPainter, origin: Origin, corner: QPointF) -> None:
         box = QRectF(corner.x(), corner.y(), _SWATCH_WIDTH_PX, _SWATCH_HEIGHT_PX)

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QScrollArea
 from app.chat import strings
 from app.chat.entry import AnswerEntry, Entry
 from app.chat.entry_column import WidgetPool
-from app.controls.drag_scroll import DragScroll
+from app.controls.scroll_bar import DragScroll
 from app.richtext.markdown.markdown import pieces_of
 from app.richtext.selection import Move, TextPlace, TextSelection, everything, moved, selected_text
 from app.richtext.text_canvas import TextCanvas, announce

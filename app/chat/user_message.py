@@ -14,20 +14,18 @@ from PySide6.QtGui import (
     QEnterEvent,
     QFontMetricsF,
     QGuiApplication,
-    QKeyEvent,
     QPainter,
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.chat import reading_map, strings
 from app.chat.attachment_chip import size_words
 from app.chat.entry import QuestionEntry
 from app.chat.intents import EditMessage, Intent, OpenAttachment
 from app.chat.reading_map import MapCell, draw_map
-from app.controls.buttons.button import Button, pressed_by
-from app.controls.focus_ring import FocusRing
+from app.controls.buttons import Button, PaintedButton
 from app.controls.shapes import draw_box, draw_text, in_own_direction
 from app.richtext.canvas_menu import ActionButton
 from app.richtext.markdown.markdown import pieces_of
@@ -47,25 +45,21 @@ _BEFORE_PX, _AFTER_PX = 48, 13
 _CHIP_GAP_PX = 18
 
 
-class MessageChip(QAbstractButton):
+class MessageChip(PaintedButton):
     """An attachment of a sent message: a click shows it in the Document tab.
 
     Shows an eye, or the reading map once it is known which passages were read.
     """
 
     def __init__(self, theme: Theme, attachment: Attachment, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, _CHIP_RADIUS_PX, parent)
         self._attachment = attachment
         self._passages: tuple[Passage, ...] = ()
         self._cells: list[MapCell] = []
         self.setText(attachment.name)
         self.setAccessibleName(strings.OPEN_DOCUMENT.format(name=attachment.name))
         self.setToolTip(strings.OPEN_DOCUMENT.format(name=in_own_direction(attachment.name)))
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._ring = FocusRing(self, theme, _CHIP_RADIUS_PX)
         self._describe()
 
     @property
@@ -92,10 +86,6 @@ class MessageChip(QAbstractButton):
         )
         right = _MAP_PX if self._passages else _EYE_PX
         return px_size(QSize(math.ceil(_BEFORE_PX + words + _CHIP_GAP_PX + right + _AFTER_PX), HEIGHT_PX))
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not pressed_by(self, event):
-            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)
@@ -166,12 +156,12 @@ class UserMessage(QWidget):
         self._message = message = entry.message
         self._resized = resized
         self._fitted: tuple[tuple[int, float], int, int] | None = None
-        self._chips = [MessageChip(theme, attachment, self) for attachment in message.attachments]
-        for index, chip in enumerate(self._chips):
+        self.chips = [MessageChip(theme, attachment, self) for attachment in message.attachments]
+        for index, chip in enumerate(self.chips):
             chip.show_passages(entry.passages.get(index, ()))
             # The entry's id changes when its question is answered again.
             chip.clicked.connect(lambda checked=False, at=index: act(OpenAttachment(entry.turn_id, at)))
-        self._folded = len(self._chips) > _MAX_UNFOLDED
+        self._folded = len(self.chips) > _MAX_UNFOLDED
         self.fold_button = Button(theme, "", "link", True, self)
         self.fold_button.setVisible(self._folded)
         self.fold_button.clicked.connect(self._toggle_fold)
@@ -203,13 +193,9 @@ class UserMessage(QWidget):
         """Does nothing; for `WidgetPool`, which prepares answers in steps."""
         return True
 
-    @property
-    def chips(self) -> tuple[MessageChip, ...]:
-        return tuple(self._chips)
-
     def show_passages(self, index: int, passages: tuple[Passage, ...]) -> None:
         """Show which passages of attachment `index` were read."""
-        self._chips[index].show_passages(passages)
+        self.chips[index].show_passages(passages)
         self._place_chips()
 
     def height_for(self, width: int) -> int:
@@ -274,19 +260,19 @@ class UserMessage(QWidget):
 
     @property
     def _fold_height(self) -> int:
-        return px(_FOLD_PX) + px(_GAP_PX) if len(self._chips) > _MAX_UNFOLDED else 0
+        return px(_FOLD_PX) + px(_GAP_PX) if len(self.chips) > _MAX_UNFOLDED else 0
 
     @property
     def _chips_height(self) -> int:
         """The height of the chips and the gap below them."""
-        unfolded = 0 if self._folded else len(self._chips)
+        unfolded = 0 if self._folded else len(self.chips)
         return self._fold_height + unfolded * (px(_CHIP_PX) + px(_GAP_PX))
 
     def _place_chips(self) -> None:
         size = self.fold_button.sizeHint()
         right = MARGIN_PX + self._column
         self.fold_button.setGeometry(right - size.width(), 0, size.width(), px(_FOLD_PX))
-        for number, chip in enumerate(self._chips):
+        for number, chip in enumerate(self.chips):
             width = min(self._column, chip.sizeHint().width())
             top = self._fold_height + number * (px(_CHIP_PX) + px(_GAP_PX))
             chip.setGeometry(right - width, top, width, px(_CHIP_PX))
@@ -300,9 +286,9 @@ class UserMessage(QWidget):
 
     def _show_fold(self) -> None:
         form = strings.SHOW_ATTACHMENTS if self._folded else strings.HIDE_ATTACHMENTS
-        self.fold_button.setText(form.format(count=len(self._chips)))
+        self.fold_button.setText(form.format(count=len(self.chips)))
         self.fold_button.setAccessibleName(self.fold_button.text())
-        for chip in self._chips:
+        for chip in self.chips:
             chip.setVisible(not self._folded)
 
     def _copy_text(self) -> None:

@@ -26,20 +26,19 @@ _Waiting = tuple[Command, Callable[[], Awaitable[None]] | None]
 
 
 class WorkerLink:
-    """`hear` receives all events, and `SpawnFailed` if the process cannot be started.
+    """Set `hear` before `start()`: it receives all events, and `SpawnFailed` if no process can be started.
 
     `started` is a client that was started already: the first `start()` uses it, or `close()` ends it.
     """
 
     def __init__(
         self,
-        hear: Callable[[WorkerEvent | SpawnFailed], None],
         command: Sequence[str] | None = None,
         *,
         silence_s: float = 15.0,
         started: WorkerClient | None = None,
     ) -> None:
-        self._hear = hear
+        self.hear: Callable[[WorkerEvent | SpawnFailed], None] = lambda heard: None
         self._started = started
         self._command = command
         self._silence_s = silence_s
@@ -72,11 +71,11 @@ class WorkerLink:
     @contextlib.contextmanager
     def heard_by(self, hear: Callable[[WorkerEvent | SpawnFailed], None]) -> Iterator[None]:
         """Redirect the events to `hear` for the duration of the context, for measurements."""
-        usual, self._hear = self._hear, hear
+        usual, self.hear = self.hear, hear
         try:
             yield
         finally:
-            self._hear = usual
+            self.hear = usual
 
     async def close(self) -> None:
         """Shut the worker down and wait for everything. Safe to call twice."""
@@ -130,7 +129,7 @@ class WorkerLink:
     def _tell(self, heard: WorkerEvent | SpawnFailed) -> None:
         """Call the receiver. Its exception is reported to the loop and does not stop the link."""
         try:
-            self._hear(heard)
+            self.hear(heard)
         except Exception as error:
             _report("The window failed to handle an event of the worker.", error)
 

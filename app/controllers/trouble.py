@@ -8,8 +8,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from app.chat.bars import Banner
-from app.session.turn import effects as fx
-from app.session.worker.trouble import (
+from app.session.trouble import (
     Trouble,
     Troubles,
     Until,
@@ -21,6 +20,7 @@ from app.session.worker.trouble import (
     of_tables,
     of_unreadable,
 )
+from app.session.turn import effects as fx
 from core.errors import RequestError
 from core.events import Failed, TableStatus, failure
 
@@ -73,9 +73,14 @@ class TroubleController:
         """A failure that belongs to no request of the window."""
         self.show(of_failure(effect.failed))
 
-    def on_tables_warned(self, status: TableStatus) -> None:
-        """A warning about the tables."""
-        self.show(of_tables(status))
+    def on_table_status(self, status: TableStatus) -> None:
+        """The tables, perhaps with a warning."""
+        if status.notes:
+            self.show(of_tables(status))
+
+    def on_restart(self, effect: fx.RestartWorker) -> None:
+        """A new worker is started."""
+        self.end(Until.READY)
 
     def on_worker_died(self, effect: fx.WorkerDied, written_tokens: int | None) -> None:
         """`written_tokens` is the length of the interrupted answer, None if there was none."""

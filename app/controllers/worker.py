@@ -5,10 +5,10 @@ from __future__ import annotations
 from app.controllers import strings
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.views import Views
+from app.session.status import Status, recognised, status_of
 from app.session.turn import effects as fx
 from app.session.turn.link_state import Link, Phase
-from app.session.worker.status import Status, recognised, status_of
-from core.events import MachineFigures
+from core.events import Heartbeat, MachineFigures
 
 
 class WorkerController:
@@ -45,14 +45,14 @@ class WorkerController:
         """Store counts of the composer's texts."""
         self._meter.take_count(effect.request, effect.tokens, effect.dense_s)
 
-    def on_memory(self, effect: fx.MemoryHeard) -> None:
+    def on_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Show the worker's memory."""
-        self._memory = (effect.used_bytes, effect.limit_bytes)
-        self._views.strip.set_memory(effect.used_bytes, effect.limit_bytes)
+        self._memory = (heartbeat.memory_bytes, heartbeat.memory_limit_bytes)
+        self._views.strip.set_memory(*self._memory)
         self._show_worker()
 
-    def forget(self) -> None:
-        """Clear the worker's pending counts and memory after its exit."""
+    def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
+        """Clear the worker's pending counts and memory."""
         self._meter.forget()
         self._memory = (0, self._memory[1])
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import IconButton
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.theme.measures import set_margins

@@ -1,4 +1,4 @@
-"""Sheets for choosing files, folders and options and for typing a name, modal to one window.
+"""Sheets for choosing files, folders and options, for typing a name and for a question, modal to one window.
 
 Each function returns at once and calls back with the choice. Qt's static dialog functions would run a nested
 event loop; if a task opens such a dialog, no other task can run until it closes, because asyncio refuses to
@@ -12,19 +12,24 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QProcess, QStandardPaths, Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
     QDialogButtonBox,
     QFileDialog,
+    QHBoxLayout,
     QInputDialog,
     QMessageBox,
     QVBoxLayout,
     QWidget,
 )
 
-from app.controls.folders import first_folder
+from app.controls.buttons import Button, Kind
+from app.controls.text_label import TextLabel
+from app.theme.measures import add_gap, set_margins, set_spacing
+from app.theme.theme import Theme
 
 REPLACE = "Replace"
 REPLACE_DETAIL = "Replacing it overwrites its current contents."
@@ -191,3 +196,84 @@ def _confirm_replacing(
     box.setDefaultButton(QMessageBox.StandardButton.Cancel)
     box.finished.connect(lambda code: (replace if box.clickedButton() is button else cancel)())
     box.open()
+
+
+_PLACES = QStandardPaths.StandardLocation
+
+
+def first_folder() -> str:
+    """Returns the person's documents folder, or their home without one."""
+    for place in (_PLACES.DocumentsLocation, _PLACES.HomeLocation):
+        found = QStandardPaths.standardLocations(place)
+        if found and Path(found[0]).is_dir():
+            return found[0]
+    return ""
+
+
+def show_in_folder(path: Path) -> bool:
+    """Opens the folder of `path`, or `path` itself if it is a folder. False if the system cannot."""
+    folder = path if path.is_dir() else path.parent
+    if not folder.is_dir():
+        return False
+    if sys.platform == "darwin" and path.is_file():
+        # Finder selects the file in it.
+        started = QProcess.startDetached("/usr/bin/open", ["-R", str(path)])
+        return bool(started[0] if isinstance(started, tuple) else started)
+    return QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+
+
+_WIDTH_PX = 420
+_MARGIN_PX = 20
+
+
+class Question(QDialog):
+    """A dialog that asks before a command runs. `answers` are the value, text and kind of each button after
+    `cancel`.
+
+    `open()` returns at once; `chosen` reports the answer. Escape and closing cancel. Cancel has the first
+    focus, so that Return alone changes nothing. Deletes itself after the answer.
+    """
+
+    chosen = Signal(str)  # the value; not emitted on Cancel
+
+    def __init__(
+        self,
+        theme: Theme,
+        title: str,
+        detail: str,
+        cancel: str,
+        answers: Sequence[tuple[str, str, Kind]],
+        parent: QWidget,
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(title)
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(detail)
+        self.setWindowModality(Qt.WindowModality.WindowModal)
+        inner_px = _WIDTH_PX - 2 * _MARGIN_PX
+        self.title = TextLabel(theme, title, 15, 20, "text", weight=600, wrap=True, width_px=inner_px)
+        self.detail = TextLabel(theme, detail, 12.5, 18, wrap=True, width_px=inner_px)
+        self.cancel = Button(theme, cancel)
+        self.cancel.clicked.connect(self.reject)
+        self.buttons = {value: Button(theme, words, kind) for value, words, kind in answers}
+        column = QVBoxLayout(self)
+        set_margins(column, _MARGIN_PX, 18, _MARGIN_PX, 16)
+        set_spacing(column, 8)
+        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
+        column.addWidget(self.title)
+        column.addWidget(self.detail)
+        add_gap(column, 8)
+        row = QHBoxLayout()
+        set_spacing(row, 8)
+        row.addStretch(1)
+        row.addWidget(self.cancel)
+        for value, button in self.buttons.items():
+            button.clicked.connect(lambda checked, value=value: self._choose(value))
+            row.addWidget(button)
+        column.addLayout(row)
+        self.cancel.setFocus()
+
+    def _choose(self, value: str) -> None:
+        self.accept()
+        self.chosen.emit(value)

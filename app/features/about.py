@@ -12,7 +12,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QWidget
 
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.text_label import TextLabel
 from app.features.side_window import TextView
 from app.features.updates import Release, UpdateLook

@@ -10,7 +10,7 @@ from msgspec import Struct
 from PySide6.QtCore import QSize
 
 from app.controllers.chat.chat_list import ChatListController
-from app.controls.buttons.button import Button, Kind
+from app.controls.buttons import Button, Kind
 from app.controls.record_table import Column, RecordTable, paint_names
 from app.features.side_window import Hairline, SideWindow
 from app.panels.chat_row import time_label

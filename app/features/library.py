@@ -26,9 +26,9 @@ from app.chat.strings import about
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.record_table import Cell, Column, RecordTable
-from app.controls.search_field import SearchField
+from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
 from app.features.side_window import Hairline, SideWindow, TextView
 from app.features.worker_caches import EmbeddingController, digest_in_prompts

@@ -17,6 +17,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.controllers.views import Views
 from app.session.documents import digest_of
+from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables
 from app.session.turn.link_state import Link
 from core.events import (
@@ -111,8 +112,8 @@ class EmbeddingController(QObject):
             self._seen = ()
             self.refresh()
 
-    def forget(self) -> None:
-        """Clear the pending requests after the worker's exit."""
+    def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
+        """Clear the pending requests."""
         self._erasures.connect(False)
         self._seen = ()
         self._requests.clear()
@@ -232,7 +233,7 @@ class EmbeddingController(QObject):
         self.find(words, {digest_in_prompts(text): lambda: text}, found)
 
     def _show(self) -> None:
-        self._views.composer.show_embedding(self._fractions.get)
+        self._views.composer.chips.show_embedding(self._fractions.get)
 
 
 def digest_in_prompts(text: str) -> str:

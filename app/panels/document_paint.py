@@ -29,7 +29,7 @@ from PySide6.QtGui import (
 
 from app.chat.reading_map import Stretch, heading_levels
 from app.controls.shapes import blend
-from app.richtext.selection import pattern_of
+from app.richtext.selection import pattern_of, utf16_length
 from app.theme.fonts import enlarged, ui_font
 from app.theme.theme import Theme
 
@@ -59,7 +59,6 @@ class BlockPart(Struct, frozen=True):
 
 
 def blocks_of(text: str) -> tuple[TextBlock, ...]:
-    """Returns the blocks of `text`."""
     found: list[TextBlock] = []
     start, opens, before = 0, True, ""
     lines = text.split("\n")
@@ -131,7 +130,7 @@ def _closing(block: TextBlock) -> TextBlock:
 
 
 # A single letter would match everywhere in a long document.
-MOST = 10_000
+MOST_MATCHES = 10_000
 
 
 class Matches(Struct, frozen=True):
@@ -154,7 +153,7 @@ class Matches(Struct, frozen=True):
         return tuple(found)
 
 
-NONE = Matches()
+NO_MATCHES = Matches()
 
 
 def matches_of(text: str, needle: str, shown: Callable[[int], bool], first_seen: int) -> Matches:
@@ -163,10 +162,10 @@ def matches_of(text: str, needle: str, shown: Callable[[int], bool], first_seen:
     """
     pattern = pattern_of(needle)
     if pattern is None:
-        return NONE
-    found = [match.span() for match in islice(pattern.finditer(text), MOST + 1)]
-    whole = len(found) <= MOST
-    found = [span for span in found[:MOST] if shown(span[0])]
+        return NO_MATCHES
+    found = [match.span() for match in islice(pattern.finditer(text), MOST_MATCHES + 1)]
+    whole = len(found) <= MOST_MATCHES
+    found = [span for span in found[:MOST_MATCHES] if shown(span[0])]
     if not found:
         return Matches(whole=whole)
     starts, ends = zip(*found)
@@ -200,7 +199,7 @@ class BlockPainter:
         """At `y`, with all room around it `height` high. `parts` are read; None: nothing is marked."""
         above = self._measures.pads(block)[0]
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        whole = units(layout.text())
+        whole = utf16_length(layout.text())
         for part in parts or ():
             tint = self._theme.color("accent_tint")
             if part.stretch == self._current:
@@ -245,11 +244,6 @@ class BlockPainter:
         painter.fillRect(QRectF(LEFT_PX, top, _BAR_PX, height), self._theme.color("accent"))
 
 
-def units(text: str) -> int:
-    """Returns the length of `text` in UTF-16 units, as Qt counts."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def characters(text: str, count: int) -> int:
     """How many characters of `text` its first `count` UTF-16 units are."""
     return len(text.encode("utf-16-le", "surrogatepass")[: 2 * count].decode("utf-16-le", "ignore"))
@@ -274,7 +268,7 @@ def _right_rounded(box: QRectF, above: bool, below: bool) -> QPainterPath:
 
 
 # More than any screen shows.
-_MOST = 400
+_MOST_LAYOUTS = 400
 
 
 class DocumentLayouts:
@@ -304,7 +298,7 @@ class DocumentLayouts:
 
     def drop_oldest(self) -> None:
         """Drop all but the recently used layouts."""
-        while len(self._layouts) > _MOST:
+        while len(self._layouts) > _MOST_LAYOUTS:
             self._layouts.pop(next(iter(self._layouts)))
 
     def clear(self) -> None:
@@ -334,7 +328,9 @@ def in_units(parts: Sequence[BlockPart], text: str) -> tuple[BlockPart, ...]:
     """Returns `parts` in UTF-16 units, as Qt counts."""
     if not parts or max(text) <= "\uffff":
         return tuple(parts)
-    return tuple(BlockPart(units(text[: p.first]), units(text[: p.last]), p.stretch) for p in parts)
+    return tuple(
+        BlockPart(utf16_length(text[: p.first]), utf16_length(text[: p.last]), p.stretch) for p in parts
+    )
 
 
 def _ink(part: BlockPart, theme: Theme) -> QTextLayout.FormatRange:

@@ -8,8 +8,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import CopyButton
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import CopyButton, IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel

@@ -16,7 +16,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel
 from app.fields.setting_field import CONTENT_PX, GAP_PX, LABEL_PX, ROW_PX, FieldColumn, SettingField
@@ -445,7 +445,7 @@ class ModelCard(QWidget):
     def show_model(self, info: ModelInfo | None) -> None:
         """Show the model; None for no model."""
         self._rows.setVisible(info is not None)
-        for title, value in _facts(info).items():
+        for title, value in (_facts(info) if info else dict.fromkeys(self._values, "")).items():
             self._values[title].setText(value)
             self._values[title].setToolTip(value)
             self._values[title].setAccessibleName(f"{title}: {value}" if value else "")
@@ -457,11 +457,8 @@ class ModelCard(QWidget):
             self._note.setText(" ".join(filter(None, (drafts, info.defaults_problem))))
 
 
-def _facts(info: ModelInfo | None) -> dict[str, str]:
-    """The value of each row; all empty without a model."""
-    if info is None:
-        rows = (strings.MODEL_NAME, strings.MODEL_FAMILY, strings.MODEL_CONTEXT, strings.MODEL_PRECISION)
-        return dict.fromkeys(rows, "")
+def _facts(info: ModelInfo) -> dict[str, str]:
+    """The value of each row."""
     precision = info.dtype
     if info.quantisation and info.quantisation != info.dtype:
         precision = strings.MODEL_PRECISION_FROM.format(dtype=info.dtype, quantisation=info.quantisation)

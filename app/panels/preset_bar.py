@@ -8,8 +8,8 @@ from msgspec import Struct
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
-from app.controls.buttons.icon_button import IconButton
-from app.controls.popup import Popup
+from app.controls.buttons import IconButton
+from app.controls.choices import Popup
 from app.controls.sheets import ask_name
 from app.controls.text_label import TextLabel
 from app.panels import strings

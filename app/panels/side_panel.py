@@ -11,7 +11,7 @@ from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app.controls.buttons.segment import Segment
+from app.controls.choices import Segment
 from app.panels import document_tab, inspector, strings
 from app.panels.document_tab import DocumentTab
 from app.panels.inspector import Inspector

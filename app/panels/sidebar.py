@@ -16,9 +16,9 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat.bars import UndoBar
-from app.controls.buttons.icon_button import IconButton
-from app.controls.search_field import SearchField
+from app.controls.buttons import IconButton
 from app.controls.shapes import draw_box
+from app.controls.text_fields import SearchField
 from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.chat_list import ChatList

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPaintEvent, QPalette
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QHBoxLayout, QLineEdit, QWidget
 
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import IconButton
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.richtext import strings

@@ -55,7 +55,6 @@ class TextSelection(Struct, frozen=True):
 
 
 def everything(pieces: Sequence[Piece]) -> TextSelection:
-    """All of `pieces`."""
     last = len(pieces) - 1
     return TextSelection(
         TextPlace(0, 0), TextPlace(last, len(pieces[last].text)) if pieces else TextPlace(0, 0)
@@ -160,6 +159,11 @@ def _along_lines(boxes: Sequence[PieceBox], seen: Sequence[int], place: TextPlac
 def _neighbour(seen: Sequence[int], piece: int, step: int) -> int | None:
     index = seen.index(piece) + step if piece in seen else 0
     return seen[index] if 0 <= index < len(seen) else None
+
+
+def utf16_length(text: str) -> int:
+    """The length of `text` in UTF-16 units, as Qt counts."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 class Match(Struct, frozen=True, gc=False):

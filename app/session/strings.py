@@ -1,6 +1,9 @@
-"""Texts shared by several parts of the window."""
+"""UI strings about the worker, and texts shared by several parts of the window."""
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
 
 NOT_SERVED = "The model cannot answer requests at the moment."
 APP_NAME = "Draftlight"
@@ -8,3 +11,152 @@ APP_NAME = "Draftlight"
 
 def tokens(count: int) -> str:
     return f"{count:,} token" if count == 1 else f"{count:,} tokens"
+
+
+WORKER_STOPPED = "Worker stopped"
+MACHINE = "this Mac" if sys.platform == "darwin" else "this computer"
+MODEL_NAMES = {"starter": "the starter model"}
+
+
+def header_subtitle(model: str, drafter: str, drafts: bool) -> str:
+    """Shown below the chat's title."""
+    return f"{model}, drafting with {drafter}" if drafts else f"{model}, drafting is off"
+
+
+def on_machines(model: str, machines: int) -> str:
+    """For a model that runs over several machines."""
+    return f"{model} on {machines} machines" if machines else model
+
+
+def asking_machines(others: int) -> str:
+    """The stage of a load that begins with a check of the machines."""
+    return "Asking 1 machine" if others == 1 else f"Asking {others} machines"
+
+
+def header_stopped(model: str) -> str:
+    return f"{model}, worker stopped" if model else WORKER_STOPPED
+
+
+def header_loading(model: str) -> str:
+    return f"Loading {model_name(model)}"
+
+
+def model_name(model: str) -> str:
+    """Returns the name of a model that is not loaded, from its reference."""
+    return MODEL_NAMES.get(model) or model.rstrip("/").rpartition("/")[2] or model
+
+
+BLOCKED_DEAD = "Sending is paused until the worker is back. Your draft is kept."
+BLOCKED_STARTING = "The worker is starting. You can start typing."
+BLOCKED_LOADING = "The model is loading. You can start typing."
+BLOCKED_NO_MODEL = "Sending is paused because no model is loaded. Your draft is kept."
+BLOCKED_BY_RACE = "A race is being recorded. This chat can be continued when that is done."
+
+
+def blocked_by_other_chat(title: str) -> str:
+    return f"“{title}” is being answered. This chat can be continued when that is done."
+
+
+def answering_client(client: str) -> str:
+    """`client` is a program's own name for itself, or empty."""
+    return f"Answering {client}" if client else "Answering a request"
+
+
+def waiting_for(requests: int) -> str:
+    """The number of the local server's requests that are answered before the question."""
+    return (
+        "Waiting for 1 request of the local server"
+        if requests == 1
+        else f"Waiting for {requests:,} requests of the local server"
+    )
+
+
+def next_after(client: str) -> str:
+    """Shown while no question is pending in the window."""
+    return f"{client or 'A request'} is being answered through the local server. A question comes after it."
+
+
+NO_LOG = "The worker wrote nothing to its log."
+
+DIED_TITLE = "The worker stopped unexpectedly."
+CLUSTER_ENDED_TITLE = "The machines stopped working together."
+DIED_LOADING_TITLE = "The worker stopped while the model was loading."
+NOT_STARTED_TITLE = "The worker could not be started."
+STUCK_TITLE = "The worker does not respond."
+MODEL_FAILED_TITLE = "The model could not be loaded."
+TEXT_IS_BACK = "Your text is back below."
+UNREADABLE_TITLE = "The worker sent something that cannot be read."
+
+
+def machine_ended(name: str, end: str) -> str:
+    """Why a model that ran over several machines stopped; `end` is a `ClusterEnd`."""
+    words = {
+        "lost": f"{name} was lost.",
+        "deadline": f"{name} did not answer in time.",
+        "failed": f"{name} failed.",
+        "disagrees": f"{name} and {MACHINE} disagreed.",
+    }
+    return words[end] if name else CLUSTER_ENDED_TITLE
+
+
+def restarted(model: str, machines: int, missing: Sequence[str]) -> str:
+    """`machines` take part, this one included; 0: this machine alone."""
+    names = joined(missing)
+    where = f"on {machines} machines" if machines else f"on {MACHINE} alone"
+    return f"{model} runs {where} now, without {names}."
+
+
+def left_out(missing: Sequence[str]) -> str:
+    return f"{joined(missing)} could not be used, so it was tried on {MACHINE} alone."
+
+
+def joined(names: Sequence[str]) -> str:
+    """“One, another and a third”."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def tables_refused(family: str) -> str:
+    return f"Not all that was learned for {family} can be used."
+
+
+def model_stays(name: str) -> str:
+    return f"{name} stays loaded."
+
+
+def ended_by_signal(name: str) -> str:
+    """SIGKILL from outside usually means that memory was full."""
+    if name == "SIGKILL":
+        return "It was ended by signal SIGKILL, which the system also sends when memory runs out."
+    return f"It was ended by signal {name}."
+
+
+def ended_with_status(returncode: int) -> str:
+    return f"It exited with status {returncode}."
+
+
+def chat_kept(tokens_written: int | None) -> str:
+    if tokens_written is None:
+        return "The chats are kept."
+    if tokens_written == 0:
+        return "The chat is kept; the answer had not begun."
+    return f"The chat is kept, with the {tokens(tokens_written)} written so far."
+
+
+def silent_for(seconds: float) -> str:
+    return f"It has not responded for {seconds:.0f} s. You can wait, or restart it; the chat is kept."
+
+
+STARTING = "Starting"
+LOADING = "Loading"
+NO_MODEL = "No model loaded"
+READY = "Ready"
+RELEASED = "Unloaded while idle"
+LOADS_AGAIN = "The model was unloaded while idle. The next question loads it again."
+WAITING = "Waiting"
+READING = "Reading"
+WRITING = "Writing"
+STOPPING = "Stopping"
+CLOSING = "Closing"
+STUCK = "Not responding"
+RESTART_TO_GO_ON = "Restart it to continue"

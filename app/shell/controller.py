@@ -1,6 +1,6 @@
 """WindowController: handles all events and intents, and passes each effect to its handler.
 
-`handle()` steps the pure state machine, and `Handlers` carries out its effects. `chat` has the open chat and
+`handle()` steps the pure state machine and calls the handlers of its effects. `chat` has the open chat and
 the list, `asking` sends questions. The controller owns the chats but no process: commands are sent with
 `send` (after an awaitable, if given), and `restart` requests a new worker.
 """
@@ -14,11 +14,10 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
-from app.controllers.chat.answer import AnswerController
 from app.controllers.chat.asking import AskController
 from app.controllers.chat.chat import ChatController
-from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.context_meter import ContextMeter
+from app.controllers.chat.page import AnswerController, AnswerListener, ChatPage, RunningAnswer
 from app.controllers.chat.titles import TitleController
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
@@ -33,13 +32,13 @@ from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN
 from app.session.documents import Documents
+from app.session.trouble import Trouble, Until
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables, Count, Load, Restart
 from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import Input, advance
-from app.session.worker.trouble import Trouble, Until
-from app.shell.handlers import AnswerListener, Handlers, RunningAnswer
-from app.store.home import Home
+from app.shell.handlers import Handlers
+from app.store.library import Home
 from core.errors import RequestError
 from core.events import Command, Generate, StandStill, UnloadIdle
 from core.settings import Prefill, Settings, assign, assign_all, permitted
@@ -182,7 +181,10 @@ class WindowController(QObject):
         changed, self._link = step.link != self._link, step.link
         if not self._link.connected:
             self._unloads_after_s = 0.0  # a worker starts with this
-        work: list[Callable[[], None]] = [partial(self._handlers.carry_out, each) for each in step.effects]
+        table = self._handlers.table
+        work: list[Callable[[], None]] = [
+            partial(handler, effect) for effect in step.effects for handler in table[type(effect)]
+        ]
         if changed:
             link = step.link
             work += [
@@ -252,7 +254,7 @@ class WindowController(QObject):
         asked = isinstance(effect.command, Generate) and effect.command.request == self._link.request
         self._send(effect.command, self.chat.saving.question_kept if asked else None)
 
-    def _restart_worker(self) -> None:
+    def _restart_worker(self, effect: fx.RestartWorker) -> None:
         self._views.first_page.set_loading("", None)
         self._restart()
 

@@ -43,7 +43,7 @@ from app.shell.commands import Commands, is_typing
 from app.shell.controller import WindowController
 from app.shell.menu_bar import Actions, MenuBar, ShortcutsWindow
 from app.shell.windows import SideWindows, free_places, seen
-from app.store.home import Home
+from app.store.library import Home
 from app.store.preferences import WindowPlace
 from app.theme.measures import column_of, row_of, set_fixed_height
 from app.theme.theme import Theme
@@ -89,10 +89,11 @@ class MainWindow(QMainWindow):
         self._content = self._make_content()
         self.columns = WindowColumns(theme, self.views.sidebar, self._content, self.views.side, self)
         self.setCentralWidget(self.columns)
-        self.worker = WorkerLink(self._hear, command, silence_s=silence_s, started=started)
+        self.worker = WorkerLink(command, silence_s=silence_s, started=started)
         self.controller = WindowController(
             self.views, model, self.worker.send, self.worker.restart, home, self
         )
+        self.worker.hear = self.controller.handle
         self.windows = SideWindows(self)
         self.app_settings = AppSettings(theme, self.views, self.controller.home.preferences, self)
         self.projects = ProjectsController(
@@ -226,9 +227,6 @@ class MainWindow(QMainWindow):
             _report(error)
         self._closed.set()
         self.close()
-
-    def _hear(self, given: object) -> None:
-        self.controller.handle(given)  # type: ignore[arg-type]
 
     def _make_views(self) -> Views:
         theme = self._theme

@@ -206,7 +206,7 @@ class Pieces(Struct, frozen=True):
 
 
 def embed(encoder: Encoder, text: str, passages: Array) -> Generator[int, None, TextVectors]:
-    """The vectors of `passages`; yields the number of pieces encoded so far.
+    """The vectors of `passages`; yields the number of encoded pieces.
 
     `passages`: int32 [n, 2], ascending, end-exclusive character ranges. Pieces between them belong to none,
     and windows that reach no passage are not encoded. Between two yields at most 16 windows are encoded

@@ -1,9 +1,9 @@
 """Vectors of texts: on the disk, found there or computed (`Embedder`), and made in idle time.
 
 The cache folder's `vectors` (mode 0700) holds one safetensors file (0600) per text and passage boundaries,
-at most 64 MB in all; what was used least recently goes first. A file's name is made of hashes, so the text
-is not in it, and `erase` needs nothing but the text's hash. Files are replaced in one rename: the workers of
-the window and of a server may share the folder.
+at most 64 MB in all; the least recently used ones are removed first. A file's name is made of hashes, so the
+text is not in it, and `erase` needs nothing but the text's hash. Files are replaced in one rename: the
+workers of the window and of a server may share the folder.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Embedder:
     """The encoder, opened at first use, and its vectors on the disk. Belongs to the thread that owns MLX.
 
     `failure`: why vectors cannot be computed or kept, empty if they can. An embedding that was abandoned
-    continues where it stopped when the same text is asked for again.
+    continues where it stopped when the same text is requested again.
     """
 
     def __init__(self, store: VectorStore | None = None, opener: Callable[[], Encoder] | None = None) -> None:
@@ -142,14 +142,14 @@ class Embedder:
     def vectors(self, text: str, passages: Array) -> Embedding:
         """The vectors of `passages` (int32 [n, 2]) of `text`, from the disk or computed and kept there.
 
-        Yields the number of pieces encoded so far. Raises `EncoderUnavailableError`. A disk that cannot be
+        Yields the number of encoded pieces. Raises `EncoderUnavailableError`. A disk that cannot be
         written to is noted in `failure`; the vectors are returned all the same.
         """
         if (found := self._store.read(text, passages)) is not None:
             return found
         key = _key(text, passages)
         while True:
-            begun = self._begin(key, text, passages)  # anew after `unload` or `erase`
+            begun = self._begin(key, text, passages)  # again after `unload` or `erase`
             try:
                 begun.done = next(begun.work)
             except StopIteration as end:
@@ -189,7 +189,7 @@ class Embedder:
         return text_vectors(self._open(), texts)
 
     def forget(self, digest: str) -> None:
-        """Drop what was begun of the text that `text_key` names so."""
+        """Drop the unfinished embeddings of the text with this `text_key`."""
         for key in [key for key in self._begun if key.startswith(digest)]:
             del self._begun[key]
 
@@ -203,7 +203,7 @@ class Embedder:
         self._store.erase_all()
 
     def unload(self) -> None:
-        """Free the encoder's memory and what was begun. The next use opens it again."""
+        """Free the encoder's memory and unfinished embeddings. The next use opens it again."""
         self._begun.clear()
         if self._encoder is not None:
             import mlx.core as mx

@@ -590,7 +590,7 @@ class Engine:
         cancelled: Callable[[], bool],
         requested_s: float,
     ) -> Iterator[Event]:
-        """Reuse a cached sequence, read the rest of the prompt and decode, as in `plan`."""
+        """Reuse a cached sequence, read the remaining prompt and decode, as in `plan`."""
         session, prefill, isolated = self._session, plan.settings.prefill, request.isolated
         if isolated:
             sequence = CachedSequence(session.model.new_cache, plan.kv)

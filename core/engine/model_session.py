@@ -19,7 +19,7 @@ from core.decoding.grammar import Grammars
 from core.decoding.mtp import HeadProposer
 from core.drafting.draft_model import NO_PROPOSAL, Proposal, Proposals, Proposer
 from core.errors import DraftModelError
-from core.events import ModelInfo
+from core.events import DraftSource, ModelInfo
 from core.kv.cached_sequence import CachedSequence, PrefixCache
 from core.kv.mlx_lm_caches import Cache, KvQuantisation, Quantisable, quantisable, quantise
 from core.machine.profile import MachineProfile
@@ -175,7 +175,7 @@ class DraftModels:
 
 
 class _Quantised(LoadedModel):
-    """`loaded` with new caches that are quantised from the start, for measurements of its own."""
+    """`loaded` with new caches that are quantised from the start, for separate measurements."""
 
     def __init__(self, loaded: LoadedModel, kv: KvQuantisation) -> None:
         info = replace(loaded.info, quantisation=f"{loaded.info.quantisation} cache of {kv.bits} bits")
@@ -207,7 +207,7 @@ class ModelSession:
         self.grammars = Grammars(model)
         self.beforehand = PrebuiltTables(model.info)
         self._head: HeadProposer | str | None = None
-        # For `auto`: the proposer, its times, and what was learned about it.
+        # For `auto`: the proposer, its times, and its learned acceptance.
         self._proposals: tuple[Proposer, TimedProposer, Proposals] | None = None
         self.rest: Generator[None, None, None] | None = None
 
@@ -226,7 +226,8 @@ class ModelSession:
         """The proposals of `proposer` for an answer with the costs `live`; `isolated`: without a memory."""
         if isolated or self._proposals is None or self._proposals[0] is not proposer:
             timed = TimedProposer(proposer, self._relative_cost(proposer))
-            made = Proposals(timed, lambda count: timed.cost(count, live.plain_s), live)
+            source: DraftSource = "draft model" if isinstance(proposer, ModelProposer) else "head"
+            made = Proposals(timed, lambda count: timed.cost(count, live.plain_s), live, source)
             if not isolated:
                 self._proposals = proposer, timed, made
             return made

@@ -45,7 +45,7 @@ class Planning:
     def plan(self, text: PromptText, request: Generate, requested: Sequence[Change] = ()) -> AnswerPlan:
         """The plan for `request`, with a change for each setting that cannot be applied.
 
-        `requested`: changes so far. Raises `RequestError` for what cannot be met.
+        `requested`: earlier changes. Raises `RequestError` if the request cannot be met.
         """
         settings, info = request.settings, self._session.model.info
         check(settings)

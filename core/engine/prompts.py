@@ -59,7 +59,7 @@ def edited_ids(
         found += whole[canonical[low] : canonical[high]]
         at = high
     found += ids[own[at] :]
-    # An edit beside a token that ends inside a character leaves half of it.
+    # An edit next to a token that ends inside a character leaves half of it.
     return found if TYPED not in found and "".join(_texts_of(tokenizer, found)) == text else whole
 
 

@@ -7,8 +7,9 @@ Saved:
 A file is replaced only if at least a sixteenth of the chat is new: a shorter rest is read faster than the
 disk is worn. Loaded when a chat is opened, while nothing else is to be done, and at the latest when it asks.
 
-A chat is saved only with a request that names it (`Generate.chat`) and has `prefill.save`. What cannot be
-used is removed and read anew; what cannot be saved is reported in the next answer's changes. Engine's thread.
+A chat is saved only with a request that names it (`Generate.chat`) and has `prefill.save`. A file that cannot
+be used is removed, and the prompt is read again; the next answer's changes report a chat that cannot be
+saved. Engine's thread.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class SavedChats:
                     for _ in saving:
                         if self._clock() > until_s:
                             break
-            except (MemoryError, RuntimeError):  # MLX's; the chat is read anew
+            except (MemoryError, RuntimeError):  # MLX's; the chat is read again
                 break
         self._here = None
         self._due.clear()
@@ -128,7 +129,7 @@ class SavedChats:
             self._loading = None
 
     def erase(self, chats: Sequence[str], *, everything: bool = False) -> None:
-        """Removes the files of `chats`, or all. What is in memory of them is not saved any more."""
+        """Removes the files of `chats`, or all. Their sequences in memory are no longer saved."""
         self._stop()
         gone = set(self._on_disk) | set(self._due) if everything else set(chats)
         for sequence in self._here.prefix_cache.sequences if self._here else ():
@@ -156,7 +157,7 @@ class SavedChats:
             return False
         now_s = self._clock()
         left = next((chat for chat, due in self._due.items() if due.at_s <= now_s), "")
-        # What is loaded must not push out of memory what is still to be saved.
+        # A loaded chat must not push one out of memory that is still to be saved.
         if self._loading is None and self._wanted and not (left and self._is_tight(self._here)):
             self._loading, self._wanted = _Task(self._wanted, self._load(self._wanted)), ""
         if self._loading is not None:
@@ -228,7 +229,7 @@ class SavedChats:
     # ---- inside
 
     def _is_tight(self, here: ModelSession) -> bool:
-        """Whether the chat to load exceeds the budget of the prefix cache, beside what it holds."""
+        """Whether the chat to load exceeds the free budget of the prefix cache."""
         size_bytes = self._files.size_bytes(self._files.path(self._wanted, here.model.info.path))
         return here.prefix_cache.nbytes + size_bytes > self._prefill.memory_mib << 20
 

@@ -176,7 +176,7 @@ def stamp_of(model: LanguageModel, new_cache: Callable[[], Cache], identity: str
 
 
 class SavedSequence:
-    """What is to be written of `sequence`, which must not change until the last byte is written.
+    """The content of the file for `sequence`, which must not change until the last byte is written.
 
     `stamp` is that of the model. Raises `ValueError` if the sequence cannot be saved under `stamp`.
     """

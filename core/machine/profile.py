@@ -221,7 +221,7 @@ class Retry:
 class _Measurement(Generic[T]):
     """A measurement in pieces, made again later if it fails.
 
-    `is_missing()`: whether it is needed. `begin()` starts it. `keep(result)` stores what it found; returns
+    `is_missing()`: whether it is needed. `begin()` starts it. `keep(result)` stores the result; returns
     False if the result is unreliable.
     """
 

@@ -67,8 +67,8 @@ _MOST_JOINED = 2  # sentences of a document that support a sentence of the answe
 _MOST_SENTENCES = 300  # of an answer; bounds the time of its search
 # Document sentences that are indexed, and texts that are embedded, in one step.
 _INDEXED_SENTENCES, _EMBEDDED_TEXTS = 500, 8
-# The least scores of a support, and what is subtracted from them. `python -m tests.tuning citations` counts
-# precision and recall with them.
+# The least scores of a support, and the costs that are subtracted from them. `python -m tests.tuning
+# citations` counts precision and recall with them.
 _LEAST_SCORE = 1.05
 _LEAST_SCORE_BY_WORDS = 1.3
 _JOINED_COSTS = 0.15
@@ -91,7 +91,7 @@ class Candidate(Struct, frozen=True):
     """A possible support of an answer's sentence: characters `first` to `last` of document `source`.
 
     `words`, `pairs`: the shares of the sentence's words and pairs of words that it contains, weighted by
-    rarity, 0 to 1. `costs`: what is subtracted from its score.
+    rarity, 0 to 1. `costs` are subtracted from its score.
     """
 
     source: int

@@ -149,7 +149,7 @@ def _chunks(kept: Positions, chunk_tokens: int, ends: Sequence[int] = ()) -> lis
 
 
 class _Estimate:
-    """Progress and the time left, at the pace so far."""
+    """Progress, and the time left at the mean pace."""
 
     def __init__(self, total_tokens: int, started_at: int, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -175,7 +175,7 @@ def main() -> int:
     except DraftlightError as error:
         channel.send(failure(error, command="start"))
         return 1
-    # MLX is imported after the BLAS, which decides what it links.
+    # MLX is imported after the BLAS, because it links the one that is loaded.
     return _Worker(channel, blas).run()
 
 

@@ -34,17 +34,16 @@ from app.chat.intents import (
     UseExample,
 )
 from app.controllers.chat import strings
-from app.controllers.chat.answer import AnswerController, Running
 from app.controllers.chat.chat import ChatController
-from app.controllers.chat.chat_page import ChatPage
+from app.controllers.chat.page import AnswerController, ChatPage, Running
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn
 from app.session.chats.editing import Edit
+from app.session.trouble import Until
 from app.session.turn.intents import Stop, Submit
 from app.session.turn.link_state import Link, Phase
-from app.session.worker.trouble import Until
 from app.store.preferences import PreferencesFile
 from core.events import Message
 from core.settings import Settings, assign, permitted

@@ -7,20 +7,19 @@ from itertools import count
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers.chat import strings
-from app.controllers.chat.answer import AnswerController
 from app.controllers.chat.chat_list import ChatListController
-from app.controllers.chat.chat_page import ChatPage
 from app.controllers.chat.chat_settings import ChatSettings, PresetFiles
 from app.controllers.chat.context_meter import ContextMeter
 from app.controllers.chat.document import DocumentController
 from app.controllers.chat.importing import Importing
+from app.controllers.chat.page import AnswerController, ChatPage
 from app.controllers.chat.saving import Saving
 from app.controllers.chat.transfer import Transfer
 from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
-from app.store.home import Home
+from app.store.library import Home
 from core.errors import RequestError
 from core.events import Message
 

@@ -14,8 +14,7 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers.chat import strings
-from app.controllers.chat.answer import AnswerController
-from app.controllers.chat.chat_page import ChatPage
+from app.controllers.chat.page import AnswerController, ChatPage
 from app.controllers.views import Views
 from app.panels.chat_row import ChatRow, ProjectRow
 from app.session.chats.archive import Summary

@@ -18,21 +18,20 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.bars import NoticeBar
 from app.controllers.chat import strings
-from app.controls.folders import first_folder, show_in_folder
-from app.controls.sheets import open_files, save_file
+from app.controls.sheets import first_folder, open_files, save_file, show_in_folder
 from app.panels.inspector import Inspector
 from app.panels.preset_bar import PresetBar, PresetState
 from app.session.chats import presets
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.chats.presets import Preset, apply, chosen_keys, differences
+from app.session.turn import effects as fx
 from app.store import strings as store_strings
+from app.store.chat_files import file_name
 from app.store.faults import StoreError, TransferError
-from app.store.files import file_name
 from app.store.preferences import PreferencesFile
 from app.store.preset_file import from_json, to_json
 from core.errors import RequestError
-from core.events import ModelInfo
 from core.settings import Settings, assign
 from core.system.files import replacing
 
@@ -263,9 +262,15 @@ class ChatSettings(QObject):
         """The effective settings of `chat`, which need not be open."""
         return apply(self.defaults, chat.overrides)[0]
 
-    def set_model(self, info: ModelInfo | None) -> None:
-        """Use the loaded model's defaults; None: Draftlight's."""
-        base = info.settings if info else Settings()
+    def on_model_ready(self, effect: fx.ModelReady) -> None:
+        """Use the loaded model's defaults."""
+        self._set_base(effect.info.settings)
+
+    def on_model_gone(self, effect: fx.ModelGone) -> None:
+        """Use Draftlight's defaults."""
+        self._set_base(Settings())
+
+    def _set_base(self, base: Settings) -> None:
         if base != self._base:
             self._base = base
             self.show()

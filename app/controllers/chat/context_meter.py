@@ -59,7 +59,7 @@ class ContextMeter(QObject):
         self._timer = QTimer(self, interval=_AFTER_MS, singleShot=True)
         self._timer.timeout.connect(self._count)
         composer.draft_changed.connect(self._draft_changed)
-        composer.set_token_counter(self.count_now)
+        composer.paste.set_token_counter(self.count_now)
 
     def set_model(self, info: ModelInfo) -> None:
         """Discard all counts for another tokenizer and limit."""
@@ -139,7 +139,7 @@ class ContextMeter(QObject):
                 self._memory.learn_tokens(text, self._family, tokens)
             for text in [text for text in self._counting if self._counts.of(text) is not None]:
                 self._counting.pop(text)(self._counts.of(text) or 0)
-            self._composer.show_tokens(self._counts.of)
+            self._composer.chips.show_tokens(self._counts.of)
             self._show()
 
     def _draft_changed(self) -> None:
@@ -159,7 +159,7 @@ class ContextMeter(QObject):
         self._recall()
         if self._idle:
             self._ask(self._counts.ask(self._texts()))
-            self._composer.show_tokens(self._counts.of)
+            self._composer.chips.show_tokens(self._counts.of)
             self._show()
 
     def _show(self) -> None:

@@ -8,8 +8,7 @@ from PySide6.QtCore import QObject
 
 from app.chat.reading_map import read_so_far
 from app.chat.sources import Source
-from app.controllers.chat.answer import AnswerController
-from app.controllers.chat.chat_page import ChatPage
+from app.controllers.chat.page import AnswerController, ChatPage
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
 from app.session.chats.reading import documents

@@ -11,10 +11,11 @@ from itertools import count
 
 from PySide6.QtCore import QObject, QTimer
 
-from app.controllers.chat.chat_page import ChatPage
+from app.controllers.chat.page import ChatPage
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
 from app.session.chats.titles import may_give_titles, messages_for_title, wants_title
+from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables
 from app.session.turn.link_state import Link, Phase
 from app.store.preferences import PreferencesFile
@@ -72,8 +73,8 @@ class TitleController(QObject):
             self._chats.keep(chat.renamed(well_formed(event.title)))
             self._page.show_names()
 
-    def forget(self) -> None:
-        """Discard pending requests after the worker exits."""
+    def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
+        """Discard pending requests."""
         self._asked.clear()
 
     @property

@@ -21,15 +21,13 @@ from PySide6.QtWidgets import QWidget
 from app.chat.bars import NoticeBar
 from app.chat.export import ExportOptions, blocks, page, to_pdf
 from app.controllers.chat import strings
-from app.controls.folders import first_folder, show_in_folder
-from app.controls.sheets import ask_options, choose_folder, save_file
+from app.controls.sheets import ask_options, choose_folder, first_folder, save_file, show_in_folder
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.store import strings as store_strings
-from app.store.chat_files import pieces, to_markdown
+from app.store.chat_files import file_name, pieces, to_markdown
 from app.store.faults import TransferError
-from app.store.files import file_name
 from core.errors import RequestError
 from core.system.files import replacing
 

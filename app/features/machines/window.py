@@ -9,7 +9,7 @@ from typing import Any
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.controls.buttons.button import Button, CopyButton
+from app.controls.buttons import Button, CopyButton
 from app.controls.record_table import RecordTable, first_row
 from app.controls.scroll_bar import ScrollPage
 from app.controls.text_label import TextLabel

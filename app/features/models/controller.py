@@ -30,6 +30,7 @@ from core.events import (
     CheckMachines,
     DownloadModel,
     DownloadProgress,
+    Finished,
     ImportModel,
     ListModels,
     LookUpModels,
@@ -214,10 +215,10 @@ class ModelsController(QObject):
         state = replace(self.state, loading=effect.model, fraction=effect.fraction, problem="", hint="")
         self._set(state)
 
-    def note_stats(self, stats: Stats) -> None:
+    def on_finished(self, finished: Finished) -> None:
         """Store the figures of an answer of the loaded model."""
         if self.state.info:
-            self.last_stats = (self.state.info.path, stats)
+            self.last_stats = (self.state.info.path, finished.stats)
 
     def follow(self, link: Link) -> None:
         """Update after a change of the worker, its model or its turn."""

@@ -16,8 +16,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.controls.buttons.button import Button
-from app.controls.buttons.icon_button import IconButton
+from app.controls.buttons import Button, IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.scroll_bar import ScrollPage
 from app.controls.shapes import PaintedRow, draw_box, draw_text

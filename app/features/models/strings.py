@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.gauges.figures import gigabytes
-from app.session.worker.strings import MACHINE
+from app.session.strings import MACHINE
 
 TITLE = "Models"
 SEARCH = "Search or paste a model name"

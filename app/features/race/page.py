@@ -6,18 +6,15 @@ from PySide6.QtCore import QElapsedTimer, QPoint, QRectF, QSize, Qt, QTimer, Sig
 from PySide6.QtGui import QFontMetricsF, QHideEvent, QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.controls.buttons.button import Button
-from app.controls.buttons.icon_button import IconButton
-from app.controls.buttons.segment import Segment
-from app.controls.popup import Popup
+from app.controls.buttons import Button, IconButton
+from app.controls.choices import Popup, Segment
+from app.controls.numbers import Spin
 from app.controls.scroll_bar import ScrollPage
 from app.controls.shapes import draw_box, draw_text
-from app.controls.spin import Spin
-from app.controls.text_area import TextArea
+from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.race import strings
-from app.features.race.chart import RaceChart
-from app.features.race.side import RaceSide
+from app.features.race.replay import RaceChart, RaceSide
 from app.features.race.state import Race, Replay, Stage, replay_of, sight, verdict
 from app.features.side_window import WindowTitles
 from app.theme.fonts import ui_font

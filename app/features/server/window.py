@@ -12,11 +12,11 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QDialog, QGridLayout, QLayout, QStackedWidget, QWidget
 
 from app.chat.transcript import Transcript
-from app.controls.buttons.button import Button, CopyButton
-from app.controls.popup import Popup
-from app.controls.question import Question
+from app.controls.buttons import Button, CopyButton
+from app.controls.choices import Popup
 from app.controls.record_table import RecordTable
 from app.controls.scroll_bar import ScrollPage
+from app.controls.sheets import Question
 from app.controls.text_label import TextLabel
 from app.features.server import strings
 from app.features.server.rows import COLUMNS, Facts, RequestRow, row_instead
@@ -160,7 +160,8 @@ class ServerWindow(SideWindow):
         for page in (requests, self._empty, self.settings_page):
             self._pages.addWidget(page)
         commands = (self.model, self.address, self.connect_app, self.settings)
-        column_of(self.make_header(commands, (self.delete, self.delete_all)), (self._pages, 1), parent=self)
+        header = self.make_header(commands, (self.delete, self.delete_all), left_px=20)
+        column_of(header, (self._pages, 1), parent=self)
 
 
 _FACTS_PX = 304

@@ -17,7 +17,7 @@ from app.controls.text_label import TextLabel
 from app.features.tables import strings
 from app.features.tables.rows import kind_of, size_text, state_line
 from app.gauges.figures import count, percent
-from app.session.worker.status import recognised
+from app.session.status import recognised
 from app.theme.fonts import ui_font
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_spacings
 from app.theme.theme import Theme

@@ -7,14 +7,14 @@ from datetime import datetime
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from app.controls.buttons.button import Button, Kind
-from app.controls.buttons.switch import Switch
+from app.controls.buttons import Button, Kind
+from app.controls.choices import Switch
 from app.controls.message_bar import MessageBar
-from app.controls.question import Question
 from app.controls.record_table import RecordTable, first_row
 from app.controls.scroll_bar import ScrollPage
+from app.controls.sheets import Question
 from app.controls.text_label import TextLabel
 from app.features.side_window import Hairline, PanelBeside, ProgressBar, SideWindow
 from app.features.tables import strings
@@ -30,8 +30,8 @@ from app.features.tables.rows import (
     table_id,
 )
 from app.features.tables.state import Tables
-from app.fields.setting_control import SettingControl, control_for
-from app.session.worker.status import recognised
+from app.fields.setting_field import SettingControl, control_for
+from app.session.status import recognised
 from app.theme.measures import (
     STRETCH,
     column_of,
@@ -119,11 +119,7 @@ class TablesWindow(SideWindow):
 
     def _lay_out(self) -> None:
         page, foot = QWidget(), QWidget()
-        self._parts = QBoxLayout(QBoxLayout.Direction.LeftToRight, page)
-        self._parts.setContentsMargins(0, 0, 0, 0)
-        self._parts.setSpacing(0)
-        self._parts.addWidget(self.detail, 1)
-        self._parts.addWidget(self.learning)
+        self._parts = row_of((self.detail, 1), self.learning, parent=page)
         set_maximum_height(foot, _FOOT_PX)
         column_of(Hairline(self._theme), ScrollPage(self._theme, page), parent=foot)
         commands = ((self.save, self.load), (self.import_, self.export), (self.reset,))

@@ -124,7 +124,7 @@ def _block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> b
     """Lines of one formula are one paragraph, though they look like lists or headings."""
     if state.is_code_block(start_line):
         return False
-    line = _line(state, start_line)
+    line = line_of(state, start_line)
     match = _OPEN.match(line)
     if not match or match.group() == "\\(":
         return False
@@ -140,7 +140,7 @@ def _block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> b
         if last >= end_line or state.isEmpty(last) or state.sCount[last] < state.blkIndent:
             vain[place] = last
             return False
-        rest = _line(state, last)
+        rest = line_of(state, last)
     if not _ends(rest, mark):
         vain[place] = last
         return False  # words follow in the same line: a paragraph with a formula in it
@@ -162,5 +162,6 @@ def add_paragraph(state: StateBlock, start_line: int, end_line: int) -> None:
     state.push("paragraph_close", "p", -1)
 
 
-def _line(state: StateBlock, number: int) -> str:
+def line_of(state: StateBlock, number: int) -> str:
+    """A line without its indent and its line break."""
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]

@@ -20,7 +20,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
 from app.richtext.markdown.inline import may_open
-from app.richtext.markdown.math_rules import add_math, add_paragraph
+from app.richtext.markdown.math_rules import add_math, add_paragraph, line_of
 
 # Scripts that put no spaces between words, with their punctuation.
 _UNSPACED = re.compile(
@@ -121,14 +121,14 @@ def _marked(
     state: StateBlock, start_line: int, end_line: int, silent: bool, kind: str, mark: re.Pattern[str]
 ) -> bool:
     """A paragraph behind a mark, up to an empty line or the next such mark."""
-    found = mark.match(_line(state, start_line))
+    found = mark.match(line_of(state, start_line))
     if not found or state.is_code_block(start_line):
         return False
     if silent:
         return True
     last = start_line + 1
     while last < end_line and not state.isEmpty(last) and state.sCount[last] >= state.blkIndent:
-        line = _line(state, last)
+        line = line_of(state, last)
         if _FOOTNOTE.match(line) or _DEFINITION.match(line) or _terminated(state, last, end_line):
             break
         last += 1
@@ -144,10 +144,6 @@ def _marked(
 
 def _terminated(state: StateBlock, line: int, end_line: int) -> bool:
     return any(rule(state, line, end_line, True) for rule in state.md.block.ruler.getRules("paragraph"))
-
-
-def _line(state: StateBlock, number: int) -> str:
-    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
 
 
 def _table(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:

@@ -1,24 +1,14 @@
 """Effects of the state machine: frozen records that the window carries out in order.
 
-Names in the past tense are facts to show; `Send` and `RestartWorker` are actions.
+Names in the past tense are facts to show; `Send` and `RestartWorker` are actions. An event that is only to be
+shown is its own effect.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from core.events import (
-    ClusterEnded,
-    Command,
-    Event,
-    Failed,
-    Finished,
-    Gauges,
-    ModelInfo,
-    PrefillProgress,
-    ReadingMap,
-    Token,
-)
+from core.events import ClusterEnded, Command, Event, Failed, ModelInfo
 from core.events.codec import WorkerExited
 
 
@@ -76,36 +66,6 @@ class AnswerBegun(Struct, frozen=True):
     request: str
 
 
-class ReadingHeard(Struct, frozen=True):
-    """Progress of the prefill."""
-
-    progress: PrefillProgress
-
-
-class MapHeard(Struct, frozen=True):
-    """The passages that will be read and those that will be skipped."""
-
-    map: ReadingMap
-
-
-class TokenHeard(Struct, frozen=True):
-    """One token of the running answer."""
-
-    token: Token
-
-
-class GaugesHeard(Struct, frozen=True):
-    """Live figures of the running answer."""
-
-    gauges: Gauges
-
-
-class AnswerFinished(Struct, frozen=True):
-    """The answer ended normally: end of text, length, or stop."""
-
-    finished: Finished
-
-
 class AnswerFailed(Struct, frozen=True):
     """The worker refused or abandoned the request."""
 
@@ -146,12 +106,6 @@ class Counted(Struct, frozen=True):
     dense_s: float | None = None
 
 
-class OutOfBand(Struct, frozen=True):
-    """An event outside the turn, requested or not."""
-
-    event: Event
-
-
 class TablesFailed(Struct, frozen=True):
     """The worker refused or abandoned a command about the tables."""
 
@@ -162,13 +116,6 @@ class ModelsFailed(Struct, frozen=True):
     """The worker refused or abandoned a command about the installed models."""
 
     failed: Failed
-
-
-class MemoryHeard(Struct, frozen=True):
-    """The worker's memory use and limit."""
-
-    used_bytes: int
-    limit_bytes: int
 
 
 class WorkerDied(Struct, frozen=True):
@@ -213,24 +160,18 @@ Effect = (
     | ModelGone
     | LoadFailed
     | AnswerBegun
-    | ReadingHeard
-    | MapHeard
-    | TokenHeard
-    | GaugesHeard
-    | AnswerFinished
     | AnswerFailed
-    | TroubleHeard
     | AnswerCutOff
     | ServedHeard
     | ServedCutOff
+    | TroubleHeard
     | Counted
-    | OutOfBand
     | TablesFailed
     | ModelsFailed
-    | MemoryHeard
     | WorkerDied
     | WorkerStuck
     | SilenceBroken
     | WindowMistake
     | WorkerMistake
+    | Event
 )

@@ -9,9 +9,8 @@ both lives fit into one `Phase`:
                                               └── finished | failed ──┘
     any of them ─exited→ dead ─restart→ starting           any ─close→ closed
 
-A new worker for a model that ran over several machines checks the machines first (`cluster_load.py`). While
-the local server is being answered, submit leads to `waiting`, and from there, once no request is ahead, to
-reading; `served.py` has the rules for the server.
+A new worker for a model that ran over several machines checks the machines first. While the local server is
+being answered, submit leads to `waiting`, and from there, once no request is ahead, to reading.
 
 `advance(link, input)` receives an event of the worker (including `WorkerExited`, `WorkerSilent` and
 `BadLine`) or an intent of the user and returns the next state with the effects to carry out, in order.
@@ -21,7 +20,7 @@ It performs nothing itself: no Qt, clock, thread or I/O.
 nothing. Its sender is at fault: `WindowMistake` for an intent (our bug), `WorkerMistake` for an event
 (the worker's bug). The worker's death is accepted in every phase, and the text written so far is kept.
 
-Chats, widgets and the texts shown are handled elsewhere; `trouble.py` has the texts of problems.
+Chats, widgets and the texts shown are handled elsewhere; `app/session/trouble.py` has the texts of problems.
 """
 
 from __future__ import annotations
@@ -31,29 +30,26 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from app.session.turn import cluster_load, served
+from app.session import strings
+from app.session.cluster import of_those
 from app.session.turn.effects import (
     AnswerBegun,
     AnswerCutOff,
     AnswerFailed,
-    AnswerFinished,
     Counted,
     Effect,
-    GaugesHeard,
     LoadFailed,
     LoadStarted,
-    MapHeard,
-    MemoryHeard,
+    Missing,
     ModelGone,
     ModelReady,
     ModelsFailed,
-    OutOfBand,
-    ReadingHeard,
     RestartWorker,
     Send,
+    ServedCutOff,
+    ServedHeard,
     SilenceBroken,
     TablesFailed,
-    TokenHeard,
     TroubleHeard,
     WindowMistake,
     WorkerDied,
@@ -82,6 +78,7 @@ from app.session.turn.link_state import Link, Phase, Transition
 from core.events import (
     PROTOCOL,
     Cancel,
+    CheckMachines,
     ClusterEnded,
     CountTokens,
     Effective,
@@ -94,6 +91,7 @@ from core.events import (
     Hello,
     LoadModel,
     LoadProgress,
+    MachinesChecked,
     ModelLoaded,
     ModelReleased,
     ModelUnloaded,
@@ -107,6 +105,7 @@ from core.events import (
 )
 from core.events.codec import BadLine, WorkerEvent, WorkerExited, WorkerSilent
 from core.events.models import CatalogueCommand, ClusterCommand
+from core.settings.cluster import Cluster
 
 # A chunk of prefill on a slow machine takes seconds, loading is not counted: a main thread
 # that has not moved for a minute while it should be answering is stuck.
@@ -125,12 +124,12 @@ def advance(link: Link, given: Input) -> Transition:
     if link.phase is Phase.CLOSED and not isinstance(given, INTENTS):
         return Transition(link)  # a late event from a worker that is being stopped
     phases, rule = RULES[type(given)]
-    if not isinstance(given, INTENTS) and (event := served.event_of(link, given)) is not None:
-        phases, rule, given = _SPOKEN, served.on_event, event
+    if not isinstance(given, INTENTS) and (event := _served_event(link, given)) is not None:
+        phases, rule, given = _SPOKEN, _on_served, event
     if link.released and link.phase is not Phase.LOADING and isinstance(given, LoadProgress | ModelLoaded):
         phases, rule = _SPOKEN, _reloads
-    if cluster_load.is_answer(link, given):
-        phases, rule = _LOADING, cluster_load.on_checked
+    if _is_check(link, given):
+        phases, rule = _LOADING, _on_checked
     if link.phase not in phases:
         return _refuse(link, given, f"does not belong into the phase “{link.phase.value}”")
     if link.quiet and not isinstance(given, INTENTS) and _is_sign_of_life(given):
@@ -146,7 +145,7 @@ def _hello(link: Link, given: Hello) -> Transition:
     if given.protocol != PROTOCOL:
         why = f"It speaks version {given.protocol} of the protocol, this window version {PROTOCOL}."
         return _dead(link, WorkerDied(None, link.phase.value, why))
-    return cluster_load.begin(replace(link, phase=Phase.LOADING))
+    return _begin_load(replace(link, phase=Phase.LOADING))
 
 
 def _load_progress(link: Link, given: LoadProgress) -> Transition:
@@ -175,15 +174,9 @@ def _reloads(link: Link, given: LoadProgress | ModelLoaded) -> Transition:
     return Transition(replace(link, info=given.info, released=False), ready)
 
 
-def _prefill(link: Link, given: PrefillProgress) -> Transition:
+def _reading(link: Link, given: PrefillProgress | ReadingMap) -> Transition:
     return _of_running(link, given, given.request) or Transition(
-        link, () if link.phase is Phase.STOPPING else (ReadingHeard(given),)
-    )
-
-
-def _reading_map(link: Link, given: ReadingMap) -> Transition:
-    return _of_running(link, given, given.request) or Transition(
-        link, () if link.phase is Phase.STOPPING else (MapHeard(given),)
+        link, () if link.phase is Phase.STOPPING else (given,)
     )
 
 
@@ -192,15 +185,15 @@ def _token(link: Link, given: Token) -> Transition:
         return refused
     # Only the first token changes the link.
     after = replace(link, phase=Phase.WRITING) if link.phase is Phase.READING else link
-    return Transition(after, (TokenHeard(given),))
+    return Transition(after, (given,))
 
 
 def _gauges(link: Link, given: Gauges) -> Transition:
-    return _of_running(link, given, given.request) or Transition(link, (GaugesHeard(given),))
+    return _of_running(link, given, given.request) or Transition(link, (given,))
 
 
 def _finished(link: Link, given: Finished) -> Transition:
-    return _of_running(link, given, given.request) or Transition(_idle(link), (AnswerFinished(given),))
+    return _of_running(link, given, given.request) or Transition(_idle(link), (given,))
 
 
 def _failed(link: Link, given: Failed) -> Transition:
@@ -236,20 +229,19 @@ def _token_count(link: Link, given: TokenCount) -> Transition:
 
 
 def _texts_embedded(link: Link, given: TextsEmbedded) -> Transition:
-    """Only the local server requests these; `served.event_of` handles them while it waits for them."""
+    """Only the local server requests these; `_served_event` handles them while it waits for them."""
     return Transition(link)
 
 
 def _out_of_band(link: Link, given: Event) -> Transition:
-    return Transition(link, (OutOfBand(given),))
+    return Transition(link, (given,))
 
 
 def _heartbeat(link: Link, given: Heartbeat) -> Transition:
-    memory = MemoryHeard(given.memory_bytes, given.memory_limit_bytes)
     works = link.works and not link.released  # a load may take long
     if works and not link.quiet and given.stalled_s >= STUCK_S:
-        return Transition(replace(link, quiet=True), (memory, WorkerStuck(given.stalled_s)))
-    return Transition(link, (memory,))
+        return Transition(replace(link, quiet=True), (given, WorkerStuck(given.stalled_s)))
+    return Transition(link, (given,))
 
 
 def _exited(link: Link, given: WorkerExited) -> Transition:
@@ -303,9 +295,7 @@ def _stop(link: Link, given: Stop) -> Transition:
         asked, info = link.pending, link.info
         name, dtype = (info.name, info.dtype) if info else ("", "")
         effective = Effective(name, dtype, asked.settings.drafting.drafter, asked.settings)
-        return Transition(
-            _idle(link), (AnswerFinished(Finished(link.request, "cancelled", Stats(), effective)),)
-        )
+        return Transition(_idle(link), (Finished(link.request, "cancelled", Stats(), effective),))
     return Transition(replace(link, phase=Phase.STOPPING), (Send(Cancel(link.request)),))
 
 
@@ -318,7 +308,7 @@ def _send_out_of_band(link: Link, given: AskTables | AskModels) -> Transition:
 
 
 def _restart(link: Link, given: Restart) -> Transition:
-    effects = (*_cut_off(link), *served.cut_off(link), RestartWorker())
+    effects = (*_cut_off(link), *_cut_off_served(link), RestartWorker())
     return Transition(Link(link.model, cluster=link.cluster), effects)
 
 
@@ -347,6 +337,122 @@ def _close(link: Link, given: Close) -> Transition:
     return Transition(Link(link.model, Phase.CLOSED, link.info), _cut_off(link, closing=True))
 
 
+# ---- a model over several machines
+#
+# A new worker first checks which machines are available (`Link.trying`), then loads over those that can take
+# part. If one cannot, the remaining ones are checked again, because not every number of machines divides
+# every model. With none left the model is loaded on this machine alone; if it does not fit, that load reports
+# it. `Link.missing` lists the excluded machines and the reasons until the load ends.
+
+
+def _begin_load(link: Link) -> Transition:
+    """Load the model in a new worker, or check the machines first."""
+    if link.cluster is None or not link.cluster.machines:
+        return Transition(link, (LoadStarted(link.model, "", None), Send(LoadModel(link.model))))
+    return _check_machines(link, link.cluster)
+
+
+def _is_check(link: Link, given: Any) -> bool:
+    """Whether `given` is the result of the check."""
+    return (
+        link.trying is not None
+        and isinstance(given, MachinesChecked | Failed)
+        and given.request == _check_id(link.trying)
+    )
+
+
+def _on_checked(link: Link, given: MachinesChecked | Failed) -> Transition:
+    """Load over the available machines, check fewer, or load on this machine alone."""
+    trying = link.trying
+    assert trying is not None
+    if isinstance(given, Failed):
+        why = f"{given.message} {given.hint}".strip()
+        return _load_alone(link, tuple(Missing(each.name, why) for each in trying.machines))
+    # The first check covers all machines; a later one would hide the problems of the excluded ones.
+    shown: tuple[Effect, ...] = (given,) if trying == link.cluster else ()
+    if given.runs:
+        after = replace(link, trying=None)
+        return Transition(after, (*shown, Send(LoadModel(link.model, trying))))
+    wrong = {each.name: each.problem for each in given.machines[1:] if each.problem}
+    if not wrong:
+        # The others have no problem, but the model cannot be divided by their number: one fewer may work.
+        own = [each.problem for each in given.machines[:1] if each.problem]
+        wrong = {trying.machines[-1].name: " ".join((*own, *given.problems))}
+    missing = tuple(Missing(name, why) for name, why in wrong.items())
+    fewer = of_those(trying, {each.name for each in trying.machines} - wrong.keys())
+    if not fewer.machines:
+        return _load_alone(link, missing, *shown)
+    return _check_machines(replace(link, missing=(*link.missing, *missing)), fewer, *shown)
+
+
+def _check_machines(link: Link, cluster: Cluster, *effects: Effect) -> Transition:
+    started = LoadStarted(link.model, strings.asking_machines(len(cluster.machines)), None)
+    command = CheckMachines(_check_id(cluster), cluster, link.model)
+    return Transition(replace(link, trying=cluster), (*effects, started, Send(command)))
+
+
+def _load_alone(link: Link, missing: tuple[Missing, ...], *effects: Effect) -> Transition:
+    after = replace(link, trying=None, missing=(*link.missing, *missing))
+    return Transition(after, (*effects, Send(LoadModel(link.model))))
+
+
+def _check_id(cluster: Cluster) -> str:
+    return f"check-{len(cluster.machines)}"
+
+
+# ---- requests of the local server
+#
+# They share one queue with the turn, which decides when each may be sent: while `Link.served` is being
+# answered, a turn can only be waiting. Their events become the effect `ServedHeard`.
+
+_LOADED = frozenset({Phase.READY, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING})
+_FREE = frozenset({Phase.READY, Phase.WAITING})
+
+
+def _served_event(link: Link, given: Any) -> Event | None:
+    """Returns the event if it belongs to a request of the local server, with that request's id."""
+    request = getattr(given, "request", None)
+    if request and (request == link.served or request in link.counting):
+        return given  # type: ignore[no-any-return]
+    # The failure of a command that could not be decoded has no id.
+    if link.served and isinstance(given, Failed) and not request and given.command in ("", "generate"):
+        return replace(given, request=link.served)
+    return None
+
+
+def _on_served(link: Link, event: Event) -> Transition:
+    """An event of a served request changes nothing in the turn."""
+    request = getattr(event, "request", "")
+    if request in link.counting:
+        link = replace(link, counting=link.counting - {request})
+    elif isinstance(event, Finished | Failed):
+        link = replace(link, served="")
+    return Transition(link, (ServedHeard(event),))
+
+
+def _serve(link: Link, given: Serve) -> Transition:
+    """Send the command. Without a loaded model it fails at once, so that no client waits for it."""
+    command = given.command
+    if isinstance(command, Generate):
+        if link.phase in _FREE and not link.served:
+            return Transition(replace(link, served=command.request), (Send(command),))
+    elif link.phase in _LOADED:
+        return Transition(replace(link, counting=link.counting | {command.request}), (Send(command),))
+    name = str(command.__struct_config__.tag)
+    failed = Failed(command.request, name, "worker", "worker-failed", strings.NOT_SERVED)
+    return Transition(link, (ServedHeard(failed),))
+
+
+def _stop_served(link: Link, given: StopServed) -> Transition:
+    """Cancel the request; its end arrives as any other."""
+    return Transition(link, (Send(Cancel(given.request)),) if given.request == link.served else ())
+
+
+def _cut_off_served(link: Link) -> tuple[Effect, ...]:
+    """The effects for the server after the worker's exit."""
+    return (ServedCutOff(),) if link.served or link.counting else ()
+
+
 # ---- shared pieces
 
 
@@ -361,7 +467,7 @@ def _settled(link: Link) -> Link:
 
 def _dead(link: Link, died: WorkerDied) -> Transition:
     dead = Link(link.model, Phase.DEAD, link.info, cluster=link.cluster)
-    return Transition(dead, (*_cut_off(link), *served.cut_off(link), died))
+    return Transition(dead, (*_cut_off(link), *_cut_off_served(link), died))
 
 
 def _cut_off(link: Link, *, closing: bool = False) -> tuple[Effect, ...]:
@@ -406,8 +512,8 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     ModelLoaded: (_LOADING, _model_loaded),
     ModelUnloaded: (frozenset({Phase.READY, Phase.NO_MODEL}), _model_unloaded),
     ModelReleased: (_SPOKEN, _model_released),
-    PrefillProgress: (frozenset({Phase.READING, Phase.STOPPING}), _prefill),
-    ReadingMap: (frozenset({Phase.READING, Phase.STOPPING}), _reading_map),
+    PrefillProgress: (frozenset({Phase.READING, Phase.STOPPING}), _reading),
+    ReadingMap: (frozenset({Phase.READING, Phase.STOPPING}), _reading),
     Token: (_ANSWERING, _token),
     Gauges: (_ANSWERING, _gauges),
     Finished: (_ANSWERING, _finished),
@@ -422,8 +528,8 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Submit: (frozenset({Phase.READY}), _submit),
     Stop: (_ANSWERING | {Phase.WAITING}, _stop),
     Ahead: (frozenset(Phase), _ahead),
-    Serve: (frozenset(Phase), served.serve),
-    StopServed: (frozenset(Phase), served.stop_served),
+    Serve: (frozenset(Phase), _serve),
+    StopServed: (frozenset(Phase), _stop_served),
     Count: (frozenset({Phase.READY}), _count),
     **dict.fromkeys((AskTables, AskModels), (_SPOKEN, _send_out_of_band)),
     Restart: (frozenset(Phase) - {Phase.CLOSED}, _restart),
@@ -432,8 +538,17 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),
     Close: (frozenset(Phase), _close),
 }
-# Events that do not concern the turn.
+# Events that do not concern the turn, and all effects.
 OUT_OF_BAND = tuple(kind for kind in get_args(Event) if kind not in _OF_THE_TURN)
+EFFECTS = set(get_args(Effect)) - set(get_args(Event)) | {
+    PrefillProgress,
+    ReadingMap,
+    Token,
+    Gauges,
+    Finished,
+    Heartbeat,
+    *OUT_OF_BAND,
+}
 RULES: dict[type, tuple[frozenset[Phase], Rule]] = _OF_THE_TURN | dict.fromkeys(
     OUT_OF_BAND, (_SPOKEN, _out_of_band)
 )

@@ -164,7 +164,7 @@ def draft_scores(
     lookahead_tokens: int = _LOOKAHEAD_TOKENS,
     chunk_tokens: int,
 ) -> Generator[int, None, np.ndarray[Any, Any]]:
-    """Yields the tokens scored so far; returns float32 scores, one for each of `ids`.
+    """Yields the number of scored tokens; returns float32 scores, one for each of `ids`.
 
     `asking` are the question's rows, ascending, near the end of `ids` and within one chunk; those
     that `sequence` holds already do not count. `sequence` is the draft model's; it holds `ids` but the

@@ -124,7 +124,7 @@ def _by_words(words: Scored, meaning: Meaning, about_all: bool) -> Scored:
 
 
 def meaning_of(inputs: ScorerInputs) -> Generator[int, None, Meaning]:
-    """The passages' similarity with the question; yields how many tokens were scored so far."""
+    """The passages' similarity with the question; yields the number of scored tokens."""
     from core.encoder.encoder import similarity  # not loaded before its first use
 
     layout, passages = inputs.layout, inputs.passages

@@ -7,7 +7,7 @@ next passage, so each passage counts alone and with its neighbour. Scores are ca
 about a thing follows its name. Small terms for evenly spread and for late passages order passages with equal
 scores.
 
-There is no word list and no language: a stem is a word's first `_STEM` characters, and terms that all
+No word list and no language is needed: a stem is a word's first `_STEM` characters, and terms that all
 passages contain have almost no weight. Everything is array arithmetic on character codes: 100,000 tokens take
 about 30 ms. Sources: Robertson and Zaragoza, “The Probabilistic Relevance Framework: BM25 and Beyond” (2009);
 character runs: McNamee and Mayfield, “Character N-Gram Tokenization for European Language Text Retrieval”

@@ -1,6 +1,6 @@
 """The protocol of scorers, which rate how much each passage of a prompt matters to the question.
 
-A scorer is a generator function: it yields the number of tokens scored so far, often enough for progress and
+A scorer is a generator function: it yields the number of scored tokens, often enough for progress and
 cancellation, and returns `Scored`. If it raises, the whole prompt is read and the answer gives the reason.
 Worker's main thread.
 """

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.chat.bars import WIDTH_PX, Banner
-from app.session.worker.trouble import Remedy, Trouble
+from app.session.trouble import Remedy, Trouble
 from app.theme.theme import Theme
 
 DIED = Trouble("The worker stopped.", "It was ended by signal SIGKILL.", "restart", ("one", "two", "three"))

@@ -18,7 +18,7 @@ from app.chat.composer import Composer
 from app.chat.composer_edit import quote_lines
 from app.chat.composer_tools import MessageSize
 from app.chat.intents import Escape, Intent, MoveToNewChat, SendMessage, StopAnswer
-from app.controls.buttons.button import Button
+from app.controls.buttons import Button
 from app.theme.theme import Theme
 from core.documents.limits import QUICK_BYTES, Limits
 from core.errors import RequestError
@@ -160,7 +160,7 @@ def test_a_document_alone_can_be_sent_and_removed(qtbot: QtBot, composer: Compos
     messages = sent(composer)
     composer.attach(Attachment("a.txt", "A"))
     composer.attach(Attachment("b.txt", "B"))
-    (first, _) = composer._chips.chips
+    (first, _) = composer.chips.chips
     with qtbot.waitSignal(composer.draft_changed, timeout=500):
         qtbot.mouseClick(first.remove_button, Qt.MouseButton.LeftButton)
     assert [attachment.name for attachment in composer.attachments] == ["b.txt"]
@@ -170,18 +170,18 @@ def test_a_document_alone_can_be_sent_and_removed(qtbot: QtBot, composer: Compos
 
 def test_chips_say_about_how_many_tokens_until_they_are_counted(composer: Composer) -> None:
     composer.attach(Attachment("a.txt", "A" * 1500))
-    (chip,) = composer._chips.chips
+    (chip,) = composer.chips.chips
     assert chip.size_text == "about 380 tokens"
-    composer.show_tokens({"A" * 1500: 300}.get)
+    composer.chips.show_tokens({"A" * 1500: 300}.get)
     assert chip.size_text == "300 tokens"
     assert chip.accessibleDescription() == "300 tokens"
-    composer.show_tokens(lambda text: None)  # another worker, which has counted nothing yet
+    composer.chips.show_tokens(lambda text: None)  # another worker, which has counted nothing yet
     assert chip.size_text == "300 tokens"
 
 
 def test_many_chips_are_one_row_that_unfolds(qtbot: QtBot, composer: Composer) -> None:
     low = composer.sizeHint().height()
-    row = composer._chips
+    row = composer.chips
     for index in range(9):
         composer.attach(Attachment(f"document number {index}.txt", "x"))
     qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 40, timeout=1000)
@@ -194,9 +194,9 @@ def test_many_chips_are_one_row_that_unfolds(qtbot: QtBot, composer: Composer) -
     assert not any(chip.isHidden() for chip in row.chips)
     assert row.fold_button.text() == "Show Fewer"
     qtbot.waitUntil(lambda: composer.sizeHint().height() > low + 80, timeout=1000)
-    tops = {chip.y() for chip in composer._chips.chips}
+    tops = {chip.y() for chip in composer.chips.chips}
     assert len(tops) == 3
-    assert all(chip.geometry().right() <= composer._chips.width() for chip in composer._chips.chips)
+    assert all(chip.geometry().right() <= composer.chips.width() for chip in composer.chips.chips)
 
 
 def test_it_grows_to_eight_lines_and_then_scrolls(qtbot: QtBot, composer: Composer) -> None:
@@ -284,7 +284,7 @@ def test_tab_goes_from_the_text_through_the_buttons(qtbot: QtBot, composer: Comp
 
 def test_every_control_has_a_name(composer: Composer) -> None:
     composer.attach(Attachment("a.txt", "A"))
-    (chip,) = composer._chips.chips
+    (chip,) = composer.chips.chips
     for control in (composer.edit, composer._attach, composer.send_button, chip, chip.remove_button):
         assert control.accessibleName()
 
@@ -346,7 +346,7 @@ def test_the_worker_decides_what_is_long(qtbot: QtBot, composer: Composer) -> No
         asked.append((text, done))
         return True
 
-    composer.set_token_counter(weigh)
+    composer.paste.set_token_counter(weigh)
     clipboard = QGuiApplication.clipboard()
     composer.set_text("before after")
     cursor = composer.edit.textCursor()
@@ -368,7 +368,7 @@ def test_the_worker_decides_what_is_long(qtbot: QtBot, composer: Composer) -> No
 
 
 def test_a_worker_that_takes_its_time_is_not_waited_for(qtbot: QtBot, composer: Composer) -> None:
-    composer.set_token_counter(lambda text, done: True)
+    composer.paste.set_token_counter(lambda text, done: True)
     messages = sent(composer)
     QGuiApplication.clipboard().setText(DOCUMENT)
     qtbot.keyClicks(composer.edit, "What is it?")
@@ -382,7 +382,7 @@ def test_a_worker_that_takes_its_time_is_not_waited_for(qtbot: QtBot, composer: 
 
 def test_command_return_sends_if_that_is_wanted(qtbot: QtBot, composer: Composer) -> None:
     messages = sent(composer)
-    composer.set_send_keys("command_return")
+    composer.edit.set_send_keys("command_return")
     qtbot.keyClicks(composer.edit, "One")
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     qtbot.keyClicks(composer.edit, "Two")
@@ -390,7 +390,7 @@ def test_command_return_sends_if_that_is_wanted(qtbot: QtBot, composer: Composer
     assert composer.text == "One\nTwo"
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return, CTRL)
     assert messages == [Message("user", "One\nTwo")]
-    composer.set_send_keys("return")
+    composer.edit.set_send_keys("return")
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return, CTRL)
     assert len(messages) == 1
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
@@ -411,7 +411,7 @@ def test_a_pdf_is_read_beside_the_window(qtbot: QtBot, composer: Composer, slow_
     messages = sent(composer)
     composer.set_text("What is it?")
     composer.attach_files([slow_pdf])
-    (chip,) = composer._chips.files
+    (chip,) = composer.chips.files
     assert chip.isVisible()
     assert chip.remove_button.accessibleName() == "Stop reading handbook.pdf"
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
@@ -419,7 +419,7 @@ def test_a_pdf_is_read_beside_the_window(qtbot: QtBot, composer: Composer, slow_
     assert composer.send_button.accessibleDescription() == "“handbook.pdf” is still being read."
     qtbot.waitUntil(lambda: bool(composer.attachments), timeout=10_000)
     assert composer.attachments == (Attachment("handbook.pdf", "North quay\n\nSouth quay"),)
-    assert composer._chips.files == ()
+    assert composer.chips.files == ()
     qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
     assert len(messages) == 1
 
@@ -436,7 +436,7 @@ def test_a_reading_shows_its_page_and_can_be_given_up(
     qtbot: QtBot, composer: Composer, long_pdf: Path
 ) -> None:
     composer.attach_files([long_pdf])
-    (chip,) = composer._chips.files
+    (chip,) = composer.chips.files
     assert chip.size_text == "Reading"
     qtbot.waitUntil(lambda: chip.size_text.endswith(" of 300"), timeout=20_000)
     reader = composer._intake.reader
@@ -445,7 +445,7 @@ def test_a_reading_shows_its_page_and_can_be_given_up(
     assert reading
     assert thread.is_alive()
     qtbot.mouseClick(chip.remove_button, Qt.MouseButton.LeftButton)
-    assert composer._chips.files == ()
+    assert composer.chips.files == ()
     assert not reader.busy
     thread.join(5)
     assert not thread.is_alive()
@@ -465,7 +465,7 @@ def test_a_reading_that_passes_a_limit_is_refused_in_words(
     qtbot.waitUntil(lambda: bool(refused), timeout=20_000)
     assert refused[0].message == "“long.pdf” could not be read in 1 s."
     assert refused[0].hint == "Paste the part that matters."
-    assert composer._chips.files == ()
+    assert composer.chips.files == ()
 
 
 def test_a_refused_file_among_others_keeps_them(
@@ -490,7 +490,7 @@ def test_a_chip_shows_its_text_and_escape_hides_it(qtbot: QtBot, composer: Compo
     composer.attach(Attachment("long.txt", f"{'x' * 99}\n" * 3_000))
     intents = intents_of(composer)
     composer.set_busy()
-    first, second = composer._chips.chips
+    first, second = composer.chips.chips
     qtbot.mouseClick(first, Qt.MouseButton.LeftButton)
     preview = composer.preview
     assert preview
@@ -513,7 +513,7 @@ def test_a_chip_shows_its_text_and_escape_hides_it(qtbot: QtBot, composer: Compo
 
 def test_a_preview_goes_with_its_chip(qtbot: QtBot, composer: Composer) -> None:
     composer.attach(Attachment("a.txt", "A"))
-    (chip,) = composer._chips.chips
+    (chip,) = composer.chips.chips
     qtbot.mouseClick(chip, Qt.MouseButton.LeftButton)
     assert composer.preview
     qtbot.mouseClick(chip, Qt.MouseButton.LeftButton)
@@ -536,7 +536,7 @@ def test_what_is_too_long_says_so_and_offers_ways(qtbot: QtBot, composer: Compos
     small, large = Attachment("berths.csv", "b " * 100), Attachment("handbook.txt", "word " * 9000)
     composer.attach(small)
     composer.attach(large)
-    composer.show_tokens(lambda text: {small.text: 100, large.text: 9000}.get(text))
+    composer.chips.show_tokens(lambda text: {small.text: 100, large.text: 9000}.get(text))
     composer.show_fit(MessageSize(500, 10, (100, 9000), 8192))
     assert composer.notice.isVisible()
     assert composer.notice.text == "1,419 tokens over this model’s limit of 8,192."
@@ -595,13 +595,13 @@ def test_a_guessed_encoding_is_named_and_another_can_be_chosen(composer: Compose
     file = tmp_path / "menu.txt"
     file.write_bytes("naïve café".encode("cp1252"))
     composer.attach_files([file])
-    (chip,) = composer._chips.chips
+    (chip,) = composer.chips.chips
     assert chip.size_text.endswith(", Windows Central European?")
     menu = chip.encoding_menu()
     assert menu is not None
     western = next(action for action in menu.actions() if action.text() == "Read as Windows Western")
     western.trigger()
-    (other,) = composer._chips.chips
+    (other,) = composer.chips.chips
     assert other.attachment.text == "naïve café"
     assert other.size_text.endswith(", Windows Western?")
     again = other.encoding_menu()
@@ -619,8 +619,8 @@ def test_any_kind_and_size_of_text_can_be_read_in_another_encoding(
     file = folder / {"html": "menu.html", "csv": "menu.csv"}.get(kind, "menu.txt")
     file.write_bytes(words.encode("cp1252") + b"\n1,2" * (QUICK_BYTES // 4 if kind == "large" else 1))
     composer.attach_files([folder if kind == "folder" else file])
-    qtbot.waitUntil(lambda: bool(composer._chips.chips), timeout=60_000)
-    (chip,) = composer._chips.chips
+    qtbot.waitUntil(lambda: bool(composer.chips.chips), timeout=60_000)
+    (chip,) = composer.chips.chips
     first, note = chip.attachment.text, chip.size_text
     assert note.endswith("?")
     menu = chip.encoding_menu()
@@ -628,8 +628,8 @@ def test_any_kind_and_size_of_text_can_be_read_in_another_encoding(
     action = menu.actions()[0]
     chosen = action.text().removeprefix("Read as ")
     action.trigger()
-    qtbot.waitUntil(lambda: composer._chips.chips[0] is not chip, timeout=60_000)
-    (other,) = composer._chips.chips
+    qtbot.waitUntil(lambda: composer.chips.chips[0] is not chip, timeout=60_000)
+    (other,) = composer.chips.chips
     assert len(other.attachment.text) == len(first)
     assert other.attachment.text != first
     assert other.size_text.endswith(f", {chosen}?")
@@ -645,22 +645,22 @@ def test_a_file_that_is_gone_when_its_encoding_is_chosen_stays_as_it_was(
     file = tmp_path / "menu.html"
     file.write_bytes("<p>naïve café</p>".encode("cp1252"))
     composer.attach_files([file])
-    qtbot.waitUntil(lambda: bool(composer._chips.chips), timeout=60_000)
-    (chip,) = composer._chips.chips
+    qtbot.waitUntil(lambda: bool(composer.chips.chips), timeout=60_000)
+    (chip,) = composer.chips.chips
     before = chip.attachment, chip.size_text
     menu = chip.encoding_menu()
     assert menu is not None
     file.write_bytes(b"\0\1\2\3" * 100)
     with qtbot.waitSignal(composer.attach_failed, timeout=60_000):
         menu.actions()[0].trigger()
-    assert (composer._chips.chips[0].attachment, composer._chips.chips[0].size_text) == before
+    assert (composer.chips.chips[0].attachment, composer.chips.chips[0].size_text) == before
 
 
 def test_a_certain_encoding_is_not_asked_about(composer: Composer, tmp_path: Path) -> None:
     file = tmp_path / "menu.txt"
     file.write_text("naïve café")
     composer.attach_files([file])
-    (chip,) = composer._chips.chips
+    (chip,) = composer.chips.chips
     assert "?" not in chip.size_text
     assert chip.encoding_menu() is None
 

@@ -11,7 +11,7 @@ from app.chat.composer import Composer
 from app.chat.first_page import FirstPage
 from app.chat.tokens import Legend
 from app.chat.transcript import Transcript
-from app.session.worker.trouble import Trouble
+from app.session.trouble import Trouble
 from app.theme.theme import Theme
 from core.events import Attachment, Message
 from tests.app.chat.written import FERRY, finished, tokens_of

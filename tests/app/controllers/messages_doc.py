@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.controllers.chat.answer import AnswerController
 from app.controllers.chat.chat_settings import ChatSettings
+from app.controllers.chat.page import AnswerController, RunningAnswer
 from app.controllers.chat.titles import TitleController
 from app.controllers.trouble import TroubleController
 from app.controllers.worker import WorkerController
@@ -17,7 +17,7 @@ from app.features.worker_caches import EmbeddingController, SavedChatsController
 from app.session.turn.intents import INTENTS
 from app.session.turn.link_state import Phase
 from app.session.turn.turn import RULES
-from app.shell.handlers import Handlers, RunningAnswer
+from app.shell.handlers import Handlers
 
 DOC = Path(__file__).parents[3] / "docs" / "messages.md"
 _HEAD = """# Messages
@@ -26,7 +26,7 @@ Made by `make messages-doc` from the tables that the window runs on; a test hold
 
 What the window hears from the worker, and what a person wants of it, is handled by one rule of the
 state machine (`app/session/turn/turn.py`), and only in the phases named. A rule answers with the next state
-and with effects. Each effect has one handler (`app/shell/handlers.py`)."""
+and with effects. `app/shell/handlers.py` has the handlers of each effect."""
 _Made = TypeVar("_Made")
 
 
@@ -38,7 +38,7 @@ def handlers() -> Handlers:
 
     return Handlers(
         lambda effect: None,
-        lambda: None,
+        lambda effect: None,
         bare(RunningAnswer),
         bare(AnswerController),
         bare(WorkerController),
@@ -64,8 +64,10 @@ def markdown() -> str:
             f"| `{kind.__name__}` | {_phases(phases)} | `{rule.__name__}` |"
             for kind, (phases, rule) in rules.items()
         ]
-    lines += ["\n## Effects\n", "| effect | handler |", "|---|---|"]
-    lines += [f"| `{kind.__name__}` | {_named(handler)} |" for kind, handler in handlers().table.items()]
+    lines += ["\n## Effects\n", "| effect | handlers |", "|---|---|"]
+    lines += [
+        f"| `{kind.__name__}` | {', '.join(map(_named, each))} |" for kind, each in handlers().table.items()
+    ]
     return "\n".join(lines) + "\n"
 
 

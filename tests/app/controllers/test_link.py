@@ -29,7 +29,8 @@ def play(
     heard: list[WorkerEvent | SpawnFailed] = []
 
     async def whole() -> None:
-        link = WorkerLink(heard.append, command or FAKE, silence_s=silence_s)
+        link = WorkerLink(command or FAKE, silence_s=silence_s)
+        link.hear = heard.append
         try:
             await scene(link, heard)
         finally:
@@ -79,7 +80,8 @@ def test_a_worker_that_was_begun_is_taken_once() -> None:
         heard: list[WorkerEvent | SpawnFailed] = []
         started = WorkerClient(FAKE)
         await started.start()
-        link = WorkerLink(heard.append, FAKE, started=started)
+        link = WorkerLink(FAKE, started=started)
+        link.hear = heard.append
         link.start()
         await until(lambda: any(isinstance(one, Hello) for one in heard))
         assert link.pid == started.pid
@@ -97,7 +99,7 @@ def test_a_worker_that_was_begun_and_never_taken_is_ended() -> None:
     async def whole() -> None:
         started = WorkerClient(FAKE)
         await started.start()
-        await WorkerLink(lambda heard: None, FAKE, started=started).close()
+        await WorkerLink(FAKE, started=started).close()
         assert started.pid is not None
         assert gone(started.pid)
 
@@ -213,7 +215,8 @@ def test_a_listener_that_fails_is_reported_and_keeps_listening() -> None:
         asyncio.get_running_loop().set_exception_handler(
             lambda loop, context: reported.append(str(context["exception"]))
         )
-        link = WorkerLink(hear, FAKE)
+        link = WorkerLink(FAKE)
+        link.hear = hear
         link.start()
         await until(lambda: any(isinstance(one, Heartbeat) for one in heard))
         await link.close()
@@ -247,7 +250,8 @@ def test_a_command_that_fails_on_its_way_keeps_no_later_one_and_no_process() -> 
         asyncio.get_running_loop().set_exception_handler(
             lambda loop, context: reported.append(str(context["exception"]))
         )
-        link = WorkerLink(heard.append, FAKE)
+        link = WorkerLink(FAKE)
+        link.hear = heard.append
         link.start()
         await until(lambda: any(isinstance(one, Hello) for one in heard))
         assert link.pid

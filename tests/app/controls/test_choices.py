@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QRadioButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
-from app.controls import Popup, Segment, Switch
+from app.controls.choices import Popup, Segment, Switch
 from app.theme.theme import Theme
 from tests.app.controls.painting import pixel
 from tests.app.controls.windows import activate

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.controls.record_table import Column, RecordTable
-from app.controls.search_field import SearchField
+from app.controls.text_fields import SearchField
 from app.features import library
 from app.features.machines import rows as machines
 from app.features.models.facts import RowFacts

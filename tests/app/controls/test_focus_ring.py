@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from app.controls import Button, Spin
+from app.controls.buttons import Button
+from app.controls.numbers import Spin
 from app.theme.theme import Theme
 from tests.app.controls.painting import pixel
 from tests.app.controls.windows import activate

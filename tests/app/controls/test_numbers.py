@@ -8,7 +8,7 @@ from PySide6.QtGui import QAccessible, QWheelEvent
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.controls import Slider, Spin
+from app.controls.numbers import Slider, Spin
 from app.theme.theme import Theme
 from tests.app.controls.windows import activate
 

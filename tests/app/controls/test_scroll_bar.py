@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QScrollArea, QScrollBar, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.controls import OverlayScrollBar
+from app.controls.scroll_bar import OverlayScrollBar
 from app.theme.theme import Theme
 
 

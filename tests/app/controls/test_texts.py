@@ -8,7 +8,10 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QApplication, QScrollArea, QTextEdit, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.controls import Button, OverlayScrollBar, TextArea, TextLabel
+from app.controls.buttons import Button
+from app.controls.scroll_bar import OverlayScrollBar
+from app.controls.text_fields import TextArea
+from app.controls.text_label import TextLabel
 from app.features.side_window import WindowTitles
 from app.theme.theme import Theme
 from tests.app.controls.painting import colors

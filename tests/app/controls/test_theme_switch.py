@@ -9,18 +9,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.controls import (
-    Button,
-    IconButton,
-    Popup,
-    ScrollBar,
-    Segment,
-    Slider,
-    Spin,
-    Switch,
-    TextArea,
-    TextLabel,
-)
+from app.controls.buttons import Button, IconButton
+from app.controls.choices import Popup, Segment, Switch
+from app.controls.numbers import Slider, Spin
+from app.controls.scroll_bar import ScrollBar
+from app.controls.text_fields import TextArea
+from app.controls.text_label import TextLabel
 from app.theme.theme import Theme
 from tests.app.controls.painting import PaintCounter, colors
 from tests.app.controls.windows import activate

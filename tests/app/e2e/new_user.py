@@ -14,9 +14,8 @@ from PySide6.QtCore import QPoint
 from app.chat.first_page import ExampleCard
 from app.chat.strings import EXAMPLE_DOCUMENT
 from app.chat.user_message import MessageChip
-from app.controls.popup import Popup
-from app.controls.slider import Slider
-from app.controls.spin import Spin
+from app.controls.choices import Popup
+from app.controls.numbers import Slider, Spin
 from app.launch.opening import open_window
 from app.session.chats.conversation import Answer
 from app.session.turn.link_state import Phase

@@ -12,7 +12,7 @@ from pathlib import Path
 from PySide6.QtCore import QPoint, QRect
 from PySide6.QtWidgets import QDialog, QFileDialog
 
-from app.controls.question import Question
+from app.controls.sheets import Question
 from app.features.projects import ProjectSheet
 from app.launch.opening import open_window
 from app.panels.chat_delegate import new_chat_rect

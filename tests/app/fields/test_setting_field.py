@@ -9,7 +9,10 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QTextEdit
 from pytestqt.qtbot import QtBot
 
-from app.controls import Popup, Slider, Spin, Switch, TextArea, TextLabel
+from app.controls.choices import Popup, Switch
+from app.controls.numbers import Slider, Spin
+from app.controls.text_fields import TextArea
+from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
 from app.theme.theme import Theme
 from core.settings import Setting

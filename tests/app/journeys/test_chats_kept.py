@@ -25,7 +25,7 @@ from app.chat.intents import Branch
 from app.chat.user_message import UserMessage
 from app.controllers.chat import transfer as transfer_module
 from app.controls import sheets
-from app.controls.folders import first_folder
+from app.controls.sheets import first_folder
 from app.features.chats import ArchivedWindow, DeletedWindow
 from app.launch.scenario import ask
 from app.panels.chat_delegate import TIME, dots_rect

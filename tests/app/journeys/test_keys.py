@@ -16,7 +16,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.controls.spin import Spin
+from app.controls.numbers import Spin
 from app.features.library import LibraryWindow
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase

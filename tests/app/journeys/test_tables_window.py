@@ -14,7 +14,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.controls.question import Question
+from app.controls.sheets import Question
 from app.features.tables import strings
 from app.features.tables.window import TablesWindow
 from app.launch.scenario import ask

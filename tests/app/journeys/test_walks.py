@@ -1,4 +1,4 @@
-"""How many files a token and a regenerated answer pass in the window: each file that calls the next one.
+"""How many files a question, a token and a regenerated answer pass in the window, each calling the next.
 
 The call stacks at the end points are recorded, so helpers that only return a value are not counted.
 """
@@ -29,6 +29,7 @@ REGENERATE = {
     ("session/chats/conversation.py", "finish"),
     ("store/library.py", "save"),
 }
+SEND = {("controllers/link.py", "send")}
 
 
 class Stacks:
@@ -105,4 +106,16 @@ def test_regenerating_passes_few_files(qapp: QApplication) -> None:
         return stacks
 
     files = walked(qapp, scene)
-    assert len(files) <= 13, files  # the design's goal is 9
+    assert len(files) <= 9, files
+
+
+def test_sending_passes_few_files(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> Stacks:
+        with recorded(SEND) as stacks:
+            ask(window, "write 4")
+        assert stacks.is_complete
+        await ready(window)
+        return stacks
+
+    files = [file for file in walked(qapp, scene) if file != "launch/scenario.py"]
+    assert len(files) <= 6, files

@@ -14,7 +14,10 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QTextEdit, 
 from pytestqt.qtbot import QtBot
 from shiboken6 import delete
 
-from app.controls import Popup, Slider, Spin, Switch, TextArea, TextLabel
+from app.controls.choices import Popup, Switch
+from app.controls.numbers import Slider, Spin
+from app.controls.text_fields import TextArea
+from app.controls.text_label import TextLabel
 from app.fields.setting_field import SettingField
 from app.panels.groups import Group, groups, summary
 from app.panels.inspector import Inspector

@@ -10,7 +10,7 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QAbstractButton
 from pytestqt.qtbot import QtBot
 
-from app.controls import TextLabel
+from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.chat_list import ChatList
 from app.panels.chat_row import ChatRow

@@ -270,8 +270,8 @@ class _Bench:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, ending)
                     ending = None
-            if taken_back and self._composer._chips.files:
-                self._timed(self._composer._chips.files[0].remove_button.click)
+            if taken_back and self._composer.chips.files:
+                self._timed(self._composer.chips.files[0].remove_button.click)
             self._turn()
             time.sleep(0.002)
         thread = self._intake.reader._thread

@@ -15,7 +15,7 @@ from core.prefill.passages import cut
 from tests.core.encoder.texts import SENTENCES, finish, shipped_encoder
 
 SHORT = " ".join(SENTENCES)
-LONG = " ".join(SENTENCES * 60)
+LONG = " ".join(SENTENCES * 24)
 ARTICLE = (
     "The bakery opens at six. Bread is baked twice a day, and cakes on Saturdays. Orders for weddings are"
     " taken two weeks ahead, and flour comes from the mill up the valley.",

@@ -101,7 +101,7 @@ def test_a_second_embedding_is_read_from_the_disk(tmp_path: Path) -> None:
 
 
 def test_an_abandoned_embedding_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    text, passages = passages_of(SENTENCES * 100)
+    text, passages = passages_of(SENTENCES * 24)
     embedder = Embedder(VectorStore(tmp_path), shipped_encoder)
     work = embedder.vectors(text, passages)
     done = 0

@@ -11,7 +11,7 @@ of each kind.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ import pytest
 from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_lm.utils import load_tokenizer
 
 from core.decoding.sampling import PENALTY_WINDOW_TOKENS
 from core.drafting.registry import DRAFTERS
@@ -82,18 +81,6 @@ def _pairs(rest: pytest.MarkDecorator) -> pytest.MarkDecorator:
 
 
 every_pair, chosen_pairs = _pairs(pytest.mark.sweep), _pairs(pytest.mark.slow)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(toy_folder: Path) -> TokenizerWrapper:
-    return load_tokenizer(toy_folder)
-
-
-@pytest.fixture
-def engine(architecture: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
-    engine = engine_of(architecture, tokenizer)
-    yield engine
-    engine.unload()
 
 
 def engine_of(
@@ -158,6 +145,16 @@ def run(
     return [token.id for token in tokens], finished
 
 
+SOURCES = {"ngram-mod": {"table"}, "mtp": {"head"}, "draft-model": {"draft model"}}
+
+
+def assert_sourced(tokens: Sequence[Token], drafter: str) -> None:
+    """Accepted tokens, and no others, have a source, which fits the drafter."""
+    assert all(bool(token.source) == (token.origin == "accepted") for token in tokens)
+    sources = {token.source for token in tokens} - {"", "grammar", "prediction"}
+    assert drafter == "auto" or sources <= SOURCES.get(drafter, {"n-gram"})
+
+
 def told(
     engine: Engine,
     prompt: Sequence[int],
@@ -171,7 +168,9 @@ def told(
     events: list[Event] = list(engine.generate_ids(prompt, chosen, cancelled, also=also))
     finished = events[-1]
     assert isinstance(finished, Finished)
-    return [event for event in events if isinstance(event, Token)], finished
+    tokens = [event for event in events if isinstance(event, Token)]
+    assert_sourced(tokens, finished.effective.drafter)
+    return tokens, finished
 
 
 @every_pair

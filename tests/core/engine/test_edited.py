@@ -26,15 +26,11 @@ from tests.core.engine.test_conformance import (
     ONE_OF_EACH,
     VARIANT_IDS,
     VARIANTS,
-    engine_of,
     settings,
     tiny_once,
-    tokenizer,
 )
 from tests.core.tokenizers import KINDS, loaded
 from tests.core.toy import SPECIALS, toy_tokenizer
-
-__all__ = ["tokenizer"]
 
 PROMPT = Prompt([], "<|turn|>\n", ())
 CONTEXTS = (PROMPT, Prompt([], "a word\n", ()))
@@ -118,13 +114,6 @@ def _pairs() -> Iterator[object]:
             quick |= (architecture, variant) == ("llama", ("auto", "fast"))
             marks = () if quick else (pytest.mark.sweep,)
             yield pytest.param(architecture, variant, id=f"{name}-{architecture}", marks=marks)
-
-
-@pytest.fixture
-def engine(architecture: str, tokenizer: TokenizerWrapper) -> Iterator[Engine]:
-    engine = engine_of(architecture, tokenizer)
-    yield engine
-    engine.unload()
 
 
 @pytest.mark.parametrize(("architecture", "variant"), list(_pairs()))

@@ -14,7 +14,6 @@ from typing import Any
 import jsonschema
 import pytest
 from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_lm.utils import load_tokenizer
 
 from core.engine.engine import Engine
 from core.errors import GrammarError
@@ -75,19 +74,6 @@ each = pytest.mark.parametrize(
         for variant, name in zip([OFF, ("off", "guarded"), *VARIANTS], ["off", "off-guarded", *VARIANT_IDS])
     ],
 )
-
-
-@pytest.fixture(scope="module")
-def tokenizer(toy_folder: Path) -> TokenizerWrapper:
-    return load_tokenizer(toy_folder)
-
-
-@pytest.fixture(scope="module")
-def engines(tokenizer: TokenizerWrapper) -> Any:
-    made: dict[str, Engine] = {}
-    yield made
-    for engine in made.values():
-        engine.unload()
 
 
 @pytest.fixture

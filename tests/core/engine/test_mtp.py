@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +33,6 @@ each_head = pytest.mark.parametrize(
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("heads")
-
-
-@pytest.fixture(scope="module")
-def engines() -> Iterator[dict[str, Engine]]:
-    found: dict[str, Engine] = {}
-    yield found
-    for engine in found.values():
-        engine.close()
 
 
 @pytest.fixture

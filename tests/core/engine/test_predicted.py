@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_lm.utils import load_tokenizer
 
 from core.engine.engine import Engine
 from core.events import Generate, Grammar, Message, Token
@@ -17,7 +15,6 @@ from tests.core.engine.test_conformance import (
     ONE_OF_EACH,
     VARIANT_IDS,
     VARIANTS,
-    engine_of,
     few,
     settings,
     told,
@@ -47,27 +44,6 @@ each = pytest.mark.parametrize(
         for variant, name in zip([OFF, *VARIANTS], ["off", *VARIANT_IDS])
     ],
 )
-
-
-@pytest.fixture(scope="module")
-def tokenizer(toy_folder: Path) -> TokenizerWrapper:
-    return load_tokenizer(toy_folder)
-
-
-@pytest.fixture(scope="module")
-def engines(tokenizer: TokenizerWrapper) -> Any:
-    made: dict[str, Engine] = {}
-    yield made
-    for engine in made.values():
-        engine.unload()
-
-
-@pytest.fixture
-def engine(architecture: str, engines: dict[str, Engine], tokenizer: TokenizerWrapper) -> Engine:
-    if architecture not in engines:
-        engines[architecture] = engine_of(architecture, tokenizer)
-    engines[architecture].forget(tables=True)
-    return engines[architecture]
 
 
 def text_of(tokens: Sequence[Token]) -> str:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from mlx_lm.models.cache import QuantizedKVCache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_lm.utils import load_tokenizer
 
 from core.drafting.registry import DRAFTERS
 from core.engine.engine import Engine
@@ -46,11 +45,6 @@ LONG_TOKENS = 2048
 REFUSED = ("gpt_oss", "deepseek_v3")
 # A column in the answer to a prompt of about 60 tokens.
 IN_THE_ANSWER = 90
-
-
-@pytest.fixture(scope="module")
-def tokenizer(toy_folder: Path) -> TokenizerWrapper:
-    return load_tokenizer(toy_folder)
 
 
 @cache

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_lm.utils import load_tokenizer
 from msgspec.structs import replace
 
 from core.drafting.registry import DRAFTERS
@@ -31,11 +30,6 @@ from tests.thinned import thinned
 
 CONTEXT_TOKENS = 2048
 CHAT = "a chat"
-
-
-@pytest.fixture(scope="module")
-def tokenizer(toy_folder: Path) -> TokenizerWrapper:
-    return load_tokenizer(toy_folder)
 
 
 @pytest.fixture

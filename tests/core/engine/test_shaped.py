@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from mlx_lm.models.cache import make_prompt_cache
-from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_lm.utils import load_tokenizer
 
 from core.engine.engine import Engine
 from core.errors import RequestError
@@ -30,7 +28,6 @@ from tests.core.engine.test_conformance import (
     ONE_OF_EACH,
     VARIANT_IDS,
     VARIANTS,
-    engine_of,
     few,
     settings,
     tiny_once,
@@ -65,27 +62,6 @@ each = pytest.mark.parametrize(
         for variant, name in zip(VARIANTS, VARIANT_IDS)
     ],
 )
-
-
-@pytest.fixture(scope="module")
-def tokenizer(toy_folder: Path) -> TokenizerWrapper:
-    return load_tokenizer(toy_folder)
-
-
-@pytest.fixture(scope="module")
-def engines(tokenizer: TokenizerWrapper) -> Iterator[dict[str, Engine]]:
-    made: dict[str, Engine] = {}
-    yield made
-    for engine in made.values():
-        engine.unload()
-
-
-@pytest.fixture
-def engine(architecture: str, engines: dict[str, Engine], tokenizer: TokenizerWrapper) -> Engine:
-    if architecture not in engines:
-        engines[architecture] = engine_of(architecture, tokenizer)
-    engines[architecture].forget()
-    return engines[architecture]
 
 
 def prompt_of(architecture: str) -> list[int]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_lm.utils import load_tokenizer
 
 from core.engine.engine import Engine
 from core.events import ModelInfo
@@ -23,11 +21,6 @@ from tests.thinned import thinned
 
 CONTEXT_TOKENS = 2048
 KINDS = ["gemma3_text", "gpt_oss", "qwen3_5", "nemotron_h", "deepseek_v3", "mistral3", "ministral3", "llama4"]
-
-
-@pytest.fixture(scope="module")
-def tokenizer(toy_folder: Path) -> TokenizerWrapper:
-    return load_tokenizer(toy_folder)
 
 
 @cache

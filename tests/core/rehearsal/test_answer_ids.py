@@ -28,7 +28,7 @@ def path(tmp_path: Path, toy: LoadedModel) -> Path:
     return tmp_path / f"toy{SUFFIX}"
 
 
-@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
 @given(
     st.lists(
         st.tuples(

@@ -49,7 +49,7 @@ def test_it_stands_still_while_somebody_types(toy_folder: Path) -> None:
             assert (await state(talk, "waiting")).waits_for == "quiet"
             assert time.monotonic() - sent < 2.0
             said = len(talk.of(Rehearsing))
-            for _ in range(3):  # seconds
+            for _ in range(2):  # seconds
                 await talk.until(Heartbeat)
             assert len(talk.of(Rehearsing)) == said
             await talk.client.send(ask("q"))

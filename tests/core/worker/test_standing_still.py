@@ -26,7 +26,7 @@ def test_no_idle_work_until_it_may_go_on(
             await talk.until(ModelLoaded)
             await talk.client.send(ask("q"))
             await talk.until(Finished)
-            for _ in range(3):  # seconds
+            for _ in range(2):  # seconds
                 await talk.until(Heartbeat)
             assert profiles() == []
             await talk.client.send(StandStill(False))

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from app.chat.answer import AnswerEditor, AnswerView
-from app.controls.question import Question
+from app.controls.sheets import Question
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.events import TYPED, Command, Generate

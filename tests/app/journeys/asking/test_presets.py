@@ -9,7 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.controls import Button, Slider
+from app.controls.buttons import Button
+from app.controls.numbers import Slider
 from app.launch.scenario import ask
 from app.session.chats.presets import BUILT_IN, chosen, name_of
 from app.shell.window import MainWindow

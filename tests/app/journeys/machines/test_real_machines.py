@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QApplication
 from app.features.machines import strings
 from app.features.machines.window import MachinesWindow
 from app.launch.scenario import ask
+from app.session.strings import MACHINE
 from app.session.turn.link_state import Phase
-from app.session.worker.strings import MACHINE
 from app.shell.window import MainWindow
 from core.settings import Settings, assign_all
 from core.worker.client import worker_command

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.controls.question import Question
+from app.controls.sheets import Question
 from app.features.server import strings
 from app.features.server.window import ServerWindow
 from app.shell.window import MainWindow

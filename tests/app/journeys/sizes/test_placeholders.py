@@ -10,7 +10,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 
 from app.chat.composer_edit import ComposerEdit
-from app.controls.text_area import TextArea
+from app.controls.text_fields import TextArea
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from core.settings import assign, declared

@@ -13,8 +13,9 @@ from app.bench.measures import settle, timed
 from app.bench.sample_chat import sample_turns
 from app.bench.window import _outside_of_tasks as outside_of_tasks
 from app.chat.answer import AnswerView
-from app.controls import Popup, TextLabel
-from app.controls.search_field import SearchField
+from app.controls.choices import Popup
+from app.controls.text_fields import SearchField
+from app.controls.text_label import TextLabel
 from app.panels.section import Section
 from app.shell.window import MainWindow
 from app.theme.theme import Theme

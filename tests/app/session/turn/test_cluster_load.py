@@ -91,7 +91,7 @@ def test_fewer_are_looked_at_again_and_the_left_out_are_told() -> None:
     (ready,) = (one for one in effects if isinstance(one, fx.ModelReady))
     assert ready.missing == (fx.Missing("b", "b is away."),)
     # Shown is what was found of all of them.
-    assert [one.event for one in effects if isinstance(one, fx.OutOfBand)] == [found(ALL, "b")]
+    assert [one for one in effects if isinstance(one, MachinesChecked)] == [found(ALL, "b")]
     # The next start asks all of them again.
     assert (link.cluster, link.missing) == (ALL, ())
 
@@ -133,7 +133,7 @@ def test_machines_that_cannot_be_asked_are_all_left_out() -> None:
 def test_what_others_asked_of_the_machines_is_not_taken_for_the_answer() -> None:
     other = replace(found(ALL), request="models-7")
     link, effects = run(other, start=began())
-    assert effects == [fx.OutOfBand(other)]
+    assert effects == [other]
     assert link == began()
 
 

@@ -13,6 +13,7 @@ from core.events import (
     CountTokens,
     EmbedTexts,
     Failed,
+    Finished,
     Generate,
     Heartbeat,
     Message,
@@ -59,8 +60,8 @@ def test_a_question_that_waits_is_stopped_without_asking_the_worker() -> None:
     link, effects = run(SUBMIT, Stop(), start=SERVED)
     assert link == SERVED
     assert not sent(effects)
-    (ended,) = [effect for effect in effects if isinstance(effect, fx.AnswerFinished)]
-    assert (ended.finished.request, ended.finished.reason) == ("r1", "cancelled")
+    (ended,) = [effect for effect in effects if isinstance(effect, Finished)]
+    assert (ended.request, ended.reason) == ("r1", "cancelled")
 
 
 def test_a_served_request_is_stopped_by_its_own_id_alone() -> None:
@@ -120,4 +121,4 @@ def test_the_end_of_a_served_answer_is_heard_while_another_model_loads() -> None
 
 def test_a_worker_that_is_stuck_while_it_serves_is_told() -> None:
     beat = Heartbeat("decoding", STUCK_S, 1, 2)
-    assert [type(effect) for effect in run(beat, start=SERVED)[1]] == [fx.MemoryHeard, fx.WorkerStuck]
+    assert [type(effect) for effect in run(beat, start=SERVED)[1]] == [Heartbeat, fx.WorkerStuck]

@@ -35,6 +35,8 @@ from core.events import (
     DocumentEmbedded,
     DownloadProgress,
     Failed,
+    Finished,
+    Gauges,
     Generate,
     Heartbeat,
     Hello,
@@ -54,6 +56,8 @@ from core.events import (
     ModelRemoved,
     ModelsFound,
     ModelUnloaded,
+    PrefillProgress,
+    ReadingMap,
     Rehearsing,
     SavedChatsListed,
     SimilarFound,
@@ -62,6 +66,7 @@ from core.events import (
     TableStatus,
     TextsEmbedded,
     TitleSuggested,
+    Token,
     TokenCount,
 )
 from core.events.codec import BadLine, WorkerExited, WorkerSilent
@@ -203,12 +208,12 @@ def test_a_whole_answer() -> None:
         fx.ModelReady,
         fx.AnswerBegun,
         fx.Send,
-        fx.ReadingHeard,
-        fx.MapHeard,
-        fx.TokenHeard,
-        fx.TokenHeard,
-        fx.GaugesHeard,
-        fx.AnswerFinished,
+        PrefillProgress,
+        ReadingMap,
+        Token,
+        Token,
+        Gauges,
+        Finished,
     ]
     sent = [effect.command for effect in effects if isinstance(effect, fx.Send)]
     assert sent == [LoadModel("starter"), Generate("r1", SUBMIT.messages, SUBMIT.settings)]
@@ -243,7 +248,7 @@ def test_what_is_about_models_on_the_disk_goes_to_their_room_in_the_middle_of_an
     refused = failed("m1", "remove_model", "bad-model")
     link, effects = run(AskModels(ListModels("m1")), listed, refused, start=at(Phase.WRITING))
     assert link == at(Phase.WRITING)
-    assert effects == [fx.Send(ListModels("m1")), fx.OutOfBand(listed), fx.ModelsFailed(refused)]
+    assert effects == [fx.Send(ListModels("m1")), listed, fx.ModelsFailed(refused)]
 
 
 def test_unloading_leaves_no_model() -> None:
@@ -258,7 +263,7 @@ def test_a_released_model_is_loaded_again_within_the_next_answer() -> None:
     slow = replace(HEARTBEAT, stalled_s=STUCK_S + 1)
     link, effects = run(SUBMIT, progress, slow, LOADED, token(0), start=idle)
     assert link == at(Phase.WRITING)
-    kinds = [fx.AnswerBegun, fx.Send, fx.MemoryHeard, fx.TokenHeard]
+    kinds = [fx.AnswerBegun, fx.Send, Heartbeat, Token]
     assert [type(effect) for effect in effects] == kinds
     # Its files may have been replaced meanwhile.
     other = replace(LOADED, info=replace(INFO, layers=3))
@@ -290,7 +295,7 @@ def test_stop_cancels_once_and_late_tokens_still_count(phase: Phase) -> None:
     late = token(1)
     link, effects = run(late, reading(), reading_map(), finished(reason="cancelled"), start=link)
     assert link.phase is Phase.READY
-    assert [type(effect) for effect in effects] == [fx.TokenHeard, fx.AnswerFinished]
+    assert [type(effect) for effect in effects] == [Token, Finished]
 
 
 def test_a_token_of_another_request_is_the_workers_mistake() -> None:
@@ -400,23 +405,24 @@ def test_silence_is_told_and_any_word_breaks_it() -> None:
     assert effects == [fx.WorkerStuck(15.0)]
     link, effects = run(token(1), start=link)
     assert not link.quiet
-    assert [type(effect) for effect in effects] == [fx.SilenceBroken, fx.TokenHeard]
+    assert [type(effect) for effect in effects] == [fx.SilenceBroken, Token]
 
 
 def test_a_stuck_main_thread_is_told_once_although_the_process_breathes() -> None:
     stuck = Heartbeat("decoding", STUCK_S, 1, 2)
     link, effects = run(stuck, stuck, start=at(Phase.WRITING))
     assert link.quiet
-    assert [type(effect) for effect in effects] == [fx.MemoryHeard, fx.WorkerStuck, fx.MemoryHeard]
+    assert [type(effect) for effect in effects] == [Heartbeat, fx.WorkerStuck, Heartbeat]
     link, effects = run(HEARTBEAT, start=link)
     assert not link.quiet
     assert isinstance(effects[0], fx.SilenceBroken)
 
 
 def test_a_long_load_is_not_stuck() -> None:
-    link, effects = run(Heartbeat("loading", 10 * STUCK_S, 1, 2), start=at(Phase.LOADING))
+    beat = Heartbeat("loading", 10 * STUCK_S, 1, 2)
+    link, effects = run(beat, start=at(Phase.LOADING))
     assert not link.quiet
-    assert effects == [fx.MemoryHeard(1, 2)]
+    assert effects == [beat]
 
 
 def test_a_bad_line_is_the_workers_mistake_and_the_answer_goes_on() -> None:
@@ -424,7 +430,7 @@ def test_a_bad_line_is_the_workers_mistake_and_the_answer_goes_on() -> None:
     link, effects = run(BadLine("not an event"), token(1), start=before)
     assert effects[0] == fx.WorkerMistake("not an event")
     assert link == before
-    assert effects[1] == fx.TokenHeard(token(1))
+    assert effects[1] == token(1)
 
 
 def test_closing_cuts_off_and_then_nothing_matters() -> None:
@@ -454,7 +460,7 @@ def test_why_a_cluster_ended_is_why_its_worker_died() -> None:
 
 def test_what_tables_have_to_say_is_shown() -> None:
     quiet = TableStatus("warm", "f" * 64, "Fake")
-    assert run(quiet, start=at(Phase.READY))[1] == [fx.OutOfBand(quiet)]
+    assert run(quiet, start=at(Phase.READY))[1] == [quiet]
 
 
 def test_a_table_command_that_fails_belongs_to_the_tables_also_while_something_is_answered() -> None:

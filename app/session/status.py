@@ -1,0 +1,115 @@
+"""The worker's status as shown in the window, as one record made from the link. Pure.
+
+Header, composer, sidebar and gauges read the same record, so they never disagree.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from app.session import strings
+from app.session.turn.link_state import Link, Phase
+from core.settings import Settings
+from core.settings.declaration import find
+
+
+class Status(Struct, frozen=True):
+    """`subtitle` is the header's. `reason` says why the composer is blocked, `hint` gives further details."""
+
+    subtitle: str
+    composer: Literal["idle", "busy", "blocked"]
+    reason: str
+    worker_title: str
+    worker_state: str
+    level: Literal["ready", "busy", "bad", "idle"]
+    stale: bool
+    hint: str = ""
+
+
+class _Row(Struct, frozen=True):
+    composer: Literal["idle", "busy", "blocked"]
+    reason: str
+    state: str
+    level: Literal["ready", "busy", "bad", "idle"]
+
+
+_ROWS: dict[Phase, _Row] = {
+    Phase.STARTING: _Row("blocked", strings.BLOCKED_STARTING, strings.STARTING, "busy"),
+    Phase.LOADING: _Row("blocked", strings.BLOCKED_LOADING, strings.LOADING, "busy"),
+    Phase.NO_MODEL: _Row("blocked", strings.BLOCKED_NO_MODEL, strings.NO_MODEL, "idle"),
+    Phase.READY: _Row("idle", "", strings.READY, "ready"),
+    Phase.WAITING: _Row("busy", "", strings.WAITING, "busy"),
+    Phase.READING: _Row("busy", "", strings.READING, "busy"),
+    Phase.WRITING: _Row("busy", "", strings.WRITING, "busy"),
+    Phase.STOPPING: _Row("busy", "", strings.STOPPING, "busy"),
+    Phase.DEAD: _Row("blocked", strings.BLOCKED_DEAD, strings.RESTART_TO_GO_ON, "bad"),
+    Phase.CLOSED: _Row("blocked", "", strings.CLOSING, "idle"),
+}
+
+
+def status_of(
+    link: Link,
+    settings: Settings,
+    *,
+    answering_elsewhere: str = "",
+    racing: bool = False,
+    served_client: str = "",
+) -> Status:
+    """`answering_elsewhere` is the title of another chat whose answer is running, if any.
+
+    `racing`: the running answer belongs to a race. `served_client` is the client of the local server being
+    answered.
+    """
+    row = _ROWS[link.phase]
+    composer, reason = row.composer, row.reason
+    if composer == "busy" and answering_elsewhere:
+        composer, reason = "blocked", strings.blocked_by_other_chat(answering_elsewhere)
+    elif composer == "busy" and racing:
+        composer, reason = "blocked", strings.BLOCKED_BY_RACE
+    state, level, hint = row.state, row.level, ""
+    if link.released and link.works:
+        state, level = strings.LOADING, "busy"
+    elif link.released and link.phase is Phase.READY:
+        state, level, hint = strings.RELEASED, "idle", strings.LOADS_AGAIN
+    if link.served and not link.released:
+        state, level = strings.answering_client(served_client), "busy"
+        hint = strings.waiting_for(link.ahead) if link.pending else strings.next_after(served_client)
+    name = link.info.name if link.info else strings.model_name(link.model)
+    dead = link.phase is Phase.DEAD
+    return Status(
+        subtitle=_subtitle(link, settings),
+        composer=composer,
+        reason=reason,
+        worker_title=strings.WORKER_STOPPED if dead else name[:1].upper() + name[1:],
+        worker_state=strings.STUCK if link.quiet else state,
+        level="bad" if link.quiet else level,
+        stale=dead,
+        hint=hint,
+    )
+
+
+def _subtitle(link: Link, settings: Settings) -> str:
+    if link.phase is Phase.DEAD:
+        return strings.header_stopped(link.info.name if link.info else "")
+    if link.info is None:
+        return strings.NO_MODEL if link.phase is Phase.NO_MODEL else strings.header_loading(link.model)
+    name = strings.on_machines(link.info.name, len(link.info.machines))
+    drafter = settings.drafting.drafter
+    label = find("drafting.drafter").labels.get(drafter, drafter)
+    if not link.info.speculates:
+        return strings.header_subtitle(name, label, drafts=False)
+    return strings.header_subtitle(name, label, drafts=drafter != "off")
+
+
+# Begins the part of a name that distinguishes members of a family: size, training, quantisation.
+_MEMBER = re.compile(
+    r"[-_ ](?:\d+(?:\.\d+)?[bmk]\b|a?\d+x\d|instruct|chat|base|it\b|\d+-?bit|mlx|bf16|fp16).*", re.I
+)
+
+
+def recognised(family_name: str) -> str:
+    """Returns the common name of a tokenizer family: SmolLM2 for `SmolLM2-135M-Instruct`."""
+    return _MEMBER.sub("", family_name).strip("-_ ") or family_name

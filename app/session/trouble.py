@@ -1,0 +1,169 @@
+"""Trouble: a message in the banner, made from a failure. No Qt.
+
+The texts are in `strings`; this module decides which facts lead to which text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from app.session import strings
+from app.session.status import recognised
+from app.session.turn.effects import Missing, WorkerDied, WorkerStuck
+from core.errors import ModelNotHereError, NotEnoughMemoryError, OutOfMemoryError
+from core.events import Failed, ModelInfo, TableStatus
+from core.settings.prefill import smaller_context
+
+# What the banner's buttons do: a new worker, one that loads over the machines that are there, loading once
+# more, a new chat database, chats from a backup, showing the tables, a smaller context, getting a model, or
+# nothing.
+Remedy = Literal["", "restart", "anew", "load", "repair", "restore", "tables", "smaller", "download"]
+
+
+class Until(IntEnum):
+    """The event that ends a trouble, earliest first; each also ends those before it."""
+
+    MOVES = 0  # the stuck worker responds again
+    READY = 1  # a model is ready: so are worker and answers
+    ASKED = 2  # the next question
+    OVER = 3  # only its source can end it
+
+
+class Trouble(Struct, frozen=True):
+    """`log` is shown under Details, which are hidden without lines. `smaller_tokens` is a smaller context
+    offered as a second remedy, 0 for none. `model` is the model that can be downloaded.
+    """
+
+    title: str
+    text: str
+    remedy: Remedy = ""
+    log: tuple[str, ...] = ()
+    until: Until = Until.READY
+    smaller_tokens: int = 0
+    model: str = ""
+
+
+def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens: int = 0) -> Trouble:
+    """The worker exited or could not be started.
+
+    `written_tokens` are the tokens of the interrupted answer, None if there was none; `context_tokens` is the
+    context size of an answer.
+    """
+    if died.exited is None:
+        return Trouble(strings.NOT_STARTED_TITLE, died.message, "restart")
+    how = (
+        strings.ended_by_signal(died.exited.signal_name)
+        if died.exited.signal_name
+        else strings.ended_with_status(died.exited.returncode)
+    )
+    title = strings.DIED_LOADING_TITLE if died.phase in ("starting", "loading") else strings.DIED_TITLE
+    log = died.exited.log or (strings.NO_LOG,)
+    if died.ended is not None:
+        ended = died.ended
+        title = strings.machine_ended(ended.machine, ended.end)
+        said = " ".join(filter(None, (ended.message, ended.hint, strings.chat_kept(written_tokens))))
+        return Trouble(title, said, "anew", log)
+    # The worker's last failure explains more than its exit status.
+    # Both can be the system's reaction to full memory, which a running answer fills.
+    full = died.exited.signal_name in ("SIGKILL", "SIGABRT") and written_tokens is not None
+    smaller_tokens = smaller_context(context_tokens) if full else 0
+    text = f"{died.message or how} {strings.chat_kept(written_tokens)}"
+    return Trouble(title, text, "restart", log, smaller_tokens=smaller_tokens)
+
+
+def of_silence(stuck: WorkerStuck) -> Trouble:
+    """The worker is alive but does not respond."""
+    return Trouble(strings.STUCK_TITLE, strings.silent_for(stuck.seconds), "restart", until=Until.MOVES)
+
+
+def of_missing(info: ModelInfo, missing: Sequence[Missing]) -> Trouble:
+    """The model is ready, but not over all the machines that were planned."""
+    title = strings.restarted(info.name, len(info.machines), [each.name for each in missing])
+    return Trouble(title, _why(missing), until=Until.ASKED)
+
+
+def of_failed_load(
+    failed: Failed, kept: str = "", model: str = "", missing: Sequence[Missing] = ()
+) -> Trouble:
+    """No model is loaded, and why; or `kept` stays loaded. `missing` were excluded before."""
+    stays = strings.model_stays(kept) if kept else ""
+    if failed.code == ModelNotHereError.code:
+        return Trouble(failed.message, stays, "download", model=model)
+    left_out = strings.left_out([each.name for each in missing]) if missing else ""
+    parts = (left_out, _why(missing), failed.message, failed.hint, stays)
+    text = " ".join(part for part in parts if part)
+    return Trouble(strings.MODEL_FAILED_TITLE, text, "" if kept else "load")
+
+
+def of_failure(failed: Failed, *, text_is_back: bool = False, context_tokens: int = 0) -> Trouble:
+    """A failed request. Faults of the worker offer a restart; if memory was short, a context smaller than
+    `context_tokens`.
+    """
+    back = strings.TEXT_IS_BACK if text_is_back else ""
+    text = " ".join(part for part in (failed.hint, back) if part)
+    short = failed.code in (OutOfMemoryError.code, NotEnoughMemoryError.code)
+    smaller_tokens = smaller_context(context_tokens) if short else 0
+    remedy: Remedy = "" if failed.kind == "request" else "restart"
+    return Trouble(failed.message, text, remedy, smaller_tokens=smaller_tokens)
+
+
+def of_tables(status: TableStatus) -> Trouble:
+    """Saved tables that cannot be used, with the names of the files; or why nothing is saved."""
+    said = " ".join(status.notes)
+    if not status.refused:
+        return Trouble(said, "", "tables", until=Until.ASKED)
+    return Trouble(strings.tables_refused(recognised(status.family_name)), said, "tables", until=Until.ASKED)
+
+
+def _why(missing: Sequence[Missing]) -> str:
+    """The problems of the tables, each named once."""
+    return " ".join(dict.fromkeys(each.problem for each in missing if each.problem))
+
+
+def of_unreadable(message: str) -> Trouble:
+    """The worker broke the protocol before it could be used."""
+    return Trouble(strings.UNREADABLE_TITLE, message, "restart")
+
+
+class Troubles(Struct, frozen=True):
+    """The open messages; `at` is the index of the displayed one."""
+
+    held: tuple[Trouble, ...] = ()
+    at: int = 0
+
+    @property
+    def shown(self) -> Trouble | None:
+        """The displayed message; None if there is none."""
+        return self.held[self.at] if self.held else None
+
+    def with_new(self, trouble: Trouble) -> Troubles:
+        """Returns them with `trouble` displayed. One that is open already keeps its position and is not added
+        twice.
+        """
+        return self if trouble in self.held else Troubles((trouble, *self.held))
+
+    def without(self, trouble: Trouble | None) -> Troubles:
+        """Returns them without `trouble`; the next one is displayed in its place."""
+        if trouble is None or trouble not in self.held:
+            return self
+        number = self.held.index(trouble)
+        held = tuple(each for each in self.held if each != trouble)
+        at = self.at - 1 if number < self.at else self.at
+        return Troubles(held, min(at, max(0, len(held) - 1)))
+
+    def after(self, happened: Until) -> Troubles:
+        """Returns those that outlast this event."""
+        left = self
+        for trouble in self.held:
+            if trouble.until <= happened:
+                left = left.without(trouble)
+        return left
+
+    def next(self) -> Troubles:
+        """Returns them with the next one displayed, the first after the last."""
+        return replace(self, at=(self.at + 1) % len(self.held)) if self.held else self

@@ -1,1 +1,0 @@
-"""State of the worker, and the texts for its problems. Pure."""

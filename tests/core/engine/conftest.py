@@ -1,0 +1,36 @@
+"""What the engine's tests share: the toy tokenizer, and an engine with a tiny model of each architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from mlx_lm.utils import load_tokenizer
+
+from core.engine.engine import Engine
+from tests.core.engine.test_conformance import engine_of
+
+
+@pytest.fixture(scope="session")
+def tokenizer(toy_folder: Path) -> TokenizerWrapper:
+    return load_tokenizer(toy_folder)
+
+
+@pytest.fixture(scope="module")
+def engines() -> Iterator[dict[str, Engine]]:
+    """Engines by architecture, made at first use."""
+    made: dict[str, Engine] = {}
+    yield made
+    for engine in made.values():
+        engine.unload()
+
+
+@pytest.fixture
+def engine(architecture: str, engines: dict[str, Engine], tokenizer: TokenizerWrapper) -> Engine:
+    """The engine of `architecture`, without caches and learned tables."""
+    if architecture not in engines:
+        engines[architecture] = engine_of(architecture, tokenizer)
+    engines[architecture].forget(tables=True)
+    return engines[architecture]
