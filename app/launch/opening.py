@@ -199,7 +199,7 @@ def _window(
     started: WorkerClient | None,
 ) -> MainWindow:
     from app.shell.window import MainWindow
-    from app.store.home import Home
+    from app.store.library import Home
 
     return MainWindow(theme, model, command, started=started, home=Home(folder))
 

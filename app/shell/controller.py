@@ -38,7 +38,7 @@ from app.session.turn.intents import AskTables, Count, Load, Restart
 from app.session.turn.link_state import Link, Phase
 from app.session.turn.turn import Input, advance
 from app.shell.handlers import Handlers
-from app.store.home import Home
+from app.store.library import Home
 from core.errors import RequestError
 from core.events import Command, Generate, StandStill, UnloadIdle
 from core.settings import Prefill, Settings, assign, assign_all, permitted

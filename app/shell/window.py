@@ -43,7 +43,7 @@ from app.shell.commands import Commands, is_typing
 from app.shell.controller import WindowController
 from app.shell.menu_bar import Actions, MenuBar, ShortcutsWindow
 from app.shell.windows import SideWindows, free_places, seen
-from app.store.home import Home
+from app.store.library import Home
 from app.store.preferences import WindowPlace
 from app.theme.measures import column_of, row_of, set_fixed_height
 from app.theme.theme import Theme

@@ -35,8 +35,7 @@ from app.store.database import (
 )
 from app.store.documents import DocumentJob, DocumentRows, carry_out
 from app.store.faults import NewerStoreError
-from app.store.projects import ProjectGone, ProjectJob, ProjectRows
-from app.store.rows import WRITE_HEAD, Rows, head_values, version_values
+from app.store.rows import WRITE_HEAD, ProjectGone, ProjectJob, ProjectRows, Rows, head_values, version_values
 from core.events.wire import well_formed, well_formed_record
 
 # More chats than a person reads through.

@@ -32,9 +32,10 @@ from app.store import strings
 from app.store.chat_store import ChatStore, MemoryStore
 from app.store.documents import DocumentAdded, DocumentChanged, DocumentGone, DocumentJob, text_key
 from app.store.faults import StoreError, is_damage, saving_trouble
-from app.store.projects import ProjectGone, ProjectJob
-from app.store.recovery import BackupKeeper, Backups, ChatCount, Unsaved
-from app.store.salvage import UNREADABLE, Salvage, copy_beside
+from app.store.preferences import PreferencesFile
+from app.store.recovery import UNREADABLE, BackupKeeper, Backups, ChatCount, Salvage, Unsaved, copy_beside
+from app.store.requests import KeptRequests
+from app.store.rows import ProjectGone, ProjectJob
 from app.store.writer import Writer
 
 State = Literal["whole", "missing", "elsewhere", "damaged", "unusable"]
@@ -530,3 +531,20 @@ class KeptDocuments:
 def _remove(path: Path) -> None:
     for side in ("", "-wal", "-shm"):
         path.with_name(path.name + side).unlink(missing_ok=True)
+
+
+class Home:
+    """The chats, documents, server requests and preferences of one window.
+
+    Without a `folder` everything lasts for this run only: smoke tests and screenshots leave no files.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.library = Library(folder)
+        self.requests = KeptRequests(folder)
+        self.preferences = PreferencesFile(folder)
+
+    def close(self) -> bool:
+        """Saves what waits. False if something could not be saved."""
+        return all([self.requests.close(), self.library.close(), self.preferences.flush()])

@@ -1,4 +1,4 @@
-"""Rows: converts a chat's head, turns and answers to database rows with checksums, and back.
+"""Rows: converts a chat's head, turns and answers, and projects, to database rows with checksums, and back.
 
 Invariant: a value that is read equals the one written, or `ValueError` or `TypeError` is raised. Databases
 of older versions, without checksums, parts or archive, are read as well.
@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from app.session.chats.archive import Summary
 from app.session.chats.conversation import NOTHING_WRITTEN, Answer, Conversation, Turn, Version
+from app.session.chats.projects import Project
 from app.store import packing, schema
 from app.store.database import ChecksumError, Value, check, checksum, version_of
+from app.store.packing import forgiving
 from core.events import Token
 
 _HEAD = (
@@ -286,3 +289,60 @@ def _number(value: Any) -> int:
     if not isinstance(value, int):
         raise TypeError(f"{type(value).__name__} where a number should be")
     return value
+
+
+class ProjectGone(Struct, frozen=True):
+    """A project is deleted permanently."""
+
+    id: str
+
+
+ProjectJob = Project | ProjectGone
+
+
+class ProjectRows:
+    """Reads and writes projects, one blob each, over one connection; writing needs a transaction.
+
+    All methods raise `sqlite3.Error`. `doubt` gets the damage of a row; if it does not raise, the row is read
+    as it is or left out.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, doubt: Callable[[Exception], None] | None = None
+    ) -> None:
+        self._connection = connection
+        self._doubt = doubt or _refuse
+        self._there = version_of(connection) >= schema.PROJECTS_VERSION
+
+    def all(self) -> Iterator[Project]:
+        """Yields every project, in no order."""
+        if not self._there:
+            return
+        for project_id, state, found in self._connection.execute("SELECT id, state, sum FROM projects"):
+            try:
+                check(found, project_id, state)
+            except ChecksumError as error:
+                self._doubt(error)
+            try:
+                project: Project = forgiving(msgspec.msgpack.decode(state), Project)
+                if project.id != project_id:
+                    raise ValueError(f"the project {project.id!r} has the row of another one")
+            except (ValueError, TypeError) as error:
+                self._doubt(error)
+                continue
+            yield project
+
+    def do(self, job: ProjectJob) -> None:
+        """Writes or deletes a project."""
+        if isinstance(job, ProjectGone):
+            self._connection.execute("DELETE FROM projects WHERE id = ?", (job.id,))
+            return
+        values = (job.id, msgspec.msgpack.encode(job))
+        self._connection.execute(
+            "INSERT OR REPLACE INTO projects (id, state, sum) VALUES (?, ?, ?)", (*values, checksum(*values))
+        )
+
+
+def key_of(job: ProjectJob) -> str:
+    """Returns the key under which `job` waits until a newer job replaces it. No chat has such an id."""
+    return f"project {job.id}"

@@ -6,7 +6,7 @@
     parts    tokens added to an answer since its row was written, while it is being generated
     versions one row a version of a turn that is not shown: the question and its answer
     words    the search index, one row a turn (rowid = turns.id): FTS5 where SQLite has it
-    projects one row a project: see projects.py
+    projects one row a project: see rows.py
     documents, document_words   kept documents and their search index: see documents.py
 
 A database of another program is refused, and nothing in it is changed.

@@ -22,8 +22,8 @@ from app.session.chats.conversation import Conversation
 from app.session.chats.projects import Project
 from app.store.chat_store import ChatStore
 from app.store.documents import DocumentJob, carry_out, key_of
-from app.store.projects import ProjectGone, ProjectJob
-from app.store.projects import key_of as key_of_project
+from app.store.rows import ProjectGone, ProjectJob
+from app.store.rows import key_of as key_of_project
 
 INTERVAL_S = 0.25
 RETRY_S = 3.0

@@ -25,7 +25,7 @@ from qasync import QEventLoop
 from app.session.chats.conversation import Answer
 from app.session.turn.link_state import Phase
 from app.shell.window import START_SIZE, MainWindow
-from app.store.home import Home
+from app.store.library import Home
 from app.theme.theme import Theme
 
 FAKE = [sys.executable, "-m", "tests.app.fake_worker"]

@@ -19,7 +19,7 @@ from app.controllers.trouble import TroubleController
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
-from app.store.home import Home
+from app.store.library import Home
 from core.errors import RequestError
 from core.events import Message
 

@@ -27,8 +27,8 @@ from app.session.chats.conversation import Conversation
 from app.session.chats.presets import Preset, apply, chosen_keys, differences
 from app.session.turn import effects as fx
 from app.store import strings as store_strings
+from app.store.chat_files import file_name
 from app.store.faults import StoreError, TransferError
-from app.store.files import file_name
 from app.store.preferences import PreferencesFile
 from app.store.preset_file import from_json, to_json
 from core.errors import RequestError

@@ -16,7 +16,7 @@ from app.controllers.trouble import TroubleController
 from app.session.chats.chats import Chats
 from app.session.trouble import Trouble, Until
 from app.store.faults import is_damage, saving_trouble
-from app.store.home import Home
+from app.store.library import Home
 from core.errors import RequestError
 
 # Saving normally takes milliseconds. An answer waits no longer than this.

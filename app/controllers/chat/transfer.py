@@ -26,9 +26,8 @@ from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.store import strings as store_strings
-from app.store.chat_files import pieces, to_markdown
+from app.store.chat_files import file_name, pieces, to_markdown
 from app.store.faults import TransferError
-from app.store.files import file_name
 from core.errors import RequestError
 from core.system.files import replacing
 

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.answer import AnswerView
 from app.chat.answer_body import AnswerBody
 from app.chat.transcript import Transcript
-from app.theme.palette import LIGHT
+from app.theme.theme import LIGHT
 from tests.app.chat.written import tokens_of
 
 

@@ -17,7 +17,7 @@ from app.session.chats.reading import Document
 from app.shell.columns import Wants
 from app.shell.window import MINIMUM_SIZE, MainWindow
 from app.shell.windows import Screens, free_places, seen
-from app.store.home import Home
+from app.store.library import Home
 from app.store.preferences import WindowPlace
 from app.theme.theme import Theme
 from core.events import Attachment, Passage, ReadingMap

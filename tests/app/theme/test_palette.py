@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, asdict
 
 import pytest
 
-from app.theme.palette import DARK, LIGHT, Palette
+from app.theme.theme import DARK, LIGHT, Palette
 
 
 def _luminance(color: str) -> float:

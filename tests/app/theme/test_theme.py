@@ -7,8 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
 from pytestqt.qtbot import QtBot
 
-from app.theme.palette import DARK, LIGHT
-from app.theme.theme import Theme
+from app.theme.theme import DARK, LIGHT, Theme
 
 
 def test_a_theme_follows_the_system_at_first(qapp: QGuiApplication) -> None:

@@ -27,7 +27,7 @@ from app.session.chats.projects import Project
 from app.store import schema
 from app.store.chat_store import ChatStore
 from app.store.library import Library
-from app.store.salvage import UNREADABLE
+from app.store.recovery import UNREADABLE
 from tests.app.store.chats import NOON, chat_of, written
 from tests.attack.campaign import Campaign, Outcome, case_random
 
