@@ -28,6 +28,7 @@ from core.engine.model_session import ModelProposer
 from core.errors import BrokenLogitsError, GrammarError, NotEnoughMemoryError
 from core.events import (
     Change,
+    DraftSource,
     Effective,
     Event,
     Finished,
@@ -442,6 +443,9 @@ class Generation:
     def _token(self, step: Step, index: int, now_s: float, texts: TokenTexts) -> Token:
         drafted = index < step.accepted
         origin: Origin = "accepted" if drafted else "bonus" if step.drafted else "normal"
+        source: DraftSource = ""
+        if drafted:
+            source = (step.sources[index] if step.sources else "") or self._plan.spec.source
         return Token(
             self._request,
             step.tokens[index],
@@ -452,6 +456,7 @@ class Generation:
             index + 1 if drafted else 0,
             step.drafted if drafted else 0,
             now_s,
+            source,
             step.logprobs[index].own if step.logprobs else None,
             tuple(
                 Likely(token, texts.alternative(token), value)

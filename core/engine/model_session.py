@@ -19,7 +19,7 @@ from core.decoding.grammar import Grammars
 from core.decoding.mtp import HeadProposer
 from core.drafting.draft_model import NO_PROPOSAL, Proposal, Proposals, Proposer
 from core.errors import DraftModelError
-from core.events import ModelInfo
+from core.events import DraftSource, ModelInfo
 from core.kv.cached_sequence import CachedSequence, PrefixCache
 from core.kv.mlx_lm_caches import Cache, KvQuantisation, Quantisable, quantisable, quantise
 from core.machine.profile import MachineProfile
@@ -226,7 +226,8 @@ class ModelSession:
         """The proposals of `proposer` for an answer with the costs `live`; `isolated`: without a memory."""
         if isolated or self._proposals is None or self._proposals[0] is not proposer:
             timed = TimedProposer(proposer, self._relative_cost(proposer))
-            made = Proposals(timed, lambda count: timed.cost(count, live.plain_s), live)
+            source: DraftSource = "draft model" if isinstance(proposer, ModelProposer) else "head"
+            made = Proposals(timed, lambda count: timed.cost(count, live.plain_s), live, source)
             if not isolated:
                 self._proposals = proposer, timed, made
             return made

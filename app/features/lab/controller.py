@@ -385,6 +385,10 @@ class LabController(QObject):
         if self.window is None or self.lab.stage is not LabStage.IDLE:
             return
         choices = self.window.choices
+        # Of a folder that is not in the list, the sweep finds out.
+        entries = {each.reference: each for each in self._models.state.models}
+        entry = entries.get(choices.model.value)
+        choices.show_head(entry is None or entry.head_bytes > 0)
         plan = choices.plan
         ready = bool(plan.drafters and plan.classes and plan.model)
         choices.run_button.setEnabled(ready)
@@ -409,6 +413,7 @@ class LabController(QObject):
         choices = self.window.choices
         held = choices.model.value
         choices.show_models(list(models.items()), chosen or (held if held in models else self._model))
+        self._show_about()
 
     def _find_past(self, opened: bool = False) -> None:
         """Lists the results of earlier sweeps. A thread reads them, which takes longer than a frame."""

@@ -162,6 +162,7 @@ class LabChoices(QWidget):
         self._theme = theme
         self._classes: list[PromptClass] = []
         self._draft_model = ""
+        self._has_head = True
         set_fixed_width(self, _CHOICES_PX)
         self.model = Popup(theme, [("starter", "starter")])
         self.model.setAccessibleName(strings.MODEL)
@@ -206,7 +207,11 @@ class LabChoices(QWidget):
         kinds = [each for each in self._classes if self.kinds[each.kind].isChecked()]
         return SweepPlan(
             self.model.value,
-            tuple(name for name, box in self.drafters.items() if box.isChecked()),
+            tuple(
+                name
+                for name, box in self.drafters.items()
+                if box.isChecked() and (name != "mtp" or self._has_head)
+            ),
             tuple(dict.fromkeys(each.file for each in kinds)),
             tuple(each.kind for each in kinds),
             int(self.repeats.value),
@@ -225,6 +230,13 @@ class LabChoices(QWidget):
             return
         self.model.show_options(offered, chosen)
         self.changed.emit()
+
+    def show_head(self, has_head: bool) -> None:
+        """Offers the drafter `mtp` only for a model with an MTP head; without one, it is not measured."""
+        box = self.drafters["mtp"]
+        box.setEnabled(has_head)
+        box.setToolTip("" if has_head else strings.NO_HEAD)
+        self._has_head = has_head
 
     def show_draft_model(self, reference: str) -> None:
         """Shows the draft model; empty: a cut-down copy of the model."""

@@ -20,7 +20,7 @@ from app.features.lab.window import LabWindow
 from app.launch.scenario import ask
 from app.session.lab import LabStage
 from app.shell.window import MainWindow
-from core.events import Command, PositionStat, StandStill
+from core.events import Command, ModelEntry, ModelList, PositionStat, StandStill
 from core.events.sweep import SweepCell, SweepPair, SweepReading, SweepResults, SweepTurn
 from tests.app.stage import click, gone, play, press, ready, until
 
@@ -46,6 +46,23 @@ RESULTS = SweepResults(
     turns=(SweepTurn("talk", "auto", 1, 5, 20.0, 10.0, True),),
     readings=(SweepReading("lexical", 20.0, 100, 20, 1.0, 3.0),),
 )
+
+
+def test_mtp_is_measured_where_the_model_has_a_head(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        lab = await opened(window)
+        box = lab.choices.drafters["mtp"]
+        for head_bytes in (1_000, 0):
+            entry = ModelEntry("starter", "Fake 1M", "starter", "fake", head_bytes=head_bytes)
+            window.controller.handle(ModelList("", "", (entry,), (), 1, 1))
+            assert box.isEnabled() == bool(head_bytes)
+            assert bool(box.toolTip()) != bool(head_bytes)
+            box.setChecked(True)
+            assert ("mtp" in lab.choices.plan.drafters) == bool(head_bytes)
+        window.lab.offer_model(Path("another"))  # of which nothing is known yet
+        assert box.isEnabled()
+
+    play(qapp, scene)
 
 
 @pytest.fixture
