@@ -441,6 +441,7 @@ def origins(tokens: Sequence[Token]) -> list[dict[str, Any]]:
             "position": token.position,
             "draft_index": token.draft_index,
             "draft_length": token.draft_length,
+            "source": token.source,
             "time_s": round(token.time_s, 6),
         }
         for token in tokens

@@ -16,7 +16,7 @@ from app.features.tables.window import SIZE, TablesWindow, state_text
 from app.theme.theme import Theme
 from core.events import Rehearsing
 from core.settings import Settings
-from tests.app.features.tables.samples import LOADED, MODEL, ON_DISK, SHIPPED
+from tests.app.features.test_tables import LOADED, MODEL, ON_DISK, SHIPPED
 
 KNOWN = Tables("/tables", (LOADED, ON_DISK), (SHIPPED,), listed=True, stale=False, model=MODEL)
 HALF = replace(LOADED, figures=replace(LOADED.figures, used=LOADED.figures.slots * 3 // 4))

@@ -1,10 +1,18 @@
-"""The race's machine: what follows what, that nothing of another kind changes it, and its figures."""
+"""The race: its machine, what it says of its two answers, and its chart."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QPainter
+from pytestqt.qtbot import QtBot
 
+from app.features.race import replay as module
+from app.features.race import strings
+from app.features.race.replay import RaceChart
 from app.features.race.state import (
     Ask,
     Broke,
@@ -28,6 +36,7 @@ from app.features.race.state import (
     verdict,
     written,
 )
+from app.theme.theme import Theme
 from core.events import Message, Token
 from core.settings import Settings, assign
 from tests.app.session.words import finished, reading
@@ -168,3 +177,62 @@ def test_the_clock() -> None:
     assert playing.sought(3.0).play().at_s == 3.0
     assert not Replay(0.0).play().playing
     assert duration_s(Recording()) == 0.0
+
+
+def recording(count: int, seconds: float) -> Recording:
+    """Tokens that came evenly."""
+    return Recording(
+        tuple(Token("r", n, "w", "normal", n, n, time_s=seconds * (n + 1) / count) for n in range(count))
+    )
+
+
+def test_no_moment_crosses_the_names_of_the_ends(
+    theme: Theme, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: dict[str, QRectF] = {}
+    draw = module.draw_text
+
+    def noted(painter: QPainter, box: QRectF, words: str, *rest: Any) -> None:
+        drawn[words] = box
+        draw(painter, box, words, *rest)
+
+    monkeypatch.setattr(module, "draw_text", noted)
+    chart = RaceChart(theme)
+    qtbot.addWidget(chart)
+    chart.resize(600, module.HEIGHT_PX)
+    chart.show_race(recording(40, 7.03), recording(40, 4.01))
+    names = [module.strings.at_seconds(7.03), module.strings.done_at(4.01)]
+    stood: dict[str, set[float]] = {name: set() for name in names}
+    for moment in range(0, 7001, 100):
+        drawn.clear()
+        chart.show_moment(moment / 1000)
+        chart.grab()
+        line = chart._at(moment / 1000, 0).x()
+        for name in names:
+            assert not drawn[name].left() < line < drawn[name].right(), f"{name} at {moment} ms"
+            stood[name].add(drawn[name].left())
+    assert all(len(places) > 1 for places in stood.values()), "no moment was near a name"
+
+
+@pytest.mark.parametrize(
+    ("sooner_s", "read_sooner_s", "said"),
+    [
+        (8.94, 2.0, "Done 8.94 s sooner."),
+        # Written more slowly, and done sooner all the same: why is said.
+        (8.94, 12.0, "Done 8.94 s sooner: prompt read 12.0 s sooner, answer written 3.06 s later."),
+        (-3.0, -5.0, "Done 3.00 s later: prompt read 5.00 s later, answer written 2.00 s sooner."),
+        (-3.0, 0.0, "Done 3.00 s later."),
+        (0.001, 0.0, "Done at the same time."),
+    ],
+)
+def test_sooner_and_slower_are_both_explained(sooner_s: float, read_sooner_s: float, said: str) -> None:
+    assert strings.sooner(sooner_s, read_sooner_s) == said
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [(0.0, "Too short to compare"), (0.72, "0.72× the plain speed"), (1.0, "1.00× the plain speed")],
+)
+def test_slower_is_not_called_faster(ratio: float, said: str) -> None:
+    assert strings.headline(ratio) == said
+    assert strings.headline(2.5) == "2.5× faster writing"
