@@ -23,7 +23,7 @@ from app.panels import strings
 from app.panels.document_paint import NONE, Matches, matches_of
 from app.panels.document_view import DocumentView
 from app.richtext.find_bar import Finder
-from app.session.chats.reading import Document
+from app.session.chats.conversation import Document
 from app.theme.measures import set_fixed_height, set_fixed_width, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_point, height_of, painter_on, px_size, ratio_of, width_of

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.controllers.chat.page import RunningAnswer
+from app.controllers.page import RunningAnswer
 from app.session.turn import effects as fx
 from app.session.turn.intents import Intent, Submit
 from app.session.turn.link_state import Phase
