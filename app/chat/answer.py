@@ -32,9 +32,9 @@ from app.theme.theme import Theme
 from app.theme.zoom import px, px_rect
 from core.events import Finished, PrefillProgress, Token
 
-_GAP_PX = 8
-_FONT_PX, _LINE_PX = 14.5, 22
-_MOST_LINES = 20
+_EDITOR_GAP_PX = 8
+_EDITOR_FONT_PX, _EDITOR_LINE_PX = 14.5, 22
+_EDITOR_LINES = 20
 
 
 class AnswerEditor(QWidget):
@@ -56,7 +56,7 @@ class AnswerEditor(QWidget):
         self._theme = theme
         self._before = text
         self._cancel = cancel
-        self.area = TextArea(theme, self, font_px=_FONT_PX, line_px=_LINE_PX)
+        self.area = TextArea(theme, self, font_px=_EDITOR_FONT_PX, line_px=_EDITOR_LINE_PX)
         self.area.setAccessibleName(strings.EDIT_ANSWER)
         self.area.setAccessibleDescription(strings.EDIT_ANSWER_SAYS)
         self.area.set_value(text)
@@ -100,7 +100,7 @@ class AnswerEditor(QWidget):
 
     def height_for(self, width: int) -> int:
         """The height in screen pixels in a text column of that width."""
-        return self._area_height(width) + px(_GAP_PX) + self.save_button.sizeHint().height()
+        return self._area_height(width) + px(_EDITOR_GAP_PX) + self.save_button.sizeHint().height()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         height = self._area_height(self.width() - 2 * MARGIN_PX)
@@ -109,8 +109,8 @@ class AnswerEditor(QWidget):
         for button in (self.save_button, self.cancel_button):
             size = button.sizeHint()
             right -= size.width()
-            button.setGeometry(right, height + px(_GAP_PX), size.width(), size.height())
-            right -= px(_GAP_PX)
+            button.setGeometry(right, height + px(_EDITOR_GAP_PX), size.width(), size.height())
+            right -= px(_EDITOR_GAP_PX)
 
     def eventFilter(self, field: QObject, event: QEvent) -> bool:
         if not isinstance(event, QKeyEvent):
@@ -131,7 +131,7 @@ class AnswerEditor(QWidget):
         return super().eventFilter(field, event)
 
     def _area_height(self, column: int) -> int:
-        return self.area.height_for(column + 2 * MARGIN_PX, _MOST_LINES)
+        return self.area.height_for(column + 2 * MARGIN_PX, _EDITOR_LINES)
 
     def _on_changed(self, text: str) -> None:
         self.save_button.setEnabled(bool(text.strip()))
@@ -416,7 +416,7 @@ class AnswerView(QWidget):
             return self.editor.height_for(width)
         height = self.body.height_for(width)
         if not self.footer.isHidden():
-            height += px(_STRIP_GAP_PX - tokens.REACH_PX) + self.footer.height_for(
+            height += px(_STRIP_GAP_PX - tokens.STRIP_REACH_PX) + self.footer.height_for(
                 width + 2 * px(_FOOTER_OUTDENT_PX)
             )
         return height
@@ -441,7 +441,7 @@ class AnswerView(QWidget):
         height = self.body.height_for(column)
         # 2 px more, because outlines reach below the last line.
         self.body.setGeometry(0, 0, column + 2 * MARGIN_PX, height + 2)
-        top = height + px(_STRIP_GAP_PX - tokens.REACH_PX)
+        top = height + px(_STRIP_GAP_PX - tokens.STRIP_REACH_PX)
         width = column + 2 * px(_FOOTER_OUTDENT_PX)
         left = MARGIN_PX - px(_FOOTER_OUTDENT_PX)
         self.footer.setGeometry(left, top, width, self.footer.height_for(width))

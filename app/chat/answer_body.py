@@ -11,15 +11,14 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from app.chat import strings
 from app.chat.answer_text import AnswerText, PartFigures, TextChange, TokenTable, spans_of
 from app.chat.intents import ContinueFrom, EditAnswer, Intent, OpenSource
 from app.chat.sources import Source, SourceNumber
 from app.chat.stats_line import SEPARATOR, seconds
-from app.controls.buttons import pressed_by
-from app.controls.focus_ring import FocusRing
+from app.controls.buttons import PaintedButton
 from app.controls.shapes import draw_text
 from app.richtext.canvas_menu import open_outside, to_clipboard
 from app.richtext.markdown.piece import Piece, place_of, shown_range, source_at
@@ -38,19 +37,15 @@ _GAP_PX = 5
 _FONT_PX = 13
 
 
-class ThoughtHead(QAbstractButton):
+class ThoughtHead(PaintedButton):
     """The button that folds the thought at source offset `start`, with its figures. Checked: unfolded."""
 
     def __init__(self, theme: Theme, start: int, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__(theme, 5, parent)
         self.start = start
-        self._theme = theme
         self._over = False
         self.setCheckable(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.ArrowCursor)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._ring = FocusRing(self, theme, 5)
         theme.zoomed.connect(self._fit)
 
     def show_figures(self, figures: PartFigures, over: bool) -> None:
@@ -79,10 +74,6 @@ class ThoughtHead(QAbstractButton):
     def sizeHint(self) -> QSize:
         width = QFontMetricsF(ui_font(_FONT_PX, tabular=True)).horizontalAdvance(self.text())
         return px_size(QSize(int(_ICON_PX + _GAP_PX + width + 5), 20))
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not pressed_by(self, event):
-            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)

@@ -102,7 +102,7 @@ class VersionSwitch(QWidget):
         painter.end()
 
 
-_STRIP_BOTTOM_PX = tokens.REACH_PX + tokens.HEIGHT_PX
+_STRIP_BOTTOM_PX = tokens.STRIP_REACH_PX + tokens.STRIP_PX
 _STATS_GAP_PX = 7
 _NOTE_GAP_PX = 2
 _ACTIONS_GAP_PX = 3
@@ -113,7 +113,7 @@ _ESTIMATE_GAP_PX = 4
 
 
 class AnswerFooter(QWidget):
-    """Its top is `tokens.REACH_PX` above the strip. `act` gets the person's intents about the turn."""
+    """Its top is `tokens.STRIP_REACH_PX` above the strip. `act` gets the person's intents about the turn."""
 
     def __init__(
         self,
@@ -202,7 +202,6 @@ class AnswerFooter(QWidget):
             button.show()
 
     def show_version(self, index: int, count: int) -> None:
-        """Show that this is version `index` of `count`."""
         self.versions.show_version(index, count)
         self.compare_button.setVisible(count > 1)
 
@@ -242,7 +241,7 @@ class AnswerFooter(QWidget):
         # The footer's left edge is outdented by the empty border of the icon buttons.
         left = px(-_ACTIONS_LEFT_PX)
         column = width - 2 * left
-        self.strip.setGeometry(left, 0, column, px(tokens.HEIGHT_PX + 2 * tokens.REACH_PX))
+        self.strip.setGeometry(left, 0, column, px(tokens.STRIP_PX + 2 * tokens.STRIP_REACH_PX))
         y = 0 if self.strip.isHidden() else px(_STRIP_BOTTOM_PX) + px(_STATS_GAP_PX)
         height = self.stats.height_for(column)
         self.stats.setGeometry(left, y, column, height)

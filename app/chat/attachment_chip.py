@@ -15,7 +15,7 @@ from PySide6.QtGui import QContextMenuEvent, QFont, QFontMetricsF, QKeyEvent, QP
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from app.chat import strings
-from app.controls.buttons import pressed_by
+from app.controls.buttons import PaintedButton
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, draw_text, in_own_direction
 from app.richtext.canvas_menu import pop_up
@@ -235,22 +235,14 @@ class FileChip(Chip):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
 
-class _RemoveButton(QAbstractButton):
+class _RemoveButton(PaintedButton):
     def __init__(self, theme: Theme, name: str, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, 5, parent)
         self.setAccessibleName(name)
         set_fixed_size(self, QSize(_REMOVE_PX, _REMOVE_PX))
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._ring = FocusRing(self, theme, 5)
 
     def sizeHint(self) -> QSize:
         return px_size(QSize(_REMOVE_PX, _REMOVE_PX))
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not pressed_by(self, event):
-            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)

@@ -43,7 +43,7 @@ from core.events import Message
 
 SHOWN_MS = 20_000
 UNDO_SHOWN_MS = 8_000
-_WIDTH_PX = 752  # as the composer
+WIDTH_PX = 752  # as the composer
 _HEIGHT_PX = 36
 _BOX_PX = 32
 
@@ -72,7 +72,7 @@ class _Bar(QWidget):
         set_spacing(row, 4)
         row.addWidget(self._label, 1)
         set_fixed_height(self, _HEIGHT_PX)
-        set_maximum_width(self, _WIDTH_PX)
+        set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.hide()
 
@@ -208,7 +208,7 @@ class OfferBar(QWidget):
         row.addWidget(self._label, 1, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.download_button)
         row.addWidget(self.later_button)
-        set_maximum_width(self, _WIDTH_PX)
+        set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.hide()
 
@@ -286,7 +286,6 @@ def _summary(message: Message) -> str:
     return words or ", ".join(attachment.name for attachment in message.attachments)
 
 
-WIDTH_PX = 752
 _LOG_LINES = 9
 _LOG_GAP_PX = 8
 # Margin above the box.

@@ -20,12 +20,11 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
 )
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat import strings
-from app.controls.buttons import Button
+from app.controls.buttons import Button, PaintedButton
 from app.controls.choices import Switch
-from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
@@ -268,17 +267,13 @@ _SIDE_PX = 28
 _ICON_PX = 16
 
 
-class SendButton(QAbstractButton):
+class SendButton(PaintedButton):
     """The round button that sends the message, or stops the answer."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, _SIDE_PX / 2, parent)
         self.stops = False
         set_fixed_size(self, QSize(_SIDE_PX, _SIDE_PX))
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._ring = FocusRing(self, theme, _SIDE_PX / 2)
         self.set_stops(False)
 
     def set_stops(self, stops: bool) -> None:

@@ -31,7 +31,7 @@ from app.richtext.text_canvas import MARGIN_PX, TextCanvas
 from app.theme.theme import Theme
 from app.theme.zoom import px, px_size, zoom
 
-_GAP_PX = 4
+_UNSHOWN_GAP_PX = 4
 # The button's empty border is outdented, as under answers.
 _BUTTON_OUTDENT_PX = 6
 
@@ -66,13 +66,13 @@ class UnshownEntry(QWidget):
 
     def height_for(self, width: int) -> int:
         """The height in screen pixels in a text column of that width."""
-        return self.body.height_for(width) + px(_GAP_PX) + px_size(ActionButton.SIZE).height()
+        return self.body.height_for(width) + px(_UNSHOWN_GAP_PX) + px_size(ActionButton.SIZE).height()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         column = self.width() - 2 * MARGIN_PX
         height = self.body.height_for(column)
         self.body.setGeometry(0, 0, column + 2 * MARGIN_PX, height + 2)
-        self.copy_button.move(MARGIN_PX - px(_BUTTON_OUTDENT_PX), height + px(_GAP_PX))
+        self.copy_button.move(MARGIN_PX - px(_BUTTON_OUTDENT_PX), height + px(_UNSHOWN_GAP_PX))
         self.copy_button.resize(px_size(ActionButton.SIZE))
 
     def _copy(self) -> None:

@@ -6,14 +6,13 @@ import sys
 from pathlib import Path
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
-from PySide6.QtWidgets import QAbstractButton, QFrame, QScrollArea, QWidget
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
 from app.chat import strings
 from app.chat.intents import UseExample
 from app.chat.tokens import paint_class_name
-from app.controls.buttons import pressed_by
-from app.controls.focus_ring import FocusRing
+from app.controls.buttons import PaintedButton
 from app.controls.scroll_bar import OverlayScrollBar
 from app.controls.shapes import draw_box, draw_text
 from app.richtext.markdown.piece import Span
@@ -89,23 +88,19 @@ _TEXT_TOP_PX = 74
 _BOTTOM_PX = 16
 
 
-class ExampleCard(QAbstractButton):
+class ExampleCard(PaintedButton):
     """A button that puts the question `example` into the composer."""
 
     def __init__(
         self, theme: Theme, icon_name: str, title: str, text: str, example: str, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, 12, parent)
         self._icon_name = icon_name
         self._words = text
         self.example = example
         self.setText(title)
         self.setAccessibleName(title)
         self.setAccessibleDescription(text)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._ring = FocusRing(self, theme, 12)
 
     @property
     def least_width(self) -> float:
@@ -118,10 +113,6 @@ class ExampleCard(QAbstractButton):
 
     def _layout(self, width: float) -> PieceLayout:
         return PieceLayout(self._words, note_style(), width - 2 * _PAD_X_PX)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not pressed_by(self, event):
-            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)

@@ -15,12 +15,11 @@ from html import escape
 
 from msgspec import Struct
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.chat import strings
-from app.controls.buttons import Button, pressed_by
-from app.controls.focus_ring import FocusRing
+from app.controls.buttons import Button, PaintedButton
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
 from app.richtext.text_style import TextStyle, answer_style, number_font
@@ -136,21 +135,17 @@ def _describe(button: QAbstractButton, number: int, source: Source) -> None:
     button.setAccessibleDescription(f"{source.name}: {words}")
 
 
-class SourceNumber(QAbstractButton):
+class SourceNumber(PaintedButton):
     """The number of `source` after a sentence of the answer; `choose` gets the source when it is pressed."""
 
     def __init__(
         self, theme: Theme, number: int, source: Source, choose: Callable[[Source], object], parent: QWidget
     ) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, 4, parent)
         self.source = source
         self.setText(str(number))
         _describe(self, number, source)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._ring = FocusRing(self, theme, 4)
         self._style = answer_style()
         self.clicked.connect(lambda: choose(source))
 
@@ -159,10 +154,6 @@ class SourceNumber(QAbstractButton):
         self._style = style
         self.setGeometry(area.toAlignedRect())
         self.show()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not pressed_by(self, event):
-            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

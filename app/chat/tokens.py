@@ -102,7 +102,7 @@ def _shown(table: TokenTable, index: int) -> str:
     return core if len(core) <= _MAX_CHARACTERS else core[: _MAX_CHARACTERS - 1] + "…"
 
 
-WIDTH_PX = 248
+TIP_PX = 248
 _RADIUS_PX = 10
 _PAD_X_PX = 13
 _PAD_TOP_PX = 11
@@ -154,7 +154,7 @@ class TokenTip(QWidget):
         height = _PAD_TOP_PX + _HEAD_PX + _HEAD_GAP_PX + rows * _ROW_PX + (rows - 1) * _ROW_GAP_PX
         if facts.address:
             height += _LINK_GAP_PX + _LINK_LINE_PX * (1 + len(self._address_lines(facts.address)))
-        card = px_size(QSize(WIDTH_PX, height + _PAD_BOTTOM_PX))
+        card = px_size(QSize(TIP_PX, height + _PAD_BOTTOM_PX))
         corner, around = place_tip(card, target, inside), px(SHADOW_PX)
         self.setGeometry(QRect(corner, card).adjusted(-around, -around, around, around))
         texts = [facts.text, facts.id, facts.class_name, *(f"{label} {value}" for label, value in facts.rows)]
@@ -197,7 +197,7 @@ class TokenTip(QWidget):
 
     def _address_lines(self, address: str) -> list[str]:
         """The address in at most three lines; a longer one is cut at its end, so that the host is visible."""
-        metrics, width = QFontMetricsF(ui_font(11.5)), WIDTH_PX - 2 * _PAD_X_PX - 2
+        metrics, width = QFontMetricsF(ui_font(11.5)), TIP_PX - 2 * _PAD_X_PX - 2
         lines: list[str] = []
         while address and len(lines) < _LINK_LINES:
             fits = next(
@@ -317,9 +317,9 @@ class Tips(QObject):
         self.tip.show_facts(facts(), target, inside)
 
 
-HEIGHT_PX = 3
+STRIP_PX = 3
 # The bar is too thin for the mouse: the widget extends this far above and below it.
-REACH_PX = 4
+STRIP_REACH_PX = 4
 _STRIP_GAP_PX = 0.6
 _THOUGHT_VEIL = 0.55
 _GAP_FROM_PX = 3.0
@@ -343,7 +343,7 @@ class TokenStrip(QWidget):
         self.setAccessibleName(strings.STRIP_NAME)
 
     def sizeHint(self) -> QSize:
-        return px_size(QSize(720, HEIGHT_PX + 2 * REACH_PX))
+        return px_size(QSize(720, STRIP_PX + 2 * STRIP_REACH_PX))
 
     def append(self, tokens: Sequence[Token]) -> None:
         """Append cells; the others become narrower."""
@@ -366,7 +366,7 @@ class TokenStrip(QWidget):
     def cell(self, token: int) -> QRectF:
         """The rectangle of a token's cell, in design pixels."""
         width = width_of(self) / max(1, len(self._cells))
-        return QRectF(token * width, REACH_PX, width, HEIGHT_PX)
+        return QRectF(token * width, STRIP_REACH_PX, width, STRIP_PX)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if not self._cells:
@@ -374,7 +374,7 @@ class TokenStrip(QWidget):
         painter = painter_on(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         shape = QPainterPath()
-        shape.addRoundedRect(QRectF(0, REACH_PX, width_of(self), HEIGHT_PX), HEIGHT_PX / 2, HEIGHT_PX / 2)
+        shape.addRoundedRect(QRectF(0, STRIP_REACH_PX, width_of(self), STRIP_PX), STRIP_PX / 2, STRIP_PX / 2)
         painter.setClipPath(shape)
         self._paint_cells(painter)
         veil = self._theme.color("window")
@@ -386,7 +386,7 @@ class TokenStrip(QWidget):
         width = width_of(self) / len(self._cells)
         if width > _GAP_FROM_PX:
             for number, index in enumerate(self._cells):
-                cell = QRectF(number * width, REACH_PX, width - _STRIP_GAP_PX, HEIGHT_PX)
+                cell = QRectF(number * width, STRIP_REACH_PX, width - _STRIP_GAP_PX, STRIP_PX)
                 painter.fillRect(cell, self._theme.color(_COLORS[_CLASSES[index]]))
             return
         # Thousands of narrow cells are scaled by Qt, because painting each takes long.
@@ -399,7 +399,7 @@ class TokenStrip(QWidget):
                 Qt.AspectRatioMode.IgnoreAspectRatio,
                 Qt.TransformationMode.SmoothTransformation,
             )
-        painter.drawImage(QRectF(0, REACH_PX, width_of(self), HEIGHT_PX), bar)
+        painter.drawImage(QRectF(0, STRIP_REACH_PX, width_of(self), STRIP_PX), bar)
 
     def _bar(self) -> QImage:
         """An image with one pixel per token."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPaintEvent, QPalette, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QApplication, QFrame, QScrollArea, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QWidget
 from shiboken6 import delete
 
 from app.chat import strings
@@ -23,7 +23,7 @@ from app.chat.reading_map import labels
 from app.chat.tokens import Tips, TokenTip
 from app.chat.transcript_selection import TranscriptSelection
 from app.chat.user_message import UserMessage
-from app.controls.focus_ring import FocusRing
+from app.controls.buttons import PaintedButton
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box, draw_text
 from app.richtext.selection import Match, TextPlace
@@ -77,17 +77,13 @@ _ICON_PX = 14
 _GAP_PX = 5
 
 
-class NewestButton(QAbstractButton):
+class NewestButton(PaintedButton):
     """Scrolls to the end; shown over the transcript while it is scrolled away from its end."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, _HEIGHT_PX / 2, parent)
         self.setText(strings.NEWEST)
         self.setAccessibleName(strings.NEWEST)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._ring = FocusRing(self, theme, _HEIGHT_PX / 2)
 
     def sizeHint(self) -> QSize:
         text = QFontMetricsF(ui_font(12, 500)).horizontalAdvance(self.text())

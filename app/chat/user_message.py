@@ -14,20 +14,18 @@ from PySide6.QtGui import (
     QEnterEvent,
     QFontMetricsF,
     QGuiApplication,
-    QKeyEvent,
     QPainter,
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.chat import reading_map, strings
 from app.chat.attachment_chip import size_words
 from app.chat.entry import QuestionEntry
 from app.chat.intents import EditMessage, Intent, OpenAttachment
 from app.chat.reading_map import MapCell, draw_map
-from app.controls.buttons import Button, pressed_by
-from app.controls.focus_ring import FocusRing
+from app.controls.buttons import Button, PaintedButton
 from app.controls.shapes import draw_box, draw_text, in_own_direction
 from app.richtext.canvas_menu import ActionButton
 from app.richtext.markdown.markdown import pieces_of
@@ -47,25 +45,21 @@ _BEFORE_PX, _AFTER_PX = 48, 13
 _CHIP_GAP_PX = 18
 
 
-class MessageChip(QAbstractButton):
+class MessageChip(PaintedButton):
     """An attachment of a sent message: a click shows it in the Document tab.
 
     Shows an eye, or the reading map once it is known which passages were read.
     """
 
     def __init__(self, theme: Theme, attachment: Attachment, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, _CHIP_RADIUS_PX, parent)
         self._attachment = attachment
         self._passages: tuple[Passage, ...] = ()
         self._cells: list[MapCell] = []
         self.setText(attachment.name)
         self.setAccessibleName(strings.OPEN_DOCUMENT.format(name=attachment.name))
         self.setToolTip(strings.OPEN_DOCUMENT.format(name=in_own_direction(attachment.name)))
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._ring = FocusRing(self, theme, _CHIP_RADIUS_PX)
         self._describe()
 
     @property
@@ -92,10 +86,6 @@ class MessageChip(QAbstractButton):
         )
         right = _MAP_PX if self._passages else _EYE_PX
         return px_size(QSize(math.ceil(_BEFORE_PX + words + _CHIP_GAP_PX + right + _AFTER_PX), HEIGHT_PX))
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not pressed_by(self, event):
-            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_on(self)

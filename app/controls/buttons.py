@@ -28,8 +28,8 @@ def pressed_by(button: QAbstractButton, event: QKeyEvent) -> bool:
     return True
 
 
-class _Pushed(QAbstractButton):
-    """A painted push button of a fixed size, with a focus ring."""
+class PaintedButton(QAbstractButton):
+    """Base of painted buttons of a fixed size: focus by Tab and mouse, focus ring, hover, Return presses."""
 
     def __init__(self, theme: Theme, radius_px: float, parent: QWidget | None) -> None:
         super().__init__(parent)
@@ -53,7 +53,7 @@ _ICON_PX = 14
 _ICON_GAP_PX = 6
 
 
-class Button(_Pushed):
+class Button(PaintedButton):
     """`icon_name` adds an icon left of the text, in the text's colour."""
 
     def __init__(
@@ -170,7 +170,7 @@ class CopyButton(Button):
 _DRAWING_PX = 16
 
 
-class IconButton(_Pushed):
+class IconButton(PaintedButton):
     """A 28 px square with a 16 px line drawing; `checkable` makes it stay on.
 
     The accessible name is also the tooltip.

@@ -59,7 +59,6 @@ class BlockPart(Struct, frozen=True):
 
 
 def blocks_of(text: str) -> tuple[TextBlock, ...]:
-    """Returns the blocks of `text`."""
     found: list[TextBlock] = []
     start, opens, before = 0, True, ""
     lines = text.split("\n")
@@ -131,7 +130,7 @@ def _closing(block: TextBlock) -> TextBlock:
 
 
 # A single letter would match everywhere in a long document.
-MOST = 10_000
+MOST_MATCHES = 10_000
 
 
 class Matches(Struct, frozen=True):
@@ -154,7 +153,7 @@ class Matches(Struct, frozen=True):
         return tuple(found)
 
 
-NONE = Matches()
+NO_MATCHES = Matches()
 
 
 def matches_of(text: str, needle: str, shown: Callable[[int], bool], first_seen: int) -> Matches:
@@ -163,10 +162,10 @@ def matches_of(text: str, needle: str, shown: Callable[[int], bool], first_seen:
     """
     pattern = pattern_of(needle)
     if pattern is None:
-        return NONE
-    found = [match.span() for match in islice(pattern.finditer(text), MOST + 1)]
-    whole = len(found) <= MOST
-    found = [span for span in found[:MOST] if shown(span[0])]
+        return NO_MATCHES
+    found = [match.span() for match in islice(pattern.finditer(text), MOST_MATCHES + 1)]
+    whole = len(found) <= MOST_MATCHES
+    found = [span for span in found[:MOST_MATCHES] if shown(span[0])]
     if not found:
         return Matches(whole=whole)
     starts, ends = zip(*found)
@@ -269,7 +268,7 @@ def _right_rounded(box: QRectF, above: bool, below: bool) -> QPainterPath:
 
 
 # More than any screen shows.
-_MOST = 400
+_MOST_LAYOUTS = 400
 
 
 class DocumentLayouts:
@@ -299,7 +298,7 @@ class DocumentLayouts:
 
     def drop_oldest(self) -> None:
         """Drop all but the recently used layouts."""
-        while len(self._layouts) > _MOST:
+        while len(self._layouts) > _MOST_LAYOUTS:
             self._layouts.pop(next(iter(self._layouts)))
 
     def clear(self) -> None:

@@ -20,7 +20,7 @@ from app.controls.choices import Popup, Segment
 from app.controls.shapes import in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels import strings
-from app.panels.document_paint import NONE, Matches, matches_of
+from app.panels.document_paint import NO_MATCHES, Matches, matches_of
 from app.panels.document_view import DocumentView
 from app.richtext.find_bar import Finder
 from app.session.chats.conversation import Document
@@ -47,19 +47,19 @@ class DocumentFinder(Finder):
     def __init__(self, theme: Theme, view: DocumentView, want_similar: Callable[[str], object]) -> None:
         super().__init__(theme, view, strings.FIND_IN_DOCUMENT)
         self._view = view
-        self._words = self._similar = self._shown = NONE
+        self._words = self._similar = self._shown = NO_MATCHES
         self._timer = QTimer(self, interval=_SIMILAR_AFTER_MS, singleShot=True)
         self._timer.timeout.connect(lambda: want_similar(self.bar.field.text()))
 
     def stop(self) -> None:
         self._timer.stop()
-        self._words = self._similar = NONE
-        self._show(NONE)
+        self._words = self._similar = NO_MATCHES
+        self._show(NO_MATCHES)
 
     def search(self, needle: str) -> None:
         view = self._view
         first, _ = view.visible_characters()
-        self._words, self._similar = matches_of(view.text, needle, view.shows, first), NONE
+        self._words, self._similar = matches_of(view.text, needle, view.shows, first), NO_MATCHES
         self._show(self._words)
         self._timer.stop()
         if len(needle.strip()) >= _LEAST_CHARACTERS:
@@ -79,7 +79,7 @@ class DocumentFinder(Finder):
             for start, end in spans
             if self._view.shows(start) and not any(start <= word < end for word in words)
         )
-        self._similar = NONE
+        self._similar = NO_MATCHES
         if found:
             starts, ends = zip(*found)
             self._similar = Matches(starts, ends, 0)

@@ -39,7 +39,7 @@ from app.controls.shapes import draw_found
 from app.panels import strings
 from app.panels.document_paint import (
     LEFT_PX,
-    NONE,
+    NO_MATCHES,
     RIGHT_PX,
     TEXT_LEFT_PX,
     TEXT_RIGHT_PX,
@@ -88,7 +88,7 @@ class DocumentView(QAbstractScrollArea):
         self._flashes = 0
         self._flash_timer = QTimer(self, interval=_FLASH_MS)
         self._flash_timer.timeout.connect(self._flash)
-        self._matches = NONE
+        self._matches = NO_MATCHES
         self._anchor = 0  # the character where a selection begins
         self._selected: Stretch | None = None
         self._drag = DragScroll(self, self._extend_to_pointer)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QPointF, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QFontMetricsF, QGuiApplication, QKeySequence, QPaintEvent
-from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
-from app.controls.buttons import IconButton
-from app.controls.focus_ring import FocusRing
+from app.controls.buttons import IconButton, PaintedButton
 from app.controls.shapes import draw_box
 from app.richtext import strings
 from app.richtext.markdown.inline import may_open
@@ -36,20 +35,16 @@ _ICON_PX = 16
 _GAP_PX = 5
 
 
-class CodeCopy(QAbstractButton):
+class CodeCopy(PaintedButton):
     """`show_code` gives it the code and its place."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, 5, parent)
         self._code = ""
         self._shown: tuple[str, float, float, float] | None = None
         self.setText(strings.COPY_CODE)
         self.setAccessibleName(strings.COPY_CODE_NAME)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.ArrowCursor)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self._ring = FocusRing(self, theme, 5)
         self._timer = QTimer(self, interval=_COPIED_MS, singleShot=True)
         self._timer.timeout.connect(self._reset)
         self.clicked.connect(self._copy)
@@ -119,7 +114,6 @@ def add_copy(menu: QMenu, copy: Callable[[], object], *, enabled: bool) -> None:
 
 
 def add_select_all(menu: QMenu, select_all: Callable[[], object]) -> None:
-    """Add Select All."""
     _add(menu, strings.MENU_SELECT_ALL, select_all, QKeySequence.StandardKey.SelectAll)
 
 

@@ -55,7 +55,6 @@ class TextSelection(Struct, frozen=True):
 
 
 def everything(pieces: Sequence[Piece]) -> TextSelection:
-    """All of `pieces`."""
     last = len(pieces) - 1
     return TextSelection(
         TextPlace(0, 0), TextPlace(last, len(pieces[last].text)) if pieces else TextPlace(0, 0)

@@ -33,7 +33,7 @@ _FULL_WIDTH = (
 _CJK = "\u1100-\u11ff\u3005\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 # Such letters belong to an address at the beginning of one of its parts, not behind its Latin letters.
 _BARE = re.compile(rf"(?<![A-Za-z0-9])https?://(?:[^\s<>\"`{_FULL_WIDTH}{_CJK}]|(?<![A-Za-z0-9:])[{_CJK}]+)+")
-_LONGEST = 2_000  # characters of an address
+_LONGEST_ADDRESS = 2_000  # characters of an address
 
 
 def may_open(address: str) -> bool:
@@ -49,7 +49,7 @@ def bare_links(text: str) -> Iterator[tuple[int, int]]:
     """Ranges of addresses in `text`, without the punctuation of the sentence around them."""
     for match in _BARE.finditer(text):
         end = match.end()
-        if end - match.start() > _LONGEST:
+        if end - match.start() > _LONGEST_ADDRESS:
             continue
         while end > match.start():
             last, address = text[end - 1], text[match.start() : end]

@@ -18,9 +18,9 @@ from pytestqt.qtbot import QtBot
 from app.chat.reading_map import Stretch
 from app.panels.document_paint import (
     LEFT_PX,
-    MOST,
     MOST_CHARACTERS,
-    NONE,
+    MOST_MATCHES,
+    NO_MATCHES,
     TEXT_LEFT_PX,
     BlockPart,
     Matches,
@@ -330,7 +330,7 @@ def test_any_capitals_and_any_white_space() -> None:
     found = matches_of(text, " fog lamp", everywhere, 0)
     assert [text[a:b] for a, b in zip(found.starts, found.ends)] == ["Fog lamp", "FOG\n  lamp"]
     assert found.current == 0
-    assert matches_of(text, "  ", everywhere, 0) is NONE
+    assert matches_of(text, "  ", everywhere, 0) is NO_MATCHES
     assert matches_of(text, "tide", everywhere, 0) == Matches()
 
 
@@ -341,8 +341,8 @@ def test_it_begins_at_what_is_seen_and_goes_round() -> None:
 
 
 def test_more_than_anybody_steps_through_are_not_collected() -> None:
-    found = matches_of("e" * (MOST + 1), "e", everywhere, 0)
-    assert (len(found.starts), found.whole) == (MOST, False)
+    found = matches_of("e" * (MOST_MATCHES + 1), "e", everywhere, 0)
+    assert (len(found.starts), found.whole) == (MOST_MATCHES, False)
 
 
 def test_a_match_over_two_lines_is_in_both_blocks() -> None:

@@ -65,7 +65,7 @@ def test_code_is_code_while_it_is_written_and_can_be_copied(transcript: Transcri
     transcript.append_tokens("t", [token(" return merged\n```\n\nDone.")])
     (button,) = transcript.findChildren(CodeCopy)
     assert button.accessibleName() == "Copy code"
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.keyClick(button, Qt.Key.Key_Return)
     assert button.text() == "Copied"
     assert QGuiApplication.clipboard().text() == "def merge(intervals):\n    merged = []\n    return merged"
     qtbot.waitUntil(lambda: button.text() == "Copy", timeout=3000)

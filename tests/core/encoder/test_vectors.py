@@ -51,14 +51,13 @@ def test_a_piece_is_the_weighted_mean_of_its_two_windows() -> None:
 
 
 def test_windows_that_reach_no_passage_are_skipped_and_change_nothing() -> None:
-    text, passages = passages_of(SENTENCES * 60)
+    text, passages = passages_of(SENTENCES * 16)
     whole = finish(embed(shipped_encoder(), text, passages))
-    chosen = passages[[3, 200]]
-    work = embed(shipped_encoder(), text, chosen)
-    steps = [done for done in work if done]
+    chosen = passages[[3, 70]]
+    steps = [done for done in embed(shipped_encoder(), text, chosen) if done]
     assert len(steps) <= 2
     some = finish(embed(shipped_encoder(), text, chosen))
-    assert np.abs(some.means - whole.means[[3, 200]]).max() < 2e-3
+    assert np.abs(some.means - whole.means[[3, 70]]).max() < 2e-3
 
 
 def test_long_texts_are_cut_in_segments_with_ranges_of_the_whole_text() -> None:
