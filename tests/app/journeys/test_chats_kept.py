@@ -23,7 +23,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QMessageBox
 
 from app.chat.intents import Branch
 from app.chat.user_message import UserMessage
-from app.controllers.chat import transfer as transfer_module
+from app.controllers import transfer as transfer_module
 from app.controls import sheets
 from app.controls.sheets import first_folder
 from app.features.chats import ArchivedWindow, DeletedWindow

@@ -18,16 +18,15 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat import reading_map
 from app.chat import strings as chat_strings
 from app.chat.reading_map import passages_of, skipped_in_answer
-from app.controllers.chat import strings
-from app.controllers.chat.context_meter import ContextMeter
-from app.controllers.trouble import TroubleController
+from app.controllers import strings
+from app.controllers.context_meter import ContextMeter
 from app.controllers.views import Views
+from app.controllers.worker import TroubleController
 from app.panels import strings as panels_strings
+from app.session.chats.answers import placed
 from app.session.chats.chats import UNFINISHED_NOTE, Chats
 from app.session.chats.coalescer import Coalescer, Repetition
-from app.session.chats.continuing import placed
-from app.session.chats.conversation import Conversation, Turn
-from app.session.chats.reading import documents
+from app.session.chats.conversation import Conversation, Turn, documents
 from app.session.turn import effects as fx
 from core.errors import RequestError
 from core.events import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.session.chats.counting import TokenCounts
+from app.controllers.context_meter import TokenCounts
 
 
 def test_asks_once_and_adds_up() -> None:

@@ -17,7 +17,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.chat.bars import NoticeBar
-from app.controllers.chat import strings
+from app.controllers import strings
 from app.controls.sheets import first_folder, open_files, save_file, show_in_folder
 from app.panels.inspector import Inspector
 from app.panels.preset_bar import PresetBar, PresetState

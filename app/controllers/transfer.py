@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.bars import NoticeBar
 from app.chat.export import ExportOptions, blocks, page, to_pdf
-from app.controllers.chat import strings
+from app.controllers import strings
 from app.controls.sheets import ask_options, choose_folder, first_folder, save_file, show_in_folder
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats

@@ -19,8 +19,8 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.chat.bars import NoticeBar
-from app.controllers.chat import strings
-from app.controllers.chat.transfer import ClosingError, on_thread
+from app.controllers import strings
+from app.controllers.transfer import ClosingError, on_thread
 from app.controls.sheets import open_files
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
