@@ -90,7 +90,6 @@ def tokens_of(columns: TokenColumns) -> tuple[Token, ...]:
 
 
 def pack_tokens(tokens: Sequence[Token]) -> bytes:
-    """One blob."""
     return _encoder.encode(columns_of(tokens))
 
 
@@ -110,7 +109,6 @@ def unpack_message(blob: bytes) -> Message:
 
 
 def pack_messages(messages: tuple[Message, ...]) -> bytes:
-    """In their order."""
     return _encoder.encode(messages)
 
 
@@ -139,7 +137,6 @@ def state_of(answer: Answer) -> Answer:
 
 
 def pack_overrides(overrides: tuple[Override, ...]) -> bytes:
-    """Keys and values."""
     return _encoder.encode(overrides)
 
 
