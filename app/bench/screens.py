@@ -60,7 +60,7 @@ SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 _SIZE, _ZOOM_PCT = (1440, 900), 100
 # Qt's own offscreen is smaller than most windows are designed.
 _OFFSCREEN_PX = (1920, 1200)
-# First what needs no answer: all of it is there soon.
+# Each has a method of its name in `_Screens`, or is a side window. First those that need no answer.
 SCREENS = (
     "empty",
     "panels",
@@ -148,30 +148,14 @@ class _Screens:
         self._deadline = Deadline(_TIMEOUT_S)
 
     async def all(self, only: Sequence[str]) -> None:
-        steps = {
-            "lab": self._lab,
-            "main": self._main,
-            "scripts": self._scripts,
-            "panels": self._panels,
-            "about": self._about,
-            "queue": self._queue,
-            "versions": self._versions,
-            "compare": self._race,
-            "server": self._server,
-            "reading": self._reading,
-            "machines": self._machines,
-            "error": self._error,
-        }
         await self._ready()
         for name in SCREENS:
-            if name not in only:
-                continue
-            if name == "empty":
-                await self._grab(name)
-            elif step := steps.get(name):
-                await step()
-            else:
-                await self._side(name)
+            if name in only:
+                step = getattr(self, f"_{name}", None)
+                await (step() if step else self._side(name))
+
+    async def _empty(self) -> None:
+        await self._grab("empty")
 
     async def _main(self) -> None:
         """An answer about a document, and a second one being written, the pointer on a token of it."""
@@ -240,7 +224,8 @@ class _Screens:
         compare.close()
         self._set("sampling.temperature", 0.0)
 
-    async def _race(self) -> None:
+    async def _compare(self) -> None:
+        """The race, late in its replay."""
         page = self._window.views.race
         self._window.menu_actions["race"].trigger()
         page.prompt.most_tokens.set_value(_RACE_TOKENS)

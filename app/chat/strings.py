@@ -382,11 +382,23 @@ CLASS_EXPLAINED = {
     "normal": "The only token of its step: there was no draft, or none of it was accepted. No mark.",
 }
 LEGEND_HINT = "Hover over a token for details"
+SOURCES_OF_DRAFTS = {
+    "n-gram": "N-gram of the chat",
+    "ranking": "Earlier ranking",
+    "table": "Learned table",
+    "head": "MTP head",
+    "draft model": "Draft model",
+    "prediction": "Predicted answer",
+    "grammar": "Grammar",
+}
+DRAFTED_FROM = "Drafts of the last answer: {sources}"
+DRAFTED_FROM_ONE = "{source} {tokens:,}"
 
 # ---- tooltip
 TIP_CLASS = "Class"
 TIP_STEP = "Step"
 TIP_DRAFTER = "Drafter"
+TIP_SOURCE = "Drafted from"
 TIP_POSITION = "Position"
 TIP_ARRIVED = "Arrived"
 NONE = "–"

@@ -5,6 +5,7 @@ The tooltip is a child widget of the transcript and transparent for the mouse.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
@@ -60,6 +61,7 @@ def facts_of(table: TokenTable, index: int, drafter: str, address: str = "") -> 
         (
             (strings.TIP_STEP, strings.STEP_OF.format(step=token.step, steps=max(table.steps, token.step))),
             (strings.TIP_DRAFTER, drafter_label(drafter) if drafter else strings.NONE),
+            *([(strings.TIP_SOURCE, strings.SOURCES_OF_DRAFTS[token.source])] if token.source else []),
             (
                 strings.TIP_POSITION,
                 strings.POSITION_OF.format(index=token.draft_index, length=token.draft_length)
@@ -431,7 +433,10 @@ _ITEM_GAP_PX = 20
 
 
 class Legend(QWidget):
-    """The token classes in one centred line; the hint is left out where it does not fit."""
+    """The token classes in one centred line, and what the drafts of the last answer came from, or a hint.
+
+    What follows the classes is left out where it does not fit; the tooltip has it as well.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -439,7 +444,20 @@ class Legend(QWidget):
         self.is_wanted = True  # False while token tint is off
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(", ".join(strings.CLASS_NAMES[origin] for origin in _CLASSES))
-        self.setAccessibleDescription(" ".join(strings.CLASS_EXPLAINED[origin] for origin in _CLASSES))
+        self.show_sources(())
+
+    def show_sources(self, tokens: Sequence[Token]) -> None:
+        """Show what the accepted drafts of an answer with these tokens came from."""
+        counts = Counter(token.source for token in tokens if token.source)
+        sources = ", ".join(
+            strings.DRAFTED_FROM_ONE.format(source=strings.SOURCES_OF_DRAFTS[source], tokens=count)
+            for source, count in counts.most_common()
+        )
+        self.sources = strings.DRAFTED_FROM.format(sources=sources) if sources else ""
+        explained = " ".join(strings.CLASS_EXPLAINED[origin] for origin in _CLASSES)
+        self.setAccessibleDescription(f"{explained} {self.sources}".strip())
+        self.setToolTip(self.sources)
+        self.update()
 
     def sizeHint(self) -> QSize:
         return px_size(QSize(560, _LEGEND_HEIGHT_PX))
@@ -454,7 +472,8 @@ class Legend(QWidget):
         metrics = QFontMetricsF(font)
         labels = [metrics.horizontalAdvance(strings.CLASS_NAMES[origin]) for origin in _CLASSES]
         keys = sum(labels) + 3 * (_SWATCH_WIDTH_PX + _LABEL_GAP_PX) + 2 * _ITEM_GAP_PX
-        hint = metrics.horizontalAdvance(strings.LEGEND_HINT)
+        words = self.sources or strings.LEGEND_HINT
+        hint = metrics.horizontalAdvance(words)
         with_hint = keys + _ITEM_GAP_PX + hint <= width_of(self) - 16
         x = (width_of(self) - keys - (_ITEM_GAP_PX + hint if with_hint else 0)) / 2
         ink = self._theme.color("text2")
@@ -468,7 +487,7 @@ class Legend(QWidget):
             x += width + _ITEM_GAP_PX
         if with_hint:
             area = QRectF(x, 0, hint + 1, _LEGEND_HEIGHT_PX)
-            draw_text(painter, area, strings.LEGEND_HINT, font, ink, Qt.AlignmentFlag.AlignLeft)
+            draw_text(painter, area, words, font, ink, Qt.AlignmentFlag.AlignLeft)
 
     def _paint_swatch(self, painter: QPainter, origin: Origin, corner: QPointF) -> None:
         box = QRectF(corner.x(), corner.y(), _SWATCH_WIDTH_PX, _SWATCH_HEIGHT_PX)

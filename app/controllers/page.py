@@ -109,6 +109,7 @@ class ChatPage(QObject):
         last = chat.turns[-1].answer if chat.turns else None
         if last and last.finished:
             self._views.strip.show_stats(last.finished.stats)
+        self._views.legend.show_sources(last.tokens if last else ())
         self.show_context()
 
     def show_context(self, without: str = "") -> None:
@@ -379,6 +380,7 @@ class AnswerController(QObject):
             self._meter.show_used(whole.stats.context_used_tokens, skipped_in_answer(whole.stats))
             self._views.transcript.finish_answer(ended.turn_id, whole, note)
             self._views.strip.show_stats(whole.stats)
+            self._views.legend.show_sources(chat.turn(ended.turn_id).answer.tokens)
             self._page.show_readings()
         self.answer_finished.emit(ended.turn_id)
         if instead is not None and shown:

@@ -292,6 +292,17 @@ class Popup(QComboBox):
             raise ValueError(f"“{value}” is not one of {known}.")
         self.setCurrentIndex(index)
 
+    def show_options(self, options: Sequence[tuple[str, str]], value: str) -> None:
+        """Replaces the options and selects that of `value`, without a signal."""
+        self.blockSignals(True)
+        self.clear()
+        for each, label in options:
+            self.addItem(label, each)
+        self.set_value(value)
+        self.blockSignals(False)
+        self.updateGeometry()
+        self.update()
+
     def sizeHint(self) -> QSize:
         metrics = QFontMetricsF(ui_font(12))
         widest = max(

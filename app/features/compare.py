@@ -91,14 +91,10 @@ class CompareWindow(SideWindow):
     def show_versions(self, versions: Sequence[Version], place: int) -> None:
         """Shows the version at `place` at the right, the one before (for the first: after) at the left."""
         self._versions = tuple(versions)
+        count = len(versions)
+        names = [(str(number), VERSION.format(place=number + 1, count=count)) for number in range(count)]
         for choice, chosen in zip(self.choices, sorted((place, place - 1 if place else 1)), strict=True):
-            choice.blockSignals(True)
-            choice.clear()
-            for number in range(1, len(versions) + 1):
-                choice.addItem(VERSION.format(place=number, count=len(versions)))
-            choice.setCurrentIndex(chosen)
-            choice.updateGeometry()
-            choice.blockSignals(False)
+            choice.show_options(names, str(chosen))
         self._show()
 
     # ---- inside

@@ -29,6 +29,7 @@ from app.controls.text_label import TextLabel
 from app.features.library import LibraryController
 from app.features.models.controller import ModelsController
 from app.features.models.facts import names_of
+from app.features.side_window import on_click
 from app.session.chats.chats import Chats
 from app.session.chats.presets import known
 from app.session.chats.projects import Project
@@ -137,9 +138,7 @@ class ProjectSheet(QDialog):
             self._add_document(document.id, document.name, document.id in project.documents)
         self._say(DOCUMENTS_NOTE if documents else NO_DOCUMENTS)
         self.name.textChanged.connect(self._enable)
-        self.add_button.clicked.connect(self._choose_files)
-        self.cancel.clicked.connect(self.reject)
-        self.save.clicked.connect(self._save)
+        on_click((self.add_button, self._choose_files), (self.cancel, self.reject), (self.save, self._save))
         self._enable()
         self.name.setFocus()
 
@@ -153,10 +152,7 @@ class ProjectSheet(QDialog):
         options = [("", USUAL_MODEL), *models]
         if wanted and all(reference != wanted for reference, _ in models):
             options.append((wanted, not_installed(wanted)))
-        self.model.clear()
-        for reference, name in options:
-            self.model.addItem(name, reference)
-        self.model.set_value(wanted)
+        self.model.show_options(options, wanted)
 
     def add_files(self, paths: Sequence[Path]) -> None:
         """Read files as documents of the project."""

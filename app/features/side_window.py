@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QLabel, QPlainTextEdit, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractButton, QFrame, QLabel, QPlainTextEdit, QSizePolicy, QWidget
 
 from app.controls.buttons import Kind
 from app.controls.scroll_bar import ScrollBar
@@ -55,12 +55,12 @@ class SideWindow(QWidget):
             self.setMinimumSize(minimum)
         start_at(self, size)
 
-    def make_header(self, *groups: Sequence[QWidget], subtitle: str = "") -> QWidget:
+    def make_header(self, *groups: Sequence[QWidget], subtitle: str = "", left_px: int = _LEFT_PX) -> QWidget:
         """Returns the header: the titles at the left, groups of controls at the right, a hairline below."""
         header = QWidget()
         set_fixed_height(header, HEADER_PX)
         self.titles = WindowTitles(self._theme, self.windowTitle(), subtitle)
-        row = row_of((self.titles, 1), gap=_SPACING_PX, margins=(_LEFT_PX, 0, _RIGHT_PX, 0))
+        row = row_of((self.titles, 1), gap=_SPACING_PX, margins=(left_px, 0, _RIGHT_PX, 0))
         for place, group in enumerate(groups):
             if place:
                 add_gap(row, _SPACING_PX)
@@ -92,6 +92,12 @@ class SideWindow(QWidget):
         painter = painter_on(self)
         painter.fillRect(area_of(self), self._theme.color("window"))
         painter.end()
+
+
+def on_click(*commands: tuple[QAbstractButton, Callable[[], object]]) -> None:
+    """Calls the function of each button when it is clicked."""
+    for button, act in commands:
+        button.clicked.connect(lambda checked=False, act=act: act())
 
 
 class WindowTitles(QWidget):

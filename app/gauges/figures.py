@@ -71,3 +71,13 @@ def step_time(value_s: float) -> str:
     if value_s <= 0:
         return DASH
     return f"{value_s * 1000:.0f} ms" if value_s < 0.9995 else f"{seconds(value_s)} s"
+
+
+def spoken_text(*parts: str | tuple[str, str]) -> str:
+    """Joins texts of a row for assistive technology; leaves out a title whose value is empty or a dash."""
+    texts = [part if isinstance(part, str) else _spoken_pair(*part) for part in parts]
+    return ", ".join(filter(None, texts))
+
+
+def _spoken_pair(title: str, value: str) -> str:
+    return f"{title} {value}" if value not in ("", DASH) else ""

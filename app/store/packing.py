@@ -19,14 +19,19 @@ from msgspec.structs import fields, replace
 
 from app.session.chats.conversation import Answer
 from app.session.chats.presets import Override
-from core.events import Message, Origin, Token
+from core.events import DraftSource, Message, Origin, Token
 
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
 _CODES = {origin: code for code, origin in enumerate(_ORIGINS)}
+_SOURCES: tuple[DraftSource, ...] = get_args(DraftSource)
+_SOURCE_CODES = {source: code for code, source in enumerate(_SOURCES)}
 
 
 class TokenColumns(Struct, frozen=True, array_like=True):
-    """All tokens of one answer, field by field. `requests` is one name if all have the same."""
+    """All tokens of one answer, field by field. `requests` is one name if all have the same.
+
+    `sources` ends with the last token that has one.
+    """
 
     requests: tuple[str, ...]
     ids: tuple[int, ...]
@@ -37,6 +42,7 @@ class TokenColumns(Struct, frozen=True, array_like=True):
     draft_indexes: tuple[int, ...]
     draft_lengths: tuple[int, ...]
     times_s: tuple[float, ...]
+    sources: bytes = b""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -60,6 +66,7 @@ def columns_of(tokens: Sequence[Token]) -> TokenColumns:
         tuple([token.draft_index for token in tokens]),
         tuple([token.draft_length for token in tokens]),
         tuple([token.time_s for token in tokens]),
+        bytes([_SOURCE_CODES[token.source] for token in tokens]).rstrip(b"\0"),
     )
 
 
@@ -72,6 +79,8 @@ def tokens_of(columns: TokenColumns) -> tuple[Token, ...]:
         raise ValueError("the columns of an answer's tokens have different lengths")
     if columns.origins and max(columns.origins) >= len(_ORIGINS):
         raise ValueError("a token of an answer has an origin that is not known")
+    if columns.sources and (max(columns.sources) >= len(_SOURCES) or len(columns.sources) > count):
+        raise ValueError("a token of an answer has a source that is not known")
     requests = repeat(columns.requests[0]) if len(columns.requests) == 1 else columns.requests
     return tuple(
         map(
@@ -85,6 +94,7 @@ def tokens_of(columns: TokenColumns) -> tuple[Token, ...]:
             columns.draft_indexes,
             columns.draft_lengths,
             columns.times_s,
+            map(_SOURCES.__getitem__, columns.sources.ljust(count, b"\0")),
         )
     )
 

@@ -104,14 +104,7 @@ class GrammarState:
             positions.append(self._advanced(above, token) if above else None)
             if positions[-1] is not None or (above and token in self._eos and self._may_end(above)):
                 kept.append(node)
-        if len(kept) == len(draft):
-            return draft
-        at = {-1: -1} | {node: index for index, node in enumerate(kept)}
-        return Draft(
-            tuple(draft.tokens[node] for node in kept),
-            tuple(at[draft.parents[node]] for node in kept),
-            tuple(draft.confidence[node] for node in kept) if draft.confidence else (),
-        )
+        return draft.part(kept)
 
     def allowed(self, draft: Draft, vocabulary: int) -> NDArray[np.bool_]:
         """The mask: bool [1 + len(draft), vocabulary]; all False after nodes that are not allowed."""

@@ -56,7 +56,7 @@ from core.decoding.tree import tree_pass
 from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow, sanitise
 from core.drafting.gate import Gate
 from core.errors import BrokenLogitsError, GrammarError, RequestError
-from core.events import PositionStat
+from core.events import DraftSource, PositionStat
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import Cache, CacheEntry
 from core.kv.verify_block import VerifyBlock
@@ -141,6 +141,7 @@ class Step(Struct, frozen=True):
     - `logprobs`: of each token, if requested.
     - `forced`: accepted tokens, the first ones, that were drafted because the grammar allows no others.
     - `proposal_cost`: time of a model's guesses, part of `draft_s`, in plain steps; 0 without a proposal.
+    - `sources`: of the accepted tokens; empty if all came from the drafter's only source.
     """
 
     tokens: tuple[int, ...]
@@ -153,6 +154,7 @@ class Step(Struct, frozen=True):
     logprobs: tuple[Logprob, ...] = ()
     forced: int = 0
     proposal_cost: float = 0.0
+    sources: tuple[DraftSource, ...] = ()
 
 
 class BlockSamples(Protocol):
@@ -400,7 +402,10 @@ class DecodeLoop:
             self._pending = [*known[len(kept) :], last]
         if len(self._guessed):
             self._drafter.feedback(self._guessed, max(0, len(accepted) - len(self._forced)))
-        return Step((*accepted, last), len(draft), len(accepted), walked.tested, draft_s, walked.last is None)
+        return Step(
+            *((*accepted, last), len(draft), len(accepted), walked.tested, draft_s, walked.last is None),
+            sources=tuple(draft.sources[node] for node in walked.path) if draft.sources else (),
+        )
 
     def _hand_out(self, tokens: Sequence[int], hidden: mx.array, start: int | None = None) -> None:
         """Passes on the hidden states of known tokens, from position `start`; None: the sequence's end."""
@@ -522,10 +527,13 @@ def _concatenated(forced: tuple[int, ...], guessed: Draft) -> Draft:
     if not forced:
         return guessed
     lead = len(forced)
+    forced_by: DraftSource = "grammar"
+    unsaid: DraftSource = ""
     return Draft(
         (*forced, *guessed.tokens),
         (*range(-1, lead - 1), *(lead + parent for parent in guessed.parents)),
         (1.0,) * lead + guessed.confidence if len(guessed.confidence) == len(guessed) else (),
+        (forced_by,) * lead + (guessed.sources or (unsaid,) * len(guessed)),
     )
 
 

@@ -69,7 +69,7 @@ class Planner:
             worth = total - price * cost(pending + count)
             if worth > best:
                 best, size = worth, count
-        return _part(draft, order[:size])
+        return draft.part(sorted(order[:size]))
 
     def record(self, width: int, emitted: int, proposal_cost: float = 0.0) -> None:
         """Records a step over a block of `width` tokens, including pending ones, that emitted `emitted`
@@ -86,19 +86,6 @@ def _reached(draft: Draft) -> list[float]:
         likely = min(1.0, max(0.0, confidence))
         reached.append(likely * reached[parent] if parent >= 0 else likely)
     return reached
-
-
-def _part(draft: Draft, nodes: list[int]) -> Draft:
-    """The subtree of `nodes`, which include the parent of each."""
-    if len(nodes) == len(draft):
-        return draft
-    kept = sorted(nodes)
-    place = {-1: -1} | {node: at for at, node in enumerate(kept)}
-    return Draft(
-        tuple(draft.tokens[node] for node in kept),
-        tuple(place[draft.parents[node]] for node in kept),
-        tuple(draft.confidence[node] for node in kept),
-    )
 
 
 # ---- acceptance

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.drafting.calibration import WEIGHTS, WEIGHTS_LEARNED, Calibration
-from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, RejectedRow, grow
+from msgspec.structs import replace
+
+from core.drafting.calibration import LEARNED_KIND, WEIGHTS, WEIGHTS_LEARNED, Calibration
+from core.drafting.draft import EMPTY, Draft, Drafter, GrownDraft, Guess, RejectedRow, grow
 from core.drafting.draft_model import PROPOSED_KIND, Proposals
 from core.drafting.evidence import DraftPosition, Evidence
 from core.drafting.gram_table import Continuations, Learned, Remembered
 from core.drafting.ngram_mod import NgramTable
-from core.events import Occupancy, TableFigures
+from core.events import DraftSource, Occupancy, TableFigures
 from core.settings.drafting import Auto
 
 # Tokens of text after which `SuffixIndex` drops the older half.
@@ -102,7 +104,7 @@ class AutoDrafter(Drafter):
             min_probability=self._settings.least_chance,
             alternatives=self._alternatives,
         )
-        return self._grown.draft
+        return replace(self._grown.draft, sources=tuple(map(_source, self._grown.drafted)))
 
     def _draft_with(self, proposals: Proposals, most: int) -> Draft:
         """A draft in which each position also has its depth in the proposal; −1 apart from it."""
@@ -123,7 +125,8 @@ class AutoDrafter(Drafter):
             min_probability=self._settings.least_chance,
             alternatives=self._alternatives,
         )
-        return self._grown.draft
+        sources = (proposals.source if each.proposed else _source(each) for each in self._grown.drafted)
+        return replace(self._grown.draft, sources=tuple(sources))
 
     def feedback(self, draft: Draft, accepted: int) -> None:
         """For proposals only: `observe` learns from every emitted token, drafted or not."""
@@ -151,3 +154,10 @@ class AutoDrafter(Drafter):
         calibration.use_weights(weights)
         remembered = Remembered(self._memory) if self._memory is not None else None
         return Evidence(self._capacity, calibration, learned, remembered)
+
+
+def _source(guess: Guess) -> DraftSource:
+    """The evidence that gave a guess of `Evidence` its probability."""
+    if guess.kind >= LEARNED_KIND:
+        return "table"
+    return "n-gram" if guess.kind else "ranking"

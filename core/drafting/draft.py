@@ -13,19 +13,21 @@ from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from core.events import Occupancy, TableFigures
+from core.events import DraftSource, Occupancy, TableFigures
 
 
 class Draft(Struct, frozen=True):
     """`tokens` and `parents` have the same length. The empty draft guesses nothing.
 
     `confidence[i]` is the estimated probability that node i is accepted given that its parent was. It is
-    empty if the drafter gives no estimates.
+    empty if the drafter gives no estimates. `sources[i]` is what node i came from; empty if all came from the
+    drafter's only source.
     """
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
     confidence: tuple[float, ...] = ()
+    sources: tuple[DraftSource, ...] = ()
 
     @classmethod
     def chain(cls, tokens: Sequence[int], confidence: Sequence[float] = ()) -> Draft:
@@ -53,7 +55,21 @@ class Draft(Struct, frozen=True):
 
     def prefix(self, length: int) -> Draft:
         """The first `length` nodes."""
-        return Draft(self.tokens[:length], self.parents[:length], self.confidence[:length])
+        return Draft(
+            self.tokens[:length], self.parents[:length], self.confidence[:length], self.sources[:length]
+        )
+
+    def part(self, nodes: Sequence[int]) -> Draft:
+        """The subtree of `nodes`, which are ascending and include the parent of each."""
+        if len(nodes) == len(self):
+            return self
+        at = {-1: -1} | {node: index for index, node in enumerate(nodes)}
+        return Draft(
+            tuple(self.tokens[node] for node in nodes),
+            tuple(at[self.parents[node]] for node in nodes),
+            tuple(self.confidence[node] for node in nodes) if self.confidence else (),
+            tuple(self.sources[node] for node in nodes) if self.sources else (),
+        )
 
 
 EMPTY = Draft()
@@ -130,13 +146,14 @@ class Guess(NamedTuple):
     """`token` follows with `probability`, given the guesses before it.
 
     `log_odds` are those of the evidence, before the correction for its `kind` (`core.drafting.calibration`)
-    and before normalisation.
+    and before normalisation. `proposed`: the probability is a model's (`core.drafting.draft_model`).
     """
 
     token: int
     probability: float
     log_odds: float
     kind: int
+    proposed: bool = False
 
 
 S = TypeVar("S")
@@ -150,6 +167,7 @@ class GrownDraft:
 
     def __init__(self) -> None:
         self.draft: Draft = EMPTY
+        self.drafted: list[Guess] = []  # the guess of each node
         self.guesses_after: dict[int, list[Guess]] = {}
         self.nodes: dict[tuple[int, int], int] = {}
 
@@ -195,6 +213,7 @@ def grow(
         tokens.append(guess.token)
         parents.append(parent)
         confidence.append(guess.probability)
+        grown.drafted.append(guess)
         position = after(before, guess.token)
         grown.nodes[parent, guess.token] = node
         if len(tokens) == max_nodes:

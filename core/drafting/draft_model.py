@@ -15,6 +15,7 @@ from msgspec import Struct
 from core.drafting.calibration import correction, count_outcome, logit, sigmoid
 from core.drafting.draft import EMPTY, Draft, Drafter, Guess
 from core.drafting.gate import default_cost
+from core.events import DraftSource
 from core.settings.drafting import DraftModel, Mtp
 
 
@@ -110,7 +111,8 @@ _RATE_DECAY = 0.97
 class Proposals:
     """Asks `proposer`, in one answer after the other; `begin` starts one.
 
-    `cost(count)`: the time of asking for `count` tokens; `block_cost(width)`: T of the planner.
+    `cost(count)`: the time of asking for `count` tokens; `block_cost(width)`: T of the planner. `source`:
+    what the tokens come from.
     """
 
     def __init__(
@@ -118,8 +120,10 @@ class Proposals:
         proposer: Proposer,
         cost: Callable[[int], float],
         block_cost: Callable[[int], float] = default_cost,
+        source: DraftSource = "draft model",
     ) -> None:
         self.proposer = proposer
+        self.source = source
         self.cost = cost
         self.block_cost = block_cost
         # Per class and depth, decayed: hits, expected hits, guesses; and hits and guesses per depth.
@@ -176,12 +180,17 @@ class Proposals:
         best = max(likely, other.get(token, 0.0))
         if depth == len(self._joined):
             self._joined.append((stated, kind, other.get(token, 0.0) / best))
-        joined = [guess._replace(probability=best) if guess.token == token else guess for guess in guesses]
+        joined = [
+            guess._replace(probability=best, proposed=likely > guess.probability)
+            if guess.token == token
+            else guess
+            for guess in guesses
+        ]
         if token not in other:
-            joined.append(Guess(token, best, 0.0, PROPOSED_KIND))
+            joined.append(Guess(token, best, 0.0, PROPOSED_KIND, True))
         if depth == 0 and proposal.second >= 0 and proposal.second not in (*other, token):
             share = min(1.0, proposal.second_probability / max(1e-9, 1.0 - stated))
-            joined.append(Guess(proposal.second, (1.0 - likely) * share, 0.0, PROPOSED_KIND))
+            joined.append(Guess(proposal.second, (1.0 - likely) * share, 0.0, PROPOSED_KIND, True))
         joined.sort(key=lambda guess: guess.probability, reverse=True)
         room = 1.0 - joined[0].probability
         total = sum(guess.probability for guess in joined[1:])

@@ -12,8 +12,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from core.drafting.draft import Draft, Drafter, RejectedRow
-from core.events import Occupancy, TableFigures
+from core.events import DraftSource, Occupancy, TableFigures
 
 # The largest draft that any drafter's settings allow.
 MAX_TOKENS = 64
@@ -93,7 +95,8 @@ class PredictedDrafter(Drafter):
         while length < len(tokens) and reached * likely[length] >= self._min_probability:
             reached *= likely[length]
             length += 1
-        return Draft.chain(tokens[:length], likely[:length])
+        source: DraftSource = "prediction"
+        return replace(Draft.chain(tokens[:length], likely[:length]), sources=(source,) * length)
 
 
 def _expected(draft: Draft) -> float:

@@ -20,6 +20,7 @@ from core.drafting.gram_table import Continuations
 from core.drafting.ngram_mod import NgramModDrafter, NgramTable, NgramTables
 from core.drafting.ngram_simple import NgramSimpleDrafter
 from core.errors import InternalError, UnknownDrafterError
+from core.events import DraftSource
 from core.settings import Settings
 
 
@@ -55,6 +56,7 @@ class DrafterSpec(Struct, frozen=True):
     - `planned`: with these settings, drafts carry calibrated confidences, so the planner decides how much is
       verified and no gate is needed.
     - `recycles`: uses the target's most likely ids.
+    - `source`: what drafted tokens come from, where the draft does not say it.
     """
 
     name: str
@@ -66,6 +68,7 @@ class DrafterSpec(Struct, frozen=True):
     takes_frozen: bool = False
     planned: Callable[[Settings], bool] = lambda settings: False
     recycles: bool = False
+    source: DraftSource = "n-gram"
 
 
 def _auto(settings: Settings, resources: Resources) -> Drafter:
@@ -114,6 +117,7 @@ DRAFTERS: dict[str, DrafterSpec] = {
             "ngram-mod",
             "rolling hash into a table shared by all chats",
             lambda settings, resources: NgramModDrafter(settings.ngram_mod, _memory(settings, resources)),
+            source="table",
         ),
         DrafterSpec(
             "frequency",
@@ -135,12 +139,14 @@ DRAFTERS: dict[str, DrafterSpec] = {
             "a smaller model of the family",
             lambda settings, resources: DraftModelDrafter(settings.draft_model, _proposer(resources)),
             needs_proposer="draft model",
+            source="draft model",
         ),
         DrafterSpec(
             "mtp",
             "the model's own MTP head",
             lambda settings, resources: DraftModelDrafter(settings.mtp, _proposer(resources)),
             needs_proposer="head",
+            source="head",
         ),
     )
 }

@@ -28,6 +28,7 @@ from core.engine.model_session import ModelProposer
 from core.errors import BrokenLogitsError, GrammarError, NotEnoughMemoryError
 from core.events import (
     Change,
+    DraftSource,
     Effective,
     Event,
     Finished,
@@ -187,8 +188,8 @@ def within_context(
 class Generation:
     """One answer to `request` as decided by `plan`. The prompt fits the context.
 
-    `cancelled()` is called between steps and prefill chunks. Times are those of `clock` minus `requested_s`,
-    in seconds.
+    `cancelled()` is called between steps and prefill chunks. Times are those of `inputs.clock` minus
+    `requested_s`, in seconds.
     """
 
     def __init__(
@@ -200,7 +201,6 @@ class Generation:
         plan: AnswerPlan,
         cancelled: Callable[[], bool],
         request: Generate,
-        clock: Callable[[], float],
         requested_s: float,
         threads: BlasThreads,
         guard: MemoryGuard,
@@ -219,7 +219,7 @@ class Generation:
         self._asked = request
         self._request = request.request
         self._documents = [each.text for message in request.messages for each in message.attachments]
-        self._clock = clock
+        self._clock = inputs.clock
         self._requested_s = requested_s
         self._gate = Gate(plan.settings.gate)
         self._tally = Tally()
@@ -442,6 +442,9 @@ class Generation:
     def _token(self, step: Step, index: int, now_s: float, texts: TokenTexts) -> Token:
         drafted = index < step.accepted
         origin: Origin = "accepted" if drafted else "bonus" if step.drafted else "normal"
+        source: DraftSource = ""
+        if drafted:
+            source = (step.sources[index] if step.sources else "") or self._plan.spec.source
         return Token(
             self._request,
             step.tokens[index],
@@ -452,6 +455,7 @@ class Generation:
             index + 1 if drafted else 0,
             step.drafted if drafted else 0,
             now_s,
+            source,
             step.logprobs[index].own if step.logprobs else None,
             tuple(
                 Likely(token, texts.alternative(token), value)

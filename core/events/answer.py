@@ -144,6 +144,9 @@ RequestEvent = TokenCount
 
 
 Origin = Literal["accepted", "bonus", "normal"]
+# What a drafted token came from: the text so far, earlier rankings of the model, a table of the tokenizer
+# family, the model's MTP head, a draft model, a predicted answer, a grammar.
+DraftSource = Literal["", "n-gram", "ranking", "table", "head", "draft model", "prediction", "grammar"]
 FinishReason = Literal["stop", "length", "cancelled"]
 
 
@@ -271,6 +274,7 @@ class Token(Wire, frozen=True, gc=False):
 
     - `position`: index in the answer, from 0. `step`: its model step, from 1. `time_s`: end of that step.
     - `draft_index` (from 1), `draft_length`: position in its step's draft; 0 if it was not drafted.
+      `source`: the evidence that it was drafted from; empty likewise.
     - `logprob`: in the model's distribution, before temperature, filters and grammar. `likely`: the most
       probable tokens there, best first. None and empty unless requested.
     - `format`: set on the first token of an answer to a conversation.
@@ -285,6 +289,7 @@ class Token(Wire, frozen=True, gc=False):
     draft_index: int = 0
     draft_length: int = 0
     time_s: float = 0.0
+    source: DraftSource = ""
     logprob: float | None = None
     likely: tuple[Likely, ...] = ()
     format: AnswerFormat | None = None

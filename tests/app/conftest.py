@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import logging
 import threading
 from collections.abc import Iterator
@@ -101,6 +102,22 @@ def unshown() -> Iterator[list[str]]:
     yield kept.said
     UNSHOWN.removeHandler(kept)
     assert not kept.said
+
+
+@pytest.fixture
+def window(qapp: QApplication) -> None:
+    """Asked for by async tests, which get the window of `stage.play`."""
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Plays an async test as the scene of a window, which is its argument `window`."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    from tests.app.stage import play  # most tests need no window
+
+    named = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    play(pyfuncitem.funcargs["qapp"], lambda window: pyfuncitem.obj(**named | {"window": window}))
+    return True
 
 
 @pytest.fixture

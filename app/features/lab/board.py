@@ -26,7 +26,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.controls.text_label import TextLabel
 from app.features.lab import strings
 from app.features.lab.charts import HEAD_PX
-from app.features.side_window import TextView
+from app.features.side_window import TextView, on_click
 from app.session.lab import ChartMark, Parity, common_start, equal_of, parity
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
@@ -58,9 +58,11 @@ class DifferenceWindow(QDialog):
         self.previous = Button(theme, strings.PREVIOUS)
         self.next = Button(theme, strings.NEXT)
         close = Button(theme, strings.CLOSE, "primary")
-        self.previous.clicked.connect(lambda: self.show_place(self._at - 1))
-        self.next.clicked.connect(lambda: self.show_place(self._at + 1))
-        close.clicked.connect(self.close)
+        on_click(
+            (self.previous, lambda: self.show_place(self._at - 1)),
+            (self.next, lambda: self.show_place(self._at + 1)),
+            (close, self.close),
+        )
         texts = row_of(
             *(
                 (column_of(TextLabel(theme, edit.accessibleName(), 11, 15), (edit, 1), gap=6), 1)

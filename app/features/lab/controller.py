@@ -7,14 +7,13 @@ import contextlib
 import shutil
 import signal
 import tempfile
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from app.controls.sheets import choose_folder, open_file, open_files
@@ -22,6 +21,7 @@ from app.features.lab import strings
 from app.features.lab.strings import folder_name
 from app.features.models.controller import ModelsController
 from app.features.models.facts import names_of
+from app.features.side_window import on_click
 from app.session.lab import (
     ChatBusy,
     Given,
@@ -209,7 +209,6 @@ async def _drain(stream: asyncio.StreamReader, log: deque[str]) -> None:
 
 
 _IDLE = (Phase.READY, Phase.NO_MODEL, Phase.DEAD, Phase.CLOSED)
-_READ_S = 2.0
 _MOST_PAST = 30
 
 
@@ -227,8 +226,6 @@ class LabController(QObject):
 
     `models` has the models of this machine; `hold_chat` tells the chat's worker to answer chats only.
     """
-
-    _past_read = Signal(object)  # list[tuple[str, SweepResults]], on the reading thread
 
     def __init__(
         self,
@@ -253,8 +250,7 @@ class LabController(QObject):
         self._out: Path | None = None  # the folder of the shown results
         self._before: list[SweepResults] = []
         self._is_opened = False  # the shown results come from a file that was opened
-        self._reading: threading.Thread | None = None
-        self._past_read.connect(self._show_past, Qt.ConnectionType.QueuedConnection)
+        self._reading: asyncio.Task[None] | None = None
         self.process = SweepProcess(self.take)
         self.lab = Lab()
         self.window: LabWindow | None = None
@@ -267,13 +263,15 @@ class LabController(QObject):
         window.destroyed.connect(self._forget_window)
         choices = window.choices
         choices.changed.connect(self._show_about)
-        choices.run_button.clicked.connect(self.run)
-        choices.stop_button.clicked.connect(lambda: self.take(StopSweep()))
         choices.folder_requested.connect(self._choose_model)
-        choices.own_prompts.clicked.connect(self._choose_prompts)
         window.past_chosen.connect(self._open_past)
-        window.open_button.clicked.connect(self._choose_results)
-        window.export_button.clicked.connect(self._choose_export)
+        on_click(
+            (choices.run_button, self.run),
+            (choices.stop_button, lambda: self.take(StopSweep())),
+            (choices.own_prompts, self._choose_prompts),
+            (window.open_button, self._choose_results),
+            (window.export_button, self._choose_export),
+        )
         for file in sorted((resources_dir() / "bench").glob("*.jsonl"), reverse=True):
             choices.add_classes(read_classes(file))
         self._find_past()
@@ -360,7 +358,7 @@ class LabController(QObject):
         """Ends the sweep and waits for it."""
         await self.process.close()
         if self._reading is not None:
-            self._reading.join(_READ_S)
+            await self._reading
         if self._scratch is not None:
             self._scratch.cleanup()
             self._scratch = None
@@ -387,6 +385,10 @@ class LabController(QObject):
         if self.window is None or self.lab.stage is not LabStage.IDLE:
             return
         choices = self.window.choices
+        # Of a folder that is not in the list, the sweep finds out.
+        entries = {each.reference: each for each in self._models.state.models}
+        entry = entries.get(choices.model.value)
+        choices.show_head(entry is None or entry.head_bytes > 0)
         plan = choices.plan
         ready = bool(plan.drafters and plan.classes and plan.model)
         choices.run_button.setEnabled(ready)
@@ -411,21 +413,17 @@ class LabController(QObject):
         choices = self.window.choices
         held = choices.model.value
         choices.show_models(list(models.items()), chosen or (held if held in models else self._model))
+        self._show_about()
 
     def _find_past(self, opened: bool = False) -> None:
         """Lists the results of earlier sweeps. A thread reads them, which takes longer than a frame."""
-        self._is_opened, folder = opened, self.folder
-        if folder is None:
-            self._show_past([])
-            return
+        self._is_opened = opened
+        self._reading = asyncio.ensure_future(self._read_past(self._reading))
 
-        def read() -> None:
-            found = _readable(folder)
-            with contextlib.suppress(RuntimeError):  # the window has closed
-                self._past_read.emit(found)
-
-        self._reading = threading.Thread(target=read, name="draftlight-lab", daemon=True)
-        self._reading.start()
+    async def _read_past(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await before
+        self._show_past(await asyncio.to_thread(_readable, self.folder) if self.folder else [])
 
     def _show_past(self, past: list[tuple[str, SweepResults]]) -> None:
         self._before = [results for _, results in past]

@@ -35,8 +35,6 @@ _BESIDE_FROM_PX = _CHOICES_PX + 1052
 class LabWindow(SideWindow):
     """`show_lab` after each change of the state."""
 
-    past_chosen = Signal(str)  # the file of an earlier sweep
-
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, strings.TITLE, START_SIZE, MINIMUM_SIZE)
         self._shown: tuple[SweepResults | None, bool] = (None, False)
@@ -54,7 +52,7 @@ class LabWindow(SideWindow):
         self.turns = turns_chart(theme)
         self.keeps = KeepChart(theme)
         self._lay_out()
-        self.past.value_changed.connect(self.past_chosen)
+        self.past_chosen = self.past.value_changed  # the file of an earlier sweep
         self.parity.mark_opened.connect(self.open_difference)
         self.show_button.clicked.connect(lambda: self.open_difference(0))
         theme.zoomed.connect(self._arrange)
@@ -70,13 +68,7 @@ class LabWindow(SideWindow):
 
     def show_past(self, files: Sequence[tuple[str, str]], chosen: str) -> None:
         """Shows earlier sweeps as pairs of file and title; an empty file is the current sweep."""
-        self.past.blockSignals(True)
-        self.past.clear()
-        for file, words in files:
-            self.past.addItem(words, file)
-        self.past.set_value(chosen)
-        self.past.blockSignals(False)
-        self.past.update()
+        self.past.show_options(files, chosen)
 
     def open_difference(self, number: int) -> None:
         """Opens both texts of a differing answer."""
@@ -170,6 +162,7 @@ class LabChoices(QWidget):
         self._theme = theme
         self._classes: list[PromptClass] = []
         self._draft_model = ""
+        self._has_head = True
         set_fixed_width(self, _CHOICES_PX)
         self.model = Popup(theme, [("starter", "starter")])
         self.model.setAccessibleName(strings.MODEL)
@@ -214,7 +207,11 @@ class LabChoices(QWidget):
         kinds = [each for each in self._classes if self.kinds[each.kind].isChecked()]
         return SweepPlan(
             self.model.value,
-            tuple(name for name, box in self.drafters.items() if box.isChecked()),
+            tuple(
+                name
+                for name, box in self.drafters.items()
+                if box.isChecked() and (name != "mtp" or self._has_head)
+            ),
             tuple(dict.fromkeys(each.file for each in kinds)),
             tuple(each.kind for each in kinds),
             int(self.repeats.value),
@@ -231,14 +228,15 @@ class LabChoices(QWidget):
         shown = [(self.model.itemData(row), self.model.itemText(row)) for row in range(self.model.count())]
         if (shown, self.model.value) == (offered, chosen):
             return
-        self.model.blockSignals(True)
-        self.model.clear()
-        for reference, name in offered:
-            self.model.addItem(name, reference)
-        self.model.set_value(chosen)
-        self.model.blockSignals(False)
-        self.model.update()
+        self.model.show_options(offered, chosen)
         self.changed.emit()
+
+    def show_head(self, has_head: bool) -> None:
+        """Offers the drafter `mtp` only for a model with an MTP head; without one, it is not measured."""
+        box = self.drafters["mtp"]
+        box.setEnabled(has_head)
+        box.setToolTip("" if has_head else strings.NO_HEAD)
+        self._has_head = has_head
 
     def show_draft_model(self, reference: str) -> None:
         """Shows the draft model; empty: a cut-down copy of the model."""

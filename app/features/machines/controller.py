@@ -11,13 +11,14 @@ from app.controls.sheets import show_in_folder
 from app.features.machines import strings
 from app.features.machines.rows import HERE, MachineRow, finding_of, machine_rows, model_rows
 from app.features.models.controller import ModelsController
+from app.features.side_window import on_click
 from app.session import cluster as editing
 from app.session.cluster import machine_of
 from app.store.preferences import PreferencesFile
 from core.errors import RequestError, SettingError
 from core.settings import declared
 from core.settings.cluster import Cluster, ClusterForm, Machine
-from core.system.key_file import key_of
+from core.system.files import key_of
 from core.system.paths import data_dir
 
 if TYPE_CHECKING:  # imported with the window
@@ -64,19 +65,21 @@ class MachinesController(QObject):
         self._window = window
         panel = window.panel
         window.shown.connect(self._look)
-        window.new.clicked.connect(self._begin)
-        window.check.clicked.connect(self._check)
-        window.run.clicked.connect(self._run)
-        window.alone.clicked.connect(self._run_alone)
+        on_click(
+            (window.new, self._begin),
+            (window.check, self._check),
+            (window.run, self._run),
+            (window.alone, self._run_alone),
+            (panel.add, self._add),
+            (panel.cancel, self._cancel),
+            (panel.remove, self._remove),
+            (panel.make_secret, self._make_secret),
+            (panel.show_file, lambda: show_in_folder(secret_path(self.cluster))),
+        )
         window.machines.row_selected.connect(self._choose)
         window.machines.remove_requested.connect(self._remove)
         window.models.row_selected.connect(lambda _: self._show())
         panel.edited.connect(self._edit)
-        panel.add.clicked.connect(self._add)
-        panel.cancel.clicked.connect(self._cancel)
-        panel.remove.clicked.connect(self._remove)
-        panel.make_secret.clicked.connect(self._make_secret)
-        panel.show_file.clicked.connect(lambda: show_in_folder(secret_path(self.cluster)))
         window.destroyed.connect(self._forget_window)
         self._models.watch()
         self._show()

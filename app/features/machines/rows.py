@@ -10,7 +10,7 @@ from app.features.machines import strings
 from app.features.models.facts import names_of, precision
 from app.features.models.state import ModelsState
 from app.features.models.strings import joined, loading, size
-from app.gauges.figures import DASH, step_time
+from app.gauges.figures import DASH, spoken_text, step_time
 from app.session.cluster import Spread, limits_of, spread_of
 from core.events import MachineSeen
 from core.settings.cluster import Cluster, Machine
@@ -38,15 +38,11 @@ class MachineRow(Struct, frozen=True):
     @property
     def spoken(self) -> str:
         """The text for assistive technology."""
-        told = (
-            (strings.CHIP, self.chip),
-            (strings.MEMORY, self.memory),
-            (strings.HOLDS, self.holds),
-            (strings.STEP, self.step),
-            (strings.VERSION, self.version),
+        return spoken_text(
+            *(self.title, self.subtitle, self.state),
+            *((strings.CHIP, self.chip), (strings.MEMORY, self.memory), (strings.HOLDS, self.holds)),
+            *((strings.STEP, self.step), (strings.VERSION, self.version), self.problem),
         )
-        figures = [f"{name} {value}" for name, value in told if value != DASH]
-        return ", ".join(filter(None, (self.title, self.subtitle, self.state, *figures, self.problem)))
 
 
 class ModelRow(Struct, frozen=True):
@@ -64,10 +60,8 @@ class ModelRow(Struct, frozen=True):
     @property
     def spoken(self) -> str:
         """The row as assistive technology reads it."""
-        figures = [
-            f"{name} {value}" for name, value in ((strings.NEEDS, self.needs), (strings.EACH, self.each))
-        ]
-        return ", ".join((self.title, self.subtitle, *figures, self.state))
+        needs, each = (strings.NEEDS, self.needs), (strings.EACH, self.each)
+        return spoken_text(self.title, self.subtitle, needs, each, self.state)
 
 
 class Finding(Struct, frozen=True):

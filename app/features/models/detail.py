@@ -22,7 +22,7 @@ from app.features.models import strings
 from app.features.models.facts import DraftFacts, MemoryPart
 from app.features.models.model_list import LEFT, chip_width, draw_chip
 from app.features.models.state import ModelsState
-from app.features.side_window import Hairline, PanelBeside
+from app.features.side_window import Hairline, PanelBeside, on_click
 from app.theme.fonts import ui_font
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width
 from app.theme.theme import Theme
@@ -199,16 +199,15 @@ class ModelDetail(PanelBeside):
             self.commanded.emit(command, self._entry.reference)
 
     def _wire(self) -> None:
-        for button, command in (
-            (self.load, "load"),
-            (self.unload, "unload"),
-            (self.at_start, "default"),
-            (self.folder, "folder"),
-        ):
-            button.clicked.connect(lambda _, command=command: self._command(command))
-        self.remove.clicked.connect(lambda: self._ask(True))
-        self.keep.clicked.connect(lambda: self._ask(False))
-        self.confirm.clicked.connect(self._confirmed)
+        on_click(
+            (self.load, lambda: self._command("load")),
+            (self.unload, lambda: self._command("unload")),
+            (self.at_start, lambda: self._command("default")),
+            (self.folder, lambda: self._command("folder")),
+            (self.remove, lambda: self._ask(True)),
+            (self.keep, lambda: self._ask(False)),
+            (self.confirm, self._confirmed),
+        )
         self.choices.chosen.connect(lambda reference: self.commanded.emit("draft", reference))
         self.context.value_changed.connect(lambda value: self.context_changed.emit(int(value)))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.chat import strings as app_strings
 from app.controls.buttons import Button
@@ -20,9 +20,9 @@ from app.controls.text_fields import SearchField
 from app.features.models import facts, strings
 from app.features.models.detail import WIDTH_PX as DETAIL_PX
 from app.features.models.detail import ModelDetail
-from app.features.models.model_list import LEAST_WIDTH_PX, HubRow, ModelListView
+from app.features.models.model_list import INSET_PX, LEAST_WIDTH_PX, PADDING_PX, HubRow, ModelListView
 from app.features.side_window import SideWindow
-from app.theme.measures import column_of, lay_beside, set_fixed_width
+from app.theme.measures import column_of, lay_beside, row_of, set_fixed_width
 from app.theme.theme import Theme
 from app.theme.zoom import width_of
 
@@ -216,9 +216,6 @@ class ModelsWindow(SideWindow):
         self.detail.set_beside(beside)
 
     def _lay_out(self) -> None:
-        self._content = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        self._content.setSpacing(0)
-        self._content.addLayout(column_of(self.problem, (self.list, 1)))
-        self._content.addWidget(self.detail)
-        header = self.make_header((self.several, self.search, self.add))
+        self._content = row_of(column_of(self.problem, (self.list, 1)), self.detail)
+        header = self.make_header((self.several, self.search, self.add), left_px=INSET_PX + PADDING_PX)
         column_of(header, (self._content, 1), parent=self)

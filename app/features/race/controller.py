@@ -27,6 +27,7 @@ from app.features.race.state import (
     Wrote,
     advance,
 )
+from app.features.side_window import on_click
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.session.turn.intents import Stop, Submit
@@ -65,13 +66,12 @@ class RaceController(QObject):
         self._soon.setInterval(_SHOW_EVERY_MS)
         self._soon.timeout.connect(self._show)
         page = views.race
-        for button, act in (
+        on_click(
             (page.start_button, self.start),
             (page.again_button, self.start),
             (page.stop_button, self.halt),
             (page.done_button, self.close),
-        ):
-            button.clicked.connect(lambda _, act=act: act())
+        )
 
     @property
     def recording(self) -> bool:

@@ -14,8 +14,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
 from app.features.race import strings
-from app.features.race.chart import RaceChart
-from app.features.race.side import RaceSide
+from app.features.race.replay import RaceChart, RaceSide
 from app.features.race.state import Race, Replay, Stage, replay_of, sight, verdict
 from app.features.side_window import WindowTitles
 from app.theme.fonts import ui_font

@@ -15,6 +15,7 @@ from app.features.server import strings
 from app.features.server.rows import facts_of, rows_of
 from app.features.server.server import RequestKeeping, ServerController, ServerState, WorkerSharing
 from app.features.server.window import ServerBox, ServerWindow
+from app.features.side_window import on_click
 from app.session.chats.coalescer import Coalescer
 from app.session.chats.conversation import Answer, Turn
 from app.session.turn.link_state import Link
@@ -67,8 +68,7 @@ class ServerPage(QObject):
         window.list.row_selected.connect(self._open)
         window.shown.connect(keeping.refresh)
         window.delete_requested.connect(keeping.delete)
-        window.delete_all.clicked.connect(self._delete_all)
-        window.connect_app.clicked.connect(self._connect)
+        on_click((window.delete_all, self._delete_all), (window.connect_app, self._connect))
         keeping.changed.connect(self._show_kept)
         keeping.loaded.connect(self._show_loaded)
         server.changed.connect(self._show_server)
@@ -247,8 +247,7 @@ class SettingsBox(QObject):
         self._server = server
         self._box = box
         server.changed.connect(self._show)
-        box.copy_key.clicked.connect(self._copy)
-        box.new_key.clicked.connect(self._renew)
+        on_click((box.copy_key, self._copy), (box.new_key, self._renew))
         self._show(server.state)
 
     def _show(self, state: ServerState) -> None:

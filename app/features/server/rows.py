@@ -12,7 +12,7 @@ from msgspec import Struct
 from app.controls.record_table import Column, Level, paint_names, paint_state
 from app.features.server import strings
 from app.features.server.server import short_name
-from app.gauges.figures import DASH, count, percent, seconds, speed
+from app.gauges.figures import DASH, count, percent, seconds, speed, spoken_text
 from app.session.chats.presets import differences
 from core.events import Effective, Generate
 from core.serve.requests import ServedRequest
@@ -43,15 +43,11 @@ class RequestRow:
     @property
     def spoken(self) -> str:
         """The row as assistive technology reads it."""
-        told = (
-            (strings.TOKENS, self.tokens),
-            (strings.SPEED, self.speed),
-            (strings.ACCEPTED, self.accepted),
-            (strings.CACHED, self.cached),
-            (strings.FIRST_TOKEN, self.first_token),
+        return spoken_text(
+            *(self.title, self.subtitle, self.state, (strings.TOKENS, self.tokens)),
+            *((strings.SPEED, self.speed), (strings.ACCEPTED, self.accepted), (strings.CACHED, self.cached)),
+            *((strings.FIRST_TOKEN, self.first_token), (strings.CAME, self.came)),
         )
-        figures = [f"{name} {value}" for name, value in told if value != DASH]
-        return ", ".join((self.title, self.subtitle, self.state, *figures, f"{strings.CAME} {self.came}"))
 
 
 def rows_of(requests: Sequence[ServedRequest], today: date) -> tuple[RequestRow, ...]:

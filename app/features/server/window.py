@@ -160,7 +160,8 @@ class ServerWindow(SideWindow):
         for page in (requests, self._empty, self.settings_page):
             self._pages.addWidget(page)
         commands = (self.model, self.address, self.connect_app, self.settings)
-        column_of(self.make_header(commands, (self.delete, self.delete_all)), (self._pages, 1), parent=self)
+        header = self.make_header(commands, (self.delete, self.delete_all), left_px=20)
+        column_of(header, (self._pages, 1), parent=self)
 
 
 _FACTS_PX = 304

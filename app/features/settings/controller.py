@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication
 from app.controllers import strings
 from app.controllers.chat_settings import ChatSettings
 from app.controllers.views import Views
+from app.features.side_window import on_click
 from app.features.worker_caches import SavedChatsController
 from app.session.chats.snippets import Snippet, known
 from app.store.preferences import PreferencesFile
@@ -96,12 +97,14 @@ class AppSettings(QObject):
         self.connect_form(window)
         window.show_defaults(chats.own_defaults)
         chats.defaults_changed.connect(window.show_defaults)
-        window.reset_button.clicked.connect(self.reset)
-        window.defaults_button.clicked.connect(chats.reset_defaults)
+        on_click(
+            (window.reset_button, self.reset),
+            (window.defaults_button, chats.reset_defaults),
+            (window.clear_button, saved_chats.erase_all),
+        )
         window.show_saved(saved_chats.now)
         saved_chats.listed.connect(window.show_saved)
         window.shown.connect(saved_chats.refresh)
-        window.clear_button.clicked.connect(saved_chats.erase_all)
         window.snippets.show_snippets(self._preferences.now.snippets)
         window.snippets.changed.connect(self._keep_snippets)
         return window

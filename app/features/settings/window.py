@@ -19,7 +19,7 @@ from app.controls.scroll_bar import ScrollPage
 from app.controls.sheets import Question, ask_name
 from app.controls.text_fields import TextArea
 from app.controls.text_label import TextLabel
-from app.features.side_window import SideWindow
+from app.features.side_window import SideWindow, on_click
 from app.fields.setting_field import SettingField
 from app.gauges.figures import gigabytes
 from app.panels.groups import Group, groups
@@ -256,11 +256,14 @@ class SnippetsEditor(QWidget):
         column_of(note, row, self.text, gap=10, parent=self)
         self.choice.value_changed.connect(lambda name: self._show_text())
         self.text.value_changed.connect(self._take_text)
-        self.new_button.clicked.connect(lambda: ask_name(self, NEW_PROMPT_TITLE, PROMPT_NAME, "", self.add))
-        self.rename_button.clicked.connect(
-            lambda: ask_name(self, RENAME_PROMPT_TITLE, PROMPT_NAME, self._name, self.rename)
+        on_click(
+            (self.new_button, lambda: ask_name(self, NEW_PROMPT_TITLE, PROMPT_NAME, "", self.add)),
+            (
+                self.rename_button,
+                lambda: ask_name(self, RENAME_PROMPT_TITLE, PROMPT_NAME, self._name, self.rename),
+            ),
+            (self.delete_button, self._ask_delete),
         )
-        self.delete_button.clicked.connect(self._ask_delete)
         self._show_text()
 
     @property
@@ -318,15 +321,9 @@ class SnippetsEditor(QWidget):
 
     def _show(self, own: tuple[Snippet, ...], name: str) -> None:
         self._own = own
-        self.choice.blockSignals(True)
-        self.choice.clear()
-        for each in own:
-            self.choice.addItem(each.name, each.name)
-        if not own:
-            self.choice.addItem(NO_PROMPTS, "")
-        elif any(each.name == name for each in own):
-            self.choice.set_value(name)
-        self.choice.blockSignals(False)
+        names = [each.name for each in own]
+        options = [(each, each) for each in names] or [("", NO_PROMPTS)]
+        self.choice.show_options(options, name if name in names else options[0][0])
         self._show_text()
 
     def _show_text(self) -> None:

@@ -18,6 +18,7 @@ from PySide6.QtGui import QDesktopServices
 from app.controllers.chat_settings import ChatSettings
 from app.controls.buttons import Kind
 from app.controls.sheets import first_folder, open_file, save_file
+from app.features.side_window import on_click
 from app.features.tables import state as known
 from app.features.tables import strings
 from app.features.tables.state import Tables
@@ -83,14 +84,16 @@ class TablesController(QObject):
         self._window = window
         window.destroyed.connect(self._forget_window)
         window.shown.connect(self._on_shown)
-        window.save.clicked.connect(lambda: self._do("save", SaveTables(self._request())))
-        window.load.clicked.connect(self._ask_load)
-        window.reset.clicked.connect(self._ask_reset)
-        window.export.clicked.connect(self._export)
-        window.import_.clicked.connect(self._import)
+        on_click(
+            (window.save, lambda: self._do("save", SaveTables(self._request()))),
+            (window.load, self._ask_load),
+            (window.reset, self._ask_reset),
+            (window.export, self._export),
+            (window.import_, self._import),
+            (window.learning.folder, self._show_folder),
+        )
         window.told.closed.connect(self._dismiss)
         window.learning.default_changed.connect(self._settings.set_default)
-        window.learning.folder.clicked.connect(self._show_folder)
         window.learning.rehearsal.switch.toggled.connect(self._rehearse)
         self.show_defaults()
         self._show()

@@ -13,7 +13,7 @@ from app.controls.record_table import Cell, Column, paint_names
 from app.controls.shapes import draw_box
 from app.features.tables import strings
 from app.features.tables.state import Tables
-from app.gauges.figures import DASH, count, percent, short_count
+from app.gauges.figures import DASH, count, percent, short_count, spoken_text
 from app.panels.chat_row import time_label
 from app.session.status import recognised
 from app.theme.fonts import ui_font
@@ -44,17 +44,13 @@ class TableRow:
     def spoken(self) -> str:
         """The text for assistive technology."""
         full = strings.HALF_FULL if self.share is not None and self.share > 0.5 else ""
-        parts = (
-            f"{self.title}, {self.subtitle}",
-            f"{self.entries}{self.of_entries}",
-            full,
-            f"{strings.HITS} {self.hits}" if self.hits else "",
-            f"{strings.ACCEPTED} {self.accepted}" if self.accepted else "",
-            f"{strings.ON_DISK_COLUMN} {self.size}",
-            f"{strings.SAVED} {self.saved}",
-            f"{strings.LEARNED_FROM} {self.learned_from}" if self.learned_from else "",
+        hits, accepted = (strings.HITS, self.hits), (strings.ACCEPTED, self.accepted)
+        size, saved = (strings.ON_DISK_COLUMN, self.size), (strings.SAVED, self.saved)
+        learned_from = (strings.LEARNED_FROM, self.learned_from)
+        entries = f"{self.entries}{self.of_entries}"
+        return spoken_text(
+            self.title, self.subtitle, entries, full, hits, accepted, size, saved, learned_from
         )
-        return ", ".join(part for part in parts if part)
 
 
 def table_id(info: TableInfo) -> str:

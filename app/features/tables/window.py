@@ -7,7 +7,7 @@ from datetime import datetime
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.controls.buttons import Button, Kind
 from app.controls.choices import Switch
@@ -119,11 +119,7 @@ class TablesWindow(SideWindow):
 
     def _lay_out(self) -> None:
         page, foot = QWidget(), QWidget()
-        self._parts = QBoxLayout(QBoxLayout.Direction.LeftToRight, page)
-        self._parts.setContentsMargins(0, 0, 0, 0)
-        self._parts.setSpacing(0)
-        self._parts.addWidget(self.detail, 1)
-        self._parts.addWidget(self.learning)
+        self._parts = row_of((self.detail, 1), self.learning, parent=page)
         set_maximum_height(foot, _FOOT_PX)
         column_of(Hairline(self._theme), ScrollPage(self._theme, page), parent=foot)
         commands = ((self.save, self.load), (self.import_, self.export), (self.reset,))

@@ -212,7 +212,9 @@ def cut_after(tokens: Sequence[Token], end: int) -> tuple[Token, ...]:
 def all_typed(tokens: Sequence[Token]) -> tuple[Token, ...]:
     """Returns one token with the text of `tokens`, for a model that did not write them."""
     text = "".join(token.text for token in tokens)
-    return (replace(tokens[0], id=TYPED, text=text, origin="normal", draft_index=0, draft_length=0),)
+    return (
+        replace(tokens[0], id=TYPED, text=text, origin="normal", draft_index=0, draft_length=0, source=""),
+    )
 
 
 # Figures that depend on the tokens. The others describe the prompt and the machine.

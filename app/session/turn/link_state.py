@@ -36,7 +36,7 @@ class Link(Struct, frozen=True):
 
     `model` is the model to load after each start. While another one is loading, `before` is the model to
     return to if that fails (empty if none was loaded). `request` is the request being answered, while
-    reading, writing or stopping; its tokens are kept by `shell.handlers.RunningAnswer`. While the turn
+    reading, writing or stopping; its tokens are kept by `shell.controller.RunningAnswer`. While the turn
     is waiting, `pending` is the command to send, and `ahead` requests are answered before it.
 
     `served` is the request of the local server that is being answered. `counting` are its requests that wait

@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from pytestqt.qtbot import QtBot
 
@@ -117,6 +118,29 @@ def test_marks_and_words(qtbot: QtBot) -> None:
     seen = colours(picture(legend))
     for name in ("accepted_tint", "accepted_line", "bonus_tint", "bonus_line"):
         assert theme.color(name).name() in seen
+
+
+def test_the_source_of_a_draft_is_in_the_tooltip_and_the_legend(qtbot: QtBot) -> None:
+    tokens = [
+        replace(each, source=source)
+        for each, source in zip(tokens_of("A{ b| c^ d}"), ("", "head", "n-gram", ""), strict=True)
+    ]
+    table = TokenTable()
+    table.extend(tokens)
+    assert dict(facts_of(table, 1, "auto").rows)["Drafted from"] == "MTP head"
+    assert "Drafted from" not in dict(facts_of(table, 3, "auto").rows)
+    legend = Legend(Theme("light"))
+    qtbot.addWidget(legend)
+    legend.resize(900, 34)
+    plain = picture(legend)
+    legend.show_sources([*tokens, tokens[1]])
+    sources = "Drafts of the last answer: MTP head 2, N-gram of the chat 1"
+    assert legend.toolTip() == sources
+    assert legend.accessibleDescription().endswith(sources)
+    assert picture(legend) != plain
+    legend.show_sources(tokens[:1])
+    assert legend.toolTip() == ""
+    assert picture(legend) == plain
 
 
 def test_the_hint_goes_first_when_it_is_narrow(qtbot: QtBot) -> None:

@@ -228,17 +228,14 @@ def test_off_nothing_is_ever_asked_and_on_once_a_day(
     assert len(server.asked) == 3
 
 
-def test_a_build_without_an_address_says_so(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        assert isinstance(qapp, Application)
-        host = Host(qapp, window, Theme("light"), releases="")
-        await ready(window)
-        settings = window.windows.show("settings")
-        assert isinstance(settings, SettingsWindow)
-        field = settings.field("updates.check")
-        assert field.note == NO_ADDRESS
-        assert not field.control.isEnabled()
-        assert not host.updates.is_on
-        host.stop()
-
-    play(qapp, scene)
+async def test_a_build_without_an_address_says_so(window: MainWindow, qapp: QApplication) -> None:
+    assert isinstance(qapp, Application)
+    host = Host(qapp, window, Theme("light"), releases="")
+    await ready(window)
+    settings = window.windows.show("settings")
+    assert isinstance(settings, SettingsWindow)
+    field = settings.field("updates.check")
+    assert field.note == NO_ADDRESS
+    assert not field.control.isEnabled()
+    assert not host.updates.is_on
+    host.stop()

@@ -48,93 +48,78 @@ def prefer(window: MainWindow, mode: str) -> None:
     inspector.change_settings(assign(inspector.settings, "prefill.mode", mode))
 
 
-def test_a_chip_shows_the_progress_and_nothing_when_it_is_done(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        commands = sent(window)
-        window.views.composer.attach(TIDES)  # before there is a worker
-        await ready(window)
-        await until(lambda: "Indexing, 40%" in chip(window).toolTip())
-        assert "Indexing, 40%" in chip(window).accessibleDescription()
-        assert "Indexing" not in chip(window).size_text
-        with_bar = chip(window).grab().toImage()
-        await until(lambda: "Indexing" not in chip(window).toolTip())
-        assert chip(window).grab().toImage() != with_bar
-        window.views.composer.set_text("What about it?")
-        assert [type(command) for command in commands] == [EmbedDocument]
-        window.views.composer.attach(FOG)
-        window.views.composer.attach(Attachment("Copy.md", TIDES.text))
-        texts = [command.text for command in commands if isinstance(command, EmbedDocument)]
-        assert texts == [TIDES.text, FOG.text]
-
-    play(qapp, scene)
+async def test_a_chip_shows_the_progress_and_nothing_when_it_is_done(window: MainWindow) -> None:
+    commands = sent(window)
+    window.views.composer.attach(TIDES)  # before there is a worker
+    await ready(window)
+    await until(lambda: "Indexing, 40%" in chip(window).toolTip())
+    assert "Indexing, 40%" in chip(window).accessibleDescription()
+    assert "Indexing" not in chip(window).size_text
+    with_bar = chip(window).grab().toImage()
+    await until(lambda: "Indexing" not in chip(window).toolTip())
+    assert chip(window).grab().toImage() != with_bar
+    window.views.composer.set_text("What about it?")
+    assert [type(command) for command in commands] == [EmbedDocument]
+    window.views.composer.attach(FOG)
+    window.views.composer.attach(Attachment("Copy.md", TIDES.text))
+    texts = [command.text for command in commands if isinstance(command, EmbedDocument)]
+    assert texts == [TIDES.text, FOG.text]
 
 
-def test_removing_the_chip_stops_and_erases(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        commands = sent(window)
-        window.views.composer.attach(TIDES)
-        await until(lambda: "Indexing" in chip(window).toolTip())
-        chip(window).setFocus()
-        await press(window, Qt.Key.Key_Delete)
-        request = commands[0].request if isinstance(commands[0], EmbedDocument) else ""
-        assert commands[1:] == [StopEmbedding(request), EraseVectors((digest(TIDES),))]
-        window.views.composer.attach(TIDES)
-        assert isinstance(commands[-1], EmbedDocument)
-        await until(lambda: "Indexing" in chip(window).toolTip())
-
-    play(qapp, scene)
+async def test_removing_the_chip_stops_and_erases(window: MainWindow) -> None:
+    await ready(window)
+    commands = sent(window)
+    window.views.composer.attach(TIDES)
+    await until(lambda: "Indexing" in chip(window).toolTip())
+    chip(window).setFocus()
+    await press(window, Qt.Key.Key_Delete)
+    request = commands[0].request if isinstance(commands[0], EmbedDocument) else ""
+    assert commands[1:] == [StopEmbedding(request), EraseVectors((digest(TIDES),))]
+    window.views.composer.attach(TIDES)
+    assert isinstance(commands[-1], EmbedDocument)
+    await until(lambda: "Indexing" in chip(window).toolTip())
 
 
-def test_what_is_kept_elsewhere_is_not_erased_and_a_sent_document_goes_on(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        commands = sent(window)
-        composer = window.views.composer
-        composer.attach(FOG)
-        window.controller.library.keep(FOG)
-        await click(chip(window).remove_button)
-        assert isinstance(commands[0], EmbedDocument)
-        composer.attach(TIDES)
-        window.controller.asking.submit(Message("user", "write 3", (TIDES,)))
-        await until(lambda: last(window).status == "finished")
-        assert isinstance(commands[-1], EmbedDocument)  # it was not stopped
-        composer.attach(TIDES)
-        await click(chip(window).remove_button)
-        assert not any(isinstance(command, EraseVectors) for command in commands)
-
-    play(qapp, scene)
+async def test_what_is_kept_elsewhere_is_not_erased_and_a_sent_document_goes_on(window: MainWindow) -> None:
+    await ready(window)
+    commands = sent(window)
+    composer = window.views.composer
+    composer.attach(FOG)
+    window.controller.library.keep(FOG)
+    await click(chip(window).remove_button)
+    assert isinstance(commands[0], EmbedDocument)
+    composer.attach(TIDES)
+    window.controller.asking.submit(Message("user", "write 3", (TIDES,)))
+    await until(lambda: last(window).status == "finished")
+    assert isinstance(commands[-1], EmbedDocument)  # it was not stopped
+    composer.attach(TIDES)
+    await click(chip(window).remove_button)
+    assert not any(isinstance(command, EraseVectors) for command in commands)
 
 
-def test_nothing_is_embedded_where_sparse_prefill_is_off(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        prefer(window, "off")
-        commands = sent(window)
-        window.views.composer.attach(TIDES)
-        window.views.composer.set_text("What about it?")
-        assert commands == []
-        prefer(window, "auto")
-        await until(lambda: "Indexing" in chip(window).toolTip())
-        prefer(window, "off")
-        assert [type(command) for command in commands] == [EmbedDocument, StopEmbedding]
-        assert "Indexing" not in chip(window).toolTip()
-
-    play(qapp, scene)
+async def test_nothing_is_embedded_where_sparse_prefill_is_off(window: MainWindow) -> None:
+    await ready(window)
+    prefer(window, "off")
+    commands = sent(window)
+    window.views.composer.attach(TIDES)
+    window.views.composer.set_text("What about it?")
+    assert commands == []
+    prefer(window, "auto")
+    await until(lambda: "Indexing" in chip(window).toolTip())
+    prefer(window, "off")
+    assert [type(command) for command in commands] == [EmbedDocument, StopEmbedding]
+    assert "Indexing" not in chip(window).toolTip()
 
 
-def test_a_new_worker_is_told_again(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        commands = sent(window)
-        window.views.composer.attach(TIDES)
-        await until(lambda: "Indexing" in chip(window).toolTip())
-        window.controller.restart()
-        assert "Indexing" not in chip(window).toolTip()
-        await until(lambda: "Indexing" in chip(window).toolTip())
-        assert [type(command) for command in commands] == [EmbedDocument, EmbedDocument]
-
-    play(qapp, scene)
+async def test_a_new_worker_is_told_again(window: MainWindow) -> None:
+    await ready(window)
+    commands = sent(window)
+    window.views.composer.attach(TIDES)
+    await until(lambda: "Indexing" in chip(window).toolTip())
+    window.controller.restart()
+    assert "Indexing" not in chip(window).toolTip()
+    await until(lambda: "Indexing" in chip(window).toolTip())
+    assert [type(command) for command in commands] == [EmbedDocument, EmbedDocument]
 
 
 def test_deleting_a_chat_or_a_kept_document_for_good_erases_their_vectors(
@@ -159,34 +144,31 @@ def test_deleting_a_chat_or_a_kept_document_for_good_erases_their_vectors(
     play(qapp, scene, folder=tmp_path)
 
 
-def test_the_find_bar_goes_on_to_similar_passages(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        text = "\n The boat waits. No ship leaves. Fog is dense. A boat is lost."
-        window.controller.asking.submit(Message("user", "write 3", (Attachment("Log.md", text),)))
-        await until(lambda: last(window).status == "finished")
-        tab = window.views.document
-        bar = tab.finder.bar
-        tab.finder.open()
-        bar.field.setText("ship")
-        assert bar.count.text() == "1 of 1"
-        await until(lambda: bar.count.text() == "1 of 1 + 2")  # the document was not embedded before
-        assert bar.count.accessibleName() == "1 of 1, then 2 similar passages"
-        for expected in ("Similar 1 of 2", "Similar 2 of 2", "1 of 1 + 2"):
-            await press(bar.field, Qt.Key.Key_Return)
-            assert bar.count.text() == expected
-        await press(bar.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
-        assert bar.count.text() == "Similar 2 of 2"
-        matches = tab.finder._shown
-        assert text[matches.starts[1] : matches.ends[1]] == " A boat is lost."
-        bar.field.setText("ships")
-        assert bar.count.text() == "No matches"
-        prefer(window, "off")
-        bar.field.setText("ship")
-        await asyncio.sleep(0.8)
-        assert bar.count.text() == "1 of 1"
-
-    play(qapp, scene)
+async def test_the_find_bar_goes_on_to_similar_passages(window: MainWindow) -> None:
+    await ready(window)
+    text = "\n The boat waits. No ship leaves. Fog is dense. A boat is lost."
+    window.controller.asking.submit(Message("user", "write 3", (Attachment("Log.md", text),)))
+    await until(lambda: last(window).status == "finished")
+    tab = window.views.document
+    bar = tab.finder.bar
+    tab.finder.open()
+    bar.field.setText("ship")
+    assert bar.count.text() == "1 of 1"
+    await until(lambda: bar.count.text() == "1 of 1 + 2")  # the document was not embedded before
+    assert bar.count.accessibleName() == "1 of 1, then 2 similar passages"
+    for expected in ("Similar 1 of 2", "Similar 2 of 2", "1 of 1 + 2"):
+        await press(bar.field, Qt.Key.Key_Return)
+        assert bar.count.text() == expected
+    await press(bar.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    assert bar.count.text() == "Similar 2 of 2"
+    matches = tab.finder._shown
+    assert text[matches.starts[1] : matches.ends[1]] == " A boat is lost."
+    bar.field.setText("ships")
+    assert bar.count.text() == "No matches"
+    prefer(window, "off")
+    bar.field.setText("ship")
+    await asyncio.sleep(0.8)
+    assert bar.count.text() == "1 of 1"
 
 
 def test_a_search_of_the_library_finds_words_first_and_then_meaning(

@@ -101,44 +101,38 @@ def test_an_answer_whose_worker_was_killed_and_that_was_continued(
     play(qapp, scene, command=worker_command(), model=str(toy_folder))
 
 
-def test_what_is_written_on_keeps_the_time_to_its_first_token(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        ask(window, "write 100000 slowly")
-        await until(lambda: len(last(window).tokens) > 6)
-        window.controller.asking.stop()
-        await ready(window)
-        before = len(last(window).tokens)
-        window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
-        await until(lambda: len(last(window).tokens) > before + 6)
-        assert "TTFT 0.10 s" in line(window)
-        assert said(window.views.strip.first_token) == "0.10 s"
-        window.controller.asking.stop()
-        await ready(window)
-        assert said(window.views.strip.first_token) == "0.10 s"
-
-    play(qapp, scene)
+async def test_what_is_written_on_keeps_the_time_to_its_first_token(window: MainWindow) -> None:
+    await ready(window)
+    ask(window, "write 100000 slowly")
+    await until(lambda: len(last(window).tokens) > 6)
+    window.controller.asking.stop()
+    await ready(window)
+    before = len(last(window).tokens)
+    window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
+    await until(lambda: len(last(window).tokens) > before + 6)
+    assert "TTFT 0.10 s" in line(window)
+    assert said(window.views.strip.first_token) == "0.10 s"
+    window.controller.asking.stop()
+    await ready(window)
+    assert said(window.views.strip.first_token) == "0.10 s"
 
 
-def test_card_and_document_count_the_same_passages(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        message = Message("user", "skim slowly write 4", (Attachment("rules.txt", TEXT),))
-        window.controller.asking.submit(message)
-        turn_id = window.controller.chats.open.turns[-1].id
+async def test_card_and_document_count_the_same_passages(window: MainWindow) -> None:
+    await ready(window)
+    message = Message("user", "skim slowly write 4", (Attachment("rules.txt", TEXT),))
+    window.controller.asking.submit(message)
+    turn_id = window.controller.chats.open.turns[-1].id
 
-        def notes() -> list[str]:
-            answer = window.views.transcript.answer(turn_id)
-            facts = answer.card.facts if answer and answer.card else None
-            return [phase.note for phase in facts.phases] if facts else []
+    def notes() -> list[str]:
+        answer = window.views.transcript.answer(turn_id)
+        facts = answer.card.facts if answer and answer.card else None
+        return [phase.note for phase in facts.phases] if facts else []
 
-        await until(lambda: last(window).reading is not None and "passages" in "".join(notes()[1:2]))
-        scored, chosen = (int(re.sub(r"\D.*", "", note)) for note in notes()[:2])
-        (document,) = documents(window.controller.chats.open)
-        assert document.reading
-        note = window.views.document.note_label.text()
-        assert note.endswith(f"{chosen:,} of {scored:,} passages kept")
-        await ready(window)
-        assert window.views.document.note_label.text() == note
-
-    play(qapp, scene)
+    await until(lambda: last(window).reading is not None and "passages" in "".join(notes()[1:2]))
+    scored, chosen = (int(re.sub(r"\D.*", "", note)) for note in notes()[:2])
+    (document,) = documents(window.controller.chats.open)
+    assert document.reading
+    note = window.views.document.note_label.text()
+    assert note.endswith(f"{chosen:,} of {scored:,} passages kept")
+    await ready(window)
+    assert window.views.document.note_label.text() == note

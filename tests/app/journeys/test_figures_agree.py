@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.answer import AnswerView
 from app.chat.stats_line import plain_text
-from app.features.race.side import RaceSide
+from app.features.race.replay import RaceSide
 from app.features.race.state import Recording, Sight
 from app.shell.window import MainWindow
 from core.events import Attachment, Message

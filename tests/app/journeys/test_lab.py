@@ -20,7 +20,7 @@ from app.features.lab.window import LabWindow
 from app.launch.scenario import ask
 from app.session.lab import LabStage
 from app.shell.window import MainWindow
-from core.events import Command, PositionStat, StandStill
+from core.events import Command, ModelEntry, ModelList, PositionStat, StandStill
 from core.events.sweep import SweepCell, SweepPair, SweepReading, SweepResults, SweepTurn
 from tests.app.stage import click, gone, play, press, ready, until
 
@@ -46,6 +46,23 @@ RESULTS = SweepResults(
     turns=(SweepTurn("talk", "auto", 1, 5, 20.0, 10.0, True),),
     readings=(SweepReading("lexical", 20.0, 100, 20, 1.0, 3.0),),
 )
+
+
+def test_mtp_is_measured_where_the_model_has_a_head(qapp: QApplication) -> None:
+    async def scene(window: MainWindow) -> None:
+        lab = await opened(window)
+        box = lab.choices.drafters["mtp"]
+        for head_bytes in (1_000, 0):
+            entry = ModelEntry("starter", "Fake 1M", "starter", "fake", head_bytes=head_bytes)
+            window.controller.handle(ModelList("", "", (entry,), (), 1, 1))
+            assert box.isEnabled() == bool(head_bytes)
+            assert bool(box.toolTip()) != bool(head_bytes)
+            box.setChecked(True)
+            assert ("mtp" in lab.choices.plan.drafters) == bool(head_bytes)
+        window.lab.offer_model(Path("another"))  # of which nothing is known yet
+        assert box.isEnabled()
+
+    play(qapp, scene)
 
 
 @pytest.fixture
@@ -109,7 +126,7 @@ def test_a_sweep(qapp: QApplication, toy_folder: Path, prompts: Path, tmp_path: 
         assert "4 of 4 answers are identical" in lab.parity.accessibleDescription()
         assert "N-gram simple on Tale" in lab.speed.accessibleDescription()
         # The next one is estimated by it.
-        assert "8 answers, about" in lab.choices.about.text()
+        await until(lambda: "8 answers, about" in lab.choices.about.text())
         assert len(list((tmp_path / "home" / "lab").glob("*/results.json"))) == 1
         written = window.lab.export(tmp_path)
         assert [path.name for path in written] == ["report.md", "results.json", "charts.png"]
@@ -184,22 +201,19 @@ def test_closing_the_chat_window_ends_a_sweep(qapp: QApplication, toy_folder: Pa
     assert gone(pids[0])
 
 
-def test_what_goes_wrong_is_said(qapp: QApplication, prompts: Path, tmp_path: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        lab = await opened(window)
-        choose(window, lab, tmp_path / "nothing-here", prompts, 12)
-        await click(lab.choices.run_button)
-        await until(lambda: window.lab.lab.stage is LabStage.IDLE, 60, "does not end")
-        assert "nothing-here" in lab.choices.about.text()
-        for box in lab.choices.drafters.values():
-            box.setChecked(False)
-        assert not lab.choices.run_button.isEnabled()
-        broken = tmp_path / "broken.json"
-        broken.write_text("{")
-        window.lab.open_results([broken])
-        assert "broken.json" in lab.choices.about.text()
-
-    play(qapp, scene)
+async def test_what_goes_wrong_is_said(window: MainWindow, prompts: Path, tmp_path: Path) -> None:
+    lab = await opened(window)
+    choose(window, lab, tmp_path / "nothing-here", prompts, 12)
+    await click(lab.choices.run_button)
+    await until(lambda: window.lab.lab.stage is LabStage.IDLE, 60, "does not end")
+    assert "nothing-here" in lab.choices.about.text()
+    for box in lab.choices.drafters.values():
+        box.setChecked(False)
+    assert not lab.choices.run_button.isEnabled()
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    window.lab.open_results([broken])
+    assert "broken.json" in lab.choices.about.text()
 
 
 def test_opened_results_and_where_texts_part(qapp: QApplication, tmp_path: Path) -> None:

@@ -164,18 +164,15 @@ def test_renaming_removing_and_taking_it_back(qapp: QApplication, tmp_path: Path
     kept.close()
 
 
-def test_a_document_of_an_old_chat_is_kept_from_its_tab(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        message = Message("user", "write 2", (Attachment("Tides.md", TIDES),))
-        window.controller.asking.submit(message)
-        await ready(window)
-        window.commands.show_document()
-        await click(window.views.document.keep_button)
-        window.windows.show("library")
-        assert names(window) == ["Tides.md"]
-
-    play(qapp, scene)
+async def test_a_document_of_an_old_chat_is_kept_from_its_tab(window: MainWindow) -> None:
+    await ready(window)
+    message = Message("user", "write 2", (Attachment("Tides.md", TIDES),))
+    window.controller.asking.submit(message)
+    await ready(window)
+    window.commands.show_document()
+    await click(window.views.document.keep_button)
+    window.windows.show("library")
+    assert names(window) == ["Tides.md"]
 
 
 def test_a_folder_is_attached_and_what_was_skipped_is_told(qapp: QApplication, tmp_path: Path) -> None:
@@ -252,30 +249,27 @@ def test_a_folder_can_be_given_up_and_an_empty_one_is_refused(qapp: QApplication
     play(qapp, scene)
 
 
-def test_many_chips_scroll_and_the_keyboard_reaches_the_last(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        composer = window.views.composer
-        await ready(window)
-        for number in range(30):
-            composer.attach(Attachment(f"Rule {number}", f"Rule {number} holds."))
-        await click(composer.chips.fold_button)
-        await until(lambda: composer._shelf.height() < composer.chips.height())
-        assert composer.height() < 330
-        end = composer.chips.chips[-1]
-        end.setFocus()
-        place = end.mapTo(composer._shelf.viewport(), end.rect().center())
-        assert composer._shelf.viewport().rect().contains(place)
-        # Whatever the window and the texts, there is room to write.
-        window.resize(1024, 700)
-        window.app_settings.set("look.zoom_pct", 150)
-        await until(lambda: composer._shelf.geometry().bottom() < composer.edit.geometry().top())
-        await until(lambda: composer.edit.geometry().bottom() < composer.send_button.geometry().top())
-        assert composer.rect().contains(composer.send_button.geometry())
-        window.app_settings.set("look.zoom_pct", 100)
-        composer.clear()
-        assert composer._shelf.isHidden()
-
-    play(qapp, scene)
+async def test_many_chips_scroll_and_the_keyboard_reaches_the_last(window: MainWindow) -> None:
+    composer = window.views.composer
+    await ready(window)
+    for number in range(30):
+        composer.attach(Attachment(f"Rule {number}", f"Rule {number} holds."))
+    await click(composer.chips.fold_button)
+    await until(lambda: composer._shelf.height() < composer.chips.height())
+    assert composer.height() < 330
+    end = composer.chips.chips[-1]
+    end.setFocus()
+    place = end.mapTo(composer._shelf.viewport(), end.rect().center())
+    assert composer._shelf.viewport().rect().contains(place)
+    # Whatever the window and the texts, there is room to write.
+    window.resize(1024, 700)
+    window.app_settings.set("look.zoom_pct", 150)
+    await until(lambda: composer._shelf.geometry().bottom() < composer.edit.geometry().top())
+    await until(lambda: composer.edit.geometry().bottom() < composer.send_button.geometry().top())
+    assert composer.rect().contains(composer.send_button.geometry())
+    window.app_settings.set("look.zoom_pct", 100)
+    composer.clear()
+    assert composer._shelf.isHidden()
 
 
 @pytest.mark.sweep

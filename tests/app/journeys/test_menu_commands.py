@@ -13,33 +13,30 @@ from app.shell.window import MainWindow
 from tests.app.stage import last, play, press, ready, until
 
 
-def test_the_last_answer_is_continued_copied_branched_and_compared(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        actions, chats = window.menu_actions, window.controller.chats
-        await ready(window)
-        assert not actions["continue"].isEnabled()
-        assert not actions["copy_answer"].isEnabled()
-        ask(window, "write 4")
-        await ready(window)
-        assert not actions["compare"].isEnabled()
-        actions["copy_answer"].trigger()
-        assert QGuiApplication.clipboard().text() == last(window).text == "ECHO 1: w1 w2 w3"
-        await until(lambda: actions["continue"].isEnabled(), what="it ended at its length")
-        actions["continue"].trigger()
-        await until(lambda: len(last(window).tokens) > 4, what="it is not continued")
-        await ready(window)
-        actions["regenerate"].trigger()
-        await until(lambda: len(chats.open.turns[-1].versions) == 2)
-        await ready(window)
-        await until(lambda: actions["compare"].isEnabled(), what="two versions")
-        actions["compare"].trigger()
-        assert window.windows.find("compare") is not None
-        before = chats.open.id
-        actions["branch"].trigger()
-        assert chats.open.id != before
-        assert len(chats.open.turns) == 1
-
-    play(qapp, scene)
+async def test_the_last_answer_is_continued_copied_branched_and_compared(window: MainWindow) -> None:
+    actions, chats = window.menu_actions, window.controller.chats
+    await ready(window)
+    assert not actions["continue"].isEnabled()
+    assert not actions["copy_answer"].isEnabled()
+    ask(window, "write 4")
+    await ready(window)
+    assert not actions["compare"].isEnabled()
+    actions["copy_answer"].trigger()
+    assert QGuiApplication.clipboard().text() == last(window).text == "ECHO 1: w1 w2 w3"
+    await until(lambda: actions["continue"].isEnabled(), what="it ended at its length")
+    actions["continue"].trigger()
+    await until(lambda: len(last(window).tokens) > 4, what="it is not continued")
+    await ready(window)
+    actions["regenerate"].trigger()
+    await until(lambda: len(chats.open.turns[-1].versions) == 2)
+    await ready(window)
+    await until(lambda: actions["compare"].isEnabled(), what="two versions")
+    actions["compare"].trigger()
+    assert window.windows.find("compare") is not None
+    before = chats.open.id
+    actions["branch"].trigger()
+    assert chats.open.id != before
+    assert len(chats.open.turns) == 1
 
 
 def test_tint_and_gauges_are_in_the_view_menu_and_remembered(qapp: QApplication, tmp_path: Path) -> None:
@@ -76,17 +73,14 @@ def test_tint_and_gauges_are_in_the_view_menu_and_remembered(qapp: QApplication,
     play(qapp, second, folder=tmp_path)
 
 
-def test_f1_opens_help_and_the_window_fills_the_screen(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        await press(window, Qt.Key.Key_F1)
-        preview = window.views.composer.preview
-        assert preview is not None
-        assert preview.isVisible()
-        window.menu_actions["full_screen"].trigger()
-        assert window.isFullScreen()
-        assert window.menu_actions["full_screen"].isChecked()
-        window.menu_actions["full_screen"].trigger()
-        assert not window.isFullScreen()
-
-    play(qapp, scene)
+async def test_f1_opens_help_and_the_window_fills_the_screen(window: MainWindow) -> None:
+    await ready(window)
+    await press(window, Qt.Key.Key_F1)
+    preview = window.views.composer.preview
+    assert preview is not None
+    assert preview.isVisible()
+    window.menu_actions["full_screen"].trigger()
+    assert window.isFullScreen()
+    assert window.menu_actions["full_screen"].isChecked()
+    window.menu_actions["full_screen"].trigger()
+    assert not window.isFullScreen()

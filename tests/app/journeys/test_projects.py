@@ -239,50 +239,44 @@ def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
     play(qapp, scene, folder=tmp_path)
 
 
-def test_a_renamed_preset_stays_that_of_its_projects(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        chats, presets = window.controller.chats, window.controller.chat.settings.presets
-        inspector = window.views.inspector
-        inspector.change_settings(assign(inspector.settings, "sampling.temperature", 0.3))
-        presets.save("Mine")
-        project = chats.projects.add("Harbour")
-        chats.change_project(replace(project, preset="Mine"))
-        presets.rename("Mine", "Ours")
-        assert only_project(window).preset == "Ours"
-        window.projects.start_chat(project.id)
-        assert chats.open.preset == "Ours"
-        presets.delete("Ours")
-        assert only_project(window).preset == ""
-
-    play(qapp, scene)
+async def test_a_renamed_preset_stays_that_of_its_projects(window: MainWindow) -> None:
+    await ready(window)
+    chats, presets = window.controller.chats, window.controller.chat.settings.presets
+    inspector = window.views.inspector
+    inspector.change_settings(assign(inspector.settings, "sampling.temperature", 0.3))
+    presets.save("Mine")
+    project = chats.projects.add("Harbour")
+    chats.change_project(replace(project, preset="Mine"))
+    presets.rename("Mine", "Ours")
+    assert only_project(window).preset == "Ours"
+    window.projects.start_chat(project.id)
+    assert chats.open.preset == "Ours"
+    presets.delete("Ours")
+    assert only_project(window).preset == ""
 
 
-def test_documents_of_the_library_are_checked_in_the_sheet(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        library, chats = window.controller.library, window.controller.chats
-        kept = [library.keep_quietly(Attachment(name, name * 30)) for name in ("Fog.md", "Ice.md", "Tea.md")]
-        project = chats.projects.add("Harbour")
-        chats.change_project(replace(project, documents=(kept[0], "removed long ago")))
-        window.projects.edit(project.id)
-        dialog = await project_sheet(window)
-        assert [box.isChecked() for box in dialog.documents.values()] == [True, False, False]
-        dialog.documents[kept[0]].setChecked(False)
-        dialog.documents[kept[2]].setChecked(True)
-        dialog.add_files([Path("/nowhere/at all.txt")])
-        assert not dialog.save.isEnabled()
-        await until(dialog.save.isEnabled)
-        assert "at all.txt" in dialog.note.text()
-        await saved(window, dialog)
-        assert only_project(window).documents == (kept[2], "removed long ago")
-        ask(window, "write 2")
-        await until(lambda: last(window).over)
-        window.projects.start_chat(project.id)
-        assert [each.name for each in window.views.composer.attachments] == ["Tea.md"]
-        library.documents.remove(kept[2])
-        window.views.composer.clear()
-        window.projects.start_chat(project.id)
-        assert window.views.composer.attachments == ()
-
-    play(qapp, scene)
+async def test_documents_of_the_library_are_checked_in_the_sheet(window: MainWindow) -> None:
+    await ready(window)
+    library, chats = window.controller.library, window.controller.chats
+    kept = [library.keep_quietly(Attachment(name, name * 30)) for name in ("Fog.md", "Ice.md", "Tea.md")]
+    project = chats.projects.add("Harbour")
+    chats.change_project(replace(project, documents=(kept[0], "removed long ago")))
+    window.projects.edit(project.id)
+    dialog = await project_sheet(window)
+    assert [box.isChecked() for box in dialog.documents.values()] == [True, False, False]
+    dialog.documents[kept[0]].setChecked(False)
+    dialog.documents[kept[2]].setChecked(True)
+    dialog.add_files([Path("/nowhere/at all.txt")])
+    assert not dialog.save.isEnabled()
+    await until(dialog.save.isEnabled)
+    assert "at all.txt" in dialog.note.text()
+    await saved(window, dialog)
+    assert only_project(window).documents == (kept[2], "removed long ago")
+    ask(window, "write 2")
+    await until(lambda: last(window).over)
+    window.projects.start_chat(project.id)
+    assert [each.name for each in window.views.composer.attachments] == ["Tea.md"]
+    library.documents.remove(kept[2])
+    window.views.composer.clear()
+    window.projects.start_chat(project.id)
+    assert window.views.composer.attachments == ()

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.features.race import strings
-from app.features.race.chart import beside
+from app.features.race.replay import beside
 from app.features.race.state import Stage
 from app.launch.scenario import ask
 from app.session.turn.link_state import Phase
@@ -35,174 +35,150 @@ async def run(window: MainWindow, timeout_s: float = 10.0) -> None:
     await until(lambda: window.controller.racing.race.stage is Stage.RUN, timeout_s, "never run")
 
 
-def test_a_race_is_recorded_and_replayed(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await opened(window)
-        page, racing = window.views.race, window.controller.racing
-        assert not window.columns.arrangement.inspector_px
-        await click(page.start_button)
-        assert racing.race.stage is Stage.PLAIN
-        assert page.stop_button.isVisible()
-        assert not page.start_button.isVisible()
-        await run(window)
-        assert racing.race.plain.ids == racing.race.drafted.ids
-        assert "All 40 tokens are identical." in page.verdict.text()
-        assert page.replay.playing
-        page.chart.setValue(page.chart.maximum() // 2)
-        assert not page.replay.playing
-        assert 0 < page.drafted.text.body.table.length < page.chart.maximum()
-        half = page.drafted.text.body.table.text
-        page.chart.setValue(page.chart.maximum())
-        whole = page.drafted.text.body.table.text
-        assert whole == "".join(token.text for token in racing.race.drafted.tokens)
-        assert whole.startswith(half)
-        assert len(half) < len(whole)
-        page.chart.setValue(page.chart.maximum() // 2)
-        assert page.drafted.text.body.table.text == half
-        assert page.drafted.status.text == strings.WRITING
-        page.chart.setFocus()
-        QTest.keyClick(page.chart, Qt.Key.Key_End)
-        assert page.drafted.status.text == page.plain.status.text == strings.FINISHED
-        assert "40 of 40 tokens" in page.drafted.accessibleName()
-        assert "drafted 40" in page.chart.accessibleDescription()
-        await click(page.done_button)
-        assert window.views.composer.isVisible()
-        assert window.columns.arrangement.inspector_px
-
-    play(qapp, scene)
+async def test_a_race_is_recorded_and_replayed(window: MainWindow) -> None:
+    await opened(window)
+    page, racing = window.views.race, window.controller.racing
+    assert not window.columns.arrangement.inspector_px
+    await click(page.start_button)
+    assert racing.race.stage is Stage.PLAIN
+    assert page.stop_button.isVisible()
+    assert not page.start_button.isVisible()
+    await run(window)
+    assert racing.race.plain.ids == racing.race.drafted.ids
+    assert "All 40 tokens are identical." in page.verdict.text()
+    assert page.replay.playing
+    page.chart.setValue(page.chart.maximum() // 2)
+    assert not page.replay.playing
+    assert 0 < page.drafted.text.body.table.length < page.chart.maximum()
+    half = page.drafted.text.body.table.text
+    page.chart.setValue(page.chart.maximum())
+    whole = page.drafted.text.body.table.text
+    assert whole == "".join(token.text for token in racing.race.drafted.tokens)
+    assert whole.startswith(half)
+    assert len(half) < len(whole)
+    page.chart.setValue(page.chart.maximum() // 2)
+    assert page.drafted.text.body.table.text == half
+    assert page.drafted.status.text == strings.WRITING
+    page.chart.setFocus()
+    QTest.keyClick(page.chart, Qt.Key.Key_End)
+    assert page.drafted.status.text == page.plain.status.text == strings.FINISHED
+    assert "40 of 40 tokens" in page.drafted.accessibleName()
+    assert "drafted 40" in page.chart.accessibleDescription()
+    await click(page.done_button)
+    assert window.views.composer.isVisible()
+    assert window.columns.arrangement.inspector_px
 
 
-def test_a_seed_is_named_only_where_answers_are_drawn(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await opened(window)
-        seed, inspector = window.views.race.prompt.seed, window.views.inspector
-        assert not seed.isVisible()
-        await click(window.views.race.done_button)
-        inspector.change_settings(assign_all(inspector.settings, [("sampling.temperature", 0.5)]))
-        ask(window, "write 3")
-        await ready(window)
-        window.controller.racing.show()
-        assert seed.isVisible()
-        assert seed.text() == "Seed 42"
-
-    play(qapp, scene)
+async def test_a_seed_is_named_only_where_answers_are_drawn(window: MainWindow) -> None:
+    await opened(window)
+    seed, inspector = window.views.race.prompt.seed, window.views.inspector
+    assert not seed.isVisible()
+    await click(window.views.race.done_button)
+    inspector.change_settings(assign_all(inspector.settings, [("sampling.temperature", 0.5)]))
+    ask(window, "write 3")
+    await ready(window)
+    window.controller.racing.show()
+    assert seed.isVisible()
+    assert seed.text() == "Seed 42"
 
 
-def test_the_replay_moves_by_itself_and_ends(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await opened(window)
-        page = window.views.race
-        await click(page.start_button)
-        await run(window)
-        await until(lambda: 0 < page.replay.at_s < page.replay.end_s, what="does not move")
-        page.rate.set_value("2")
-        await until(lambda: page.replay.over, what="does not end")
-        assert not page.replay.playing
-        QTest.keyClick(page, Qt.Key.Key_Space)
-        assert page.replay.playing
-        await click(page.done_button)
-        assert not page.replay.playing
-
-    play(qapp, scene)
+async def test_the_replay_moves_by_itself_and_ends(window: MainWindow) -> None:
+    await opened(window)
+    page = window.views.race
+    await click(page.start_button)
+    await run(window)
+    await until(lambda: 0 < page.replay.at_s < page.replay.end_s, what="does not move")
+    page.rate.set_value("2")
+    await until(lambda: page.replay.over, what="does not end")
+    assert not page.replay.playing
+    QTest.keyClick(page, Qt.Key.Key_Space)
+    assert page.replay.playing
+    await click(page.done_button)
+    assert not page.replay.playing
 
 
-def test_the_chat_does_not_notice(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        ask(window, "Please write 12 words")
-        await ready(window)
-        before = window.controller.chats.open
-        await press(window, Qt.Key.Key_R, CTRL | SHIFT)
-        page = window.views.race
-        assert page.prompt.message.content == "Please write 12 words"
-        await click(page.start_button)
-        await run(window)
-        assert window.controller.chats.open == before
-        assert [m.content for m in window.controller.racing.race.course.messages] == ["Please write 12 words"]  # type: ignore[union-attr]
-        assert window.views.composer.text == ""
-        await click(page.done_button)
-        ask(window, "Please write 6 words")
-        await ready(window)
-        # The fake counts what it was asked with: question, answer, question.
-        assert last(window).text.startswith("ECHO 3:")
-
-    play(qapp, scene)
+async def test_the_chat_does_not_notice(window: MainWindow) -> None:
+    await ready(window)
+    ask(window, "Please write 12 words")
+    await ready(window)
+    before = window.controller.chats.open
+    await press(window, Qt.Key.Key_R, CTRL | SHIFT)
+    page = window.views.race
+    assert page.prompt.message.content == "Please write 12 words"
+    await click(page.start_button)
+    await run(window)
+    assert window.controller.chats.open == before
+    assert [m.content for m in window.controller.racing.race.course.messages] == ["Please write 12 words"]  # type: ignore[union-attr]
+    assert window.views.composer.text == ""
+    await click(page.done_button)
+    ask(window, "Please write 6 words")
+    await ready(window)
+    # The fake counts what it was asked with: question, answer, question.
+    assert last(window).text.startswith("ECHO 3:")
 
 
-def test_a_follow_up_is_raced_with_what_went_before_it_and_its_document(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        ask(window, "Please write 6 words")
-        await ready(window)
-        document = Attachment("ledger.txt", "one two three")
-        window.controller.asking.submit(Message("user", "Please write 9 words", (document,)))
-        await ready(window)
-        window.controller.racing.show()
-        assert window.views.race.prompt.message == Message("user", "Please write 9 words", (document,))
-        window.controller.racing.start()
-        await run(window)
-        course = window.controller.racing.race.course
-        assert course
-        assert [message.role for message in course.messages] == ["user", "assistant", "user"]
-        assert course.messages[-1].attachments == (document,)
-
-    play(qapp, scene)
+async def test_a_follow_up_is_raced_with_what_went_before_it_and_its_document(window: MainWindow) -> None:
+    await ready(window)
+    ask(window, "Please write 6 words")
+    await ready(window)
+    document = Attachment("ledger.txt", "one two three")
+    window.controller.asking.submit(Message("user", "Please write 9 words", (document,)))
+    await ready(window)
+    window.controller.racing.show()
+    assert window.views.race.prompt.message == Message("user", "Please write 9 words", (document,))
+    window.controller.racing.start()
+    await run(window)
+    course = window.controller.racing.race.course
+    assert course
+    assert [message.role for message in course.messages] == ["user", "assistant", "user"]
+    assert course.messages[-1].attachments == (document,)
 
 
-def test_stop_ends_it_and_leaves_the_chat_usable(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await opened(window, "Please write 400 words slowly")
-        page = window.views.race
-        await click(page.start_button)
-        await until(lambda: len(window.controller.racing.race.plain.tokens) > 3)
-        assert window.views.composer.state == "blocked"
-        await click(page.stop_button)
-        await ready(window)
-        assert window.controller.racing.race.stage is Stage.IDLE
-        assert page.start_button.isVisible()
-        assert page.start_button.isEnabled()
-        window.controller.racing.close()
-        ask(window, "Please write 6 words")
-        await ready(window)
-        assert last(window).status == "finished"
-
-    play(qapp, scene)
+async def test_stop_ends_it_and_leaves_the_chat_usable(window: MainWindow) -> None:
+    await opened(window, "Please write 400 words slowly")
+    page = window.views.race
+    await click(page.start_button)
+    await until(lambda: len(window.controller.racing.race.plain.tokens) > 3)
+    assert window.views.composer.state == "blocked"
+    await click(page.stop_button)
+    await ready(window)
+    assert window.controller.racing.race.stage is Stage.IDLE
+    assert page.start_button.isVisible()
+    assert page.start_button.isEnabled()
+    window.controller.racing.close()
+    ask(window, "Please write 6 words")
+    await ready(window)
+    assert last(window).status == "finished"
 
 
-def test_leaving_it_stops_it(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await opened(window, "Please write 400 words slowly")
-        await click(window.views.race.start_button)
-        await until(lambda: len(window.controller.racing.race.plain.tokens) > 3)
-        window.controller.chat.start()
-        assert not window.views.race.isVisible()
-        await ready(window)
-        assert window.controller.racing.race.stage is Stage.IDLE
-
-    play(qapp, scene)
+async def test_leaving_it_stops_it(window: MainWindow) -> None:
+    await opened(window, "Please write 400 words slowly")
+    await click(window.views.race.start_button)
+    await until(lambda: len(window.controller.racing.race.plain.tokens) > 3)
+    window.controller.chat.start()
+    assert not window.views.race.isVisible()
+    await ready(window)
+    assert window.controller.racing.race.stage is Stage.IDLE
 
 
-def test_what_goes_wrong_is_said(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await opened(window, "Please refuse this")
-        page = window.views.race
-        await click(page.start_button)
-        await until(lambda: bool(window.controller.racing.race.trouble))
-        assert "808 more than" in page.verdict.text()
-        page.prompt.question.set_value("Please write 400 words slowly")
-        await click(page.start_button)
-        await until(lambda: len(window.controller.racing.race.plain.tokens) > 3)
-        pid = window.worker.pid
-        assert pid
-        os.kill(pid, signal.SIGKILL)
-        await until(lambda: window.controller.link.phase is Phase.DEAD)
-        assert page.verdict.text() == strings.WORKER_GONE
-        assert not page.start_button.isEnabled()
-        window.controller.restart()
-        await ready(window)
-        assert page.start_button.isEnabled()
-
-    play(qapp, scene)
+async def test_what_goes_wrong_is_said(window: MainWindow) -> None:
+    await opened(window, "Please refuse this")
+    page = window.views.race
+    await click(page.start_button)
+    await until(lambda: bool(window.controller.racing.race.trouble))
+    assert "808 more than" in page.verdict.text()
+    page.prompt.question.set_value("Please write 400 words slowly")
+    await click(page.start_button)
+    await until(lambda: len(window.controller.racing.race.plain.tokens) > 3)
+    pid = window.worker.pid
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: window.controller.link.phase is Phase.DEAD)
+    assert page.verdict.text() == strings.WORKER_GONE
+    assert not page.start_button.isEnabled()
+    window.controller.restart()
+    await ready(window)
+    assert page.start_button.isEnabled()
 
 
 @pytest.mark.sweep

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from PySide6.QtWidgets import QApplication
-
 from app.features.settings.window import SettingsWindow
 from app.shell.window import MainWindow
 from core.events import Command, EraseChats, Generate, ListSavedChats, Message, OpenChat, SavedChatsListed
 from core.settings import assign
-from tests.app.stage import click, last, play, ready, until
+from tests.app.stage import click, last, ready, until
 
 
 def sent(window: MainWindow) -> list[Command]:
@@ -34,94 +32,79 @@ async def ask(window: MainWindow, words: str = "write 3") -> str:
     return window.controller.chats.open.id
 
 
-def test_the_worker_knows_which_chat_is_open(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        commands = sent(window)
-        await ready(window)
-        assert commands == [], "a new chat has nothing to load"
-        controller = window.controller
-        first = await ask(window)
-        generate, opened = commands
-        assert isinstance(generate, Generate)
-        assert generate.chat == first
-        assert opened == OpenChat(first, controller.chat.settings.of(controller.chats.open).prefill)
-        del commands[:]
-        controller.chat.start()
-        assert [each.chat for each in commands if isinstance(each, OpenChat)] == [""]
-        second = await ask(window)
-        controller.chat.select(first)
-        chats = [each.chat for each in commands if isinstance(each, OpenChat)]
-        assert chats == ["", second, first]
-        # A new worker knows nothing.
-        del commands[:]
-        controller.restart()
-        await until(lambda: bool(commands))
-        assert [each.chat for each in commands if isinstance(each, OpenChat)] == [first]
-
-    play(qapp, scene)
+async def test_the_worker_knows_which_chat_is_open(window: MainWindow) -> None:
+    commands = sent(window)
+    await ready(window)
+    assert commands == [], "a new chat has nothing to load"
+    controller = window.controller
+    first = await ask(window)
+    generate, opened = commands
+    assert isinstance(generate, Generate)
+    assert generate.chat == first
+    assert opened == OpenChat(first, controller.chat.settings.of(controller.chats.open).prefill)
+    del commands[:]
+    controller.chat.start()
+    assert [each.chat for each in commands if isinstance(each, OpenChat)] == [""]
+    second = await ask(window)
+    controller.chat.select(first)
+    chats = [each.chat for each in commands if isinstance(each, OpenChat)]
+    assert chats == ["", second, first]
+    # A new worker knows nothing.
+    del commands[:]
+    controller.restart()
+    await until(lambda: bool(commands))
+    assert [each.chat for each in commands if isinstance(each, OpenChat)] == [first]
 
 
-def test_a_chat_that_is_not_saved_is_not_named(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        commands = sent(window)
-        inspector = window.views.inspector
-        inspector.change_settings(assign(inspector.settings, "prefill.save", False))
-        await ask(window)
-        assert not any(isinstance(each, OpenChat) for each in commands)
-        inspector.change_settings(assign(inspector.settings, "prefill.save", True))
-        window.app_settings.set("allowed.save", False)
-        await ask(window)
-        assert not any(isinstance(each, OpenChat) for each in commands)
-        asked = commands[-1]
-        assert isinstance(asked, Generate)
-        assert not asked.settings.prefill.save
-
-    play(qapp, scene)
+async def test_a_chat_that_is_not_saved_is_not_named(window: MainWindow) -> None:
+    await ready(window)
+    commands = sent(window)
+    inspector = window.views.inspector
+    inspector.change_settings(assign(inspector.settings, "prefill.save", False))
+    await ask(window)
+    assert not any(isinstance(each, OpenChat) for each in commands)
+    inspector.change_settings(assign(inspector.settings, "prefill.save", True))
+    window.app_settings.set("allowed.save", False)
+    await ask(window)
+    assert not any(isinstance(each, OpenChat) for each in commands)
+    asked = commands[-1]
+    assert isinstance(asked, Generate)
+    assert not asked.settings.prefill.save
 
 
-def test_a_chat_that_is_deleted_for_good_is_erased(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        chats = window.controller.chats
-        commands = sent(window)
-        await ready(window)
-        first = await ask(window)
-        window.controller.chat.start()
-        chats.purge(first)
-        assert commands[-1] == EraseChats((first,))
-
-    play(qapp, scene)
+async def test_a_chat_that_is_deleted_for_good_is_erased(window: MainWindow) -> None:
+    chats = window.controller.chats
+    commands = sent(window)
+    await ready(window)
+    first = await ask(window)
+    window.controller.chat.start()
+    chats.purge(first)
+    assert commands[-1] == EraseChats((first,))
 
 
-def test_what_is_erased_without_a_worker_is_erased_by_the_next_one(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        saved = window.controller.saved_chats
-        commands = sent(window)
-        saved.erase("a")
-        saved.erase("b")
-        assert commands == []
-        await ready(window)
-        assert commands == [EraseChats(("a", "b"))]
-
-    play(qapp, scene)
+async def test_what_is_erased_without_a_worker_is_erased_by_the_next_one(window: MainWindow) -> None:
+    saved = window.controller.saved_chats
+    commands = sent(window)
+    saved.erase("a")
+    saved.erase("b")
+    assert commands == []
+    await ready(window)
+    assert commands == [EraseChats(("a", "b"))]
 
 
-def test_settings_show_the_size_and_clear_it(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        commands = sent(window)
-        settings = window.windows.show("settings")
-        assert isinstance(settings, SettingsWindow)
-        assert commands == [ListSavedChats()]
-        assert not settings.clear_button.isEnabled()
-        saved = window.controller.saved_chats
-        saved.on_listed(SavedChatsListed(2, 412 << 20, 3 << 30, "the disk is almost full"))
-        words = settings._saved_note.text()
-        assert words.endswith("2 chats, 412 MB; 3.0 GB written today. Not saved: the disk is almost full.")
-        await click(settings.clear_button)
-        assert commands[-1] == EraseChats(everything=True)
-        saved.on_listed(SavedChatsListed(0, 0, 0))
-        assert settings._saved_note.text().endswith("Nothing is saved; 0 MB written today.")
-        assert not settings.clear_button.isEnabled()
-
-    play(qapp, scene)
+async def test_settings_show_the_size_and_clear_it(window: MainWindow) -> None:
+    await ready(window)
+    commands = sent(window)
+    settings = window.windows.show("settings")
+    assert isinstance(settings, SettingsWindow)
+    assert commands == [ListSavedChats()]
+    assert not settings.clear_button.isEnabled()
+    saved = window.controller.saved_chats
+    saved.on_listed(SavedChatsListed(2, 412 << 20, 3 << 30, "the disk is almost full"))
+    words = settings._saved_note.text()
+    assert words.endswith("2 chats, 412 MB; 3.0 GB written today. Not saved: the disk is almost full.")
+    await click(settings.clear_button)
+    assert commands[-1] == EraseChats(everything=True)
+    saved.on_listed(SavedChatsListed(0, 0, 0))
+    assert settings._saved_note.text().endswith("Nothing is saved; 0 MB written today.")
+    assert not settings.clear_button.isEnabled()

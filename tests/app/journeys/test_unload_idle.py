@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from PySide6.QtWidgets import QApplication
-
 from app.session.strings import LOADS_AGAIN, RELEASED
 from app.shell.window import MainWindow
 from core.events import Command, Message, ModelReleased, UnloadIdle
-from tests.app.stage import last, play, ready, until
+from tests.app.stage import last, ready, until
 
 
 def sent(window: MainWindow) -> list[UnloadIdle]:
@@ -26,26 +24,23 @@ def sent(window: MainWindow) -> list[UnloadIdle]:
     return commands
 
 
-def test_the_setting_reaches_each_worker_and_the_window_shows_it(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        commands = sent(window)
-        await ready(window)
-        assert commands == [], "it is off by default, as in the worker"
-        window.app_settings.set("memory.unload_minutes", 30)
-        assert commands == [UnloadIdle(1800.0)]
-        window.app_settings.set("look.zoom_pct", 110)
-        controller = window.controller
-        controller.restart()
-        await until(lambda: len(commands) == 2)
-        assert commands[1] == UnloadIdle(1800.0)
-        await ready(window)
-        controller.handle(ModelReleased())
-        assert RELEASED in window.views.sidebar._worker.accessibleDescription()
-        assert LOADS_AGAIN in window.views.hint.text()
-        assert controller.models.state.released
-        controller.asking.submit(Message("user", "write 3"))
-        await until(lambda: last(window).status == "finished")
-        window.app_settings.set("memory.unload_minutes", 0)
-        assert commands[2:] == [UnloadIdle(0.0)]
-
-    play(qapp, scene)
+async def test_the_setting_reaches_each_worker_and_the_window_shows_it(window: MainWindow) -> None:
+    commands = sent(window)
+    await ready(window)
+    assert commands == [], "it is off by default, as in the worker"
+    window.app_settings.set("memory.unload_minutes", 30)
+    assert commands == [UnloadIdle(1800.0)]
+    window.app_settings.set("look.zoom_pct", 110)
+    controller = window.controller
+    controller.restart()
+    await until(lambda: len(commands) == 2)
+    assert commands[1] == UnloadIdle(1800.0)
+    await ready(window)
+    controller.handle(ModelReleased())
+    assert RELEASED in window.views.sidebar._worker.accessibleDescription()
+    assert LOADS_AGAIN in window.views.hint.text()
+    assert controller.models.state.released
+    controller.asking.submit(Message("user", "write 3"))
+    await until(lambda: last(window).status == "finished")
+    window.app_settings.set("memory.unload_minutes", 0)
+    assert commands[2:] == [UnloadIdle(0.0)]

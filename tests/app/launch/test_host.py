@@ -82,29 +82,23 @@ def test_quitting_in_mid_answer_leaves_nothing(qapp: Application) -> None:
     assert recorder.begun == recorder.ended
 
 
-def test_after_the_window_quitting_is_qts_own_again(qapp: Application) -> None:
-    async def scene(window: MainWindow) -> None:
-        host = Host(qapp, window, Theme("light"))
-        assert qapp.on_quit is not None
-        host.stop()
-        assert qapp.on_quit is None
-
-    play(qapp, scene)
+async def test_after_the_window_quitting_is_qts_own_again(window: MainWindow, qapp: Application) -> None:
+    host = Host(qapp, window, Theme("light"))
+    assert qapp.on_quit is not None
+    host.stop()
+    assert qapp.on_quit is None
 
 
-def test_the_menu_opens_about(qapp: Application) -> None:
-    async def scene(window: MainWindow) -> None:
-        host = Host(qapp, window, Theme("light"))
-        await ready(window)
-        window.menu_actions["about"].trigger()
-        await until(lambda: window.findChild(AboutWindow) is not None)
-        about = window.findChild(AboutWindow)
-        assert about is not None
-        assert about.isVisible()
-        assert about.licences.toPlainText() == ""  # a thread reads them
-        await until(lambda: "Permission is hereby granted" in about.licences.toPlainText())
-        about.close()
-        host.show_about().close()  # before they are read
-        host.stop()
-
-    play(qapp, scene)
+async def test_the_menu_opens_about(window: MainWindow, qapp: Application) -> None:
+    host = Host(qapp, window, Theme("light"))
+    await ready(window)
+    window.menu_actions["about"].trigger()
+    await until(lambda: window.findChild(AboutWindow) is not None)
+    about = window.findChild(AboutWindow)
+    assert about is not None
+    assert about.isVisible()
+    assert about.licences.toPlainText() == ""  # a thread reads them
+    await until(lambda: "Permission is hereby granted" in about.licences.toPlainText())
+    about.close()
+    host.show_about().close()  # before they are read
+    host.stop()

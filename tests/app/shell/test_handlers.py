@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import pytest
-from PySide6.QtWidgets import QApplication
 
 from app.controllers.page import RunningAnswer
 from app.session.turn import effects as fx
@@ -19,7 +18,7 @@ from core.settings import Settings
 from core.worker.client import BadLine, WorkerExited, WorkerSilent
 from tests.app.controllers.messages_doc import DOC, handlers, markdown
 from tests.app.session.words import failed, finished, gauges, reading, reading_map, token
-from tests.app.stage import play, ready
+from tests.app.stage import ready
 
 
 def test_each_input_has_a_rule() -> None:
@@ -44,64 +43,54 @@ def test_the_docs_list_them() -> None:
     assert DOC.read_text(encoding="utf-8") == markdown(), "Run: make messages-doc"
 
 
-def test_what_people_must_know_of_the_tables_is_on_the_banner(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        banner = window.views.banner
-        window.controller.handle(TableStatus("warm", "f" * 64, "Fake"))
-        assert banner.trouble is None
-        window.controller.handle(TableStatus("failed", "f" * 64, "Fake", notes=("No room.",)))
-        assert banner.trouble is not None
-        assert banner.trouble.title == "No room."
-
-    play(qapp, scene)
+async def test_what_people_must_know_of_the_tables_is_on_the_banner(window: MainWindow) -> None:
+    await ready(window)
+    banner = window.views.banner
+    window.controller.handle(TableStatus("warm", "f" * 64, "Fake"))
+    assert banner.trouble is None
+    window.controller.handle(TableStatus("failed", "f" * 64, "Fake", notes=("No room.",)))
+    assert banner.trouble is not None
+    assert banner.trouble.title == "No room."
 
 
-def test_what_is_wanted_meanwhile_is_handled_afterwards(qapp: QApplication) -> None:
+async def test_what_is_wanted_meanwhile_is_handled_afterwards(window: MainWindow) -> None:
     """A count that is wanted while a count is told was handled inside of it, before all that followed."""
+    await ready(window)
+    controller, told = window.controller, list[str]()
+    table = controller._handlers.table
 
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        controller, told = window.controller, list[str]()
-        table = controller._handlers.table
+    def nested(effect: Heartbeat) -> None:
+        if effect.memory_bytes == 1:
+            controller.handle(Heartbeat("idle", 0.0, 2, 9))
+            told.append("within the first")
+        else:
+            told.append("the second")
 
-        def nested(effect: Heartbeat) -> None:
-            if effect.memory_bytes == 1:
-                controller.handle(Heartbeat("idle", 0.0, 2, 9))
-                told.append("within the first")
-            else:
-                told.append("the second")
-
-        controller.link_changed.connect(lambda link: told.append("changed"))
-        table[Heartbeat] = (nested,)
-        table[fx.SilenceBroken] = (lambda effect: None,)
-        table[fx.WorkerStuck] = (lambda effect: None,)
-        controller.handle(WorkerSilent(9.0))
-        told.clear()
-        controller.handle(Heartbeat("idle", 0.0, 1, 9))
-        assert told == ["within the first", "changed", "the second"]
-
-    play(qapp, scene)
+    controller.link_changed.connect(lambda link: told.append("changed"))
+    table[Heartbeat] = (nested,)
+    table[fx.SilenceBroken] = (lambda effect: None,)
+    table[fx.WorkerStuck] = (lambda effect: None,)
+    controller.handle(WorkerSilent(9.0))
+    told.clear()
+    controller.handle(Heartbeat("idle", 0.0, 1, 9))
+    assert told == ["within the first", "changed", "the second"]
 
 
-def test_an_effect_that_fails_keeps_no_other_one_back(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        controller = window.controller
+async def test_an_effect_that_fails_keeps_no_other_one_back(window: MainWindow) -> None:
+    await ready(window)
+    controller = window.controller
 
-        def fail(effect: fx.AnswerBegun) -> None:
-            raise ValueError("a bug in a handler")
+    def fail(effect: fx.AnswerBegun) -> None:
+        raise ValueError("a bug in a handler")
 
-        sent: list[object] = []
-        controller._handlers.table[fx.AnswerBegun] = (fail,)
-        controller._handlers.table[fx.Send] = (sent.append,)
-        with pytest.raises(ValueError, match="a bug in a handler"):
-            controller.handle(Submit("r", (Message("user", "write 3"),), Settings()))
-        assert len(sent) == 1
-        assert controller.link.phase is Phase.READING
-        controller._handlers.table[fx.AnswerCutOff] = (lambda effect: None,)
-
-    play(qapp, scene)
+    sent: list[object] = []
+    controller._handlers.table[fx.AnswerBegun] = (fail,)
+    controller._handlers.table[fx.Send] = (sent.append,)
+    with pytest.raises(ValueError, match="a bug in a handler"):
+        controller.handle(Submit("r", (Message("user", "write 3"),), Settings()))
+    assert len(sent) == 1
+    assert controller.link.phase is Phase.READING
+    controller._handlers.table[fx.AnswerCutOff] = (lambda effect: None,)
 
 
 class Recorded:

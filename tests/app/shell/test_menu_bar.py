@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.shell.commands import MenuFacts, all_commands
 from app.shell.window import MainWindow
-from tests.app.stage import play, ready, until
+from tests.app.stage import ready, until
 
 
 def in_menus(window: MainWindow) -> dict[str, list[str]]:
@@ -24,66 +24,54 @@ def in_menus(window: MainWindow) -> dict[str, list[str]]:
     return {title: [name for name in names if name] for title, names in found.items()}
 
 
-def test_every_command_is_in_a_menu_and_provided_ones_appear(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        shown = [name for names in in_menus(window).values() for name in names]
-        assert shown == [each.id for each in all_commands() if each.act is not None]
-        calls: list[str] = []
-        window.menu_actions.provide("about", lambda: calls.append("about"))
-        assert "about" in in_menus(window)["&Help"]
-        window.menu_actions["about"].trigger()
-        assert calls == ["about"]
-        with pytest.raises(ValueError, match="about has an action already"):
-            window.menu_actions.provide("about", lambda: None)
-
-    play(qapp, scene)
+async def test_every_command_is_in_a_menu_and_provided_ones_appear(window: MainWindow) -> None:
+    shown = [name for names in in_menus(window).values() for name in names]
+    assert shown == [each.id for each in all_commands() if each.act is not None]
+    calls: list[str] = []
+    window.menu_actions.provide("about", lambda: calls.append("about"))
+    assert "about" in in_menus(window)["&Help"]
+    window.menu_actions["about"].trigger()
+    assert calls == ["about"]
+    with pytest.raises(ValueError, match="about has an action already"):
+        window.menu_actions.provide("about", lambda: None)
 
 
-def test_facts_enable_and_check(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        actions = window.menu_actions
-        actions.show_facts(MenuFacts())
-        assert not actions["stop"].isEnabled()
-        assert not actions["sidebar"].isChecked()
-        actions.show_facts(MenuFacts(busy=True, checked=frozenset({"sidebar"})))
-        assert actions["stop"].isEnabled()
-        assert actions["sidebar"].isChecked()
-        assert not actions["update"].isEnabled()  # nothing is provided for it
-
-    play(qapp, scene)
+async def test_facts_enable_and_check(window: MainWindow) -> None:
+    actions = window.menu_actions
+    actions.show_facts(MenuFacts())
+    assert not actions["stop"].isEnabled()
+    assert not actions["sidebar"].isChecked()
+    actions.show_facts(MenuFacts(busy=True, checked=frozenset({"sidebar"})))
+    assert actions["stop"].isEnabled()
+    assert actions["sidebar"].isChecked()
+    assert not actions["update"].isEnabled()  # nothing is provided for it
 
 
-def test_roles_are_set_and_never_guessed(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        actions, role = window.menu_actions, QAction.MenuRole
-        assert actions["about"].menuRole() == role.AboutRole
-        assert actions["settings"].menuRole() == role.PreferencesRole
-        assert actions["quit"].menuRole() == role.QuitRole
-        assert actions["inspector"].menuRole() == role.NoRole
-
-    play(qapp, scene)
+async def test_roles_are_set_and_never_guessed(window: MainWindow) -> None:
+    actions, role = window.menu_actions, QAction.MenuRole
+    assert actions["about"].menuRole() == role.AboutRole
+    assert actions["settings"].menuRole() == role.PreferencesRole
+    assert actions["quit"].menuRole() == role.QuitRole
+    assert actions["inspector"].menuRole() == role.NoRole
 
 
-def test_minimize_zoom_and_bring_all_to_front(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        actions = window.menu_actions
-        library = window.windows.show("library")
-        await until(lambda: QApplication.activeWindow() is library)
-        actions["zoom_window"].trigger()
-        assert library.isMaximized()
-        assert not window.isMaximized()
-        actions["zoom_window"].trigger()
-        assert not library.isMaximized()
-        window.activateWindow()
-        await until(lambda: QApplication.activeWindow() is window)
-        raised = _order(window, library)
-        actions["front"].trigger()
-        assert raised() == [library, window]
-        actions["minimize"].trigger()
-        assert window.isMinimized()
-
-    play(qapp, scene)
+async def test_minimize_zoom_and_bring_all_to_front(window: MainWindow) -> None:
+    await ready(window)
+    actions = window.menu_actions
+    library = window.windows.show("library")
+    await until(lambda: QApplication.activeWindow() is library)
+    actions["zoom_window"].trigger()
+    assert library.isMaximized()
+    assert not window.isMaximized()
+    actions["zoom_window"].trigger()
+    assert not library.isMaximized()
+    window.activateWindow()
+    await until(lambda: QApplication.activeWindow() is window)
+    raised = _order(window, library)
+    actions["front"].trigger()
+    assert raised() == [library, window]
+    actions["minimize"].trigger()
+    assert window.isMinimized()
 
 
 def _order(*widgets: QWidget) -> Callable[[], list[QObject]]:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from app.launch.scenario import ask
 from app.shell.window import MainWindow
 from core.events import Attachment
-from tests.app.stage import play, press, ready
+from tests.app.stage import press, ready
 
 TAB = Qt.Key.Key_Tab
 _MOST = 300
@@ -57,44 +57,38 @@ def stops(root: QWidget) -> set[QWidget]:
     return found
 
 
-def test_every_control_once_and_back(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await asked(window)
-        there = await walk(window)
-        names = [_name(each) for each in there]
-        assert len(set(there)) == len(there), names
-        missing = {_name(each) for each in stops(window) - set(there)}
-        assert not missing
-        assert not [name for name in names if name.endswith(" ''")]
-        back = await walk(window, back=True)
-        assert [_name(each) for each in back[1:]] == names[:0:-1]
-
-    play(qapp, scene)
+async def test_every_control_once_and_back(window: MainWindow) -> None:
+    await asked(window)
+    there = await walk(window)
+    names = [_name(each) for each in there]
+    assert len(set(there)) == len(there), names
+    missing = {_name(each) for each in stops(window) - set(there)}
+    assert not missing
+    assert not [name for name in names if name.endswith(" ''")]
+    back = await walk(window, back=True)
+    assert [_name(each) for each in back[1:]] == names[:0:-1]
 
 
-def test_the_parts_of_the_window_follow_each_other_as_they_are_read(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await asked(window)
-        views = window.views
-        parts = {
-            "sidebar": views.sidebar,
-            "header": views.header,
-            "transcript": views.transcript,
-            "composer": views.composer,
-            "inspector": views.side,
-        }
-        order: list[str] = []
-        places: dict[str, list[tuple[int, int]]] = {name: [] for name in parts}
-        for focus in await walk(window):
-            name = next((name for name, part in parts.items() if part.isAncestorOf(focus)), "other")
-            if not order or order[-1] != name:
-                order.append(name)
-            if name in places:
-                center = focus.mapTo(window, focus.rect().center())
-                places[name].append((center.y(), center.x()))
-        # It began in the composer and has come round to it.
-        assert order == ["composer", "inspector", "sidebar", "header", "transcript"]
-        for (above, left), (below, right) in pairwise(places["inspector"]):
-            assert below > above or (above - below < _ROW_PX and right > left)
-
-    play(qapp, scene)
+async def test_the_parts_of_the_window_follow_each_other_as_they_are_read(window: MainWindow) -> None:
+    await asked(window)
+    views = window.views
+    parts = {
+        "sidebar": views.sidebar,
+        "header": views.header,
+        "transcript": views.transcript,
+        "composer": views.composer,
+        "inspector": views.side,
+    }
+    order: list[str] = []
+    places: dict[str, list[tuple[int, int]]] = {name: [] for name in parts}
+    for focus in await walk(window):
+        name = next((name for name, part in parts.items() if part.isAncestorOf(focus)), "other")
+        if not order or order[-1] != name:
+            order.append(name)
+        if name in places:
+            center = focus.mapTo(window, focus.rect().center())
+            places[name].append((center.y(), center.x()))
+    # It began in the composer and has come round to it.
+    assert order == ["composer", "inspector", "sidebar", "header", "transcript"]
+    for (above, left), (below, right) in pairwise(places["inspector"]):
+        assert below > above or (above - below < _ROW_PX and right > left)

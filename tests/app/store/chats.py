@@ -90,7 +90,10 @@ chats = st.builds(
 def written(request: str, count: int, word: str = "word") -> tuple[Token, ...]:
     """An answer of `count` tokens in steps of four."""
     return tuple(
-        Token(request, 1000 + n % 500, f" {word}{n}", _ORIGINS[n % 4], n // 4 + 1, n, n % 4, 3, n * 0.0123)
+        Token(
+            *(request, 1000 + n % 500, f" {word}{n}", _ORIGINS[n % 4], n // 4 + 1, n, n % 4, 3, n * 0.0123),
+            source="head" if _ORIGINS[n % 4] == "accepted" else "",
+        )
         for n in range(count)
     )
 

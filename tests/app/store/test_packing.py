@@ -34,6 +34,14 @@ def test_a_token_costs_little_room() -> None:
     assert len(packing.pack_tokens(tokens)) < 40 * len(tokens)
 
 
+def test_tokens_of_earlier_versions_have_no_source() -> None:
+    tokens = chats.written("r", 5)
+    *columns, _ = msgspec.msgpack.decode(packing.pack_tokens(tokens))
+    assert packing.unpack_tokens(msgspec.msgpack.encode(columns)) == tuple(
+        msgspec.structs.replace(token, source="") for token in tokens
+    )
+
+
 def test_columns_that_do_not_fit_are_refused() -> None:
     columns = packing.columns_of(chats.written("r", 5))
     for wrong in (
@@ -42,6 +50,8 @@ def test_columns_that_do_not_fit_are_refused() -> None:
         msgspec.structs.replace(columns, requests=("a", "b")),
         msgspec.structs.replace(columns, requests=()),
         msgspec.structs.replace(columns, origins=b"\x00\x00\x00\x00\x09"),
+        msgspec.structs.replace(columns, sources=b"\x00\x00\x00\x00\x09"),
+        msgspec.structs.replace(columns, sources=b"\x00" * 6),
     ):
         with pytest.raises(ValueError, match="answer"):
             packing.tokens_of(wrong)

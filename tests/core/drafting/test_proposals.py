@@ -134,6 +134,17 @@ def test_confident_evidence_asks_nothing() -> None:
     assert guessing.asked <= 6
 
 
+def test_a_guess_is_of_the_head_where_its_probability_counts() -> None:
+    phrase = [7, 8, 9, 10]
+    for states, source in ((0.99, "head"), (0.01, "n-gram")):
+        head = Guessing([*phrase, 11, *phrase, 11], lambda at: True, states)
+        proposals = Proposals(head, lambda count: 0.01, source="head")
+        drafter = AutoDrafter(Auto(), 1000, proposals=proposals)
+        drafter.begin([*phrase, 11, *phrase])
+        draft = drafter.draft(1)
+        assert (draft.tokens, draft.sources) == ((11,), (source,))
+
+
 @given(few_ids, few_ids, st.lists(st.integers(0, 4), max_size=6), st.floats(0, 1), st.integers(0, 12))
 def test_drafts_are_well_formed(
     prompt: list[int], answer: list[int], chain: list[int], stated: float, budget: int
@@ -147,6 +158,8 @@ def test_drafts_are_well_formed(
     for token in answer:
         draft = drafter.draft(budget)
         assert_well_formed(draft, budget)
+        assert len(draft.sources) == len(draft)
+        assert draft.part(range(len(draft) // 2)) == draft.prefix(len(draft) // 2)
         for node in range(-1, len(draft)):
             assert sum(draft.confidence[child] for child in draft.children(node)) <= 1.0 + 1e-9
         drafter.feedback(draft, 0)

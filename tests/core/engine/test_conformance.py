@@ -145,6 +145,16 @@ def run(
     return [token.id for token in tokens], finished
 
 
+SOURCES = {"ngram-mod": {"table"}, "mtp": {"head"}, "draft-model": {"draft model"}}
+
+
+def assert_sourced(tokens: Sequence[Token], drafter: str) -> None:
+    """Accepted tokens, and no others, have a source, which fits the drafter."""
+    assert all(bool(token.source) == (token.origin == "accepted") for token in tokens)
+    sources = {token.source for token in tokens} - {"", "grammar", "prediction"}
+    assert drafter == "auto" or sources <= SOURCES.get(drafter, {"n-gram"})
+
+
 def told(
     engine: Engine,
     prompt: Sequence[int],
@@ -158,7 +168,9 @@ def told(
     events: list[Event] = list(engine.generate_ids(prompt, chosen, cancelled, also=also))
     finished = events[-1]
     assert isinstance(finished, Finished)
-    return [event for event in events if isinstance(event, Token)], finished
+    tokens = [event for event in events if isinstance(event, Token)]
+    assert_sourced(tokens, finished.effective.drafter)
+    return tokens, finished
 
 
 @every_pair

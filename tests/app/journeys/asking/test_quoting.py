@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QMenu
 
 from app.launch.scenario import ask
 from app.richtext import strings
@@ -11,7 +11,7 @@ from app.richtext.canvas_menu import canvas_menu
 from app.richtext.text_canvas import TextCanvas
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
-from tests.app.stage import last, play, press, ready, shown
+from tests.app.stage import last, press, ready, shown
 
 CTRL, SHIFT, ALT = (
     Qt.KeyboardModifier.ControlModifier,
@@ -31,66 +31,59 @@ def entry(menu: QMenu, title: str) -> object:
     return next(action for action in menu.actions() if action.text() == title)
 
 
-def test_a_selection_made_by_keys_is_quoted_by_a_key_and_asked_about(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        composer = window.views.composer
-        await ready(window)
-        ask(window, "write 9 about tides")
-        await ready(window)
-        body(window).setFocus()
-        for _ in range(5):
-            await press(window, KEY.Key_Right, CTRL | SHIFT)
-        chosen = body(window).selected_text
-        assert chosen
-        await press(window, KEY.Key_B, CTRL | SHIFT)
-        assert composer.edit.hasFocus()
-        assert composer.text.rstrip("\n") == "> " + chosen.strip()
-        for letter in "WHY":
-            await press(window, KEY(ord(letter)))
-        assert composer.text == f"> {chosen.strip()}\n\nwhy"
-        await press(window, KEY.Key_Return)
-        assert window.controller.chats.open.turns[-1].user.content == f"> {chosen.strip()}\n\nwhy"
-        await ready(window)
-        assert shown(window)
-        assert last(window).status == "finished"
-
-    play(qapp, scene)
+async def test_a_selection_made_by_keys_is_quoted_by_a_key_and_asked_about(window: MainWindow) -> None:
+    composer = window.views.composer
+    await ready(window)
+    ask(window, "write 9 about tides")
+    await ready(window)
+    body(window).setFocus()
+    for _ in range(5):
+        await press(window, KEY.Key_Right, CTRL | SHIFT)
+    chosen = body(window).selected_text
+    assert chosen
+    await press(window, KEY.Key_B, CTRL | SHIFT)
+    assert composer.edit.hasFocus()
+    assert composer.text.rstrip("\n") == "> " + chosen.strip()
+    for letter in "WHY":
+        await press(window, KEY(ord(letter)))
+    assert composer.text == f"> {chosen.strip()}\n\nwhy"
+    await press(window, KEY.Key_Return)
+    assert window.controller.chats.open.turns[-1].user.content == f"> {chosen.strip()}\n\nwhy"
+    await ready(window)
+    assert shown(window)
+    assert last(window).status == "finished"
 
 
-def test_the_menu_of_a_text_quotes_what_is_selected_over_several_messages(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        ask(window, "write 3 about tides")
-        await ready(window)
-        canvas = body(window)
-        menu = canvas_menu(canvas, QPointF(2, 2))
-        assert not entry(menu, strings.MENU_QUOTE).isEnabled()  # type: ignore[attr-defined]
-        canvas.select_all()
-        menu = canvas_menu(canvas, QPointF(2, 2))
-        entry(menu, strings.MENU_QUOTE).trigger()  # type: ignore[attr-defined]
-        lines = window.views.composer.text.split("\n")
-        assert lines[:2] == ["> write 3 about tides", ">"]
-        assert lines[2].startswith("> ")
-        assert lines[-2:] == ["", ""]
-
-    play(qapp, scene)
+async def test_the_menu_of_a_text_quotes_what_is_selected_over_several_messages(window: MainWindow) -> None:
+    await ready(window)
+    ask(window, "write 3 about tides")
+    await ready(window)
+    canvas = body(window)
+    menu = canvas_menu(canvas, QPointF(2, 2))
+    assert not entry(menu, strings.MENU_QUOTE).isEnabled()  # type: ignore[attr-defined]
+    canvas.select_all()
+    menu = canvas_menu(canvas, QPointF(2, 2))
+    entry(menu, strings.MENU_QUOTE).trigger()  # type: ignore[attr-defined]
+    lines = window.views.composer.text.split("\n")
+    assert lines[:2] == ["> write 3 about tides", ">"]
+    assert lines[2].startswith("> ")
+    assert lines[-2:] == ["", ""]
 
 
-def test_the_marked_passage_of_a_document_is_quoted_and_the_key_is_on_the_sheet(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        views = window.views
-        await ready(window)
-        text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
-        window.controller.asking.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
-        await ready(window)
-        await press(window, KEY.Key_D, CTRL | ALT)
-        await press(window, KEY.Key_Down, CTRL | ALT)
-        stretch = views.document.view.stretches[0]
-        await press(window, KEY.Key_B, CTRL | SHIFT)
-        first = text[stretch.first : stretch.last].strip().split("\n")[0]
-        assert views.composer.text.startswith(f"> {first}\n")
-        assert views.composer.edit.hasFocus()
-        keys = dict(row for _, rows in window.menu_actions.sheet() for row in rows)
-        assert keys["Quote Selection"] in ("Ctrl+Shift+B", "⇧⌘B")
-
-    play(qapp, scene)
+async def test_the_marked_passage_of_a_document_is_quoted_and_the_key_is_on_the_sheet(
+    window: MainWindow,
+) -> None:
+    views = window.views
+    await ready(window)
+    text = "\n\n".join(f"Rule {n}: the pilot waits." for n in range(200))
+    window.controller.asking.submit(Message("user", "skim write 4", (Attachment("rules.md", text),)))
+    await ready(window)
+    await press(window, KEY.Key_D, CTRL | ALT)
+    await press(window, KEY.Key_Down, CTRL | ALT)
+    stretch = views.document.view.stretches[0]
+    await press(window, KEY.Key_B, CTRL | SHIFT)
+    first = text[stretch.first : stretch.last].strip().split("\n")[0]
+    assert views.composer.text.startswith(f"> {first}\n")
+    assert views.composer.edit.hasFocus()
+    keys = dict(row for _, rows in window.menu_actions.sheet() for row in rows)
+    assert keys["Quote Selection"] in ("Ctrl+Shift+B", "⇧⌘B")

@@ -61,62 +61,53 @@ def test_a_chat_is_titled_after_its_answer_and_keeps_it(qapp: QApplication, tmp_
     play(qapp, again, folder=tmp_path)
 
 
-def test_a_persons_title_stays_also_one_given_meanwhile(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        listing, chats = window.controller.chat.listing, window.controller.chats
-        await answered(window, "write 3 slowly harbours")
-        suggested = window.controller._titles
-        await until(lambda: bool(suggested._asked))  # it is under way for some seconds
-        listing.rename(chats.open.id, "My ferries")
-        await until(lambda: not suggested._asked)
-        assert title(window) == "My ferries"
-        window.controller.chat.start()
-        await answered(window, "write 3 untitled harbours")
-        await asyncio.sleep(0.3)
-        assert title(window) == "write 3 untitled harbours"
-
-    play(qapp, scene)
+async def test_a_persons_title_stays_also_one_given_meanwhile(window: MainWindow) -> None:
+    await ready(window)
+    listing, chats = window.controller.chat.listing, window.controller.chats
+    await answered(window, "write 3 slowly harbours")
+    suggested = window.controller._titles
+    await until(lambda: bool(suggested._asked))  # it is under way for some seconds
+    listing.rename(chats.open.id, "My ferries")
+    await until(lambda: not suggested._asked)
+    assert title(window) == "My ferries"
+    window.controller.chat.start()
+    await answered(window, "write 3 untitled harbours")
+    await asyncio.sleep(0.3)
+    assert title(window) == "write 3 untitled harbours"
 
 
-def test_what_is_asked_or_typed_goes_first(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        suggested = window.controller._titles
-        await answered(window, "write 3 slowly harbours")
-        await until(lambda: bool(suggested._asked))
-        window.views.composer.set_text("And")
-        await until(lambda: not suggested._asked)
-        await asyncio.sleep(0.3)
-        assert title(window) == "write 3 slowly harbours"  # nor is it asked for while something is written
-        window.views.composer.set_text("")
-        await answered(window, "write 3 more")
-        await until(lambda: bool(suggested._asked))
-        ask(window, "write 3 at once")
-        await until(lambda: not suggested._asked)
-        await ready(window)
-        assert last(window).status == "finished"
-        await until(lambda: title(window) == "Title of harbours")
-
-    play(qapp, scene)
+async def test_what_is_asked_or_typed_goes_first(window: MainWindow) -> None:
+    await ready(window)
+    suggested = window.controller._titles
+    await answered(window, "write 3 slowly harbours")
+    await until(lambda: bool(suggested._asked))
+    window.views.composer.set_text("And")
+    await until(lambda: not suggested._asked)
+    await asyncio.sleep(0.3)
+    assert title(window) == "write 3 slowly harbours"  # nor is it asked for while something is written
+    window.views.composer.set_text("")
+    await answered(window, "write 3 more")
+    await until(lambda: bool(suggested._asked))
+    ask(window, "write 3 at once")
+    await until(lambda: not suggested._asked)
+    await ready(window)
+    assert last(window).status == "finished"
+    await until(lambda: title(window) == "Title of harbours")
 
 
-def test_it_can_be_switched_off_and_small_models_are_not_asked(
-    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+async def test_it_can_be_switched_off_and_small_models_are_not_asked(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        window.app_settings.set("writing.titles", False)
-        await answered(window, "write 3 about harbours")
-        await asyncio.sleep(0.3)
-        assert title(window) == "write 3 about harbours"
-        window.app_settings.set("writing.titles", True)
-        monkeypatch.setattr(titles, "LEAST_PARAMETERS", 10**9)
-        await answered(window, "write 3 about ropes")
-        await asyncio.sleep(0.3)
-        assert title(window) == "write 3 about harbours"
-
-    play(qapp, scene)
+    await ready(window)
+    window.app_settings.set("writing.titles", False)
+    await answered(window, "write 3 about harbours")
+    await asyncio.sleep(0.3)
+    assert title(window) == "write 3 about harbours"
+    window.app_settings.set("writing.titles", True)
+    monkeypatch.setattr(titles, "LEAST_PARAMETERS", 10**9)
+    await answered(window, "write 3 about ropes")
+    await asyncio.sleep(0.3)
+    assert title(window) == "write 3 about harbours"
 
 
 def test_over_the_real_worker_the_next_answer_reuses_what_was_read(

@@ -76,56 +76,50 @@ def test_regenerating_and_editing_keep_what_was_said(qapp: QApplication, tmp_pat
     play(qapp, again, folder=tmp_path)
 
 
-def test_regenerating_replaces_one_answer_and_keeps_the_other_widgets(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
+async def test_regenerating_replaces_one_answer_and_keeps_the_other_widgets(window: MainWindow) -> None:
+    await ready(window)
+    for words in ("write 3", "write 4"):
+        ask(window, words)
         await ready(window)
-        for words in ("write 3", "write 4"):
-            ask(window, words)
-            await ready(window)
-        transcript = window.views.transcript
-        turns = window.controller.chats.open.turns
-        first, old = (transcript.answer(turn.id) for turn in turns)
-        questions = transcript.findChildren(UserMessage)
-        window.controller.asking.regenerate()
-        await ready(window)
-        again = window.controller.chats.open.turns[-1]
-        assert transcript.answer(turns[0].id) is first
-        assert transcript.answer(again.id) not in (None, old)
-        assert transcript.findChildren(UserMessage) == questions
-        assert transcript.is_following
-        # The question that stays belongs to the new version.
-        questions[-1].edit_button.click()
-        assert window.views.composer.text == "write 4"
-        ask(window, "write 6")
-        await ready(window)
-        await until(lambda: len(transcript.findChildren(UserMessage)) == 2, what="the edited question stays")
-        assert transcript.findChildren(UserMessage)[0] is questions[0]
-        assert transcript.answer(turns[0].id) is first
-        versions = window.controller.chats.open.turns[-1].versions
-        assert [each.user.content for each in versions] == ["write 4", "write 4", "write 6"]
-
-    play(qapp, scene)
+    transcript = window.views.transcript
+    turns = window.controller.chats.open.turns
+    first, old = (transcript.answer(turn.id) for turn in turns)
+    questions = transcript.findChildren(UserMessage)
+    window.controller.asking.regenerate()
+    await ready(window)
+    again = window.controller.chats.open.turns[-1]
+    assert transcript.answer(turns[0].id) is first
+    assert transcript.answer(again.id) not in (None, old)
+    assert transcript.findChildren(UserMessage) == questions
+    assert transcript.is_following
+    # The question that stays belongs to the new version.
+    questions[-1].edit_button.click()
+    assert window.views.composer.text == "write 4"
+    ask(window, "write 6")
+    await ready(window)
+    await until(lambda: len(transcript.findChildren(UserMessage)) == 2, what="the edited question stays")
+    assert transcript.findChildren(UserMessage)[0] is questions[0]
+    assert transcript.answer(turns[0].id) is first
+    versions = window.controller.chats.open.turns[-1].versions
+    assert [each.user.content for each in versions] == ["write 4", "write 4", "write 6"]
 
 
-def test_a_stopped_regeneration_loses_neither_answer(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        ask(window, "write 100000 slowly")
-        await until(lambda: len(last(window).tokens) > 6)
-        window.controller.asking.stop()
-        await ready(window)
-        first = last(window)
-        window.controller.asking.regenerate()
-        await until(lambda: len(last(window).tokens) > 4)
-        assert not footer(window).versions.isVisible()  # not before it is over
-        window.controller.asking.stop()
-        await ready(window)
-        (turn,) = window.controller.chats.open.turns
-        assert turn.versions[0].answer == first
-        assert turn.versions[1].answer.status == "stopped"
-        assert footer(window).versions.text == "2/2"
-
-    play(qapp, scene)
+async def test_a_stopped_regeneration_loses_neither_answer(window: MainWindow) -> None:
+    await ready(window)
+    ask(window, "write 100000 slowly")
+    await until(lambda: len(last(window).tokens) > 6)
+    window.controller.asking.stop()
+    await ready(window)
+    first = last(window)
+    window.controller.asking.regenerate()
+    await until(lambda: len(last(window).tokens) > 4)
+    assert not footer(window).versions.isVisible()  # not before it is over
+    window.controller.asking.stop()
+    await ready(window)
+    (turn,) = window.controller.chats.open.turns
+    assert turn.versions[0].answer == first
+    assert turn.versions[1].answer.status == "stopped"
+    assert footer(window).versions.text == "2/2"
 
 
 def test_an_edit_that_is_stopped_loses_neither_question(qapp: QApplication, tmp_path: Path) -> None:
@@ -149,60 +143,51 @@ def test_an_edit_that_is_stopped_loses_neither_question(qapp: QApplication, tmp_
     play(qapp, again, folder=tmp_path)
 
 
-def test_a_seed_chosen_by_hand_stays(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        inspector = window.views.inspector
-        inspector.change_settings(assign(inspector.settings, "sampling.temperature", 0.5))
-        inspector.field("sampling.seed").control.editor.set_value(7)  # type: ignore[attr-defined]
-        assert inspector.settings.sampling.new_seed == "never"
-        assert inspector.field("sampling.new_seed").control.editor.value == "never"  # type: ignore[attr-defined]
-        await two_versions(window)
-        assert seeds(window) == [7, 7]
-        # And so does one that was drawn by hand.
-        await click(inspector.field("sampling.seed").control.shuffle_button)  # type: ignore[attr-defined]
-        drawn = inspector.settings.sampling.seed
-        assert drawn != 7
-        window.controller.chat.branch(window.controller.chats.open.turns[0].id)
-        await two_versions(window)
-        assert seeds(window) == [drawn, drawn]
-
-    play(qapp, scene)
+async def test_a_seed_chosen_by_hand_stays(window: MainWindow) -> None:
+    await ready(window)
+    inspector = window.views.inspector
+    inspector.change_settings(assign(inspector.settings, "sampling.temperature", 0.5))
+    inspector.field("sampling.seed").control.editor.set_value(7)  # type: ignore[attr-defined]
+    assert inspector.settings.sampling.new_seed == "never"
+    assert inspector.field("sampling.new_seed").control.editor.value == "never"  # type: ignore[attr-defined]
+    await two_versions(window)
+    assert seeds(window) == [7, 7]
+    # And so does one that was drawn by hand.
+    await click(inspector.field("sampling.seed").control.shuffle_button)  # type: ignore[attr-defined]
+    drawn = inspector.settings.sampling.seed
+    assert drawn != 7
+    window.controller.chat.branch(window.controller.chats.open.turns[0].id)
+    await two_versions(window)
+    assert seeds(window) == [drawn, drawn]
 
 
-def test_each_answer_has_a_seed_of_its_own_if_that_is_wanted(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        inspector = window.views.inspector
-        for key, value in (("sampling.new_seed", "always"), ("sampling.temperature", 0.5)):
-            inspector.change_settings(assign(inspector.settings, key, value))
-        await two_versions(window)
-        first, second = seeds(window)
-        assert len({first, second, inspector.settings.sampling.seed}) == 3
-        shown = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
-        assert shown
-        assert f"Sampled with seed {second}." in shown.footer.stats.accessibleDescription()
-
-    play(qapp, scene)
+async def test_each_answer_has_a_seed_of_its_own_if_that_is_wanted(window: MainWindow) -> None:
+    await ready(window)
+    inspector = window.views.inspector
+    for key, value in (("sampling.new_seed", "always"), ("sampling.temperature", 0.5)):
+        inspector.change_settings(assign(inspector.settings, key, value))
+    await two_versions(window)
+    first, second = seeds(window)
+    assert len({first, second, inspector.settings.sampling.seed}) == 3
+    shown = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
+    assert shown
+    assert f"Sampled with seed {second}." in shown.footer.stats.accessibleDescription()
 
 
-def test_what_is_written_on_keeps_its_seed(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        inspector = window.views.inspector
-        inspector.change_settings(assign(inspector.settings, "sampling.new_seed", "always"))
-        ask(window, "write 100000 slowly")
-        await until(lambda: len(last(window).tokens) > 5)
-        window.controller.asking.stop()
-        await ready(window)
-        (drawn,) = seeds(window)
-        window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
-        await until(lambda: not last(window).over)
-        window.controller.asking.stop()
-        await ready(window)
-        assert seeds(window) == [drawn]
-
-    play(qapp, scene)
+async def test_what_is_written_on_keeps_its_seed(window: MainWindow) -> None:
+    await ready(window)
+    inspector = window.views.inspector
+    inspector.change_settings(assign(inspector.settings, "sampling.new_seed", "always"))
+    ask(window, "write 100000 slowly")
+    await until(lambda: len(last(window).tokens) > 5)
+    window.controller.asking.stop()
+    await ready(window)
+    (drawn,) = seeds(window)
+    window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
+    await until(lambda: not last(window).over)
+    window.controller.asking.stop()
+    await ready(window)
+    assert seeds(window) == [drawn]
 
 
 async def two_versions(window: MainWindow) -> None:
@@ -218,25 +203,22 @@ def seeds(window: MainWindow) -> list[int]:
     return [finished.effective.settings.sampling.seed for finished in found if finished]
 
 
-def test_two_versions_are_laid_side_by_side(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await three_versions(window)
-        button = footer(window).compare_button
-        assert button.isVisible()
-        QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-        compare = window.windows.find("compare")
-        assert isinstance(compare, CompareWindow)
-        turn = window.controller.chats.open.turns[0]
-        assert [text.toPlainText() for text in compare.texts] == [
-            turn.versions[1].answer.text,
-            turn.versions[2].answer.text,
-        ]
-        assert "%" in compare.summary.text()
-        compare.choices[1].setCurrentIndex(1)
-        assert compare.texts[1].toPlainText() == turn.versions[1].answer.text
-        assert compare.summary.text() == "Both say the same."
-
-    play(qapp, scene)
+async def test_two_versions_are_laid_side_by_side(window: MainWindow) -> None:
+    await three_versions(window)
+    button = footer(window).compare_button
+    assert button.isVisible()
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    compare = window.windows.find("compare")
+    assert isinstance(compare, CompareWindow)
+    turn = window.controller.chats.open.turns[0]
+    assert [text.toPlainText() for text in compare.texts] == [
+        turn.versions[1].answer.text,
+        turn.versions[2].answer.text,
+    ]
+    assert "%" in compare.summary.text()
+    compare.choices[1].setCurrentIndex(1)
+    assert compare.texts[1].toPlainText() == turn.versions[1].answer.text
+    assert compare.summary.text() == "Both say the same."
 
 
 def test_a_tint_that_was_chosen_holds_from_the_start(qapp: QApplication, tmp_path: Path) -> None:

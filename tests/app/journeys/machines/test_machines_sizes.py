@@ -19,7 +19,6 @@ from tests.app.journeys.sizes.test_narrow_windows import LOADED, MODELS, SIZES, 
 from tests.app.journeys.test_contrast import failing, scenes
 from tests.app.legible import illegible
 from tests.app.painted import noted_words
-from tests.app.stage import play
 
 GB = 2**30
 CLUSTER = Cluster(
@@ -73,51 +72,48 @@ def show_working(window: MainWindow, beside: MachinesWindow) -> None:
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
 @pytest.mark.parametrize("fill", [show_missing, show_working])
-def test_nothing_is_cut(
-    qapp: QApplication,
+async def test_nothing_is_cut(
+    window: MainWindow,
     size: tuple[int, int],
     zoom_pct: int,
     fill: Callable[[MainWindow, MachinesWindow], None],
 ) -> None:
-    async def scene(window: MainWindow) -> None:
-        beside = await narrow(window, "machines", size, zoom_pct)
-        assert isinstance(beside, MachinesWindow)
-        fill(window, beside)
-        await asyncio.sleep(0.05)
-        across = beside.machines.view.horizontalScrollBar()
-        seen: set[str] = set()
-        for at in (0, across.maximum() // 2, across.maximum()):
-            across.setValue(at)
-            await asyncio.sleep(0.02)
-            with noted_words() as noted:
-                beside.machines.grab()
-            box = beside.machines.rect()
-            seen |= {word.text for word in noted if box.contains(word.area.toAlignedRect())}
-            assert [each for each in illegible(beside) if "edge" not in each] == []
-        assert {column.title for column in MACHINE_COLUMNS} <= seen
-        assert {"studio", "Apple M4 Max", "96.0 of 128 GB"} <= seen
-        panel = beside.panel
-        widgets = [
-            beside.new,
-            beside.check,
-            beside.run,
-            beside.alone,
-            panel.remove,
-            panel.problem,
-            panel.command,
-        ]
-        widgets += [panel.field("cluster.deadline_s"), panel.field("machine.rdma"), beside._finding]
-        for widget in widgets:
-            assert not widget.isVisibleTo(beside) or within(widget, beside), widget
-        # Two rows of each list are seen at once, and two lines of what is missing.
-        row = beside.machines.view.sizeHintForRow(0)
-        for view in (beside.machines.view, beside.models.view):
-            assert view.viewport().height() >= 2 * row
-        area = beside._finding.parentWidget().parentWidget().parentWidget()
-        assert isinstance(area, QScrollArea)
-        assert area.viewport().height() >= 40 * zoom_pct / 100
-
-    play(qapp, scene)
+    beside = await narrow(window, "machines", size, zoom_pct)
+    assert isinstance(beside, MachinesWindow)
+    fill(window, beside)
+    await asyncio.sleep(0.05)
+    across = beside.machines.view.horizontalScrollBar()
+    seen: set[str] = set()
+    for at in (0, across.maximum() // 2, across.maximum()):
+        across.setValue(at)
+        await asyncio.sleep(0.02)
+        with noted_words() as noted:
+            beside.machines.grab()
+        box = beside.machines.rect()
+        seen |= {word.text for word in noted if box.contains(word.area.toAlignedRect())}
+        assert [each for each in illegible(beside) if "edge" not in each] == []
+    assert {column.title for column in MACHINE_COLUMNS} <= seen
+    assert {"studio", "Apple M4 Max", "96.0 of 128 GB"} <= seen
+    panel = beside.panel
+    widgets = [
+        beside.new,
+        beside.check,
+        beside.run,
+        beside.alone,
+        panel.remove,
+        panel.problem,
+        panel.command,
+    ]
+    widgets += [panel.field("cluster.deadline_s"), panel.field("machine.rdma"), beside._finding]
+    for widget in widgets:
+        assert not widget.isVisibleTo(beside) or within(widget, beside), widget
+    # Two rows of each list are seen at once, and two lines of what is missing.
+    row = beside.machines.view.sizeHintForRow(0)
+    for view in (beside.machines.view, beside.models.view):
+        assert view.viewport().height() >= 2 * row
+    area = beside._finding.parentWidget().parentWidget().parentWidget()
+    assert isinstance(area, QScrollArea)
+    assert area.viewport().height() >= 40 * zoom_pct / 100
 
 
 @pytest.mark.parametrize("fill", [show_missing, show_working])

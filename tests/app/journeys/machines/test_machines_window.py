@@ -111,17 +111,14 @@ def test_a_machine_is_added_changed_and_removed(qapp: QApplication, away: Path, 
     play(qapp, scene, folder=tmp_path / "kept")
 
 
-def test_two_machines_of_one_name_are_refused(qapp: QApplication, away: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        beside = await opened(window, STUDIO, MINI)
-        beside.machines.select("mini")
-        name = edit(beside, "machine.name")
-        name.selectAll()
-        QTest.keyClicks(name, "studio")
-        assert "two machines called “studio”" in beside.panel.field("machine.name").error
-        assert window.controller.machines.cluster.machines[1].name == "studi"
-
-    play(qapp, scene)
+async def test_two_machines_of_one_name_are_refused(window: MainWindow, away: Path) -> None:
+    beside = await opened(window, STUDIO, MINI)
+    beside.machines.select("mini")
+    name = edit(beside, "machine.name")
+    name.selectAll()
+    QTest.keyClicks(name, "studio")
+    assert "two machines called “studio”" in beside.panel.field("machine.name").error
+    assert window.controller.machines.cluster.machines[1].name == "studi"
 
 
 def test_the_secret_is_made_once_and_shown(qapp: QApplication, away: Path, tmp_path: Path) -> None:
@@ -140,56 +137,50 @@ def test_the_secret_is_made_once_and_shown(qapp: QApplication, away: Path, tmp_p
     play(qapp, scene)
 
 
-def test_a_check_names_what_is_missing_and_what_fits(qapp: QApplication, away: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        beside = await opened(window, STUDIO, MINI)
-        (model,) = beside.models.rows
-        assert model.state == strings.runs_on(0, 1)
-        away.write_text("mini")
-        await click(beside.check)
-        await until(lambda: "mini cannot be reached. See whether it is on." in beside.finding)
-        assert states(beside) == {
-            strings.HERE: strings.LEADS,
-            "studio": strings.READY,
-            "mini": strings.NOT_REACHED,
-        }
-        assert beside.models.rows[0].state == strings.runs_on(2, 2)
-        away.write_text("")
-        await click(beside.check)
-        await until(lambda: "Large runs over these 3 machines: about 10.0 GB on each" in beside.finding)
-        assert [row.holds for row in beside.machines.rows] == ["10.0 GB"] * 3
-        assert window.controller.link.info
-        assert not window.controller.link.info.machines  # nothing was loaded
-
-    play(qapp, scene)
+async def test_a_check_names_what_is_missing_and_what_fits(window: MainWindow, away: Path) -> None:
+    beside = await opened(window, STUDIO, MINI)
+    (model,) = beside.models.rows
+    assert model.state == strings.runs_on(0, 1)
+    away.write_text("mini")
+    await click(beside.check)
+    await until(lambda: "mini cannot be reached. See whether it is on." in beside.finding)
+    assert states(beside) == {
+        strings.HERE: strings.LEADS,
+        "studio": strings.READY,
+        "mini": strings.NOT_REACHED,
+    }
+    assert beside.models.rows[0].state == strings.runs_on(2, 2)
+    away.write_text("")
+    await click(beside.check)
+    await until(lambda: "Large runs over these 3 machines: about 10.0 GB on each" in beside.finding)
+    assert [row.holds for row in beside.machines.rows] == ["10.0 GB"] * 3
+    assert window.controller.link.info
+    assert not window.controller.link.info.machines  # nothing was loaded
 
 
-def test_a_run_over_machines_is_seen_everywhere_and_ended_alone(qapp: QApplication, away: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        beside = await running(window, STUDIO)
-        assert "on 2 machines" in window.views.header.subtitle
-        strip = window.views.strip
-        strip.set_pinned(True)
-        ask(window, "write 10")
-        await ready(window)
-        assert strip.memory.isHidden()
-        assert not strip.machines.isHidden()
-        assert "studio holds 15.0 of 24.0 GB, step 40 ms" in strip.machines.accessibleDescription()
-        assert states(beside) == {strings.HERE: strings.AT_WORK, "studio": strings.AT_WORK}
-        assert [row.step for row in beside.machines.rows] == ["40 ms"] * 2
-        pid = window.worker.pid
-        await click(beside.alone)
-        await until(lambda: not strip.memory.isHidden())
-        await ready(window)
-        assert window.worker.pid == pid
-        assert "machines" not in window.views.header.subtitle
-        # A worker joins machines once: the next run takes another one.
-        await click(beside.run)
-        await until(lambda: "on 2 machines" in window.views.header.subtitle)
-        assert window.worker.pid != pid
-        assert window.views.banner.isHidden()
-
-    play(qapp, scene)
+async def test_a_run_over_machines_is_seen_everywhere_and_ended_alone(window: MainWindow, away: Path) -> None:
+    beside = await running(window, STUDIO)
+    assert "on 2 machines" in window.views.header.subtitle
+    strip = window.views.strip
+    strip.set_pinned(True)
+    ask(window, "write 10")
+    await ready(window)
+    assert strip.memory.isHidden()
+    assert not strip.machines.isHidden()
+    assert "studio holds 15.0 of 24.0 GB, step 40 ms" in strip.machines.accessibleDescription()
+    assert states(beside) == {strings.HERE: strings.AT_WORK, "studio": strings.AT_WORK}
+    assert [row.step for row in beside.machines.rows] == ["40 ms"] * 2
+    pid = window.worker.pid
+    await click(beside.alone)
+    await until(lambda: not strip.memory.isHidden())
+    await ready(window)
+    assert window.worker.pid == pid
+    assert "machines" not in window.views.header.subtitle
+    # A worker joins machines once: the next run takes another one.
+    await click(beside.run)
+    await until(lambda: "on 2 machines" in window.views.header.subtitle)
+    assert window.worker.pid != pid
+    assert window.views.banner.isHidden()
 
 
 def test_a_start_loads_the_model_over_the_machines_that_it_ran_over(
@@ -233,19 +224,16 @@ def _loaded(window: MainWindow) -> ModelInfo:
     return info
 
 
-def test_a_run_that_is_refused_leaves_the_model_that_was_there(qapp: QApplication, away: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        beside = await opened(window, STUDIO)
-        away.write_text("studio")
-        await click(beside.run)
-        await until(lambda: "studio cannot be reached." in beside.finding)
-        await ready(window)
-        assert window.controller.link.model == "starter"
-        assert window.controller.link.cluster is None
-        assert window.views.banner.trouble
-        assert "Fake 1M stays loaded." in window.views.banner.trouble.text
-
-    play(qapp, scene)
+async def test_a_run_that_is_refused_leaves_the_model_that_was_there(window: MainWindow, away: Path) -> None:
+    beside = await opened(window, STUDIO)
+    away.write_text("studio")
+    await click(beside.run)
+    await until(lambda: "studio cannot be reached." in beside.finding)
+    await ready(window)
+    assert window.controller.link.model == "starter"
+    assert window.controller.link.cluster is None
+    assert window.views.banner.trouble
+    assert "Fake 1M stays loaded." in window.views.banner.trouble.text
 
 
 async def lost(window: MainWindow) -> None:
@@ -297,40 +285,34 @@ def test_started_anew_with_the_machines_that_are_left(qapp: QApplication, away: 
     play(qapp, scene)
 
 
-def test_started_anew_here_alone_if_none_is_left(qapp: QApplication, away: Path) -> None:
-    async def scene(window: MainWindow) -> None:
-        window.views.strip.set_pinned(True)
-        await running(window, STUDIO, MINI)
-        await lost(window)
-        away.write_text("mini\nstudio")
-        said = await anew(window)
-        assert said.startswith(f"Fake 1M runs on {MACHINE} alone now, without studio and mini.")
-        assert not window.views.strip.memory.isHidden()
-        ask(window, "write 10")
-        await ready(window)
-        assert last(window).status == "finished"
-
-    play(qapp, scene)
+async def test_started_anew_here_alone_if_none_is_left(window: MainWindow, away: Path) -> None:
+    window.views.strip.set_pinned(True)
+    await running(window, STUDIO, MINI)
+    await lost(window)
+    away.write_text("mini\nstudio")
+    said = await anew(window)
+    assert said.startswith(f"Fake 1M runs on {MACHINE} alone now, without studio and mini.")
+    assert not window.views.strip.memory.isHidden()
+    ask(window, "write 10")
+    await ready(window)
+    assert last(window).status == "finished"
 
 
-def test_what_fits_nowhere_any_more_says_why_and_can_be_tried_again(
-    qapp: QApplication, away: Path, monkeypatch: pytest.MonkeyPatch
+async def test_what_fits_nowhere_any_more_says_why_and_can_be_tried_again(
+    window: MainWindow, away: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scene(window: MainWindow) -> None:
-        await running(window, MINI)
-        await lost(window)
-        away.write_text("mini")
-        monkeypatch.setenv("FAKE_ALONE", "fail")
-        await click(window.views.banner.remedy_button)
-        await until(lambda: window.controller.link.phase is Phase.NO_MODEL)
-        trouble = window.views.banner.trouble
-        assert trouble
-        assert "mini could not be used" in trouble.text
-        assert "It needs 30.0 GB and 24.0 GB are given." in trouble.text
-        away.write_text("")
-        await click(window.views.banner.remedy_button)
-        await ready(window)
-        assert "on 2 machines" in window.views.header.subtitle
-        assert window.controller.chats.open.turns[0].answer.status == "cut_off"
-
-    play(qapp, scene)
+    await running(window, MINI)
+    await lost(window)
+    away.write_text("mini")
+    monkeypatch.setenv("FAKE_ALONE", "fail")
+    await click(window.views.banner.remedy_button)
+    await until(lambda: window.controller.link.phase is Phase.NO_MODEL)
+    trouble = window.views.banner.trouble
+    assert trouble
+    assert "mini could not be used" in trouble.text
+    assert "It needs 30.0 GB and 24.0 GB are given." in trouble.text
+    away.write_text("")
+    await click(window.views.banner.remedy_button)
+    await ready(window)
+    assert "on 2 machines" in window.views.header.subtitle
+    assert window.controller.chats.open.turns[0].answer.status == "cut_off"

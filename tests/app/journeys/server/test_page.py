@@ -50,178 +50,156 @@ def settings_of(window: MainWindow) -> ServerBox:
     return found.settings_page.box
 
 
-def test_a_request_that_was_refused_is_seen_with_the_reason(qapp: QApplication) -> None:
+async def test_a_request_that_was_refused_is_seen_with_the_reason(window: MainWindow) -> None:
     """It was answered with an error, and the window said that no request had come yet."""
-
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        page = await page_of(window)
-        base = await switch_on(window)
-        await Asked(base, "write 4", temperature=9).whole()
-        await until(lambda: len(page.list.rows) == 1, what="nothing is seen of it")
-        (row,) = page.list.rows
-        assert (row.title, row.state, row.level) == ("editor", "Failed", "bad")
-        await until(lambda: bool(page.gone_text))
-        assert page.gone_text.startswith("The server refused this request: ")
-        assert "temperature" in page.gone_text
-        # One that is answered, or fails while it is, is there once.
-        await Asked(base, "write 4").whole()
-        await Asked(base, "refuse").whole()
-        await until(lambda: [each.over for each in page.list.rows] == [True] * 3)
-
-    play(qapp, scene)
+    await ready(window)
+    page = await page_of(window)
+    base = await switch_on(window)
+    await Asked(base, "write 4", temperature=9).whole()
+    await until(lambda: len(page.list.rows) == 1, what="nothing is seen of it")
+    (row,) = page.list.rows
+    assert (row.title, row.state, row.level) == ("editor", "Failed", "bad")
+    await until(lambda: bool(page.gone_text))
+    assert page.gone_text.startswith("The server refused this request: ")
+    assert "temperature" in page.gone_text
+    # One that is answered, or fails while it is, is there once.
+    await Asked(base, "write 4").whole()
+    await Asked(base, "refuse").whole()
+    await until(lambda: [each.over for each in page.list.rows] == [True] * 3)
 
 
-def test_a_request_for_vectors_is_seen(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        page = await page_of(window)
-        record = ServedRequest(
-            "embd-1", "/v1/embeddings", "rag/1.0", "all-MiniLM-L6-v2", time.time(), False, "reading"
-        )
-        requests = window.controller.sharing.requests
-        requests.add(record)
-        await until(lambda: [each.state for each in page.list.rows] == ["Reading"])
-        requests.change("embd-1", state="finished", prompt_tokens=130, read_tokens=130, total_s=0.5)
-        await until(lambda: [each.state for each in page.list.rows] == ["Finished"])
-        (row,) = page.list.rows
-        assert (row.subtitle, row.cached, row.over) == ("all-MiniLM-L6-v2 · embeddings", DASH, True)
-        await until(lambda: page.gone_text == strings.EMBEDDED)
-        facts = dict(page.facts.facts.sections[0][1])
-        assert facts[strings.PROMPT] == "130 tokens"
-
-    play(qapp, scene)
+async def test_a_request_for_vectors_is_seen(window: MainWindow) -> None:
+    await ready(window)
+    page = await page_of(window)
+    record = ServedRequest(
+        "embd-1", "/v1/embeddings", "rag/1.0", "all-MiniLM-L6-v2", time.time(), False, "reading"
+    )
+    requests = window.controller.sharing.requests
+    requests.add(record)
+    await until(lambda: [each.state for each in page.list.rows] == ["Reading"])
+    requests.change("embd-1", state="finished", prompt_tokens=130, read_tokens=130, total_s=0.5)
+    await until(lambda: [each.state for each in page.list.rows] == ["Finished"])
+    (row,) = page.list.rows
+    assert (row.subtitle, row.cached, row.over) == ("all-MiniLM-L6-v2 · embeddings", DASH, True)
+    await until(lambda: page.gone_text == strings.EMBEDDED)
+    facts = dict(page.facts.facts.sections[0][1])
+    assert facts[strings.PROMPT] == "130 tokens"
 
 
-def test_requests_are_seen_as_they_come_and_go(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        page = await page_of(window)
-        assert page.empty_text == strings.NOTHING_OFF
-        base = await switch_on(window)
-        assert page.empty_text == strings.NOTHING_ON
-        assert page.subtitle == strings.SERVING
-        assert page.address.value == base
-        assert page.model.isVisible()
-        assert page.model.value == "Fake-1M"  # what a client's field for the model takes
-        first = Asked(base, "write 100000 slowly")
-        await until(lambda: len(page.list.rows) == 1)
-        second = Asked(base, "write 4")
-        await until(lambda: len(page.list.rows) == 2 and page.list.rows[1].state == "Writing")
-        waiting, writing = page.list.rows
-        assert (writing.title, writing.subtitle, writing.level) == (
-            "editor", "Fake 1M · chat/completions", "live",
-        )  # fmt: skip
-        assert waiting.state == "Waiting, 1 before"
-        assert page.subtitle == f"{strings.SERVING} 1 request waits."
-        # The first that came was opened by itself, and grows.
-        assert page.list.selected == writing.id
-        answer = page.transcript.answer(writing.id)
-        assert answer is not None
-        before = len(answer.body.table)
-        await until(lambda: len(answer.body.table) > before + 20)
-        assert page.transcript.answer_text(writing.id).startswith("ECHO 1:")
-        assert answer.facts(1).origin == "accepted"
-        shown = dict(page.facts.facts.sections[0][1])
-        assert (shown["Client"], shown["Model"], shown["Streams"]) == ("editor/1.2", "Fake 1M", "Yes")
-        await first.leave()
-        await second.whole()
-        await until(lambda: [row.state for row in page.list.rows] == ["Finished", "Cancelled"])
-        assert answer.footer.notes == (strings.CANCELLED_NOTE,)
-        assert [title for title, _ in page.facts.facts.sections] == [strings.REQUEST, strings.EFFECTIVE]
-
-    play(qapp, scene)
+async def test_requests_are_seen_as_they_come_and_go(window: MainWindow) -> None:
+    await ready(window)
+    page = await page_of(window)
+    assert page.empty_text == strings.NOTHING_OFF
+    base = await switch_on(window)
+    assert page.empty_text == strings.NOTHING_ON
+    assert page.subtitle == strings.SERVING
+    assert page.address.value == base
+    assert page.model.isVisible()
+    assert page.model.value == "Fake-1M"  # what a client's field for the model takes
+    first = Asked(base, "write 100000 slowly")
+    await until(lambda: len(page.list.rows) == 1)
+    second = Asked(base, "write 4")
+    await until(lambda: len(page.list.rows) == 2 and page.list.rows[1].state == "Writing")
+    waiting, writing = page.list.rows
+    assert (writing.title, writing.subtitle, writing.level) == (
+        "editor", "Fake 1M · chat/completions", "live",
+    )  # fmt: skip
+    assert waiting.state == "Waiting, 1 before"
+    assert page.subtitle == f"{strings.SERVING} 1 request waits."
+    # The first that came was opened by itself, and grows.
+    assert page.list.selected == writing.id
+    answer = page.transcript.answer(writing.id)
+    assert answer is not None
+    before = len(answer.body.table)
+    await until(lambda: len(answer.body.table) > before + 20)
+    assert page.transcript.answer_text(writing.id).startswith("ECHO 1:")
+    assert answer.facts(1).origin == "accepted"
+    shown = dict(page.facts.facts.sections[0][1])
+    assert (shown["Client"], shown["Model"], shown["Streams"]) == ("editor/1.2", "Fake 1M", "Yes")
+    await first.leave()
+    await second.whole()
+    await until(lambda: [row.state for row in page.list.rows] == ["Finished", "Cancelled"])
+    assert answer.footer.notes == (strings.CANCELLED_NOTE,)
+    assert [title for title, _ in page.facts.facts.sections] == [strings.REQUEST, strings.EFFECTIVE]
 
 
-def test_a_click_opens_another_request(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        page = await page_of(window)
-        for number, words in enumerate((3, 40), 1):
-            await Asked(base, f"write {words}").whole()
-            await until(lambda number=number: len(page.list.rows) == number)  # type: ignore[misc]
-        newest = page.list.rows[0]
-        assert page.list.selected != newest.id
-        view = page.list.view
-        place = view.visualRect(page.list.model.index_of(newest.id)).center()
-        await asyncio.sleep(0)
-        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(place))
-        assert page.list.selected == newest.id
-        await until(lambda: "w39" in page.transcript.answer_text(newest.id))
-        answer = page.transcript.answer(newest.id)
-        assert answer is not None
-        # Nothing can be asked again from here.
-        assert len(answer.footer.buttons) == 1
-        assert answer.footer.continue_button.isHidden()
-        page.delete_all.click()
-        assert page.list.rows == ()
-        assert page.empty_text == strings.NOTHING_ON
-
-    play(qapp, scene)
+async def test_a_click_opens_another_request(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    page = await page_of(window)
+    for number, words in enumerate((3, 40), 1):
+        await Asked(base, f"write {words}").whole()
+        await until(lambda number=number: len(page.list.rows) == number)  # type: ignore[misc]
+    newest = page.list.rows[0]
+    assert page.list.selected != newest.id
+    view = page.list.view
+    place = view.visualRect(page.list.model.index_of(newest.id)).center()
+    await asyncio.sleep(0)
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(place))
+    assert page.list.selected == newest.id
+    await until(lambda: "w39" in page.transcript.answer_text(newest.id))
+    answer = page.transcript.answer(newest.id)
+    assert answer is not None
+    # Nothing can be asked again from here.
+    assert len(answer.footer.buttons) == 1
+    assert answer.footer.continue_button.isHidden()
+    page.delete_all.click()
+    assert page.list.rows == ()
+    assert page.empty_text == strings.NOTHING_ON
 
 
-def test_who_opens_it_sees_the_request_that_is_being_answered(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        running = Asked(base, "write 100000 slowly")
-        await until(lambda: bool(running.text))
-        waiting = Asked(base, "write 4")
-        requests = window.controller.sharing.requests
-        await until(lambda: len(requests.all) == 2)
-        page = await page_of(window)
-        assert page.list.selected == requests.all[0].id
-        await running.leave()
-        await waiting.whole()
-        assert page.list.selected == requests.all[0].id
-
-    play(qapp, scene)
+async def test_who_opens_it_sees_the_request_that_is_being_answered(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    running = Asked(base, "write 100000 slowly")
+    await until(lambda: bool(running.text))
+    waiting = Asked(base, "write 4")
+    requests = window.controller.sharing.requests
+    await until(lambda: len(requests.all) == 2)
+    page = await page_of(window)
+    assert page.list.selected == requests.all[0].id
+    await running.leave()
+    await waiting.whole()
+    assert page.list.selected == requests.all[0].id
 
 
-def test_the_chip_copies_the_address(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        chip = window.views.header.server_button
-        assert chip.isHidden()
-        base = await switch_on(window)
-        for width in (1440, 1180, 1024, 980):
-            window.resize(width, 700)
-            await asyncio.sleep(0.05)
-            assert chip.isVisible()
-            assert chip.geometry().right() <= window.views.header.width()
-            assert chip.text() in base
-        await click(chip)
-        assert QGuiApplication.clipboard().text() == base
-        assert chip.text() == "Copied"
-        window.app_settings.set("server.on", False)
-        await until(chip.isHidden)
-
-    play(qapp, scene)
+async def test_the_chip_copies_the_address(window: MainWindow) -> None:
+    await ready(window)
+    chip = window.views.header.server_button
+    assert chip.isHidden()
+    base = await switch_on(window)
+    for width in (1440, 1180, 1024, 980):
+        window.resize(width, 700)
+        await asyncio.sleep(0.05)
+        assert chip.isVisible()
+        assert chip.geometry().right() <= window.views.header.width()
+        assert chip.text() in base
+    await click(chip)
+    assert QGuiApplication.clipboard().text() == base
+    assert chip.text() == "Copied"
+    window.app_settings.set("server.on", False)
+    await until(chip.isHidden)
 
 
-def test_a_port_that_is_taken_is_told_with_what_to_do(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        taken = socket.socket()
-        try:
-            taken.bind(("127.0.0.1", 0))
-            taken.listen()
-            window.app_settings.set("server.port", taken.getsockname()[1])
-            window.app_settings.set("server.on", True)
-            server = window.controller.server
-            await until(lambda: server.state.status == "failed")
-            assert window.views.banner.trouble
-            assert "port" in window.views.banner.trouble.title
-            assert "Choose another port" in settings_of(window).text
-            assert window.views.header.server_button.isHidden()
-        finally:
-            taken.close()
-        window.app_settings.set("server.port", await free_port())
-        await until(lambda: server.state.status == "on")
-        assert window.views.banner.trouble is None
-
-    play(qapp, scene)
+async def test_a_port_that_is_taken_is_told_with_what_to_do(window: MainWindow) -> None:
+    await ready(window)
+    taken = socket.socket()
+    try:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        window.app_settings.set("server.port", taken.getsockname()[1])
+        window.app_settings.set("server.on", True)
+        server = window.controller.server
+        await until(lambda: server.state.status == "failed")
+        assert window.views.banner.trouble
+        assert "port" in window.views.banner.trouble.title
+        assert "Choose another port" in settings_of(window).text
+        assert window.views.header.server_button.isHidden()
+    finally:
+        taken.close()
+    window.app_settings.set("server.port", await free_port())
+    await until(lambda: server.state.status == "on")
+    assert window.views.banner.trouble is None
 
 
 def test_requests_without_the_key_are_in_the_list(qapp: QApplication, tmp_path: Path) -> None:
@@ -247,31 +225,27 @@ def test_requests_without_the_key_are_in_the_list(qapp: QApplication, tmp_path: 
     play(qapp, scene, folder=tmp_path)
 
 
-def test_the_servers_settings_are_in_its_window(qapp: QApplication) -> None:
+async def test_the_servers_settings_are_in_its_window(window: MainWindow) -> None:
     """Turned on there, and seen there; the app's own settings have no server."""
-
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        page = await page_of(window)
-        await click(page.settings)
-        assert page.settings_page.isVisible()
-        window.app_settings.set("server.port", await free_port())
-        field = page.settings_page.form.fields["server.on"]
-        await click(field.control.editor)
-        server = window.controller.server
-        await until(lambda: server.state.status == "on", what="the switch did nothing")
-        assert server.state.address in page.settings_page.box.text
-        await click(page.settings)
-        assert not page.settings_page.isVisible()
-        assert page.empty_text == strings.NOTHING_ON
-        settings = window.windows.show("settings")
-        assert isinstance(settings, SettingsWindow)
-        with pytest.raises(KeyError):
-            settings.field("server.on")
-        window.app_settings.reset()
-        assert window.app_settings.now.server.on
-
-    play(qapp, scene)
+    await ready(window)
+    page = await page_of(window)
+    await click(page.settings)
+    assert page.settings_page.isVisible()
+    window.app_settings.set("server.port", await free_port())
+    field = page.settings_page.form.fields["server.on"]
+    await click(field.control.editor)
+    server = window.controller.server
+    await until(lambda: server.state.status == "on", what="the switch did nothing")
+    assert server.state.address in page.settings_page.box.text
+    await click(page.settings)
+    assert not page.settings_page.isVisible()
+    assert page.empty_text == strings.NOTHING_ON
+    settings = window.windows.show("settings")
+    assert isinstance(settings, SettingsWindow)
+    with pytest.raises(KeyError):
+        settings.field("server.on")
+    window.app_settings.reset()
+    assert window.app_settings.now.server.on
 
 
 def test_another_address_needs_a_key(qapp: QApplication, tmp_path: Path) -> None:
@@ -304,49 +278,43 @@ def test_another_address_needs_a_key(qapp: QApplication, tmp_path: Path) -> None
     play(qapp, scene, folder=tmp_path)
 
 
-def test_what_is_no_address_or_origin_is_told(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        server = window.controller.server
-        window.app_settings.set("server.port", await free_port())
-        window.app_settings.set("server.address", "my machine")
-        window.app_settings.set("server.on", True)
-        await until(lambda: server.state.status == "failed")
-        assert server.state.problem
-        assert "my machine" in server.state.problem.message
-        window.app_settings.set("server.address", "127.0.0.1")
-        window.app_settings.set("server.origins", "http://localhost:3000/page")
-        await until(lambda: server.state.problem is not None and "origin" in server.state.problem.message)
-        window.app_settings.set("server.origins", "http://localhost:3000")
-        await until(lambda: server.state.status == "on")
-        origin = "origin: http://localhost:3000\r\n"
-        allowed = await Asked(server.state.address, "write 3", headers=origin).whole()
-        assert b"access-control-allow-origin: http://localhost:3000" in allowed.raw
-        foreign = await Asked(server.state.address, "write 3", headers="origin: http://evil.test\r\n").whole()
-        assert foreign.error == "origin_not_allowed"
-
-    play(qapp, scene)
+async def test_what_is_no_address_or_origin_is_told(window: MainWindow) -> None:
+    await ready(window)
+    server = window.controller.server
+    window.app_settings.set("server.port", await free_port())
+    window.app_settings.set("server.address", "my machine")
+    window.app_settings.set("server.on", True)
+    await until(lambda: server.state.status == "failed")
+    assert server.state.problem
+    assert "my machine" in server.state.problem.message
+    window.app_settings.set("server.address", "127.0.0.1")
+    window.app_settings.set("server.origins", "http://localhost:3000/page")
+    await until(lambda: server.state.problem is not None and "origin" in server.state.problem.message)
+    window.app_settings.set("server.origins", "http://localhost:3000")
+    await until(lambda: server.state.status == "on")
+    origin = "origin: http://localhost:3000\r\n"
+    allowed = await Asked(server.state.address, "write 3", headers=origin).whole()
+    assert b"access-control-allow-origin: http://localhost:3000" in allowed.raw
+    foreign = await Asked(server.state.address, "write 3", headers="origin: http://evil.test\r\n").whole()
+    assert foreign.error == "origin_not_allowed"
 
 
-def test_a_name_of_this_machine_has_to_be_allowed(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        server = window.controller.server
-        await switch_on(window)
+async def test_a_name_of_this_machine_has_to_be_allowed(window: MainWindow) -> None:
+    await ready(window)
+    server = window.controller.server
+    await switch_on(window)
 
-        async def called(name: str) -> Asked:
-            return await Asked(server.state.address, "write 3", called=name).whole()
+    async def called(name: str) -> Asked:
+        return await Asked(server.state.address, "write 3", called=name).whole()
 
-        assert (await called("mac.local:8317")).error == "host_not_allowed"
-        window.app_settings.set("server.hosts", "http://mac.local")
-        await until(lambda: server.state.problem is not None and "mac.local" in server.state.problem.message)
-        window.app_settings.set("server.hosts", "box\nmac.local.")
-        await until(lambda: server.state.status == "on")
-        assert (await called("mac.local:8317")).is_whole
-        assert (await called("Box")).is_whole
-        assert (await called("evil.test")).error == "host_not_allowed"
-
-    play(qapp, scene)
+    assert (await called("mac.local:8317")).error == "host_not_allowed"
+    window.app_settings.set("server.hosts", "http://mac.local")
+    await until(lambda: server.state.problem is not None and "mac.local" in server.state.problem.message)
+    window.app_settings.set("server.hosts", "box\nmac.local.")
+    await until(lambda: server.state.status == "on")
+    assert (await called("mac.local:8317")).is_whole
+    assert (await called("Box")).is_whole
+    assert (await called("evil.test")).error == "host_not_allowed"
 
 
 def test_it_is_on_again_at_the_next_start(qapp: QApplication, tmp_path: Path) -> None:
@@ -383,30 +351,27 @@ def test_what_a_chosen_request_says_is_legible(qapp: QApplication) -> None:
     scenes(qapp, *(chosen(level) for level in levels))
 
 
-def test_connect_an_app_shows_a_configuration_and_copies_it_with_the_key(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        page = await page_of(window)
-        assert not page.connect_app.isVisible()
-        await switch_on(window, ask_key=True)
-        await until(page.connect_app.isVisible, what="no button")
-        await click(page.connect_app)
-        sheet = page.findChild(ConnectSheet)
-        assert sheet is not None
-        address = page.address.value.removesuffix("/v1")
-        assert address in sheet.text.toPlainText()
-        key = window.controller.server.served_key
-        assert key
-        for app in APPS:
-            sheet.picker.set_value(app)
-            await click(sheet.copy)
-            copied = QGuiApplication.clipboard().text()
-            assert address in copied
-            assert app == "Open WebUI" or page.model.value in copied  # it lists the models itself
-            shown = sheet.text.toPlainText() + sheet.hint.text() + sheet.copy.toolTip()
-            assert key not in shown
-        assert page.model.value in sheet.names.text()
-        await click(sheet.close_button)
-        await until(lambda: page.findChild(ConnectSheet) is None, what="it stays open")
-
-    play(qapp, scene)
+async def test_connect_an_app_shows_a_configuration_and_copies_it_with_the_key(window: MainWindow) -> None:
+    await ready(window)
+    page = await page_of(window)
+    assert not page.connect_app.isVisible()
+    await switch_on(window, ask_key=True)
+    await until(page.connect_app.isVisible, what="no button")
+    await click(page.connect_app)
+    sheet = page.findChild(ConnectSheet)
+    assert sheet is not None
+    address = page.address.value.removesuffix("/v1")
+    assert address in sheet.text.toPlainText()
+    key = window.controller.server.served_key
+    assert key
+    for app in APPS:
+        sheet.picker.set_value(app)
+        await click(sheet.copy)
+        copied = QGuiApplication.clipboard().text()
+        assert address in copied
+        assert app == "Open WebUI" or page.model.value in copied  # it lists the models itself
+        shown = sheet.text.toPlainText() + sheet.hint.text() + sheet.copy.toolTip()
+        assert key not in shown
+    assert page.model.value in sheet.names.text()
+    await click(sheet.close_button)
+    await until(lambda: page.findChild(ConnectSheet) is None, what="it stays open")

@@ -20,175 +20,148 @@ async def served(window: MainWindow, asked: Asked) -> None:
     await until(lambda: bool(asked.text) and bool(window.controller.link.served), what="not served")
 
 
-def test_a_client_asks_the_window_s_worker(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        asked = await Asked(base, "write 12").whole()
-        assert asked.status == 200
-        assert asked.is_whole
-        assert asked.text.startswith("ECHO 1:")
-        assert window.controller.link.phase is Phase.READY
-        assert window.views.banner.isHidden()
-        (record,) = window.controller.sharing.requests.all
-        assert (record.state, record.client, record.tokens) == ("finished", "editor/1.2", 13)
-        assert window.controller.chats.open.turns == ()
-
-    play(qapp, scene)
+async def test_a_client_asks_the_window_s_worker(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    asked = await Asked(base, "write 12").whole()
+    assert asked.status == 200
+    assert asked.is_whole
+    assert asked.text.startswith("ECHO 1:")
+    assert window.controller.link.phase is Phase.READY
+    assert window.views.banner.isHidden()
+    (record,) = window.controller.sharing.requests.all
+    assert (record.state, record.client, record.tokens) == ("finished", "editor/1.2", 13)
+    assert window.controller.chats.open.turns == ()
 
 
-def test_off_nothing_listens(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        window.app_settings.set("server.on", False)
-        await until(lambda: window.controller.server.state.status == "off")
-        asked = Asked(base, "write 3")
-        try:
-            await asked.whole()
-        except ConnectionRefusedError:
-            return
-        raise AssertionError("somebody listens")
-
-    play(qapp, scene)
-
-
-def test_a_request_waits_for_the_chat_s_answer(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        ask(window, "write 100000 slowly")
-        await until(lambda: len(last(window).tokens) > 3)
-        asked = Asked(base, "write 5")
-        await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
-        assert asked.raw == b""
-        window.controller.asking.stop()
+async def test_off_nothing_listens(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    window.app_settings.set("server.on", False)
+    await until(lambda: window.controller.server.state.status == "off")
+    asked = Asked(base, "write 3")
+    try:
         await asked.whole()
-        assert asked.is_whole
-        assert last(window).status == "stopped"
-        await ready(window)
-
-    play(qapp, scene)
+    except ConnectionRefusedError:
+        return
+    raise AssertionError("somebody listens")
 
 
-def test_the_chat_waits_its_turn_and_says_so(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        first = Asked(base, "write 100000 slowly")
-        await served(window, first)
-        second = Asked(base, "write 200 slowly")
-        await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
-        assert window.views.composer.state == "idle"
-        ask(window, "write 4")
-        third = Asked(base, "write 5")
-        await until(lambda: len(window.controller.sharing.queue.tickets) == 4)
-        assert window.controller.link.phase is Phase.WAITING
-        assert window.views.hint.text() == "Waiting for 2 requests of the local server"
-        assert window.views.composer.state == "busy"
-        assert last(window).tokens == ()
-        await first.leave()
-        await until(lambda: window.controller.link.ahead == 1)
-        assert window.views.hint.text() == "Waiting for 1 request of the local server"
-        await second.whole()
-        await until(lambda: last(window).status == "finished")
-        assert not third.done or third.is_whole
-        await third.whole()
-        assert third.is_whole
-        assert window.controller.sharing.queue.tickets == ()
-        assert [record.state for record in window.controller.sharing.requests.all] == [
-            "cancelled", "finished", "finished",
-        ]  # fmt: skip
-
-    play(qapp, scene)
+async def test_a_request_waits_for_the_chat_s_answer(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    ask(window, "write 100000 slowly")
+    await until(lambda: len(last(window).tokens) > 3)
+    asked = Asked(base, "write 5")
+    await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
+    assert asked.raw == b""
+    window.controller.asking.stop()
+    await asked.whole()
+    assert asked.is_whole
+    assert last(window).status == "stopped"
+    await ready(window)
 
 
-def test_a_question_that_waits_can_be_taken_back(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        first = Asked(base, "write 100000 slowly")
-        await served(window, first)
-        ask(window, "write 4")
-        assert window.controller.link.phase is Phase.WAITING
-        window.controller.asking.stop()
-        assert window.controller.link.phase is Phase.READY
-        assert window.controller.chats.open.turns == ()
-        assert window.views.composer.text == "write 4"
-        assert len(window.controller.sharing.queue.tickets) == 1
-        before = len(first.text)
-        await until(lambda: len(first.text) > before)
-        await first.leave()
-        await until(lambda: not window.controller.link.served)
-
-    play(qapp, scene)
-
-
-def test_a_client_that_goes_away_cancels(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        asked = Asked(base, "write 100000 slowly")
-        await served(window, asked)
-        await asked.leave()
-        await until(lambda: not window.controller.link.served, timeout_s=3)
-        (record,) = window.controller.sharing.requests.all
-        assert record.state == "cancelled"
-
-    play(qapp, scene)
+async def test_the_chat_waits_its_turn_and_says_so(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    first = Asked(base, "write 100000 slowly")
+    await served(window, first)
+    second = Asked(base, "write 200 slowly")
+    await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
+    assert window.views.composer.state == "idle"
+    ask(window, "write 4")
+    third = Asked(base, "write 5")
+    await until(lambda: len(window.controller.sharing.queue.tickets) == 4)
+    assert window.controller.link.phase is Phase.WAITING
+    assert window.views.hint.text() == "Waiting for 2 requests of the local server"
+    assert window.views.composer.state == "busy"
+    assert last(window).tokens == ()
+    await first.leave()
+    await until(lambda: window.controller.link.ahead == 1)
+    assert window.views.hint.text() == "Waiting for 1 request of the local server"
+    await second.whole()
+    await until(lambda: last(window).status == "finished")
+    assert not third.done or third.is_whole
+    await third.whole()
+    assert third.is_whole
+    assert window.controller.sharing.queue.tickets == ()
+    assert [record.state for record in window.controller.sharing.requests.all] == [
+        "cancelled", "finished", "finished",
+    ]  # fmt: skip
 
 
-def test_a_worker_killed_in_mid_request_is_told_and_comes_back(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        asked = Asked(base, "write 100000 slowly")
-        waiting = Asked(base, "write 7")
-        await served(window, asked)
-        await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
-        pid = window.worker.pid
-        assert pid
-        os.kill(pid, signal.SIGKILL)
-        await asked.whole()
-        assert asked.error == "worker_failed"
-        await waiting.whole()
-        assert waiting.is_whole
-        assert window.worker.pid != pid
-        await ready(window)
-
-    play(qapp, scene)
+async def test_a_question_that_waits_can_be_taken_back(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    first = Asked(base, "write 100000 slowly")
+    await served(window, first)
+    ask(window, "write 4")
+    assert window.controller.link.phase is Phase.WAITING
+    window.controller.asking.stop()
+    assert window.controller.link.phase is Phase.READY
+    assert window.controller.chats.open.turns == ()
+    assert window.views.composer.text == "write 4"
+    assert len(window.controller.sharing.queue.tickets) == 1
+    before = len(first.text)
+    await until(lambda: len(first.text) > before)
+    await first.leave()
+    await until(lambda: not window.controller.link.served)
 
 
-def test_a_dead_worker_is_started_again_for_who_asks(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        ask(window, "die 4")
-        await until(lambda: window.controller.link.phase is Phase.DEAD)
-        assert last(window).status == "cut_off"
-        asked = await Asked(base, "write 3").whole()
-        assert asked.is_whole
-
-    play(qapp, scene)
+async def test_a_client_that_goes_away_cancels(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    asked = Asked(base, "write 100000 slowly")
+    await served(window, asked)
+    await asked.leave()
+    await until(lambda: not window.controller.link.served, timeout_s=3)
+    (record,) = window.controller.sharing.requests.all
+    assert record.state == "cancelled"
 
 
-def test_another_model_ends_what_was_asked_of_the_one_before(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        asked, waiting = Asked(base, "write 100000 slowly"), Asked(base, "write 3")
-        await served(window, asked)
-        await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
-        window.controller.handle(Load("other"))
-        await asked.whole()
-        await waiting.whole()
-        assert asked.error == "model_changed"
-        assert (waiting.status, waiting.error) == (503, "model_changed")
-        await ready(window)
-        assert (await Asked(base, "write 3").whole()).is_whole
-        assert window.views.banner.isHidden()
+async def test_a_worker_killed_in_mid_request_is_told_and_comes_back(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    asked = Asked(base, "write 100000 slowly")
+    waiting = Asked(base, "write 7")
+    await served(window, asked)
+    await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
+    pid = window.worker.pid
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    await asked.whole()
+    assert asked.error == "worker_failed"
+    await waiting.whole()
+    assert waiting.is_whole
+    assert window.worker.pid != pid
+    await ready(window)
 
-    play(qapp, scene)
+
+async def test_a_dead_worker_is_started_again_for_who_asks(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    ask(window, "die 4")
+    await until(lambda: window.controller.link.phase is Phase.DEAD)
+    assert last(window).status == "cut_off"
+    asked = await Asked(base, "write 3").whole()
+    assert asked.is_whole
+
+
+async def test_another_model_ends_what_was_asked_of_the_one_before(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    asked, waiting = Asked(base, "write 100000 slowly"), Asked(base, "write 3")
+    await served(window, asked)
+    await until(lambda: len(window.controller.sharing.queue.tickets) == 2)
+    window.controller.handle(Load("other"))
+    await asked.whole()
+    await waiting.whole()
+    assert asked.error == "model_changed"
+    assert (waiting.status, waiting.error) == (503, "model_changed")
+    await ready(window)
+    assert (await Asked(base, "write 3").whole()).is_whole
+    assert window.views.banner.isHidden()
 
 
 def test_the_window_closes_in_mid_request(qapp: QApplication) -> None:
@@ -211,22 +184,19 @@ def test_the_window_closes_in_mid_request(qapp: QApplication) -> None:
     assert waiting.error == "server_ends"
 
 
-def test_requests_teach_the_tables_only_where_that_is_wanted(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        base = await switch_on(window)
-        requests = window.controller.sharing.requests
+async def test_requests_teach_the_tables_only_where_that_is_wanted(window: MainWindow) -> None:
+    await ready(window)
+    base = await switch_on(window)
+    requests = window.controller.sharing.requests
 
-        async def learned(**fields: object) -> bool:
-            await Asked(base, "write 3", **fields).whole()
-            answered = [each.id for each in requests.all if requests.events(each.id)]
-            finished = requests.events(answered[-1])[-1]
-            return bool(finished.effective.settings.tables.learn)  # type: ignore[union-attr]
+    async def learned(**fields: object) -> bool:
+        await Asked(base, "write 3", **fields).whole()
+        answered = [each.id for each in requests.all if requests.events(each.id)]
+        finished = requests.events(answered[-1])[-1]
+        return bool(finished.effective.settings.tables.learn)  # type: ignore[union-attr]
 
-        assert not await learned()
-        assert not await learned(settings={"tables.learn": True})
-        window.app_settings.set("server.learn", True)
-        assert await learned()
-        assert not await learned(settings={"tables.learn": False})
-
-    play(qapp, scene)
+    assert not await learned()
+    assert not await learned(settings={"tables.learn": True})
+    window.app_settings.set("server.learn", True)
+    assert await learned()
+    assert not await learned(settings={"tables.learn": False})

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from app.controls.text_label import TextLabel
 from app.features.compare import CompareWindow
@@ -19,11 +19,11 @@ from app.features.tables.window import TablesWindow
 from app.session.chats.conversation import Version
 from app.shell.window import MainWindow
 from core.events import DownloadProgress, MemoryNeed, Message, ModelEntry, ModelInfo, ModelList
-from tests.app.features.tables.test_window import KNOWN
+from tests.app.features.test_tables_window import KNOWN
 from tests.app.journeys.sizes.swept import swept
 from tests.app.legible import illegible
 from tests.app.painted import noted_words
-from tests.app.stage import play, ready, until
+from tests.app.stage import ready, until
 
 GB = 2**30
 ALL_SIZES = [((1024, 700), 100), ((1024, 700), 150), ((1440, 900), 100), ((1440, 900), 150)]
@@ -90,176 +90,149 @@ def within(widget: QWidget, window: QWidget) -> bool:
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-def test_models(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
-    async def scene(window: MainWindow) -> None:
-        models = await narrow(window, "models", size, zoom_pct)
-        assert isinstance(models, ModelsWindow)
-        window.controller.models.on_event(MODELS)
-        for reference in ("owner/Qwen3 14B", "owner/Qwen3 0.6B"):
-            models.choose(reference)
-            await asyncio.sleep(0.05)
-            assert illegible(models) == []
-            rows = [*models.list.models.values(), *models.list.downloads.values()]
-            assert len(rows) == 5
-            detail = models.detail
-            for widget in (*rows, detail.title, detail.memory, detail.note, detail.folder, detail.remove):
-                assert not widget.isVisibleTo(models) or within(widget, models), (
-                    reference,
-                    widget,
-                    widget.geometry(),
-                )
-            # Three rows are seen at once, and the detail is more than its name.
-            area = rows[0].parentWidget().parentWidget()
-            assert area.height() >= 3 * rows[0].height()
-            assert detail.height() >= 3 * rows[0].height()
-
-    play(qapp, scene)
-
-
-def test_in_a_narrow_list_the_least_needed_columns_go_first(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        models = await narrow(window, "models", (1024, 700), 150)
-        assert isinstance(models, ModelsWindow)
-        window.controller.models.on_event(MODELS)
-        row = models.list.models["owner/Qwen3 4B"]
-        assert isinstance(row, ModelRow)
-        assert models.detail.y() > models.list.y()
-        assert models.detail.width() == models.width()
-        models.resize(1400, 700)
+async def test_models(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
+    models = await narrow(window, "models", size, zoom_pct)
+    assert isinstance(models, ModelsWindow)
+    window.controller.models.on_event(MODELS)
+    for reference in ("owner/Qwen3 14B", "owner/Qwen3 0.6B"):
+        models.choose(reference)
         await asyncio.sleep(0.05)
-        assert models.detail.x() > models.list.x()
-        assert models.detail.width() == 582
+        assert illegible(models) == []
+        rows = [*models.list.models.values(), *models.list.downloads.values()]
+        assert len(rows) == 5
+        detail = models.detail
+        for widget in (*rows, detail.title, detail.memory, detail.note, detail.folder, detail.remove):
+            assert not widget.isVisibleTo(models) or within(widget, models), (
+                reference,
+                widget,
+                widget.geometry(),
+            )
+        # Three rows are seen at once, and the detail is more than its name.
+        area = rows[0].parentWidget().parentWidget()
+        assert area.height() >= 3 * rows[0].height()
+        assert detail.height() >= 3 * rows[0].height()
 
-    play(qapp, scene)
+
+async def test_in_a_narrow_list_the_least_needed_columns_go_first(window: MainWindow) -> None:
+    models = await narrow(window, "models", (1024, 700), 150)
+    assert isinstance(models, ModelsWindow)
+    window.controller.models.on_event(MODELS)
+    row = models.list.models["owner/Qwen3 4B"]
+    assert isinstance(row, ModelRow)
+    assert models.detail.y() > models.list.y()
+    assert models.detail.width() == models.width()
+    models.resize(1400, 700)
+    await asyncio.sleep(0.05)
+    assert models.detail.x() > models.list.x()
+    assert models.detail.width() == 582
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), [((760, 780), 100), *SIZES])
-def test_the_sheet_of_keys(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
-    async def scene(window: MainWindow) -> None:
-        keys = await narrow(window, "shortcuts", size, zoom_pct)
-        assert illegible(keys) == []
-        labels = keys.findChildren(TextLabel)
-        assert len(labels) > 60
-        assert all(within(label, keys) for label in labels)
-
-    play(qapp, scene)
+async def test_the_sheet_of_keys(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
+    keys = await narrow(window, "shortcuts", size, zoom_pct)
+    assert illegible(keys) == []
+    labels = keys.findChildren(TextLabel)
+    assert len(labels) > 60
+    assert all(within(label, keys) for label in labels)
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-def test_tables(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
-    async def scene(window: MainWindow) -> None:
-        tables = await narrow(window, "tables", size, zoom_pct)
-        assert isinstance(tables, TablesWindow)
-        tables.show_tables(KNOWN, alive=True)
-        await asyncio.sleep(0.05)
-        view, learning = tables.list.view, tables.learning
-        assert view.viewport().height() >= 3 * view.sizeHintForRow(0) * 0.9
-        across = view.horizontalScrollBar()
-        # All columns are seen: at once, or one end after the other.
-        seen: set[str] = set()
-        for at in (0, across.maximum()):
-            across.setValue(at)
-            await asyncio.sleep(0.02)
-            with noted_words() as noted:
-                tables.list.grab()
-            box = tables.list.rect()
-            seen |= {word.text for word in noted if box.contains(word.area.toAlignedRect())}
-            assert [each for each in illegible(tables) if "edge" not in each] == []
-        assert {column.title for column in COLUMNS} <= seen
-        assert {"412,306", "61%", "72%"} & seen
-        for widget in (
-            tables.detail.title,
-            tables.detail.entries,
-            tables.detail.accepted,
-            tables.detail.teachers,
-            *learning.controls.values(),
-            learning.rehearsal,
-            learning.folder,
-            learning.disk,
-        ):
-            assert within(widget, tables), widget
-        if across.maximum():
-            across.setValue(0)
-            tables.activateWindow()
-            view.setFocus()
-            for _ in range(40):
-                QTest.keyClick(view, Qt.Key.Key_Right)
-            assert across.value() == across.maximum()
-
-    play(qapp, scene)
+async def test_tables(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
+    tables = await narrow(window, "tables", size, zoom_pct)
+    assert isinstance(tables, TablesWindow)
+    tables.show_tables(KNOWN, alive=True)
+    await asyncio.sleep(0.05)
+    view, learning = tables.list.view, tables.learning
+    assert view.viewport().height() >= 3 * view.sizeHintForRow(0) * 0.9
+    across = view.horizontalScrollBar()
+    # All columns are seen: at once, or one end after the other.
+    seen: set[str] = set()
+    for at in (0, across.maximum()):
+        across.setValue(at)
+        await asyncio.sleep(0.02)
+        with noted_words() as noted:
+            tables.list.grab()
+        box = tables.list.rect()
+        seen |= {word.text for word in noted if box.contains(word.area.toAlignedRect())}
+        assert [each for each in illegible(tables) if "edge" not in each] == []
+    assert {column.title for column in COLUMNS} <= seen
+    assert {"412,306", "61%", "72%"} & seen
+    for widget in (
+        tables.detail.title,
+        tables.detail.entries,
+        tables.detail.accepted,
+        tables.detail.teachers,
+        *learning.controls.values(),
+        learning.rehearsal,
+        learning.folder,
+        learning.disk,
+    ):
+        assert within(widget, tables), widget
+    if across.maximum():
+        across.setValue(0)
+        tables.activateWindow()
+        view.setFocus()
+        for _ in range(40):
+            QTest.keyClick(view, Qt.Key.Key_Right)
+        assert across.value() == across.maximum()
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
 @pytest.mark.parametrize("name", ["library", "settings", "deleted", "archived", "lab"])
-def test_others(qapp: QApplication, name: str, size: tuple[int, int], zoom_pct: int) -> None:
-    async def scene(window: MainWindow) -> None:
-        beside = await narrow(window, name, size, zoom_pct)
-        assert illegible(beside) == []
-
-    play(qapp, scene)
+async def test_others(window: MainWindow, name: str, size: tuple[int, int], zoom_pct: int) -> None:
+    beside = await narrow(window, name, size, zoom_pct)
+    assert illegible(beside) == []
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), [*SIZES, ((1920, 1080), 150)])
-def test_the_first_page(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        window.app_settings.set("look.zoom_pct", zoom_pct)
-        window.resize(*size)
-        await asyncio.sleep(0.05)
-        assert illegible(window.views.first_page) == []
-
-    play(qapp, scene)
+async def test_the_first_page(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
+    await ready(window)
+    window.app_settings.set("look.zoom_pct", zoom_pct)
+    window.resize(*size)
+    await asyncio.sleep(0.05)
+    assert illegible(window.views.first_page) == []
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-def test_a_race(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
+async def test_a_race(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
+    await ready(window)
+    window.app_settings.set("look.zoom_pct", zoom_pct)
+    window.resize(*size)
+    window.controller.racing.show()
+    page = window.views.race
+    page.prompt.question.set_value("Please write 40 words")
+    page.start_button.click()
+    await until(lambda: page.replay.playing, what="no replay")
+    page.chart.setValue(page.chart.maximum() // 2)
+    await asyncio.sleep(0.05)
+    assert illegible(page) == []
+    for side in (page.plain, page.drafted):
+        assert side.text.height() >= 5 * side.count.height()
+        assert within(side.stats, page)
+    assert within(page.chart, page)
+
+
+async def test_the_names_of_compared_versions_are_whole(window: MainWindow) -> None:
+    await ready(window)
+    compare = CompareWindow(window.views.composer._theme, window)
+    compare.setMinimumSize(0, 0)
+    turn = Version("v", Message("user", "What?"))
+    compare.show_versions((turn, turn), 1)
+    compare.show()
+    for size, zoom_pct in ALL_SIZES:
         window.app_settings.set("look.zoom_pct", zoom_pct)
-        window.resize(*size)
-        window.controller.racing.show()
-        page = window.views.race
-        page.prompt.question.set_value("Please write 40 words")
-        page.start_button.click()
-        await until(lambda: page.replay.playing, what="no replay")
-        page.chart.setValue(page.chart.maximum() // 2)
+        compare.resize(*size)
         await asyncio.sleep(0.05)
-        assert illegible(page) == []
-        for side in (page.plain, page.drafted):
-            assert side.text.height() >= 5 * side.count.height()
-            assert within(side.stats, page)
-        assert within(page.chart, page)
-
-    play(qapp, scene)
-
-
-def test_the_names_of_compared_versions_are_whole(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        compare = CompareWindow(window.views.composer._theme, window)
-        compare.setMinimumSize(0, 0)
-        turn = Version("v", Message("user", "What?"))
-        compare.show_versions((turn, turn), 1)
-        compare.show()
-        for size, zoom_pct in ALL_SIZES:
-            window.app_settings.set("look.zoom_pct", zoom_pct)
-            compare.resize(*size)
-            await asyncio.sleep(0.05)
-            assert illegible(compare) == []
-        compare.close()
-
-    play(qapp, scene)
+        assert illegible(compare) == []
+    compare.close()
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
-def test_a_sweep(qapp: QApplication, size: tuple[int, int], zoom_pct: int) -> None:
-    async def scene(window: MainWindow) -> None:
-        lab = await narrow(window, "lab", size, zoom_pct)
-        assert isinstance(lab, LabWindow)
-        lab.show_lab(swept())
-        await asyncio.sleep(0.05)
-        assert illegible(lab) == []
-        for chart in (lab.speed, lab.parity, lab.places, lab.turns, lab.keeps):
-            assert within(chart, lab)
-
-    play(qapp, scene)
+async def test_a_sweep(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
+    lab = await narrow(window, "lab", size, zoom_pct)
+    assert isinstance(lab, LabWindow)
+    lab.show_lab(swept())
+    await asyncio.sleep(0.05)
+    assert illegible(lab) == []
+    for chart in (lab.speed, lab.parity, lab.places, lab.turns, lab.keeps):
+        assert within(chart, lab)

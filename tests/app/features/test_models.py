@@ -1,0 +1,320 @@
+"""The Models window: facts of models, and the state after each event."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from app.features.models import strings
+from app.features.models.facts import (
+    draft_of,
+    drafts,
+    family_colors,
+    fit_facts,
+    is_hub_name,
+    local_path,
+    memory_parts,
+    names_of,
+    rows,
+    suggestions,
+)
+from app.features.models.state import ModelsState, fail, forget_worker, handle, look_up
+from core.events import (
+    DownloadProgress,
+    Failed,
+    HubModel,
+    MachineFigures,
+    MachinesChecked,
+    MachineSeen,
+    MachineUse,
+    MemoryNeed,
+    ModelEntry,
+    ModelImported,
+    ModelInfo,
+    ModelList,
+    ModelsFound,
+)
+from core.settings.prefill import KvCache
+
+GIB = 2**30
+
+
+def entry(name: str, family: str, billions: float, gib: float, **more: Any) -> ModelEntry:
+    reference = f"owner/{name}"
+    need = MemoryNeed(weights=int(gib * GIB), growing=GIB // 8192, working=GIB)
+    values: dict[str, Any] = {
+        "architecture": "llama",
+        "family": family,
+        "family_name": family.title(),
+        "parameters": int(billions * 1e9),
+        "disk_bytes": int(gib * GIB),
+        "bits": 4,
+        "context_tokens": 8192,
+        "need": need,
+        **more,
+    }
+    return ModelEntry(reference, name, "download", f"/m/{name}", **values)
+
+
+LARGE = entry("large", "alpha", 14, 8)
+MIDDLE = entry("middle", "alpha", 8, 5)
+SMALL = entry("small", "alpha", 1, 0.5)
+OTHER = entry("other", "beta", 1, 0.5)
+BROKEN = entry("broken", "alpha", 1, 0.5, problem="It lacks a file.", hint="Get it.", need=MemoryNeed())
+INFO = ModelInfo("large", "/m/large", "alpha", "Alpha", "llama", "bfloat16", "4-bit", 1, 1, 8192, 1, 1, True)
+
+
+def state(*models: ModelEntry, limit_gib: float = 16, **more: Any) -> ModelsState:
+    return ModelsState(True, "/m", models, limit_bytes=int(limit_gib * GIB), **more)
+
+
+@pytest.mark.parametrize(
+    ("limit_gib", "word", "text"),
+    [(16, "fits", "6.0 GB spare"), (12, "tight", "2.0 GB spare"), (9, "too-large", "1.0 GB over")],
+)
+def test_the_fit_is_told_in_words(limit_gib: float, word: str, text: str) -> None:
+    fit = fit_facts(LARGE, 8192, int(limit_gib * GIB))
+    assert fit
+    assert (fit.fit, fit.text) == (word, text)
+    assert strings.FIT_WORDS[fit.fit] in ("Fits", "Tight", "Too large")
+
+
+def test_a_longer_context_than_the_models_own_needs_no_more() -> None:
+    assert fit_facts(LARGE, 8192, 16 * GIB) == fit_facts(LARGE, 100_000, 16 * GIB)
+    assert fit_facts(LARGE, 1024, 16 * GIB) != fit_facts(LARGE, 8192, 16 * GIB)
+    assert fit_facts(BROKEN, 8192, 16 * GIB) is None
+
+
+def test_rows_say_who_drafts_for_whom() -> None:
+    found = {row.name: row for row in rows(state(LARGE, MIDDLE, SMALL, OTHER, BROKEN, info=INFO), 8192)}
+    assert found["large"].drafts == "small, middle"
+    assert found["small"].drafts == "Drafts for large"
+    assert found["other"].drafts == strings.NO_DRAFTS
+    assert [found[name].standing for name in ("large", "small", "broken")] == [
+        "loaded",
+        "loadable",
+        "unusable",
+    ]
+    assert found["broken"].problem == "It lacks a file."
+    assert found["large"].spoken.startswith(
+        "large, 4-bit · 8.0 GB · 8,192 context, Alpha, Fits, 6.0 GB spare"
+    )
+
+
+def test_a_model_that_was_unloaded_while_idle_says_so() -> None:
+    words = [rows(state(LARGE, info=INFO, released=idle), 8192)[0].state for idle in (False, True)]
+    assert words == ["Loaded", "Idle"]
+
+
+def test_rows_are_filtered_and_one_is_on_its_way() -> None:
+    known = state(LARGE, SMALL, loading="owner/small", fraction=0.5)
+    (row,) = rows(known, 8192, " SMA ")
+    assert (row.name, row.standing, row.state) == ("small", "loading", "Loading 50%")
+
+
+def test_drafts_are_offered_with_the_reason_where_they_cannot() -> None:
+    coming = (DownloadProgress("owner/new", "running", 1, GIB),)
+    known = state(LARGE, MIDDLE, SMALL, OTHER, BROKEN, downloads=coming)
+    found = [(each.name, each.usable, each.why) for each in drafts(LARGE, known, 8192)]
+    assert found == [
+        ("small", True, strings.SAME_TOKENIZER),
+        ("middle", True, strings.SLOW),
+        ("other", False, strings.DIFFERENT),
+        ("broken", False, "It lacks a file."),
+        ("new", False, strings.STILL_COMING),
+    ]
+    assert [each.why for each in drafts(SMALL, state(SMALL, LARGE), 8192)] == [strings.LARGER]
+    twin = entry("twin", "alpha", 1, 0.5)
+    assert [each.why for each in drafts(SMALL, state(SMALL, twin), 8192)] == [strings.AS_LARGE]
+    for state_of, why in (("failed", "The download failed"), ("paused", "The download is paused")):
+        ended = state(SMALL, downloads=(DownloadProgress("owner/new", state_of, 1, GIB),))
+        assert [each.why for each in drafts(SMALL, ended, 8192)] == [why]
+    tight = state(LARGE, MIDDLE, limit_gib=11)
+    assert [(each.usable, each.why) for each in drafts(LARGE, tight, 8192)] == [
+        (False, strings.TOO_LARGE_BESIDE)
+    ]
+
+
+def test_a_quantised_cache_takes_less_memory() -> None:
+    need = replace(LARGE.need, growing_8=GIB // 16384, working_quantised=GIB // 65536)
+    model, kv = replace(LARGE, need=need), KvCache("8", 2048)
+    parts = memory_parts(model, 4096, None, kv)
+    assert [part.label for part in parts] == ["Weights", "Cache at 4,096 tokens, 8 bits", "Working space"]
+    # Scores of all positions take working space in return.
+    assert [part.size_bytes / GIB for part in parts] == [8, 0.25, 1 + 1 / 16]
+    assert memory_parts(model, 1024, None, kv) == memory_parts(model, 1024)
+    assert memory_parts(LARGE, 4096, None, kv) == memory_parts(LARGE, 4096)
+    (row,) = rows(state(model, kv=kv), 4096)
+    assert row.fit
+    assert row.fit.text == "6.7 GB spare"
+    assert rows(state(model), 4096)[0].fit != row.fit
+
+
+def test_the_chosen_draft_model_takes_memory_too() -> None:
+    known = state(LARGE, SMALL, OTHER)
+    chosen = draft_of(LARGE, known, "/m/small")
+    assert chosen is known.models[1]
+    assert draft_of(LARGE, known, "owner/other") is None
+    assert draft_of(LARGE, known, "") is None
+    parts = memory_parts(LARGE, 4096, chosen)
+    assert [part.label for part in parts] == [
+        "Weights",
+        "Cache at 4,096 tokens",
+        "Draft model",
+        "Working space",
+    ]
+    assert [part.size_bytes / GIB for part in parts] == [8, 0.5, 1.0, 1]
+
+
+def test_the_largest_that_fit_are_suggested_and_one_to_draft() -> None:
+    offered = (SMALL, OTHER, MIDDLE, LARGE)
+    found = suggestions(state(limit_gib=8, suggested=offered), 8192)
+    assert [each.name for each in found] == ["other", "middle", "small"]
+    assert {each.standing for each in found} == {"on-the-hub"}
+    found = suggestions(state(limit_gib=8, suggested=offered), 8192, " MID")
+    assert [each.name for each in found] == ["middle"]
+    coming = (DownloadProgress("owner/middle", "running"),)
+    found = suggestions(state(SMALL, limit_gib=8, suggested=offered, downloads=coming), 8192)
+    assert [each.name for each in found] == ["other"]
+    assert suggestions(state(limit_gib=1, suggested=offered), 8192) == ()
+
+
+def test_families_have_colours_that_mean_nothing_else() -> None:
+    colors = family_colors([LARGE, OTHER, SMALL])
+    assert list(colors) == ["alpha", "beta"]
+    assert not {"series_green", "series_amber", "series_vermilion"} & set(colors.values())
+    assert len(set(colors.values())) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "is_name"),
+    [("owner/name", True), ("name", False), ("a/b/c", False), ("/a", False), ("a b/c", False)],
+)
+def test_hub_names(text: str, is_name: bool) -> None:
+    assert is_hub_name(text) is is_name
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("/models/Qwen3-4B", "/models/Qwen3-4B"),
+        ('"/models/my model"', "/models/my model"),
+        ("file:///models/my%20model", "/models/my model"),
+        ("~", str(Path.home())),
+        ("~/models", str(Path.home() / "models")),
+        ("./models/q", str(Path.cwd() / "models" / "q")),
+        ("owner/name", ""),
+        ("qwen 4b", ""),
+        ("", ""),
+    ],
+)
+def test_a_path_is_no_name_for_the_hub(text: str, path: str) -> None:
+    assert local_path(text) == path
+
+
+def model(reference: str, name: str = "Qwen3 4B", bits: int = 4, gib: float = 2.0) -> ModelEntry:
+    return ModelEntry(reference, name, "folder", reference, bits=bits, disk_bytes=int(gib * GIB))
+
+
+def test_a_name_that_only_one_has_stays_as_it_is() -> None:
+    assert names_of([LARGE, SMALL]) == {"owner/large": "large", "owner/small": "small"}
+
+
+@pytest.mark.parametrize(
+    ("models", "marks"),
+    [
+        ([model("a/q", bits=4), model("b/q", bits=8)], ["4-bit", "8-bit"]),
+        ([model("a/q", gib=2), model("b/q", gib=3)], ["2.0 GB", "3.0 GB"]),
+        ([model("mlx-community/q"), model("Qwen/q")], ["mlx-community", "Qwen"]),
+        ([model("/home/me/old/q"), model("/home/me/new/q")], ["old", "new"]),
+        ([model("/home/me/models/mine"), model("starter")], ["mine", "starter"]),
+        ([model("/home/me/models/one"), model("/home/me/models/two")], ["one", "two"]),
+        ([model("/home/me/old/4/q"), model("/home/me/new/4/q")], ["old/4", "new/4"]),
+        ([model("starter"), model("Qwen/q")], ["starter", "Qwen"]),
+        # One difference for all of them: two of three in 4 bits are not told apart by that.
+        ([model("a/q"), model("b/q"), model("c/q", bits=8)], ["a", "b", "c"]),
+    ],
+)
+def test_models_of_one_name(models: list[ModelEntry], marks: list[str]) -> None:
+    assert list(names_of(models).values()) == [f"Qwen3 4B ({mark})" for mark in marks]
+
+
+def test_case_alone_tells_nothing_apart() -> None:
+    assert set(names_of([model("a/q", "qwen"), model("b/q", "Qwen")]).values()) == {"qwen (a)", "Qwen (b)"}
+
+
+def test_lists_say_it_too() -> None:
+    listed = state(LARGE, SMALL, replace(SMALL, reference="other/small", bits=8))
+    assert [row.name for row in rows(listed, 8192)] == ["large", "small (4-bit)", "small (8-bit)"]
+    assert {each.name for each in drafts(LARGE, listed, 8192)} == {"small (4-bit)", "small (8-bit)"}
+
+
+TOY = ModelEntry("/toy", "toy", "folder", "/toy", disk_bytes=7)
+TOY_INFO = ModelInfo("toy", "/toy", "f", "toy", "llama", "float32", "", 1, 4, 512, 260, 2, True)
+RUNNING = DownloadProgress("owner/name", "running", 10, 100, 5.0, 18.0)
+FAILED = DownloadProgress("owner/name", "failed", 10, 100, problem="cut off")
+
+
+def test_the_loaded_model_is_found_by_its_folder() -> None:
+    state = handle(ModelsState(info=TOY_INFO), ModelList("", "/m", (TOY,), (), 100, 50))
+    assert state.listed
+    assert (state.loaded, state.disk_bytes, state.limit_bytes, state.free_bytes) == (TOY, 7, 100, 50)
+    assert state.entry("/toy") is state.models[0]
+    assert state.entry("/other") is None
+
+
+def test_downloads_keep_their_places_and_go_when_they_are_done() -> None:
+    other = DownloadProgress("owner/other", "running")
+    state = handle(handle(ModelsState(), RUNNING), other)
+    state = handle(state, DownloadProgress("owner/name", "running", 50, 100))
+    assert [each.model for each in state.downloads] == ["owner/name", "owner/other"]
+    assert state.downloads[0].done_bytes == 50
+    for ended in ("done", "cancelled"):
+        assert handle(state, DownloadProgress("owner/name", ended)).downloads == (other,)
+    listed = handle(state, ModelList("", "/m", (), (other, RUNNING)))
+    assert [each.model for each in listed.downloads] == ["owner/name", "owner/other"]
+
+
+def test_why_a_download_failed_outlives_a_list_that_calls_it_paused() -> None:
+    state = handle(ModelsState(), FAILED)
+    paused = DownloadProgress("owner/name", "paused", 10, 100)
+    assert handle(state, ModelList("", "/m", (), (paused,))).downloads == (FAILED,)
+    assert handle(handle(state, RUNNING), ModelList("", "/m", (), (RUNNING,))).downloads == (RUNNING,)
+
+
+def test_only_the_answer_to_the_last_question_counts() -> None:
+    state = look_up(look_up(ModelsState(), "first"), "second")
+    assert handle(state, ModelsFound("", "first", (HubModel("a/b"),))) == state
+    found = handle(state, ModelsFound("", "second", (HubModel("c/d"),)))
+    assert (found.finding, found.found) == (False, (HubModel("c/d"),))
+    refused = Failed("", "look_up_models", "request", "download-failed", "No way.", "Try again.")
+    stopped = fail(state, refused)
+    assert (stopped.finding, stopped.problem, stopped.hint) == (False, "No way.", "Try again.")
+    assert look_up(stopped, "").problem == ""
+
+
+def test_what_went_well_takes_the_last_problem_away() -> None:
+    state = ModelsState(problem="No.", hint="Try.")
+    imported = handle(state, ModelImported("", TOY))
+    assert (imported.problem, imported.models) == ("", (TOY,))
+    assert handle(imported, ModelImported("", TOY)).models == (TOY,)
+
+
+def test_a_dead_worker_pauses_what_ran() -> None:
+    state = handle(ModelsState(info=TOY_INFO, loading="/toy", busy=True), RUNNING)
+    state = forget_worker(state)
+    assert (state.info, state.loading, state.busy) == (None, "", False)
+    (stood,) = state.downloads
+    assert (stood.state, stood.done_bytes, stood.bytes_per_s, stood.seconds_left) == ("paused", 10, 0.0, None)
+
+
+def test_machines_at_work_are_known_until_the_worker_is_gone() -> None:
+    checked = MachinesChecked("k", (MachineSeen("here", ""),), True)
+    use = (MachineUse("here", 1, 2, 0.1), MachineUse("studio", 1, 2, 0.2))
+    state = handle(handle(ModelsState(), checked), MachineFigures(use))
+    assert (state.checked, state.machines) == (checked, use)
+    gone = forget_worker(state)
+    assert (gone.checked, gone.machines) == (checked, ())

@@ -1,0 +1,211 @@
+"""The settings of the app: each has its field, applies at once, and is there again next time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.controls.choices import Popup, Switch
+from app.features.settings.window import SettingsWindow
+from app.launch.scenario import ask
+from app.shell.window import MainWindow
+from app.theme.theme import Theme
+from core.settings import Settings, WindowSettings, assign, declared
+from tests.app.stage import click, last, play, press, ready
+
+
+@pytest.fixture
+def settings(qtbot: QtBot, theme: Theme) -> SettingsWindow:
+    settings = SettingsWindow(theme)
+    qtbot.addWidget(settings)
+    settings.show()
+    return settings
+
+
+def test_every_setting_has_a_field_with_a_name(settings: SettingsWindow) -> None:
+    for setting in declared(WindowSettings):
+        if setting.group == "server":
+            continue  # they are in the server's window
+        editor = settings.field(setting.key).control.editor
+        assert editor.accessibleName() == setting.title
+        assert (editor.focusProxy() or editor).focusPolicy() & Qt.FocusPolicy.TabFocus
+        assert settings.field(setting.key).width() <= settings.width()
+
+
+def test_a_wish_is_told_and_what_came_of_it_is_shown(qtbot: QtBot, settings: SettingsWindow) -> None:
+    learn = settings.field("allowed.learn").control.editor
+    assert isinstance(learn, Switch)
+    with qtbot.waitSignal(settings.changed) as told:
+        qtbot.mouseClick(learn, Qt.MouseButton.LeftButton)
+    assert told.args == ["allowed.learn", False]
+    assert settings.field("allowed.learn").note == "From no chat, whatever its settings."
+    dark = assign(WindowSettings(), "look.scheme", "dark")
+    settings.show_settings(dark)
+    scheme = settings.field("look.scheme").control.editor
+    assert isinstance(scheme, Popup)
+    assert scheme.value == "dark"
+    # What is shown is what is in force, so the wish above is not.
+    assert learn.isChecked()
+
+
+def test_reset_only_if_there_is_something_to_reset(qtbot: QtBot, settings: SettingsWindow) -> None:
+    assert not settings.reset_button.isEnabled()
+    assert not settings.defaults_button.isEnabled()
+    settings.show_settings(assign(WindowSettings(), "look.zoom_pct", 125))
+    settings.show_defaults(2)
+    with qtbot.waitSignal(settings.reset_button.clicked):
+        qtbot.mouseClick(settings.reset_button, Qt.MouseButton.LeftButton)
+    with qtbot.waitSignal(settings.defaults_button.clicked):
+        qtbot.mouseClick(settings.defaults_button, Qt.MouseButton.LeftButton)
+
+
+def test_what_this_build_cannot_do_is_held_and_says_why(settings: SettingsWindow) -> None:
+    field = settings.field("updates.check")
+    settings.hold({"updates.check": "Not in this build."})
+    assert not field.control.isEnabled()
+    assert field.note == "Not in this build."
+    settings.show_settings(WindowSettings())
+    assert field.note == "Not in this build."
+    settings.hold({})
+    assert field.control.isEnabled()
+    assert field.note == ""
+
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+KEY = Qt.Key
+
+
+async def opened(window: MainWindow) -> SettingsWindow:
+    """By its key."""
+    await press(window, KEY.Key_Comma, CTRL)
+    found = window.windows.find("settings")
+    assert isinstance(found, SettingsWindow)
+    assert found.isVisible()
+    return found
+
+
+def choose(settings: SettingsWindow, key: str, value: str) -> None:
+    """What a click on an entry of the popup does."""
+    popup = settings.field(key).control.editor
+    assert isinstance(popup, Popup)
+    popup.set_value(value)
+
+
+def test_the_look_is_in_force_at_once_and_remembered(qapp: QApplication, tmp_path: Path) -> None:
+    async def first(window: MainWindow) -> None:
+        await ready(window)
+        settings = await opened(window)
+        theme = window.views.composer._theme
+        choose(settings, "look.scheme", "dark")
+        assert theme.is_dark
+        choose(settings, "look.tint", "never")
+        assert window.views.header.tint.value == "never"
+        # The same setting in the header: one truth.
+        await press(window, KEY.Key_T, CTRL)
+        assert window.app_settings.now.look.tint == "always"
+        popup = settings.field("look.tint").control.editor
+        assert isinstance(popup, Popup)
+        assert popup.value == "always"
+
+    async def again(window: MainWindow) -> None:
+        assert window.views.header.tint.value == "always"
+        assert window.app_settings.now.look.scheme == "dark"
+        settings = await opened(window)
+        await click(settings.reset_button)
+        assert window.app_settings.now == WindowSettings()
+        assert window.views.header.tint.value == "hover"
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)
+
+
+async def test_command_return_sends(window: MainWindow) -> None:
+    await ready(window)
+    choose(await opened(window), "writing.send_keys", "command_return")
+    window.activateWindow()
+    window.views.composer.edit.setFocus()
+    await press(window, KEY.Key_W)
+    await press(window, KEY.Key_Return)
+    await press(window, KEY.Key_3)
+    assert window.views.composer.text == "w\n3"
+    assert window.controller.chats.open.turns == ()
+    await press(window, KEY.Key_Return, CTRL)
+    assert window.controller.chats.open.turns[-1].user.content == "w\n3"
+    await ready(window)
+
+
+async def test_learning_off_for_all_chats_reaches_the_worker(window: MainWindow) -> None:
+    await ready(window)
+    field = window.views.inspector.field("tables.learn")
+    assert window.views.inspector.settings.tables.learn
+    window.app_settings.set("allowed.learn", False)
+    assert not field.control.isEnabled()
+    assert field.note == "Off for all chats, in Settings."
+    ask(window, "write 3")
+    await ready(window)
+    finished = last(window).finished
+    assert finished
+    assert not finished.effective.settings.tables.learn
+    # The chat's own wish is kept, and holds again.
+    window.app_settings.set("allowed.learn", True)
+    assert field.control.isEnabled()
+    ask(window, "write 3")
+    await ready(window)
+    finished = last(window).finished
+    assert finished
+    assert finished.effective.settings.tables.learn
+
+
+def test_the_defaults_of_new_chats_are_taken_back(qapp: QApplication, tmp_path: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        warm = assign(Settings(), "sampling.temperature", 0.7)
+        window.views.inspector.defaults_changed.emit(warm, frozenset())
+        settings = await opened(window)
+        assert settings.defaults_button.isEnabled()
+        await click(settings.defaults_button)
+        assert not settings.defaults_button.isEnabled()
+        assert window.controller.home.preferences.defaults == Settings()
+        assert window.views.inspector.settings == Settings()
+
+    play(qapp, scene, folder=tmp_path)
+
+
+def test_own_saved_prompts_are_offered_at_once_and_the_next_time(qapp: QApplication, tmp_path: Path) -> None:
+    async def first(window: MainWindow) -> None:
+        await ready(window)
+        settings = await opened(window)
+        editor = settings.snippets
+        assert not editor.text.isEnabled()
+        editor.add("Reply")
+        editor.add("Summarize")
+        assert editor.text.value.startswith("Summarize {the document}")
+        editor.text.set_value("In brief: {x}")
+        editor.choice.set_value("Reply")
+        assert editor.text.value == ""
+        QTest.keyClicks(editor.text.focusProxy(), "Answer {the mail}")
+        editor.rename("Answer")
+        window.app_settings.reset()
+        assert [each.name for each in window.views.composer.snippets._snippets][:2] == ["Answer", "Summarize"]
+
+    async def again(window: MainWindow) -> None:
+        await ready(window)
+        composer = window.views.composer
+        composer.edit.setFocus()
+        QTest.keyClicks(composer.edit, "/ans")
+        await press(window, KEY.Key_Return)
+        assert composer.text == "Answer the mail"
+        settings = await opened(window)
+        editor = settings.snippets
+        assert editor.choice.value == "Answer"
+        editor.delete()
+        assert editor.choice.value == "Summarize"
+        assert editor.text.value == "In brief: {x}"
+
+    play(qapp, first, folder=tmp_path)
+    play(qapp, again, folder=tmp_path)

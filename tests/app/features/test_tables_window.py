@@ -1,0 +1,156 @@
+"""The Tables window by itself: what is painted, chosen by key and mouse, and said to assistive technology."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAccessible, QColor
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.controls.record_table import ROW_PX
+from app.features.tables import strings
+from app.features.tables.state import Tables
+from app.features.tables.window import SIZE, TablesWindow, state_text
+from app.theme.theme import Theme
+from core.events import Rehearsing
+from core.settings import Settings
+from tests.app.features.test_tables import LOADED, MODEL, ON_DISK, SHIPPED
+
+KNOWN = Tables("/tables", (LOADED, ON_DISK), (SHIPPED,), listed=True, stale=False, model=MODEL)
+HALF = replace(LOADED, figures=replace(LOADED.figures, used=LOADED.figures.slots * 3 // 4))
+# Of the bar in the second column: its left end and its middle, and its line within the row.
+BAR_LEFT, BAR_HALF, BAR_RIGHT, BAR_Y = 188, 288, 387, 33
+
+
+@pytest.fixture
+def theme() -> Theme:
+    return Theme("light")
+
+
+@pytest.fixture
+def window(qtbot: QtBot, theme: Theme) -> TablesWindow:
+    tables = TablesWindow(theme)
+    qtbot.addWidget(tables)
+    tables.learning.show_defaults(Settings())
+    with qtbot.waitExposed(tables):
+        tables.show()
+    return tables
+
+
+def pixel(window: TablesWindow, x: int, y: int, row: int = 0) -> QColor:
+    return window.list.view.viewport().grab().toImage().pixelColor(x, row * ROW_PX + y)
+
+
+def test_it_says_so_while_there_is_nothing(window: TablesWindow) -> None:
+    assert window.size() == SIZE
+    assert window.selected is None
+    assert window.detail.title.text() == ""
+    window.show_tables(Tables(listed=True), alive=True)
+    assert window.detail.title.text() == strings.NONE_YET
+    assert window.import_.isEnabled()
+    assert not window.export.isEnabled()
+
+
+def test_the_tick_stands_at_half_and_the_bar_at_what_is_used(window: TablesWindow, theme: Theme) -> None:
+    window.show_tables(replace(KNOWN, tables=(ON_DISK, LOADED, HALF)), alive=True)
+    tick, blue, track = theme.color("text3"), theme.color("series_blue"), theme.color("fill2")
+    for row in (1, 2):
+        assert pixel(window, BAR_HALF, BAR_Y - 3, row).name() == tick.name(), "above the bar"
+        assert pixel(window, BAR_RIGHT - 4, BAR_Y, row).name() == track.name()
+        assert pixel(window, BAR_LEFT + 4, BAR_Y, row).name() == blue.name()
+    assert pixel(window, BAR_HALF + 20, BAR_Y, 1).name() == track.name(), "9.8% are used"
+    assert pixel(window, BAR_HALF + 20, BAR_Y, 2).name() == blue.name(), "75% are used"
+
+
+def test_rows_are_chosen_by_key_and_by_mouse(window: TablesWindow) -> None:
+    window.show_tables(KNOWN, alive=True)
+    assert window.selected == LOADED
+    assert window.detail.title.text() == "Qwen3"
+    view = window.list.view
+    QTest.keyClick(view, Qt.Key.Key_Down)
+    assert window.selected == ON_DISK
+    assert window.load.toolTip() == strings.OTHER_FAMILY
+    at = QPoint(60, 2 * ROW_PX + 10)
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert window.selected == SHIPPED
+    assert window.detail.facts[strings.FINGERPRINT].text() == SHIPPED.family
+    assert not window.reset.isEnabled()
+
+
+def test_what_is_chosen_stays_while_figures_change_and_rows_come(window: TablesWindow) -> None:
+    window.show_tables(KNOWN, alive=True)
+    window.list.select(window.list.rows[1].id)
+    grown = replace(LOADED, unsaved=5_000)
+    window.show_tables(replace(KNOWN, tables=(grown, ON_DISK)), alive=True)
+    assert window.selected == ON_DISK
+    new = replace(LOADED, family="ee" * 32)
+    window.show_tables(replace(KNOWN, tables=(new, grown, ON_DISK)), alive=True)
+    assert window.selected == ON_DISK
+    window.show_tables(replace(KNOWN, tables=(new, grown)), alive=True)
+    assert window.selected == new
+
+
+def test_a_row_is_read_out_whole(window: TablesWindow) -> None:
+    window.show_tables(KNOWN, alive=True)
+    index = window.list.view.model().index(0, 0)
+    spoken = index.data(Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken.startswith("Qwen3, Loaded · abababab, 412,306 of 4.19 M · 9.8%, Hits 48,912, Accepted 64%")
+    face = QAccessible.queryAccessibleInterface(window.detail.entries)
+    assert face.text(QAccessible.Text.Description) == "412,306"
+
+
+def test_notices_come_and_go(window: TablesWindow) -> None:
+    held = replace(LOADED, why_not_saved="another Draftlight is using these tables and saves them")
+    aside = ("a.safetensors.refused-1", "b.safetensors is damaged.")
+    window.show_tables(replace(KNOWN, tables=(held,), set_aside=aside), alive=True)
+    assert window.read_only.text == strings.read_only("Qwen3", held.why_not_saved)
+    assert "2 files could not be used" in window.set_aside.text
+    assert "b.safetensors is damaged." in window.set_aside.label.toolTip()
+    window.show_tables(KNOWN, alive=True)
+    assert not window.read_only.isVisible()
+    assert not window.set_aside.isVisible()
+
+
+def test_a_question_changes_nothing_by_return_or_escape(qtbot: QtBot, window: TablesWindow) -> None:
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Escape):
+        heard: list[str] = []
+        question = window.ask("Reset?", "All of it.", [("reset", "Reset", "danger")])
+        question.chosen.connect(heard.append)
+        qtbot.waitUntil(question.isVisible)
+        QTest.keyClick(question.focusWidget() or question, key)
+        qtbot.waitUntil(lambda question=question: not _is_open(question))
+        assert heard == []
+    question = window.ask("Reset?", "All of it.", [("reset", "Reset", "danger")])
+    question.chosen.connect(heard.append)
+    QTest.mouseClick(question.buttons["reset"], Qt.MouseButton.LeftButton)
+    assert heard == ["reset"]
+
+
+def _is_open(question: object) -> bool:
+    from shiboken6 import isValid
+
+    return isValid(question) and question.isVisible()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("rehearsal", "words"),
+    [
+        (Rehearsing("m", "running"), strings.REHEARSAL_RUNNING),
+        (Rehearsing("m", "waiting"), strings.REHEARSAL_NEXT),
+        (Rehearsing("m", "waiting", "quiet"), strings.REHEARSAL_QUIET),
+        (Rehearsing("m", "waiting", "answer"), strings.REHEARSAL_ANSWER),
+        (Rehearsing("m", "done"), strings.REHEARSAL_DONE),
+        (Rehearsing("m", "failed", trouble="No room."), "Stopped: No room."),
+        (Rehearsing("m", "off"), strings.REHEARSAL_OFF),
+    ],
+)
+def test_a_rehearsal_in_words(rehearsal: Rehearsing, words: str) -> None:
+    assert state_text(rehearsal) == words
+
+
+def test_it_follows_the_theme(qtbot: QtBot, window: TablesWindow, theme: Theme) -> None:
+    window.show_tables(KNOWN, alive=True)
+    theme.set_scheme("dark")
+    qtbot.waitUntil(lambda: window.grab().toImage().pixelColor(500, 40) == theme.color("window"))
