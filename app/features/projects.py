@@ -16,7 +16,7 @@ from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
 
 from app.chat.file_reader import FileReader, Reading
-from app.controllers.chat.chat import ChatController
+from app.controllers.chat import ChatController
 from app.controllers.views import Views
 from app.controls.buttons import Button
 from app.controls.choices import CheckBox, Popup

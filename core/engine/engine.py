@@ -623,7 +623,7 @@ class Engine:
             session.drafts.forget()
         answer = Generation(
             *(session.model, sequence, text, inputs, plan, cancelled, request),
-            *(self._clock, requested_s, self._threads, guard),
+            *(requested_s, self._threads, guard),
         )
         try:
             with memory.wired():

@@ -45,8 +45,8 @@ from core.serve.http import (
     watched,
     without_paths,
 )
-from core.serve.installed import ANY_MODEL, InstalledModels
 from core.serve.queue import (
+    ANY_MODEL,
     MODEL_WAIT_S,
     NO_MODEL,
     NO_MODEL_HINT,
@@ -54,6 +54,7 @@ from core.serve.queue import (
     Answers,
     AnswerUpdate,
     ClientGoneError,
+    InstalledModels,
     Ticket,
     Waiting,
     WorkerGate,

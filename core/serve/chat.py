@@ -26,7 +26,6 @@ from core.events import (
     Token,
     ToolCall,
 )
-from core.serve.adapt import Adapter, Kind, question_at
 from core.serve.answering import (
     Logprobs,
     commented,
@@ -35,7 +34,7 @@ from core.serve.answering import (
     timings,
     usage,
 )
-from core.serve.fields import convert_fields, effort_changes, refused, thinks_at
+from core.serve.fields import Adapter, Kind, convert_fields, effort_changes, question_at, refused, thinks_at
 from core.serve.http import ApiError, FieldNames, event, field_error
 from core.serve.request import AnswerRequest, limit, stops_of
 from core.serve.response_request import chat_fields

@@ -30,7 +30,6 @@ from core.events import (
     Token,
     ToolCall,
 )
-from core.serve.adapt import Adapter, Kind, question_at
 from core.serve.answering import (
     Serving,
     answering_model,
@@ -42,7 +41,7 @@ from core.serve.answering import (
     origins,
     timings,
 )
-from core.serve.fields import change, convert_fields, effort_changes, refused
+from core.serve.fields import Adapter, Kind, change, convert_fields, effort_changes, question_at, refused
 from core.serve.http import ApiError, FieldNames, error_body, event, field_error, read_fields, send_json
 from core.serve.queue import Answers, AnswerUpdate
 from core.serve.request import AnswerRequest, stops_of

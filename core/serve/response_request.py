@@ -14,8 +14,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from core.events import Change, Grammar, Message, ModelInfo, Role, ToolCall
-from core.serve.adapt import Adapter, Kind, question_at
-from core.serve.fields import change, convert_fields, effort_changes, refused, thinks_at
+from core.serve.fields import (
+    Adapter,
+    Kind,
+    change,
+    convert_fields,
+    effort_changes,
+    question_at,
+    refused,
+    thinks_at,
+)
 from core.serve.http import field_error
 from core.serve.request import AnswerRequest, limit
 

@@ -25,7 +25,6 @@ from core.events import (
     Stats,
     Token,
 )
-from core.serve.adapt import completed
 from core.serve.answering import (
     Logprobs,
     Serving,
@@ -35,7 +34,7 @@ from core.serve.answering import (
     origins,
     timings,
 )
-from core.serve.fields import change
+from core.serve.fields import change, completed
 from core.serve.http import TOO_LONG, ApiError, FieldNames, event, field_error, read_fields
 from core.serve.queue import Answers, AnswerUpdate
 from core.serve.response_request import ResponseRequest, response_request

@@ -42,7 +42,7 @@ from core.serve.requests import ServedRequest, ServedRequests
 from core.serve.security import AccessPolicy
 from core.settings import Settings, assign
 from core.settings.window import Server
-from core.system.key_file import key_of, new_key, read_key, write_key
+from core.system.files import key_of, new_key, read_key, write_key
 
 if TYPE_CHECKING:
     from core.serve.server import LocalServer

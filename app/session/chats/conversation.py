@@ -16,8 +16,17 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.session.chats.continuing import can_go_on, end_of, joined, to_go_on_from
-from app.session.chats.editing import Edit, all_typed, cut_after, end_of_edited, with_edits
+from app.session.chats.answers import (
+    Edit,
+    all_typed,
+    can_go_on,
+    cut_after,
+    end_of,
+    end_of_edited,
+    joined,
+    to_go_on_from,
+    with_edits,
+)
 from app.session.chats.presets import Override
 from core.events import TYPED, Attachment, Citation, Finished, Message, ReadingMap, Token
 from core.settings import Settings
@@ -469,3 +478,41 @@ def _title(message: Message) -> str:
 def _join(first: Message, second: Message) -> Message:
     content = "\n\n".join(text for text in (first.content, second.content) if text)
     return Message("user", content, (*first.attachments, *second.attachments))
+
+
+class Document(Struct, frozen=True):
+    """An attachment of a chat. `source` is its number over all messages, from 0, as the worker counts: each
+    request has all questions of the chat. `reading` is its reading map, None if all of it was read.
+
+    A map without a passage of this document means that none of it was read. `answered_by` is the turn for
+    whose answer the map was made; it includes what earlier answers read.
+    """
+
+    turn_id: str
+    index: int
+    source: int
+    attachment: Attachment
+    reading: ReadingMap | None = None
+    answered_by: str = ""
+
+
+def documents(chat: Conversation, upto: str = "") -> tuple[Document, ...]:
+    """Returns the documents in order, as read for the answer of the turn `upto` (empty: the last)."""
+    newest: dict[int, tuple[str, ReadingMap]] = {}
+    sources = 0
+    for turn in chat.upto(upto) if upto else chat.turns:
+        own = range(sources, sources + len(turn.user.attachments))
+        sources = own.stop
+        if turn.answer.reading is not None:
+            on_map = {passage.source for passage in turn.answer.reading.passages}
+            for source in on_map | set(own):
+                newest[source] = (turn.id, turn.answer.reading)
+        elif turn.answer.finished is not None and not turn.answer.finished.stats.skipped_tokens:
+            newest.clear()  # the whole prompt has been read since
+    found: list[Document] = []
+    for turn in chat.turns:
+        for index, attachment in enumerate(turn.user.attachments):
+            source = len(found)
+            answered_by, reading = newest.get(source, ("", None))
+            found.append(Document(turn.id, index, source, attachment, reading, answered_by))
+    return tuple(found)
