@@ -23,7 +23,7 @@ from app.panels import strings
 from app.panels.document_paint import NO_MATCHES, Matches, matches_of
 from app.panels.document_view import DocumentView
 from app.richtext.find_bar import Finder
-from app.session.chats.reading import Document
+from app.session.chats.conversation import Document
 from app.theme.measures import (
     STRETCH,
     column_of,

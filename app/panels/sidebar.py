@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from itertools import pairwise
 from typing import Literal
 
@@ -122,14 +123,9 @@ class Sidebar(QWidget):
             menu.addAction(archive, lambda: self.archive_requested.emit(chat_id, not row.archived))
             menu.addMenu(self.move_menu(chat_id, row.project, menu))
             menu.addSeparator()
-        which = chat_id if row else ""
-        as_text = strings.EXPORT_MARKDOWN if row else strings.EXPORT_ALL_MARKDOWN
-        as_json = strings.EXPORT_JSON if row else strings.EXPORT_ALL_JSON
-        if row:
-            menu.addAction(strings.EXPORT_PDF, lambda: self.export_requested.emit(which, "pdf"))
-            menu.addAction(strings.EXPORT_HTML, lambda: self.export_requested.emit(which, "html"))
-        menu.addAction(as_text, lambda: self.export_requested.emit(which, "markdown"))
-        menu.addAction(as_json, lambda: self.export_requested.emit(which, "json"))
+        for kind, (one, every) in strings.EXPORTS.items():
+            which, text = (chat_id, one) if row else ("", every)
+            menu.addAction(text, partial(self.export_requested.emit, which, kind))
         menu.addAction(strings.IMPORT, self.import_requested.emit)
         if row:
             menu.addSeparator()

@@ -11,15 +11,15 @@ from itertools import count
 
 from PySide6.QtCore import QObject, QTimer
 
-from app.controllers.chat.page import ChatPage
+from app.controllers.page import ChatPage
 from app.controllers.views import Views
 from app.session.chats.chats import Chats
-from app.session.chats.titles import may_give_titles, messages_for_title, wants_title
+from app.session.chats.conversation import Conversation
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskTables
 from app.session.turn.link_state import Link, Phase
 from app.store.preferences import PreferencesFile
-from core.events import SuggestTitle, TitleSuggested, Typing
+from core.events import Message, ModelInfo, SuggestTitle, TitleSuggested, Typing
 from core.events.wire import well_formed
 
 # Idle time before a title is requested.
@@ -74,7 +74,6 @@ class TitleController(QObject):
             self._page.show_names()
 
     def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
-        """Discard pending requests."""
         self._asked.clear()
 
     @property
@@ -96,3 +95,28 @@ class TitleController(QObject):
         self._timer.stop()
         if self._asked and self._link().phase is Phase.READY:
             self._take(AskTables(Typing()))
+
+
+# For ten real questions the starter model (135 million parameters) found no title better than their first
+# words: it answers again, or repeats the question. Instruct models are distinguished by size, the only
+# available fact.
+LEAST_PARAMETERS = 1_000_000_000
+
+
+def may_give_titles(info: ModelInfo | None) -> bool:
+    """Whether the model is large enough."""
+    return info is not None and info.parameters >= LEAST_PARAMETERS
+
+
+def wants_title(chat: Conversation) -> bool:
+    """Whether the chat's title is its question's first words and an answer ended normally."""
+    if chat.name or chat.deleted or not chat.turns:
+        return False
+    answer = chat.turns[0].answer
+    return answer.status in ("finished", "stopped") and bool(answer.text.strip())
+
+
+def messages_for_title(chat: Conversation) -> tuple[Message, ...]:
+    """Returns the request for a title: the first question and its answer."""
+    first = chat.turns[0]
+    return (first.user, Message("assistant", first.answer.text))

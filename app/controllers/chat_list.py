@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
-from app.controllers.chat import strings
-from app.controllers.chat.page import AnswerController, ChatPage
+from app.controllers import strings
+from app.controllers.page import AnswerController, ChatPage
 from app.controllers.views import Views
 from app.panels.chat_row import ChatRow, ProjectRow
 from app.session.chats.archive import Summary
@@ -217,7 +217,6 @@ class ChatListController(QObject):
             self.show()
 
     def _undo_shown(self) -> None:
-        """Undo what the undo bar names."""
         if revert := self._revert:
             self._forget_undo()
             revert()

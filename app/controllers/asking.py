@@ -33,14 +33,14 @@ from app.chat.intents import (
     UnqueueLast,
     UseExample,
 )
-from app.controllers.chat import strings
-from app.controllers.chat.chat import ChatController
-from app.controllers.chat.page import AnswerController, ChatPage, Running
-from app.controllers.trouble import TroubleController
+from app.controllers import strings
+from app.controllers.chat import ChatController
+from app.controllers.page import AnswerController, ChatPage, Running
 from app.controllers.views import Views
+from app.controllers.worker import TroubleController
+from app.session.chats.answers import Edit
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn
-from app.session.chats.editing import Edit
 from app.session.trouble import Until
 from app.session.turn.intents import Stop, Submit
 from app.session.turn.link_state import Link, Phase
@@ -143,7 +143,6 @@ class AskController(QObject):
 
     @property
     def answers_here(self) -> bool:
-        """Whether the open chat is being answered."""
         return self._answering.running is not None and not self._answering.elsewhere
 
     @property
@@ -325,7 +324,6 @@ class AskController(QObject):
         views.composer.edit.setFocus()
 
     def cancel_edit(self) -> None:
-        """Restore the draft."""
         if self._edited:
             self._page.show_context()
             self._views.composer.set_message(self._chats.open.draft)

@@ -18,16 +18,15 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat import reading_map
 from app.chat import strings as chat_strings
 from app.chat.reading_map import passages_of, skipped_in_answer
-from app.controllers.chat import strings
-from app.controllers.chat.context_meter import ContextMeter
-from app.controllers.trouble import TroubleController
+from app.controllers import strings
+from app.controllers.context_meter import ContextMeter
 from app.controllers.views import Views
+from app.controllers.worker import TroubleController
 from app.panels import strings as panels_strings
+from app.session.chats.answers import placed
 from app.session.chats.chats import UNFINISHED_NOTE, Chats
 from app.session.chats.coalescer import Coalescer, Repetition
-from app.session.chats.continuing import placed
-from app.session.chats.conversation import Conversation, Turn
-from app.session.chats.reading import documents
+from app.session.chats.conversation import Conversation, Turn, documents
 from app.session.turn import effects as fx
 from core.errors import RequestError
 from core.events import (
@@ -105,7 +104,6 @@ class ChatPage(QObject):
         self.turn_added.emit()
 
     def _show_figures(self) -> None:
-        """Show the figures of the last answer."""
         chat = self._chats.open
         self._views.strip.reset()
         last = chat.turns[-1].answer if chat.turns else None
@@ -150,7 +148,6 @@ class ChatPage(QObject):
                 self._views.transcript.show_passages(document.turn_id, document.index, passages)
 
     def add_turn(self, turn: Turn) -> None:
-        """Append a question and an empty answer to the transcript."""
         self._views.transcript.add_user(turn.id, turn.user)
         self._views.transcript.begin_answer(turn.id, self._drafter)
         self.turn_added.emit()
@@ -249,7 +246,6 @@ class AnswerController(QObject):
         self._note = ""
 
     def note(self, text: str) -> None:
-        """Sets the note for the answer that is being stopped."""
         self._note = text
 
     def stop_then(self, instead: Callable[[], None]) -> None:

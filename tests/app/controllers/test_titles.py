@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
+from app.controllers.titles import LEAST_PARAMETERS, may_give_titles, messages_for_title, wants_title
 from app.session.chats.conversation import Answer, Conversation, Turn
-from app.session.chats.titles import LEAST_PARAMETERS, may_give_titles, messages_for_title, wants_title
 from core.events import Message, Token
 from tests.app.session.words import INFO
 

@@ -1,27 +1,29 @@
-"""ChatController: opens, creates and branches chats, and owns the other controllers of the chat."""
+"""ChatController: opens, creates and branches chats, and owns their controllers; DocumentController."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 
 from PySide6.QtCore import QObject, Signal
 
-from app.controllers.chat import strings
-from app.controllers.chat.chat_list import ChatListController
-from app.controllers.chat.chat_settings import ChatSettings, PresetFiles
-from app.controllers.chat.context_meter import ContextMeter
-from app.controllers.chat.document import DocumentController
-from app.controllers.chat.importing import Importing
-from app.controllers.chat.page import AnswerController, ChatPage
-from app.controllers.chat.saving import Saving
-from app.controllers.chat.transfer import Transfer
-from app.controllers.trouble import TroubleController
+from app.chat.reading_map import read_so_far
+from app.chat.sources import Source
+from app.controllers import strings
+from app.controllers.chat_list import ChatListController
+from app.controllers.chat_settings import ChatSettings, PresetFiles
+from app.controllers.context_meter import ContextMeter
+from app.controllers.importing import Importing
+from app.controllers.page import AnswerController, ChatPage
+from app.controllers.saving import Saving
+from app.controllers.transfer import Transfer
 from app.controllers.views import Views
+from app.controllers.worker import TroubleController
 from app.session.chats.chats import Chats
-from app.session.chats.conversation import Conversation
+from app.session.chats.conversation import Conversation, documents
 from app.store.library import Home
 from core.errors import RequestError
-from core.events import Message
+from core.events import Message, Passage, PrefillProgress
 
 
 class ChatController(QObject):
@@ -94,7 +96,6 @@ class ChatController(QObject):
         self._views.composer.edit.setFocus()
 
     def move_to_new(self) -> None:
-        """Open an empty chat and move the draft there."""
         composer = self._views.composer
         draft = Message("user", composer.text, composer.attachments)
         composer.clear()
@@ -146,3 +147,68 @@ class ChatController(QObject):
             self.select(chat_id)
         else:
             self.start()
+
+
+class DocumentController(QObject):
+    """Shows the open chat's documents in the Document tab, and rebuilds it whenever they change.
+
+    `show_tab` opens the tab.
+    """
+
+    def __init__(
+        self,
+        views: Views,
+        chats: Chats,
+        page: ChatPage,
+        answering: AnswerController,
+        show_tab: Callable[[], object],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._show_tab = show_tab
+        self._turn_id = ""  # the turn whose answer is selected; empty: the last one
+        for shown in (page.chat_shown, page.turn_added):
+            shown.connect(lambda: self.select_answer(""))
+        answering.map_changed.connect(lambda: self.refresh(0))
+        answering.prefill_progressed.connect(self._show_progress)
+        answering.answer_finished.connect(lambda turn_id: self.refresh())
+        self.refresh()
+
+    def refresh(self, read_tokens: int | None = None) -> None:
+        """Show the documents of the stored chat; `read_tokens` of the running prefill, None if it is over."""
+        chat = self._chats.open
+        is_earlier = chat.has(self._turn_id) and self._turn_id != chat.turns[-1].id
+        turn_id = self._turn_id if is_earlier else ""
+        self._views.document.show_documents(documents(chat, turn_id), read_tokens)
+        self._views.document.show_answer(chat.turn(turn_id).user.content if is_earlier else "")
+
+    def select_answer(self, turn_id: str) -> None:
+        """Show which passages had been read for the answer of `turn_id`; of the last one if empty."""
+        if turn_id and turn_id == self._turn_id:
+            return
+        self._turn_id = turn_id
+        self.refresh()
+
+    def open_attachment(self, turn_id: str, index: int) -> None:
+        """Show attachment `index` of the message of `turn_id`."""
+        for document in documents(self._chats.open):
+            if (document.turn_id, document.index) == (turn_id, index):
+                self._show_tab()
+                self._views.document.choose(document.source)
+
+    def open_passage(self, passage: Passage) -> None:
+        """Show a passage; one outside the documents is ignored."""
+        if passage.source >= 0:
+            self._show_tab()
+            self._views.document.choose(passage.source, passage.first_char)
+
+    def open_source(self, turn_id: str, source: Source) -> None:
+        self.select_answer(turn_id)
+        self._show_tab()
+        self._views.document.show_source(source.source, source.first, source.last)
+
+    def _show_progress(self, progress: PrefillProgress) -> None:
+        if progress.phase == "reading":
+            self._views.document.show_read(read_so_far(progress))

@@ -6,14 +6,14 @@ The used context is that of the chat's last answer plus the draft. The worker co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.composer import Composer
 from app.chat.composer_tools import MessageSize, will_skip
-from app.session.chats.counting import TokenCounts
 from app.session.turn.intents import Count
 from core.events import ModelInfo
 from core.settings.prefill import Prefill
@@ -75,7 +75,6 @@ class ContextMeter(QObject):
         return self._family
 
     def set_memory(self, memory: TokenMemory) -> None:
-        """Sets the cache of token counts."""
         self._memory = memory
 
     @property
@@ -84,7 +83,6 @@ class ContextMeter(QObject):
         return self._prefill.context_of(self._model_tokens)
 
     def set_idle(self, idle: bool) -> None:
-        """Sets whether the worker can count."""
         if idle and not self._idle:
             self._timer.start()
         self._idle = idle
@@ -124,7 +122,6 @@ class ContextMeter(QObject):
         self._show()
 
     def set_reading(self, prefill: Prefill) -> None:
-        """Sets the prefill settings of the next request."""
         if prefill != self._prefill:
             self._prefill = prefill
             self._show()
@@ -183,3 +180,50 @@ class ContextMeter(QObject):
             composer.text.strip(),
             *(attachment.text for attachment in composer.attachments),
         ]
+
+
+class TokenCounts:
+    """Counts by one model's tokenizer; call `forget()` after another model is loaded."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._asked: dict[str, str] = {}
+        self._numbers = count(1)
+
+    def of(self, text: str) -> int | None:
+        """Returns the tokens of `text`, None if unknown. The empty text has none."""
+        return self._known.get(text) if text else 0
+
+    def know(self, text: str, tokens: int) -> None:
+        self._known[text] = tokens
+
+    def asked(self, request: str) -> str:
+        """Returns the text that `request` counts; empty for another request."""
+        return self._asked.get(request, "")
+
+    def ask(self, texts: Iterable[str]) -> tuple[Count, ...]:
+        """Returns the counts to request. Forgets all texts but these."""
+        wanted = {text for text in texts if text}
+        self._known = {text: tokens for text, tokens in self._known.items() if text in wanted}
+        return tuple(count for text in sorted(wanted) for count in self.ask_also(text))
+
+    def ask_also(self, text: str) -> tuple[Count, ...]:
+        """Returns the count to request for `text`, nothing if it is known or requested."""
+        if self.of(text) is not None or text in self._asked.values():
+            return ()
+        request = f"count-{next(self._numbers)}"
+        self._asked[request] = text
+        return (Count(request, text),)
+
+    def answer(self, request: str, tokens: int | None) -> bool:
+        """Store a result, None if the text could not be counted. Returns whether it was new."""
+        text = self._asked.pop(request, None)
+        if text is None or tokens is None:
+            return False
+        self._known[text] = tokens
+        return True
+
+    def forget(self) -> None:
+        """Forget all counts: another tokenizer is loaded, or the worker will not answer."""
+        self._known.clear()
+        self._asked.clear()

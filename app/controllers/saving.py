@@ -11,8 +11,8 @@ import contextlib
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
 
-from app.controllers.chat import strings
-from app.controllers.trouble import TroubleController
+from app.controllers import strings
+from app.controllers.worker import TroubleController
 from app.session.chats.chats import Chats
 from app.session.trouble import Trouble, Until
 from app.store.faults import is_damage, saving_trouble

@@ -19,8 +19,8 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.chat.bars import NoticeBar
-from app.controllers.chat import strings
-from app.controllers.chat.transfer import ClosingError, on_thread
+from app.controllers import strings
+from app.controllers.transfer import ClosingError, on_thread
 from app.controls.sheets import open_files
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
@@ -83,7 +83,6 @@ class Importing(QObject):
         return self._task is not None and not self._task.done()
 
     def choose(self) -> None:
-        """Ask for files and import the chats in them."""
         open_files(self._window, strings.IMPORT_TITLE, self.import_from, kinds=strings.IMPORT_FILTER)
 
     def import_from(self, paths: Sequence[Path]) -> None:

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.bars import NoticeBar
 from app.chat.export import ExportOptions, blocks, page, to_pdf
-from app.controllers.chat import strings
+from app.controllers import strings
 from app.controls.sheets import ask_options, choose_folder, first_folder, save_file, show_in_folder
 from app.panels import strings as panels_strings
 from app.session.chats.chats import Chats
@@ -60,35 +60,30 @@ class Transfer(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Whether files are being written."""
         return bool(self._exports)
 
     def export(self, chat_id: str, kind: str) -> None:
         """Ask for a file and export one chat, or all of them if `chat_id` is empty."""
-        if chat_id:
-            title = _file_name(self._chats.summary(chat_id).title)
+        every = (*self._chats.listed(), *self._chats.archived())
+        chat_ids = (chat_id,) if chat_id else tuple(each.id for each in every)
+        in_folder = not chat_id and kind != "json"
 
-            def choose() -> None:
-                options = self._options
-                self._choose_file(
-                    title, _ENDINGS[kind], lambda path: self._start(_Export(path, kind, (chat_id,), options))
-                )
+        def choose() -> None:
+            options = self._options
 
-            if kind in ("pdf", "html"):
-                self._ask_options(kind, choose)
+            def start(path: Path) -> None:
+                self._start(_Export(path, kind, chat_ids, options, in_folder))
+
+            if in_folder:
+                choose_folder(self._window, strings.EXPORT_TITLE, start)
             else:
-                choose()
-            return
-        chat_ids = tuple(each.id for each in (*self._chats.listed(), *self._chats.archived()))
-        if kind == "json":
-            name = strings.ALL_CHATS_FILE
-            self._choose_file(name, "json", lambda path: self._start(_Export(path, kind, chat_ids)))
+                name = _file_name(self._chats.summary(chat_id).title) if chat_id else strings.ALL_CHATS_FILE
+                self._choose_file(name, _ENDINGS[kind], start)
+
+        if kind in ("pdf", "html"):
+            self._ask_options(kind, choose)
         else:
-            choose_folder(
-                self._window,
-                strings.EXPORT_TITLE,
-                lambda path: self._start(_Export(path, kind, chat_ids, in_folder=True)),
-            )
+            choose()
 
     def _ask_options(self, kind: str, then: Callable[[], None]) -> None:
         """Let the person choose what is exported; the choice is proposed again until the window closes."""
@@ -165,7 +160,8 @@ class Transfer(QObject):
                     file.write(piece)
             return written
         for chat in chats():
-            path = _free(export.path / f"{_file_name(chat.title)}.md") if export.in_folder else export.path
+            name = f"{_file_name(chat.title)}.{_ENDINGS[export.kind]}"
+            path = _free(export.path / name) if export.in_folder else export.path
             with replacing(path) as file:
                 for data in self._file(chat, export):
                     file.write(data)
@@ -173,7 +169,7 @@ class Transfer(QObject):
 
     def _file(self, chat: Conversation, export: _Export) -> Iterator[bytes]:
         """The parts of the file of one chat. Raises `ClosingError` if the window closes."""
-        title, options = chat.title or panels_strings.NEW_CHAT, export.options or ExportOptions()
+        title, options = chat.title or panels_strings.NEW_CHAT, export.options
         if export.kind == "pdf":
             yield to_pdf(title, blocks(chat, options, title), self._check_open)
         elif export.kind == "html":
@@ -191,11 +187,7 @@ class Transfer(QObject):
 
     def _show_result(self, path: Path, chats: int, in_folder: bool) -> None:
         text = strings.exported(path.name or str(path), chats, in_folder)
-        self._notice.show_notice(text, strings.SHOW_IN_FOLDER, lambda: self._show(path))
-
-    def _show(self, path: Path) -> None:
-        if not show_in_folder(path):
-            self._report(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
+        show_written(self._notice, text, path, self._report)
 
     def _choose_file(self, name: str, ending: str, on_chosen: Callable[[Path], None]) -> None:
         save_file(
@@ -214,12 +206,22 @@ class _Export:
     path: Path
     kind: str  # one of `_ENDINGS`
     chat_ids: tuple[str, ...]
-    options: ExportOptions | None = None  # of HTML and PDF
-    in_folder: bool = False
+    options: ExportOptions  # of HTML and PDF
+    in_folder: bool
 
 
 class ClosingError(Exception):
     """The window is closing."""
+
+
+def show_written(notice: NoticeBar, text: str, path: Path, report: Callable[[RequestError], object]) -> None:
+    """Shows that `path` was written, with a button that shows it in its folder."""
+
+    def show() -> None:
+        if not show_in_folder(path):
+            report(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
+
+    notice.show_notice(text, strings.SHOW_IN_FOLDER, show)
 
 
 async def on_thread(work: Callable[[], int]) -> int:
