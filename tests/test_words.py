@@ -80,8 +80,7 @@ _ALSO_COMMANDS = frozenset(
     {
         "UNDO_IMPORT",
         "COPY_SOURCE",
-        "EXPORT_ALL_JSON",
-        "EXPORT_ALL_MARKDOWN",
+        *(f"EXPORT_{which}{kind}" for which in ("", "ALL_") for kind in ("PDF", "HTML", "MARKDOWN", "JSON")),
         "EXPORT_OWN_PRESETS",
         "FROM_LIBRARY",
     }

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from core.settings.cluster import Cluster, Machine
 from core.system.children import CHILD_FOLDER, child_command, child_environment
-from core.system.key_file import key_of
+from core.system.files import key_of
 
 _PATH = "/chat/completions"
 

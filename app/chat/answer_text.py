@@ -30,7 +30,7 @@ from app.richtext.markdown.piece import (
     plain_piece,
     shown_range,
 )
-from app.session.chats.editing import Edit
+from app.session.chats.answers import Edit
 from core.answer_format import AnswerFormat, AnswerSplitter, Part, lone_closing_tag
 from core.events import Origin, Token
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QWidget
 
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip
@@ -18,7 +18,7 @@ from app.controls.buttons import Button, IconButton
 from app.controls.scroll_bar import ScrollBar
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
-from app.theme.measures import set_font, set_margins, set_spacing
+from app.theme.measures import column_of, set_font
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px
 from core.events import Attachment
@@ -60,19 +60,12 @@ class AttachmentPreview(QWidget):
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         view.document().setDocumentMargin(0)
         view.installEventFilter(self)
-        names = QVBoxLayout()
-        names.setSpacing(0)
-        names.addWidget(self._name)
-        names.addWidget(self._note)
+        names = column_of(self._name, self._note)
         head = QHBoxLayout()
         head.addLayout(names, 1)
         head.addWidget(self.keep_button, 0, Qt.AlignmentFlag.AlignTop)
         head.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
-        column = QVBoxLayout(self)
-        set_margins(column, 18, 12, 10, 14)
-        set_spacing(column, 10)
-        column.addLayout(head)
-        column.addWidget(view, 1)
+        column_of(head, (view, 1), gap=10, margins=(18, 12, 10, 14), parent=self)
         self.keep_button.clicked.connect(keep)
         self.close_button.clicked.connect(self.close_preview)
         theme.changed.connect(self._recolor)

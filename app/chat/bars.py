@@ -20,11 +20,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QApplication,
-    QHBoxLayout,
     QPlainTextEdit,
     QSizePolicy,
     QSpacerItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -36,7 +34,15 @@ from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
 from app.session.trouble import Trouble
 from app.theme.icons import icon_pixmap
-from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_mono_font, set_spacing
+from app.theme.measures import (
+    STRETCH,
+    column_of,
+    row_of,
+    set_fixed_height,
+    set_margins,
+    set_maximum_width,
+    set_mono_font,
+)
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px, ratio_of, width_of
 from core.events import Message
@@ -67,10 +73,7 @@ class _Bar(QWidget):
         self._icon, self._fill, self._ink = icon, fill, ink
         self._label = TextLabel(theme, "", 12, 16, "text", elide=elide)
         self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        row = self._row = QHBoxLayout(self)
-        set_margins(row, 38, 0, 4, _HEIGHT_PX - _BOX_PX)
-        set_spacing(row, 4)
-        row.addWidget(self._label, 1)
+        self._row = row_of((self._label, 1), gap=4, margins=(38, 0, 4, _HEIGHT_PX - _BOX_PX), parent=self)
         set_fixed_height(self, _HEIGHT_PX)
         set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -202,12 +205,15 @@ class OfferBar(QWidget):
         self.later_button = Button(theme, strings.NOT_NOW, "link", True)
         self.download_button.clicked.connect(lambda: self.answered.emit(True))
         self.later_button.clicked.connect(lambda: self.answered.emit(False))
-        row = QHBoxLayout(self)
-        set_margins(row, 16, 6, 6, 0)
-        set_spacing(row, 4)
-        row.addWidget(self._label, 1, Qt.AlignmentFlag.AlignVCenter)
-        row.addWidget(self.download_button)
-        row.addWidget(self.later_button)
+        row = row_of(
+            (self._label, 1),
+            self.download_button,
+            self.later_button,
+            gap=4,
+            margins=(16, 6, 6, 0),
+            parent=self,
+        )
+        row.setAlignment(self._label, Qt.AlignmentFlag.AlignVCenter)
         set_maximum_width(self, WIDTH_PX)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.hide()
@@ -243,11 +249,8 @@ class UndoBar(QWidget):
         self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.undo_button = Button(theme, strings.UNDO, "link", True)
         self.undo_button.clicked.connect(self.undo_requested)
-        row = QHBoxLayout(self)
-        set_margins(row, 20, 1, 6, 0)
-        set_spacing(row, 4)
-        row.addWidget(self._label, 1)
-        row.addWidget(self.undo_button, 0, Qt.AlignmentFlag.AlignVCenter)
+        row = row_of((self._label, 1), self.undo_button, gap=4, margins=(20, 1, 6, 0), parent=self)
+        row.setAlignment(self.undo_button, Qt.AlignmentFlag.AlignVCenter)
         set_fixed_height(self, _UNDO_HEIGHT_PX)
         self._timer = QTimer(self, interval=UNDO_SHOWN_MS, singleShot=True)
         self._timer.timeout.connect(self.expired)
@@ -393,29 +396,24 @@ class Banner(QWidget):
         self.log_view.setHorizontalScrollBar(ScrollBar(self._theme, Qt.Orientation.Horizontal))
 
     def _lay_out(self) -> None:
-        buttons = self._buttons = QHBoxLayout()
-        set_spacing(buttons, 8)
-        buttons.addWidget(self.remedy_button)
-        buttons.addWidget(self.smaller_button)
-        buttons.addWidget(self.details_button)
-        buttons.addStretch(1)
-        buttons.addWidget(self.count_label)
-        buttons.addWidget(self.next_button)
+        buttons = self._buttons = row_of(
+            self.remedy_button,
+            self.smaller_button,
+            self.details_button,
+            STRETCH,
+            self.count_label,
+            self.next_button,
+            gap=8,
+        )
         # A spacer is not hidden together with a widget, so its size is changed.
         self._log_gap = QSpacerItem(0, 0, vData=QSizePolicy.Policy.Fixed)
-        column = self._column = QVBoxLayout()
-        column.setContentsMargins(0, 0, 0, 0)
-        set_spacing(column, 2)
-        column.addWidget(self._title)
-        column.addWidget(self._text)
-        column.addLayout(buttons)
+        column = self._column = column_of(self._title, self._text, buttons, gap=2)
         column.addItem(self._log_gap)
         column.addWidget(self.log_view)
-        row = self._row = QHBoxLayout(self)
-        set_margins(row, 44, _ABOVE_PX + 13, 10, 14)
-        set_spacing(row, 8)
-        row.addLayout(column, 1)
-        row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
+        self._row = row_of(
+            (column, 1), self.close_button, gap=8, margins=(44, _ABOVE_PX + 13, 10, 14), parent=self
+        )
+        self._row.setAlignment(self.close_button, Qt.AlignmentFlag.AlignTop)
 
     def sizeHint(self) -> QSize:
         return QSize(px(WIDTH_PX), self.height())

@@ -23,7 +23,7 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from app.chat import strings
 from app.chat.attachment_chip import AttachmentChip
@@ -62,7 +62,14 @@ from app.controls.focus_ring import FocusRing
 from app.controls.sheets import choose_folder, open_files
 from app.richtext.canvas_menu import pop_up
 from app.theme.fonts import ui_font
-from app.theme.measures import set_fixed_height, set_margins, set_maximum_width, set_spacing
+from app.theme.measures import (
+    STRETCH,
+    column_of,
+    row_of,
+    set_fixed_height,
+    set_margins,
+    set_maximum_width,
+)
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px
 from core.chat_archives.reading import looks_like_chats
@@ -372,30 +379,16 @@ class Composer(QWidget):
         self.snippets.place()
 
     def _lay_out(self) -> None:
-        tools = QHBoxLayout()
         # The tools are outdented by 8 px to the left of the text.
-        set_margins(tools, 0, 8, 0, 0)
-        set_spacing(tools, 4)
-        tools.addWidget(self._attach)
-        tools.addWidget(self.think)
-        tools.addStretch(1)
-        tools.addWidget(self.pill)
-        tools.addWidget(self.send_button)
-        text = QVBoxLayout()
-        set_margins(text, 8, 0, 6, 0)
-        text.setSpacing(0)
-        text.addWidget(self.edit)
-        chips = QVBoxLayout()
-        set_margins(chips, 2, 0, 6, 0)
-        chips.addWidget(self._shelf)
+        tools = row_of(
+            self._attach, self.think, STRETCH, self.pill, self.send_button, gap=4, margins=(0, 8, 0, 0)
+        )
+        text = column_of(self.edit, margins=(8, 0, 6, 0))
+        chips = column_of(self._shelf, margins=(2, 0, 6, 0))
         column = QVBoxLayout(self)
         set_margins(column, 9, 12, 11, 10)
         column.setSpacing(0)
-        notice = QVBoxLayout()
-        notice.setContentsMargins(0, 0, 0, 0)
-        notice.setSpacing(0)
-        notice.addWidget(self.notice)
-        notice.addWidget(self._notice_gap)
+        notice = column_of(self.notice, self._notice_gap)
         column.addLayout(notice)
         column.addLayout(chips)
         self._chip_gap = QWidget(self)

@@ -20,7 +20,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
 )
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from app.chat import strings
 from app.controls.buttons import Button, PaintedButton
@@ -29,7 +29,7 @@ from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.measures import set_fixed_size, set_margins, set_spacing
+from app.theme.measures import column_of, row_of, set_fixed_size, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px_size, ratio_of, width_of
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, Prefill
@@ -141,11 +141,7 @@ class ComposerNotice(QWidget):
         self._row = QHBoxLayout()
         self._row.setContentsMargins(0, 0, 0, 0)
         set_spacing(self._row, 6)
-        column = QVBoxLayout(self)
-        set_margins(column, 34, 9, 12, 9)
-        set_spacing(column, 7)
-        column.addWidget(self._text)
-        column.addLayout(self._row)
+        column_of(self._text, self._row, gap=7, margins=(34, 9, 12, 9), parent=self)
         self._row.addStretch(1)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setVisible(False)
@@ -319,11 +315,13 @@ class ThinkSwitch(QWidget):
         self.switch.setAccessibleName(strings.THINK_FIRST)
         self.switch.setAccessibleDescription(strings.THINK_FIRST_SAYS)
         self.setToolTip(strings.THINK_FIRST_SAYS)
-        row = QHBoxLayout(self)
-        set_margins(row, _THINK_SWITCH_LEFT_PX, 0, 0, 0)
-        set_spacing(row, _THINK_SWITCH_GAP_PX)
-        row.addWidget(self.switch)
-        row.addWidget(TextLabel(theme, strings.THINK_FIRST, 12, 16))
+        row_of(
+            self.switch,
+            TextLabel(theme, strings.THINK_FIRST, 12, 16),
+            gap=_THINK_SWITCH_GAP_PX,
+            margins=(_THINK_SWITCH_LEFT_PX, 0, 0, 0),
+            parent=self,
+        )
         self.turned = self.switch.clicked  # bool, by the person
         self.hide()
 

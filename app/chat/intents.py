@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from app.chat.sources import Source
-from app.session.chats.editing import Edit
+from app.session.chats.answers import Edit
 from core.events import Attachment, Message, Passage
 
 

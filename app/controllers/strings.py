@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from app.gauges.figures import gigabytes
 
 BLOCKED_BY_ANSWER = "An answer is being written. The race can start when that is done."
@@ -18,3 +20,178 @@ def worker_detail(state: str, used_bytes: int, limit_bytes: int) -> str:
     if not limit_bytes:
         return f"{state} · {gigabytes(used_bytes)} GB"
     return f"{state} · {gigabytes(used_bytes)} of {gigabytes(limit_bytes)} GB"
+
+
+ASK_NEXT = "Ask a follow-up…"
+REPEATING_NOTE = "Stopped because the answer repeated itself."
+STOPPED_EARLY_NOTE = "The worker stopped before this answer was finished."
+
+EXPORT_TITLE = "Export"
+EXPORT_AS = {"pdf": "Export as PDF", "html": "Export as HTML"}
+EXPORT_THOUGHTS = "Include the model’s thoughts"
+EXPORT_TINTS = "Tint accepted drafts and bonus tokens"
+EXPORT_ACCEPT = "Export…"
+IMPORT_TITLE = "Import Chats"
+IMPORT_FILTER = "Chats (*.zip *.json *.md *.markdown *.txt)"
+STOP_IMPORT = "Stop"
+IMPORT_STOPPED = "The import was stopped."
+DETAILS = "Details…"
+DONE = "Done"
+EDIT_NOT_UNDONE = "The answer has changed since the edit. Its earlier version is still there."
+UNDO = "Undo"
+UNDO_IMPORT = "Undo Import"
+ALL_CHATS_FILE = "Draftlight chats"
+SHOW_IN_FOLDER = "Show in Folder"
+CHECK_FOLDER = "Open it in your file manager."
+
+
+def exported(name: str, chats: int, in_folder: bool) -> str:
+    """`name` is the file's, or with `in_folder` that of a folder with a file for each chat."""
+    what = "1 chat" if chats == 1 else f"{chats:,} chats"
+    return f"Exported {what} into the folder “{name}”" if in_folder else f"Exported {what} as “{name}”"
+
+
+def importing(name: str, percent: int, chats: int) -> str:
+    return f"Importing “{name}”: {percent}%, {_chats(chats)}" if percent else f"Importing “{name}”…"
+
+
+def imported(counts: Mapping[str, int], sources: Sequence[str]) -> str:
+    """`counts`: chats by what was done with them."""
+    new, updated = counts.get("added", 0) + counts.get("restored", 0), counts.get("updated", 0)
+    known = counts.get("known", 0)
+    programs = [source for source in sources if source]
+    origin = f" from {' and '.join(programs)}" if 0 < len(programs) < 3 else ""
+    if not (new or updated):
+        return f"{_chats(known)}{origin} {'was' if known == 1 else 'were'} imported before."
+    parts = [f"Imported {_chats(new)}{origin}"] if new else []
+    if updated:
+        parts.append(f"{'updated' if new else 'Updated'} {_chats(updated)}{'' if new else origin}")
+    text = " and ".join(parts)
+    return f"{text}; {known:,} {'was' if known == 1 else 'were'} imported before." if known else f"{text}."
+
+
+_LOST = {
+    "images": ("image", "images"),
+    "recordings": ("recording", "recordings"),
+    "files": ("file", "files"),
+    "tools": ("tool call or result", "tool calls and results"),
+    "instructions": ("custom instruction", "custom instructions"),
+    "versions": ("version", "versions"),
+    "branches": ("branch", "branches"),
+    "characters": ("damaged character", "damaged characters"),
+    "messages": ("message", "messages"),
+    "chats": ("item that is not a readable chat", "items that are not readable chats"),
+}
+
+
+def _lost(counts: Mapping[str, int]) -> str:
+    return ", ".join(
+        f"{counts[kind]:,} {words[counts[kind] != 1]}" for kind, words in _LOST.items() if counts.get(kind)
+    )
+
+
+def not_kept(counts: Mapping[str, int]) -> str:
+    return f"Not imported: {_lost(counts)}."
+
+
+def lost_in(title: str, counts: Mapping[str, int]) -> str:
+    return f"“{title}”: {_lost(counts)}"
+
+
+def more_lost(chats: int) -> str:
+    return f"and {chats:,} more"
+
+
+def import_undone(chats: int) -> str:
+    return f"Moved {_chats(chats)} to “Recently Deleted”."
+
+
+def _chats(count: int) -> str:
+    return "1 chat" if count == 1 else f"{count:,} chats"
+
+
+ALL_PRESETS_FILE = "Draftlight presets"
+IMPORT_PRESETS_TITLE = "Import Presets"
+PRESETS_FILTER = "Presets (*.json)"
+PRESET_EXISTS_HINT = "Choose another name, or delete that preset first."
+
+
+def preset_exists(name: str) -> str:
+    return f"A preset named “{name}” already exists."
+
+
+def exported_presets(name: str, presets: int) -> str:
+    what = "1 preset" if presets == 1 else f"{presets:,} presets"
+    return f"Exported {what} as “{name}”"
+
+
+def imported_presets(names: Sequence[str]) -> str:
+    return f"Imported the preset “{names[0]}”" if len(names) == 1 else f"Imported {len(names):,} presets"
+
+
+def folder_not_shown(path: str) -> str:
+    return f"The folder of {path} could not be opened."
+
+
+def export_filter(ending: str) -> str:
+    names = {"json": "JSON", "html": "HTML", "pdf": "PDF"}
+    return f"{names.get(ending, 'Markdown')} (*.{ending})"
+
+
+ANSWER_EDITED = "The answer was edited. The model sees this version."
+EDIT_UNDONE = "The answer is as it was before the edit."
+EDIT_LATER = "An answer can be edited when the current one is complete."
+NOT_SAVED_TITLE = "The chats cannot be saved."
+NOTHING_SAVED = "Changes are kept in memory until you close this window."
+DISK_IS_SLOW = "The disk is slow."
+PREFERENCES_TITLE = "Your preferences could not be read."
+EDITING = "You are editing a message. Sending it creates a new version of the answer."
+EDITING_EARLIER = "You are editing an earlier message. Sending it continues in a new chat."
+
+
+def not_saved_text(reason: str) -> str:
+    return f"{reason} Changes are kept in memory, and saving is retried every few seconds."
+
+
+UNSAVED_TITLE = "The last changes could not be read"
+
+
+def preferences_lost(reason: str) -> str:
+    return f"Draftlight uses its default settings, and the file was set aside. Reason: {reason}."
+
+
+def unsaved_damaged(name: str) -> str:
+    return (
+        "When Draftlight last closed, the chat database could not be written. The file with the unsaved"
+        f" changes is damaged and was kept: {name}."
+    )
+
+
+def damaged_text(readable: int, lost: int, copy: str) -> str:
+    chats = "1 chat can be read and is" if readable == 1 else f"{readable:,} chats can be read and are"
+    missing = "" if not lost else f" {lost:,} parts are lost." if lost > 1 else " One part is lost."
+    return f"{chats} shown.{missing} A copy of the file was kept: {copy}. {NOTHING_SAVED}"
+
+
+def missing_text(there: int, lost: int, restorable: int) -> str:
+    counts = f"{lost:,} of {there + lost:,} chats {'is' if lost == 1 else 'are'} missing."
+    if not restorable:
+        return f"{counts} No backup contains the missing chats."
+    found = "one of them" if restorable == 1 else f"{restorable:,} of them"
+    return f"{counts} The last backup contains {found}. If you deleted them on purpose, dismiss this notice."
+
+
+def deleted(titles: Sequence[str]) -> str:
+    return f"“{titles[0]}” deleted" if len(titles) == 1 else f"{len(titles):,} chats deleted"
+
+
+def moved(title: str, project: str) -> str:
+    return f"“{title}” moved to “{project}”" if project else f"“{title}” moved out of its project"
+
+
+def archived(title: str) -> str:
+    return f"“{title}” archived"
+
+
+def branch_title(title: str, number: int) -> str:
+    return f"{title} ({number})"

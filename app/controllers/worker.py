@@ -1,14 +1,33 @@
-"""WorkerController: the worker's status, load progress, memory and counts, as the window shows them."""
+"""The worker's status, load progress, memory and counts in the window, and failures in banner and log."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from app.chat.bars import Banner
 from app.controllers import strings
-from app.controllers.chat.context_meter import ContextMeter
+from app.controllers.context_meter import ContextMeter
 from app.controllers.views import Views
 from app.session.status import Status, recognised, status_of
+from app.session.trouble import (
+    Trouble,
+    Troubles,
+    Until,
+    of_death,
+    of_failed_load,
+    of_failure,
+    of_missing,
+    of_silence,
+    of_tables,
+    of_unreadable,
+)
 from app.session.turn import effects as fx
 from app.session.turn.link_state import Link, Phase
-from core.events import Heartbeat, MachineFigures
+from core.errors import RequestError
+from core.events import Failed, Heartbeat, MachineFigures, TableStatus, failure
 
 
 class WorkerController:
@@ -21,7 +40,6 @@ class WorkerController:
         self._memory = (0, 0)
 
     def on_load_started(self, effect: fx.LoadStarted) -> None:
-        """Show the progress of a load."""
         self._views.first_page.set_loading(effect.stage, effect.fraction)
 
     def on_model_ready(self, effect: fx.ModelReady) -> None:
@@ -38,21 +56,17 @@ class WorkerController:
         self._views.strip.set_machines(())
 
     def on_machines(self, figures: MachineFigures) -> None:
-        """Show the part of each machine and its time per step."""
         self._views.strip.set_machines(figures.machines)
 
     def on_counted(self, effect: fx.Counted) -> None:
-        """Store counts of the composer's texts."""
         self._meter.take_count(effect.request, effect.tokens, effect.dense_s)
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """Show the worker's memory."""
         self._memory = (heartbeat.memory_bytes, heartbeat.memory_limit_bytes)
         self._views.strip.set_memory(*self._memory)
         self._show_worker()
 
     def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
-        """Clear the worker's pending counts and memory."""
         self._meter.forget()
         self._memory = (0, self._memory[1])
 
@@ -92,3 +106,106 @@ class WorkerController:
         used_bytes, limit_bytes = self._memory
         detail = strings.worker_detail(self._shown.worker_state, used_bytes, limit_bytes)
         self._views.sidebar.set_worker(self._shown.worker_title, detail, self._shown.level)
+
+
+_LOG = logging.getLogger("draftlight.window")
+
+
+class TroubleController:
+    """The only access to the banner: controllers report problems here, and their end.
+
+    `context_tokens` returns the context size of an answer. The texts are in `session.worker.trouble`.
+    """
+
+    def __init__(self, banner: Banner, context_tokens: Callable[[], int]) -> None:
+        self._banner = banner
+        self._context_tokens = context_tokens
+        self._troubles = Troubles()
+        self._tell_dismissed: Callable[[Trouble], None] = lambda trouble: None
+        banner.dismissed.connect(self._dismiss)
+        banner.next_requested.connect(lambda: self._show_first(self._troubles.next()))
+
+    def listen_dismissed(self, tell: Callable[[Trouble], None]) -> None:
+        """`tell` is called with each trouble that a person dismisses."""
+        self._tell_dismissed = tell
+
+    def show(self, trouble: Trouble) -> None:
+        self._show_first(self._troubles.with_new(trouble))
+
+    def withdraw(self, trouble: Trouble | None) -> None:
+        self._show_first(self._troubles.without(trouble))
+
+    def end(self, happened: Until) -> None:
+        """Remove everything that lasts at most until this event."""
+        self._show_first(self._troubles.after(happened))
+
+    # ---- events
+
+    def on_model_ready(self, effect: fx.ModelReady) -> None:
+        """A model is loaded, perhaps not over all planned machines."""
+        self.end(Until.READY)
+        if effect.missing:
+            self.show(of_missing(effect.info, effect.missing))
+
+    def on_load_failed(self, effect: fx.LoadFailed) -> None:
+        """No model is loaded, and why."""
+        self.show(of_failed_load(effect.failed, effect.kept, effect.model, effect.missing))
+
+    def on_trouble(self, effect: fx.TroubleHeard) -> None:
+        self.show(of_failure(effect.failed))
+
+    def on_table_status(self, status: TableStatus) -> None:
+        """The tables, perhaps with a warning."""
+        if status.notes:
+            self.show(of_tables(status))
+
+    def on_restart(self, effect: fx.RestartWorker) -> None:
+        self.end(Until.READY)
+
+    def on_worker_died(self, effect: fx.WorkerDied, written_tokens: int | None) -> None:
+        """`written_tokens` is the length of the interrupted answer, None if there was none."""
+        self.end(Until.MOVES)
+        self.show(of_death(effect, written_tokens, self._context_tokens()))
+
+    def on_worker_stuck(self, effect: fx.WorkerStuck) -> None:
+        self.show(of_silence(effect))
+
+    def on_silence_broken(self, effect: fx.SilenceBroken) -> None:
+        self.end(Until.MOVES)
+
+    def on_worker_mistake(self, effect: fx.WorkerMistake) -> None:
+        """A bug in the worker or a broken pipe; shown if there is no other trouble."""
+        _LOG.warning("The worker broke the protocol: %s", effect.message)
+        if not self._troubles.held:
+            self.show(of_unreadable(effect.message))
+
+    def on_window_mistake(self, effect: fx.WindowMistake) -> None:
+        """Our bug; logged."""
+        _LOG.error("The window broke the protocol: %s", effect.message)
+
+    # ---- reports of other controllers
+
+    def show_failure(self, failed: Failed, *, text_is_back: bool) -> None:
+        """An answer failed; `text_is_back`: the question is back in the composer."""
+        self.show(of_failure(failed, text_is_back=text_is_back, context_tokens=self._context_tokens()))
+
+    def show_request_error(self, error: RequestError, command: str) -> Trouble:
+        """A request of a person that cannot be fulfilled. Returns the trouble shown."""
+        trouble = replace(of_failure(failure(error, command=command)), until=Until.ASKED)
+        self.show(trouble)
+        return trouble
+
+    def _dismiss(self) -> None:
+        trouble = self._troubles.shown
+        self.withdraw(trouble)
+        if trouble:
+            self._tell_dismissed(trouble)
+
+    def _show_first(self, troubles: Troubles) -> None:
+        if troubles == self._troubles:
+            return
+        self._troubles = troubles
+        if troubles.shown is None:
+            self._banner.clear()
+        else:
+            self._banner.show_trouble(troubles.shown, troubles.at + 1, len(troubles.held))

@@ -9,7 +9,7 @@ from datetime import datetime
 from msgspec import Struct
 from PySide6.QtCore import QSize
 
-from app.controllers.chat.chat_list import ChatListController
+from app.controllers.chat_list import ChatListController
 from app.controls.buttons import Button, Kind
 from app.controls.record_table import Column, RecordTable, paint_names
 from app.features.side_window import Hairline, SideWindow

@@ -23,9 +23,9 @@ from app.chat.bars import UndoBar
 from app.chat.file_reader import FolderReading
 from app.chat.intents import Intent, KeepInLibrary, OpenLibrary
 from app.chat.strings import about
-from app.controllers.chat.context_meter import ContextMeter
-from app.controllers.trouble import TroubleController
+from app.controllers.context_meter import ContextMeter
 from app.controllers.views import Views
+from app.controllers.worker import TroubleController
 from app.controls.buttons import Button
 from app.controls.record_table import Cell, Column, RecordTable
 from app.controls.text_fields import SearchField

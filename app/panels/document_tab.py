@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat import reading_map
 from app.chat.attachment_chip import size_words
@@ -23,8 +23,15 @@ from app.panels import strings
 from app.panels.document_paint import NO_MATCHES, Matches, matches_of
 from app.panels.document_view import DocumentView
 from app.richtext.find_bar import Finder
-from app.session.chats.reading import Document
-from app.theme.measures import set_fixed_height, set_fixed_width, set_margins, set_spacing
+from app.session.chats.conversation import Document
+from app.theme.measures import (
+    STRETCH,
+    column_of,
+    row_of,
+    set_fixed_height,
+    set_fixed_width,
+    set_margins,
+)
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, design_point, height_of, painter_on, px_size, ratio_of, width_of
 
@@ -324,36 +331,30 @@ class DocumentTab(QWidget):
             painter.fillRect(QRectF(0, _HEAD_PX - 1, width_of(self), 1), color("hair"))
 
     def _lay_out(self) -> None:
-        tools = QHBoxLayout()
-        set_margins(tools, 0, 6, 0, 0)
-        set_spacing(tools, 4)
-        tools.addWidget(self.filter)
-        tools.addStretch(1)
-        tools.addWidget(self.keep_button)
-        tools.addWidget(self.find_button)
-        tools.addWidget(self.previous_button)
-        tools.addWidget(self.next_button)
+        tools = row_of(
+            self.filter,
+            STRETCH,
+            self.keep_button,
+            self.find_button,
+            self.previous_button,
+            self.next_button,
+            gap=4,
+            margins=(0, 6, 0, 0),
+        )
         head = QWidget()
         set_fixed_height(head, _HEAD_PX)
-        names = QVBoxLayout(head)
-        set_margins(names, 16, 9, 16, 7)
-        names.setSpacing(0)
-        names.addWidget(self.name_label)
-        names.addWidget(self.chooser)
-        names.addWidget(self.note_label)
-        names.addLayout(tools)
-        names.addStretch(1)
-        text = QHBoxLayout()
-        text.setContentsMargins(0, 0, 0, 0)
-        text.setSpacing(0)
-        text.addWidget(self.gutter)
-        text.addWidget(self.view, 1)
+        column_of(
+            self.name_label,
+            self.chooser,
+            self.note_label,
+            tools,
+            STRETCH,
+            margins=(16, 9, 16, 7),
+            parent=head,
+        )
+        text = row_of(self.gutter, (self.view, 1))
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(head)
-        column.addLayout(text, 1)
+        column_of(head, (text, 1), parent=page)
         empty = QWidget()
         hint = QVBoxLayout(empty)
         set_margins(hint, 32, 40, 32, 0)
@@ -363,9 +364,7 @@ class DocumentTab(QWidget):
         self._pages = QStackedWidget()
         self._pages.addWidget(empty)
         self._pages.addWidget(page)
-        whole = QVBoxLayout(self)
-        set_margins(whole, 1, 0, 0, 0)
-        whole.addWidget(self._pages)
+        column_of(self._pages, margins=(1, 0, 0, 0), parent=self)
 
 
 GUTTER_PX = 34

@@ -6,14 +6,14 @@ from urllib.parse import urlsplit
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from app.controls.buttons import CopyButton, IconButton
 from app.controls.focus_ring import FocusRing
 from app.controls.shapes import draw_box, in_own_direction
 from app.controls.text_label import TextLabel
 from app.panels import strings
-from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing
+from app.theme.measures import column_of, row_of, set_fixed_height
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 
@@ -40,15 +40,8 @@ class ModelButton(QAbstractButton):
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         for part in (self.title, self.subtitle, arrow):
             part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        who = QHBoxLayout()
-        set_spacing(who, 2)
-        who.addWidget(arrow)
-        who.addWidget(self.subtitle, 1)
-        names = self._names = QVBoxLayout(self)
-        set_margins(names, _BUTTON_PAD_PX, 3, _BUTTON_PAD_PX, 3)
-        names.setSpacing(0)
-        names.addWidget(self.title)
-        names.addLayout(who)
+        who = row_of(arrow, (self.subtitle, 1), gap=2)
+        self._names = column_of(self.title, who, margins=(_BUTTON_PAD_PX, 3, _BUTTON_PAD_PX, 3), parent=self)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAccessibleName(strings.CHOOSE_MODEL)
@@ -193,14 +186,16 @@ class Header(QWidget):
         self.model_button.describe()
 
     def _lay_out(self) -> None:
-        row = self._row = QHBoxLayout(self)
-        set_margins(row, 20 - _BUTTON_PAD_PX, 0, 12, 1)
-        set_spacing(row, 4)
-        row.addWidget(self.sidebar_button)
-        row.addWidget(self.new_chat_button)
-        row.addWidget(self.model_button, 1)
-        add_gap(row, 8)
-        row.addWidget(self.server_button)
-        row.addWidget(self.gauges_button)
-        row.addWidget(self.tint)
-        row.addWidget(self.inspector_button)
+        self._row = row_of(
+            self.sidebar_button,
+            self.new_chat_button,
+            (self.model_button, 1),
+            8,
+            self.server_button,
+            self.gauges_button,
+            self.tint,
+            self.inspector_button,
+            gap=4,
+            margins=(20 - _BUTTON_PAD_PX, 0, 12, 1),
+            parent=self,
+        )

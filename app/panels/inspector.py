@@ -24,7 +24,14 @@ from app.panels import strings
 from app.panels.groups import BASICS, DRAFTER_KEY, Group, differs, groups, merged, summary
 from app.panels.preset_bar import PresetBar
 from app.panels.section import PADDING_PX, Section
-from app.theme.measures import add_gap, set_fixed_height, set_fixed_width, set_margins, set_spacing
+from app.theme.measures import (
+    STRETCH,
+    column_of,
+    row_of,
+    set_fixed_height,
+    set_fixed_width,
+    set_spacing,
+)
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 from core.errors import SettingError
@@ -196,20 +203,17 @@ class Inspector(QWidget):
     def _build_frame(self) -> None:
         """Create the scrolling sections and the footer."""
         page = QWidget()
-        sections = QVBoxLayout(page)
-        sections.setContentsMargins(0, 0, 0, 0)
-        sections.setSpacing(0)
-        sections.addWidget(self.presets)
-        sections.addWidget(self._model_section)
+        sections = column_of(self.presets, self._model_section, parent=page)
         for name, section in self._sections.items():
             (sections if name == BASICS else self.advanced.body).addWidget(section)
         sections.addWidget(self.advanced)
         sections.addStretch(1)
-        layout = QVBoxLayout(self)
-        set_margins(layout, 1, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(ScrollPage(self._theme, page), 1)
-        layout.addWidget(_bar(self._footer, _FOOTER_PX))
+        column_of(
+            (ScrollPage(self._theme, page), 1),
+            _bar(self._footer, _FOOTER_PX),
+            margins=(1, 0, 0, 0),
+            parent=self,
+        )
 
     def _build_section(self, group: Group) -> Section:
         section = Section(self._theme, group.title, group.name in _OPEN_AT_FIRST)
@@ -380,9 +384,7 @@ def _bar(label: TextLabel, height_px: int) -> QWidget:
     """Returns a fixed strip with one line of text."""
     bar = QWidget()
     set_fixed_height(bar, height_px)
-    layout = QHBoxLayout(bar)
-    set_margins(layout, PADDING_PX, 0, PADDING_PX, 0)
-    layout.addWidget(label)
+    row_of(label, margins=(PADDING_PX, 0, PADDING_PX, 0), parent=bar)
     return bar
 
 
@@ -395,14 +397,8 @@ class OwnSettings(QWidget):
         self.reset_button.setAccessibleName(strings.RESET_NAME.format(section=section))
         self.default_button = Button(theme, strings.MAKE_DEFAULT, "link", True)
         self.default_button.setAccessibleName(strings.MAKE_DEFAULT_NAME.format(section=section))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        set_spacing(row, 4)
         # A link's text begins 7 px inside its button.
-        add_gap(row, -7)
-        row.addWidget(self.reset_button)
-        row.addWidget(self.default_button)
-        row.addStretch(1)
+        row_of(-7, self.reset_button, self.default_button, STRETCH, gap=4, parent=self)
 
 
 class ModelCard(QWidget):
@@ -427,11 +423,7 @@ class ModelCard(QWidget):
             rows.addLayout(row)
             self._values[title] = value
         self._note = TextLabel(theme, strings.NO_MODEL, 11, 15, wrap=True, width_px=CONTENT_PX)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        set_spacing(layout, 6)
-        layout.addWidget(self._rows)
-        layout.addWidget(self._note)
+        layout = column_of(self._rows, self._note, gap=6, parent=self)
         self.models_button = Button(theme, strings.CHOOSE_ANOTHER_MODEL, small=True)
         layout.addWidget(self.models_button, 0, Qt.AlignmentFlag.AlignLeft)
         self.show_model(None)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 from PySide6.QtCore import QSize, Signal
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from app.controls.buttons import IconButton
 from app.controls.choices import Popup
@@ -15,7 +15,7 @@ from app.controls.text_label import TextLabel
 from app.panels import strings
 from app.panels.section import PADDING_PX
 from app.richtext.canvas_menu import pop_up
-from app.theme.measures import add_gap, set_fixed_height, set_margins, set_spacing
+from app.theme.measures import row_of, set_fixed_height
 from app.theme.theme import Theme
 
 HEIGHT_PX = 44
@@ -58,14 +58,16 @@ class PresetBar(QWidget):
         self.popup.setAccessibleName(strings.PRESET)
         self.save_button = IconButton(theme, "save", strings.SAVE_PRESET_AS, size=QSize(26, 24))
         self.more_button = IconButton(theme, "more", strings.PRESET_ACTIONS, size=QSize(26, 24))
-        row = QHBoxLayout(self)
-        set_margins(row, PADDING_PX, 0, PADDING_PX - 6, 0)
-        set_spacing(row, 4)
-        row.addWidget(TextLabel(theme, strings.PRESET, 12, 16, "text2"))
-        add_gap(row, 6)
-        row.addWidget(self.popup, 1)
-        row.addWidget(self.save_button)
-        row.addWidget(self.more_button)
+        row_of(
+            TextLabel(theme, strings.PRESET, 12, 16, "text2"),
+            6,
+            (self.popup, 1),
+            self.save_button,
+            self.more_button,
+            gap=4,
+            margins=(PADDING_PX, 0, PADDING_PX - 6, 0),
+            parent=self,
+        )
         set_fixed_height(self, HEIGHT_PX)
         self.popup.activated.connect(self._choose)
         self.save_button.clicked.connect(self._ask_name)

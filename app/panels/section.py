@@ -18,7 +18,7 @@ from app.controls.shapes import draw_box, draw_text
 from app.panels import strings
 from app.theme.fonts import ui_font
 from app.theme.icons import icon_pixmap
-from app.theme.measures import set_fixed_height, set_margins, set_spacing
+from app.theme.measures import column_of, set_fixed_height, set_margins, set_spacing
 from app.theme.theme import Theme
 from app.theme.zoom import height_of, painter_on, px_size, ratio_of, width_of
 
@@ -52,11 +52,7 @@ class Section(QWidget):
         else:
             set_margins(self.body, PADDING_PX, 0, PADDING_PX, 14)
             set_spacing(self.body, 8)
-        layout = QVBoxLayout(self)
-        set_margins(layout, 0, 0, 0, 1)
-        layout.setSpacing(0)
-        layout.addWidget(self.header)
-        layout.addWidget(self._holder)
+        column_of(self.header, self._holder, margins=(0, 0, 0, 1), parent=self)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.header.setChecked(opened)
         self._holder.setVisible(opened)

@@ -9,13 +9,13 @@ from typing import Literal
 
 from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.controls.choices import Segment
 from app.panels import document_tab, inspector, strings
 from app.panels.document_tab import DocumentTab
 from app.panels.inspector import Inspector
-from app.theme.measures import set_fixed_height, set_margins
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, width_of
 
@@ -38,18 +38,11 @@ class SidePanel(QWidget):
         self.tabs.setAccessibleName(strings.SIDE_TABS_NAME)
         header = QWidget()
         set_fixed_height(header, HEADER_PX)
-        row = QHBoxLayout(header)
-        set_margins(row, 16, 0, 16, 1)
-        row.addWidget(self.tabs)
-        row.addStretch(1)
+        row_of(self.tabs, STRETCH, margins=(16, 0, 16, 1), parent=header)
         self._pages = QStackedWidget()
         self._pages.addWidget(self.inspector)
         self._pages.addWidget(self.document)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(header)
-        column.addWidget(self._pages, 1)
+        column_of(header, (self._pages, 1), parent=self)
         self.tabs.value_changed.connect(self._show_tab)
 
     @property

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from itertools import pairwise
 from typing import Literal
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QWidget
 
 from app.chat.bars import UndoBar
 from app.controls.buttons import IconButton
@@ -24,7 +25,7 @@ from app.panels import strings
 from app.panels.chat_list import ChatList
 from app.panels.chat_row import ChatRow, ProjectRow
 from app.richtext.canvas_menu import pop_up
-from app.theme.measures import set_fixed_height, set_fixed_width, set_margins
+from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_fixed_width, set_margins
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, height_of, painter_on, px_size, width_of
 
@@ -122,14 +123,9 @@ class Sidebar(QWidget):
             menu.addAction(archive, lambda: self.archive_requested.emit(chat_id, not row.archived))
             menu.addMenu(self.move_menu(chat_id, row.project, menu))
             menu.addSeparator()
-        which = chat_id if row else ""
-        as_text = strings.EXPORT_MARKDOWN if row else strings.EXPORT_ALL_MARKDOWN
-        as_json = strings.EXPORT_JSON if row else strings.EXPORT_ALL_JSON
-        if row:
-            menu.addAction(strings.EXPORT_PDF, lambda: self.export_requested.emit(which, "pdf"))
-            menu.addAction(strings.EXPORT_HTML, lambda: self.export_requested.emit(which, "html"))
-        menu.addAction(as_text, lambda: self.export_requested.emit(which, "markdown"))
-        menu.addAction(as_json, lambda: self.export_requested.emit(which, "json"))
+        for kind, (one, every) in strings.EXPORTS.items():
+            which, text = (chat_id, one) if row else ("", every)
+            menu.addAction(text, partial(self.export_requested.emit, which, kind))
         menu.addAction(strings.IMPORT, self.import_requested.emit)
         if row:
             menu.addSeparator()
@@ -216,29 +212,16 @@ class Sidebar(QWidget):
         self.list.menu_requested.connect(self._show_menu)
 
     def _lay_out(self) -> None:
-        header = QHBoxLayout()
-        set_margins(header, 20, 0, 10, 0)
-        header.setSpacing(0)
-        header.addStretch(1)
+        header = row_of(STRETCH, margins=(20, 0, 10, 0))
         for button in (self._more, self.hide_button, self._new_chat):
             header.addWidget(button)
         top = QWidget()
         set_fixed_height(top, _HEADER_PX)
         top.setLayout(header)
-        search = QHBoxLayout()
-        set_margins(search, 12, 0, 12, 4)
-        search.addWidget(self.search)
+        search = row_of(self.search, margins=(12, 0, 12, 4))
         self._empty = QWidget()
-        line = QHBoxLayout(self._empty)
-        set_margins(line, 20, 12, 20, 0)
-        line.addWidget(self._nothing)
-        layout = QVBoxLayout(self)
-        set_margins(layout, 0, 0, 1, 0)
-        layout.setSpacing(0)
-        layout.addWidget(top)
-        layout.addLayout(search)
-        layout.addWidget(self._empty)
-        layout.addWidget(self.list, 1)
+        row_of(self._nothing, margins=(20, 12, 20, 0), parent=self._empty)
+        layout = column_of(top, search, self._empty, (self.list, 1), margins=(0, 0, 1, 0), parent=self)
         layout.addStretch(0)  # for the empty state, when the list is hidden
         layout.addWidget(self.undo_bar)
         layout.addWidget(self._worker)
@@ -269,12 +252,7 @@ class WorkerStatus(QWidget):
         self._title = TextLabel(theme, "", 12, 16, "text", weight=500)
         self._detail = TextLabel(theme, "", 11, 15, tabular=True)
         self.models_button = IconButton(theme, "models", strings.MODELS)
-        lines = QVBoxLayout()
-        lines.setSpacing(0)
-        lines.addStretch(1)
-        lines.addWidget(self._title)
-        lines.addWidget(self._detail)
-        lines.addStretch(1)
+        lines = column_of(STRETCH, self._title, self._detail, STRETCH)
         row = QHBoxLayout(self)
         set_margins(row, 16 + _DOT_PX + 10, 1, 10, 0)
         row.addLayout(lines, 1)

@@ -53,6 +53,15 @@ EXPORT_PDF = "Export as PDF…"
 EXPORT_HTML = "Export as HTML…"
 EXPORT_ALL_MARKDOWN = "Export All as Markdown…"
 EXPORT_ALL_JSON = "Export All as JSON…"
+EXPORT_ALL_PDF = "Export All as PDF…"
+EXPORT_ALL_HTML = "Export All as HTML…"
+# By kind: of one chat, of all.
+EXPORTS = {
+    "pdf": (EXPORT_PDF, EXPORT_ALL_PDF),
+    "html": (EXPORT_HTML, EXPORT_ALL_HTML),
+    "markdown": (EXPORT_MARKDOWN, EXPORT_ALL_MARKDOWN),
+    "json": (EXPORT_JSON, EXPORT_ALL_JSON),
+}
 IMPORT = "Import Chats…"
 NO_CHATS = "Your chats will be listed here."
 UNTITLED = "New chat"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPaintEvent, QPalette
-from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QHBoxLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLineEdit, QWidget
 
 from app.controls.buttons import IconButton
 from app.controls.shapes import draw_box
 from app.controls.text_label import TextLabel
 from app.richtext import strings
-from app.theme.measures import add_gap, set_fixed_width, set_font, set_margins, set_spacing
+from app.theme.measures import (
+    row_of,
+    set_fixed_width,
+    set_font,
+)
 from app.theme.theme import Theme
 from app.theme.zoom import area_of, painter_on, px
 
@@ -103,12 +107,7 @@ class FindBar(QWidget):
         self.previous.clicked.connect(lambda: finder.step(False))
         self.next.clicked.connect(lambda: finder.step())
         self.close_button.clicked.connect(finder.close)
-        row = QHBoxLayout(self)
-        set_margins(row, 12, 0, 6, 0)
-        set_spacing(row, 2)
-        row.addWidget(self.field, 1)
-        row.addWidget(self.count)
-        add_gap(row, 4)
+        row = row_of((self.field, 1), self.count, 4, gap=2, margins=(12, 0, 6, 0), parent=self)
         for button in (self.previous, self.next, self.close_button):
             row.addWidget(button)
         self.setAccessibleName(name)

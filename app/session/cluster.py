@@ -18,12 +18,10 @@ _NAME = "machine"
 
 
 def machine_of(cluster: Cluster, name: str) -> Machine | None:
-    """Returns the machine of that name."""
     return next((each for each in cluster.machines if each.name == name), None)
 
 
 def free_name(cluster: Cluster) -> str:
-    """Returns a free name for a new machine of `cluster`."""
     taken = {machine.name for machine in cluster.machines}
     return next(name for number in range(2, len(taken) + 3) if (name := f"{_NAME} {number}") not in taken)
 
@@ -70,7 +68,6 @@ def of_those(cluster: Cluster, names: Collection[str]) -> Cluster:
 
 
 def without(cluster: Cluster, name: str) -> Cluster:
-    """Returns the cluster without the machine of that name."""
     return of_those(cluster, {each.name for each in cluster.machines if each.name != name})
 
 

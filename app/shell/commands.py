@@ -23,7 +23,7 @@ from app.chat.first_page import handbook
 from app.chat.intents import Branch, CompareVersions
 from app.controllers.views import Views
 from app.richtext.find_bar import Finder
-from app.session.chats.reading import documents
+from app.session.chats.conversation import documents
 from app.session.turn.link_state import Link, Phase
 from app.shell.columns import Arrangement, WindowColumns
 from app.shell.controller import WindowController

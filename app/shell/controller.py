@@ -14,14 +14,13 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers import strings
-from app.controllers.chat.asking import AskController
-from app.controllers.chat.chat import ChatController
-from app.controllers.chat.context_meter import ContextMeter
-from app.controllers.chat.page import AnswerController, AnswerListener, ChatPage, RunningAnswer
-from app.controllers.chat.titles import TitleController
-from app.controllers.trouble import TroubleController
+from app.controllers.asking import AskController
+from app.controllers.chat import ChatController
+from app.controllers.context_meter import ContextMeter
+from app.controllers.page import AnswerController, AnswerListener, ChatPage, RunningAnswer
+from app.controllers.titles import TitleController
 from app.controllers.views import Views
-from app.controllers.worker import WorkerController
+from app.controllers.worker import TroubleController, WorkerController
 from app.features.library import LibraryController
 from app.features.machines.controller import MachinesController
 from app.features.models.controller import ModelsController

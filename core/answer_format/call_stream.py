@@ -50,7 +50,7 @@ class CallStream:
         self._syntax = syntax
         self._tools = tools
         self._body_of = body_of
-        self._reader: _JsonArguments | _TaggedArguments | None = None
+        self._reader: _Arguments | None = None
         self._is_lost = False
 
     @property
@@ -84,7 +84,7 @@ class CallStream:
         else:
             self.name, self._reader = declared, reader
 
-    def _head(self, text: str) -> tuple[str, _JsonArguments | _TaggedArguments] | None:
+    def _head(self, text: str) -> tuple[str, _Arguments] | None:
         """The name of the call, and a reader of its arguments; None if they have not begun."""
         if self._body_of:
             at = skip_space(text, 0)
@@ -109,30 +109,41 @@ class CallStream:
         return None
 
 
-class _JsonArguments:
-    """Reads a JSON object from `at` on and writes it as `json.dumps` does. Raises `BrokenValueError`."""
+class _Arguments:
+    """Reads arguments from `at` on and writes them as `json.dumps` does."""
 
     def __init__(self, at: int) -> None:
         self._at = at
         self._made: list[str] = []
-        self._open: list[str] = []  # closing brackets of the open objects and lists, innermost last
-        self._expects = "value"  # "key", "colon", "comma"
-        self._quoted = False
-        self._comma = False
         self.is_complete = False
+
+    def add(self, text: str) -> str:
+        """Returns the new part of the output; `text` is the section's whole text up to now."""
+        while not self.is_complete and self._step(text):
+            pass
+        return self.taken()
 
     def taken(self) -> str:
         """Returns and clears the output."""
         made, self._made = "".join(self._made), []
         return made
 
-    def add(self, text: str) -> str:
-        while self._at < len(text) and not self.is_complete and self._step(text):
-            pass
-        return self.taken()
+    def _step(self, text: str) -> bool:
+        """Reads one token. Returns False if it is incomplete."""
+        raise NotImplementedError
+
+
+class _JsonArguments(_Arguments):
+    """A JSON object. Raises `BrokenValueError`."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self._open: list[str] = []  # closing brackets of the open objects and lists, innermost last
+        self._expects = "value"  # "key", "colon", "comma"
+        self._quoted = False
+        self._comma = False
 
     def _step(self, text: str) -> bool:
-        """Reads one token of JSON. Returns False if it is incomplete."""
         if self._quoted:
             return self._string(text)
         self._at = skip_space(text, self._at)
@@ -196,32 +207,19 @@ class _JsonArguments:
         return True
 
 
-class _TaggedArguments:
-    """Reads tagged parameters from `at` on. Values that can only be strings are streamed, others wait for
-    their end.
-    """
+class _TaggedArguments(_Arguments):
+    """Tagged parameters. Values that can only be strings are streamed, others wait for their end."""
 
     def __init__(self, at: int, name: str, form: Tagged, tools: Sequence[Tool]) -> None:
-        self._at = at
+        super().__init__(at)
         self._schema = tool_schema(name, tools)
         self._key, self._tail = compiled(form.key), compiled(form.tail)
         self._any_end = compiled(form.value_end)
         self._end = value_end_of(form)
         self._parameter: re.Match[str] | None = None
         self._is_text = False
-        self._made: list[str] = ["{"]
+        self._made.append("{")
         self._has_some = False
-        self.is_complete = False
-
-    def taken(self) -> str:
-        """Returns and clears the output."""
-        made, self._made = "".join(self._made), []
-        return made
-
-    def add(self, text: str) -> str:
-        while not self.is_complete and self._step(text):
-            pass
-        return self.taken()
 
     def _step(self, text: str) -> bool:
         if self._parameter is None:

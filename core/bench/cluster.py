@@ -32,7 +32,7 @@ from core.events import ClusterEnded, Finished, Generate, Message, Token
 from core.settings import Settings, assign_all
 from core.settings.cluster import Cluster, Machine, cluster_of
 from core.system.children import CHILD_FOLDER, absolute_reference, child_command, child_environment
-from core.system.key_file import write_key
+from core.system.files import write_key
 from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before

@@ -24,12 +24,12 @@ from core.bench.cases import (
     BenchPrompt,
     Configuration,
     default_prompts,
+    document,
     file_label,
     read_prompts,
     with_draft_model,
 )
 from core.bench.decode import decode_configurations, draft_model_label
-from core.bench.documents import document
 from core.bench.harness import (
     BenchPiece,
     Environment,

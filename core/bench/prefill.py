@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.bench.documents import document
+from core.bench.cases import document
 from core.bench.harness import (
     BenchPiece,
     Environment,

@@ -55,8 +55,8 @@ from core.events.sweep import SweepCell, SweepLikeness, SweepPair, SweepReading,
 from core.settings import Settings, assign, assign_all
 
 if TYPE_CHECKING:  # importing these loads MLX, which `prepare()` must come before
-    from core.bench.quality.readers import Reader
-    from core.bench.quality.results import Trial
+    from core.bench.quality import Trial
+    from core.bench.quality_readers import Reader
     from core.engine.engine import Engine
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ T = TypeVar("T")
 _WARM_UP_TOKENS = 16
 _CONDITION_OPTIONS = ("classes", "set", "grid", "max_prompt_tokens", "draft_model", "draft_layers")
 _READING_OPTIONS = ("keep", "keep_tokens", "scorer")
-# Kinds of `core.bench.documents` that differ from each other and are long enough.
+# Kinds of `core.bench.cases` that differ from each other and are long enough.
 _KINDS = ("minutes", "code")
 _CONTINUATION_TOKENS = 64
 _READING_WARM_UP_TOKENS = 256
@@ -416,10 +416,8 @@ class SweepReadings:
 
     def _agreements(self) -> None:
         """Read each document densely once, then at each percentage."""
-        from core.bench.quality.probes import document_probe
-        from core.bench.quality.quality import try_readers
-        from core.bench.quality.readers import readers
-        from core.bench.quality.results import Trial
+        from core.bench.quality import Trial, try_readers
+        from core.bench.quality_readers import document_probe, readers
 
         loaded = self._engine.loaded
         chosen: list[Reader] = []

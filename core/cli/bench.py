@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from core.bench.quality.results import DENSE, SCORELESS, hindsight
-from core.bench.retrieval.questions import MEASURED
+from core.bench.cases import RETRIEVAL_SCORERS
+from core.bench.quality_tasks import DENSE, SCORELESS, hindsight
 from core.bench.serve import WORKLOADS
 from core.cli.arguments import (
     UsageError,
@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     benches = parser.add_subparsers(title="benches", metavar="BENCH", required=True)
 
     def bench(
-        name: str, text: str, add: Callable[[argparse.ArgumentParser], object], module: str = ""
+        name: str, text: str, add: Callable[[argparse.ArgumentParser], object]
     ) -> argparse.ArgumentParser:
-        added = add_command(benches, name, text, _running(module or f"core.bench.{name}"))
+        added = add_command(benches, name, text, _running(f"core.bench.{name}"))
         add(added)
         add_quiet(added)
         return added
@@ -57,18 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     window.set_defaults(run=_run_window)
     bench("prefill", "time to first token of a long document relative to mlx-lm", _prefill)
     bench("reopen", "time to first token of a saved chat after a restart, relative to cold", _reopen)
-    bench(
-        "quality",
-        "the effect of sparse prefill on answers and likelihoods",
-        _quality,
-        "core.bench.quality.quality",
-    )
-    bench(
-        "retrieval",
-        "how often a scorer keeps the passage that a question is about",
-        _retrieval,
-        "core.bench.retrieval.retrieval",
-    )
+    bench("quality", "the effect of sparse prefill on answers and likelihoods", _quality)
+    bench("retrieval", "how often a scorer keeps the passage that a question is about", _retrieval)
     cluster = bench("cluster", "one model over several machines: blocks, drafting, network delay", _cluster)
     cluster.set_defaults(run=_run_cluster)
     bench("serve", "the local server relative to mlx-lm's: edits, schemas, conversations", _serve)
@@ -336,9 +326,9 @@ def _retrieval(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument(
         "--scorers",
-        type=names("scorer", MEASURED),
-        default=MEASURED,
-        help=f"comma-separated names (default {','.join(MEASURED)})",
+        type=names("scorer", RETRIEVAL_SCORERS),
+        default=RETRIEVAL_SCORERS,
+        help=f"comma-separated names (default {','.join(RETRIEVAL_SCORERS)})",
     )
     parser.add_argument(
         "--documents",
@@ -385,19 +375,19 @@ def _reader(text: str) -> str:
 
 
 def _kinds() -> Sequence[str]:
-    from core.bench.documents import KINDS
+    from core.bench.cases import KINDS
 
     return list(KINDS)
 
 
 def _tasks() -> Sequence[str]:
-    from core.bench.quality.tasks import TASKS
+    from core.bench.quality_tasks import TASKS
 
     return list(TASKS)
 
 
 def _documents() -> Sequence[str]:
-    from core.bench.retrieval.questions import documents
+    from core.bench.retrieval import documents
 
     return [document.name for document in documents()]
 

@@ -176,7 +176,7 @@ def follow(options: argparse.Namespace) -> int:
     """Hold a part of a model for the leader until Ctrl-C. Raises `ClusterError`, `KeyFileError`."""
     from core.cluster.follower import Following
     from core.cluster.wire import host_and_port
-    from core.system.key_file import key_of
+    from core.system.files import key_of
 
     host, port = host_and_port(options.listen, FOLLOW_PORT)
     secret, made = key_of(options.secret_file)

@@ -22,12 +22,11 @@ from core.cli import (
     launch,
     models,
     serve,
-    settings,
     tables,
     uninstall,
     window,
 )
-from core.cli.arguments import Parser, UsageError, add_command, read_config
+from core.cli.arguments import Parser, UsageError, add_command, add_settings_command, read_config
 from core.errors import DraftlightError, RequestError, SettingError
 
 _PIPE_CLOSED = 141  # 128 + SIGPIPE, as shells report it
@@ -101,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
     cluster.add_follow_arguments(
         add_command(commands, "follow", "hold a part of a model for another machine")
     )
-    settings.add_arguments(
+    add_settings_command(
         add_command(commands, "settings", "list all settings with their allowed values and defaults")
     )
     bench.add_arguments(add_command(commands, "bench", "measure speed, parity, quality and more"))

@@ -26,8 +26,8 @@ from core.system.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from core.serve.answering import Serving
-    from core.serve.installed import InstalledModels
     from core.serve.own_worker import OwnWorker, Told
+    from core.serve.queue import InstalledModels
     from core.serve.server import LocalServer
     from core.settings.cluster import Cluster
 
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C; returns the exit status. Raises `DraftlightError` kinds."""
     from core.serve.answering import Serving
     from core.serve.security import AccessPolicy, allowed_host, allowed_origin
-    from core.system.key_file import key_of
+    from core.system.files import key_of
 
     key = ""
     if options.key_file is not None:
@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
 def _installed() -> InstalledModels:
     from core.models.catalogue import Catalogue
     from core.models.config import Machine
-    from core.serve.installed import InstalledModels
+    from core.serve.queue import InstalledModels
 
     # The worker knows the machine's memory, and refuses what does not fit.
     return InstalledModels(Catalogue(Machine(1 << 62, expands=False)).entries)

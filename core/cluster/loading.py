@@ -41,7 +41,7 @@ from core.models.folder import check, gigabytes
 from core.models.loader import Progress
 from core.models.places import display_name
 from core.settings.cluster import FOLLOW_PORT, Cluster
-from core.system.key_file import read_key
+from core.system.files import read_key
 from core.system.paths import data_dir
 
 if TYPE_CHECKING:  # importing it loads MLX, which must be prepared before

@@ -257,7 +257,7 @@ def _formatted(kind: str, source: str, gathered: Gathered) -> str:
     """The readable text of a notebook, a table, subtitles or a log; `source` if it is none of them."""
     text: str | None = None
     if kind == "notebook":
-        from core.documents.notebook import notebook_text
+        from core.documents.text_formats import notebook_text
 
         text = notebook_text(source, gathered)
     elif kind in ("table", "subtitles", "log"):

@@ -188,8 +188,8 @@ def within_context(
 class Generation:
     """One answer to `request` as decided by `plan`. The prompt fits the context.
 
-    `cancelled()` is called between steps and prefill chunks. Times are those of `clock` minus `requested_s`,
-    in seconds.
+    `cancelled()` is called between steps and prefill chunks. Times are those of `inputs.clock` minus
+    `requested_s`, in seconds.
     """
 
     def __init__(
@@ -201,7 +201,6 @@ class Generation:
         plan: AnswerPlan,
         cancelled: Callable[[], bool],
         request: Generate,
-        clock: Callable[[], float],
         requested_s: float,
         threads: BlasThreads,
         guard: MemoryGuard,
@@ -220,7 +219,7 @@ class Generation:
         self._asked = request
         self._request = request.request
         self._documents = [each.text for message in request.messages for each in message.attachments]
-        self._clock = clock
+        self._clock = inputs.clock
         self._requested_s = requested_s
         self._gate = Gate(plan.settings.gate)
         self._tally = Tally()

@@ -26,7 +26,7 @@ from core.machine.profile import MachineProfile
 from core.machine.width_cost import LiveCost
 from core.models.loader import LoadedModel, load
 from core.models.mtp import NO_HEAD, load_head
-from core.models.split import split
+from core.models.parts import split
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings.prefill import KvCache
 from core.tables.prebuilt import PrebuiltTables
@@ -125,12 +125,7 @@ class DraftModels:
 
     def drafting(self, reference: str) -> ModelProposer:
         """The draft model for drafting, loaded if necessary. Raises `DraftModelError`, `ModelError`."""
-        if not reference:
-            raise DraftModelError(
-                "The drafter “draft-model” needs a second model, and none was chosen.",
-                "Set draft_model.model to a folder or hub name, or choose another drafter.",
-            )
-        draft = self._of_family(reference)
+        draft = self._of_family(reference, "drafter")
         if self.proposer is None:
             proposer = ModelProposer(draft)
             if not proposer.sequence.keeps_all:
@@ -147,12 +142,7 @@ class DraftModels:
         If it also `drafts` in this answer, it reads into the sequence for drafting, else into a temporary
         one. Raises `DraftModelError`, `ModelError`.
         """
-        if not reference:
-            raise DraftModelError(
-                "The scorer “draft-model” needs a second model, and none was chosen.",
-                "Set draft_model.model to a folder or hub name, or choose another scorer.",
-            )
-        draft = self._of_family(reference)
+        draft = self._of_family(reference, "scorer")
         sequence = self.proposer.sequence if drafts and self.proposer else CachedSequence(draft.new_cache)
         return ScoringDraft(draft, sequence)
 
@@ -160,7 +150,13 @@ class DraftModels:
         if self.proposer is not None:
             self.proposer.sequence.clear()
 
-    def _of_family(self, reference: str) -> LoadedModel:
+    def _of_family(self, reference: str, user: str) -> LoadedModel:
+        """The loaded model `reference`, for the drafter or the scorer `draft-model`."""
+        if not reference:
+            raise DraftModelError(
+                f"The {user} “draft-model” needs a second model, and none was chosen.",
+                f"Set draft_model.model to a folder or hub name, or choose another {user}.",
+            )
         if self._held is not None and self._held[0] == reference:
             return self._held[1]
         draft, target = load(reference), self._target

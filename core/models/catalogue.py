@@ -31,12 +31,7 @@ class Catalogue:
     """The models on this machine. `machine` decides which ones fit into memory."""
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-
-    @property
-    def machine(self) -> Machine:
-        """The machine that models must fit."""
-        return self._machine
+        self.machine = machine
 
     def entries(self) -> tuple[ModelEntry, ...]:
         """The starter first, then by name. Families are named after their members."""
@@ -124,7 +119,7 @@ class Catalogue:
     def _found(self) -> Iterator[ModelEntry]:
         starter = starter_folder()
         if starter.is_dir():
-            yield describe(starter, STARTER, "starter", self._machine)
+            yield describe(starter, STARTER, "starter", self.machine)
         elif packed := _packed():
             yield ModelEntry(STARTER, NAME, "starter", str(starter), disk_bytes=packed.stat().st_size)
         taken = {starter}
@@ -132,30 +127,30 @@ class Catalogue:
         for name, folder in places.downloaded():
             taken.add(folder)
             names.add(name)
-            yield describe(folder, name, "download", self._machine)
+            yield describe(folder, name, "download", self.machine)
         several: list[tuple[Path, Path]] = []
         for folder in (*places.imported(), *_by_hand()):
             if inside := places.models_in(folder):
                 several += [(folder, each) for each in inside]
             elif folder not in taken:
                 taken.add(folder)
-                yield describe(folder, str(folder), "folder", self._machine)
+                yield describe(folder, str(folder), "folder", self.machine)
         for name, folder in places.cached():
             if folder not in taken and not places.download_folder(name).exists() and _is_ours(folder):
                 taken.add(folder)
                 names.add(name)
-                yield describe(folder, name, "hub-cache", self._machine)
+                yield describe(folder, name, "hub-cache", self.machine)
         for name, folder in places.lm_studio():
             if folder not in taken and _is_ours(folder):
                 taken.add(folder)
                 # A name that is in use means the other folder.
                 reference = str(folder) if name in names or not places.is_hub_name(name) else name
                 names.add(name)
-                yield describe(folder, reference, "other-app", self._machine)
+                yield describe(folder, reference, "other-app", self.machine)
         for place, folder in several:
             if folder not in taken and _is_ours(folder):
                 taken.add(folder)
-                entry = describe(folder, str(folder), "other-app", self._machine)
+                entry = describe(folder, str(folder), "other-app", self.machine)
                 yield replace(entry, listed_in=str(place))
 
 

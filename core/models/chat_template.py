@@ -121,12 +121,15 @@ def switches_thinking(tokenizer: TokenizerWrapper) -> bool:
     return has_thinking_switch(folder_template(tokenizer))
 
 
-def folder_template(tokenizer: TokenizerWrapper) -> str:
-    """The chat template's source; empty if there is none, or if it is code of a library."""
+def folder_template(tokenizer: TokenizerWrapper, *, tools: bool = False) -> str:
+    """The chat template's source; empty if there is none, or if it is code of a library.
+
+    With `tools`, the template for tools, if there are several named templates.
+    """
     if not tokenizer.has_chat_template or not _is_of_the_folder(tokenizer):
         return ""
     try:
-        return str(inner_of(tokenizer).get_chat_template())
+        return str(inner_of(tokenizer).get_chat_template(tools=[{}] if tools else None))
     except ValueError:  # none of several is the default one: rendering says so
         return ""
 
@@ -216,12 +219,11 @@ def format_of(tokenizer: TokenizerWrapper, prompt: str = "", *, tools: bool = Tr
 
     `tools`: tools were declared to the chat template.
     """
-    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
     start, end = tokenizer.think_start, tokenizer.think_end
     return answer_format(
         template_source(tokenizer, tools=tools),
         prompt,
-        inner.get_added_vocab(),
+        inner_of(tokenizer).get_added_vocab(),
         think_tags=(start, end) if start and end else None,
         tool_parser=str(tokenizer.init_kwargs.get("tool_parser_type") or ""),
     )
@@ -234,8 +236,7 @@ def with_answer_opened(
     opening = answer_opening(format, prompt.text)
     if not opening:
         return prompt, format
-    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
-    more = [int(i) for i in inner(opening, add_special_tokens=False)["input_ids"]]
+    more = [int(i) for i in inner_of(tokenizer)(opening, add_special_tokens=False)["input_ids"]]
     opened = replace(prompt, ids=[*prompt.ids, *more], text=prompt.text + opening)
     return opened, replace(format, begins="text", thought_end="")
 
@@ -250,24 +251,13 @@ def unread_calls(format: AnswerFormat, tools: Sequence[Tool]) -> tuple[Change, .
 
 
 def template_source(tokenizer: TokenizerWrapper, *, tools: bool = False) -> str:
-    """The source of the chat template, or of the library code that replaces it; empty without one.
-
-    With `tools`, the source of the template for tools, if there are several named templates.
-    """
-    inner: Any = getattr(tokenizer, "_tokenizer", tokenizer)
-    if not tokenizer.has_chat_template:
-        return ""
-    renderer: Any = getattr(tokenizer, "_chat_template", None) or type(inner).apply_chat_template
-    if renderer is PreTrainedTokenizerBase.apply_chat_template:
-        try:
-            return str(inner.get_chat_template(tools=[{}] if tools else None))
-        except ValueError:  # none of several is the default one: rendering says so
-            return ""
-    module = sys.modules.get(getattr(renderer, "__module__", ""))
-    if module is None:
-        return ""
+    """The source of the chat template, or of the library code that replaces it; empty without one."""
+    if not tokenizer.has_chat_template or _is_of_the_folder(tokenizer):
+        return folder_template(tokenizer, tools=tools)
+    own: Any = getattr(tokenizer, "_chat_template", None) or type(inner_of(tokenizer)).apply_chat_template
+    module = sys.modules.get(getattr(own, "__module__", ""))
     try:
-        return inspect.getsource(module)
+        return inspect.getsource(module) if module is not None else ""
     except (OSError, TypeError):
         return ""
 

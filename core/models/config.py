@@ -6,21 +6,13 @@ the length of the context it is the larger of mlx-lm's and transformers' default
 the start of the rotary table.
 
 They are read from resources/models/types.json, so that listing models loads neither library. After an
-update of mlx-lm or transformers write it again:
-
-    python -m core.models.config
+update of mlx-lm or transformers write it again: `python -m tests.tuning.model_types`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
-import inspect
 import json
-import pkgutil
 from functools import lru_cache
-from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -29,6 +21,7 @@ from core.events import CHUNK_TOKENS, MemoryNeed
 from core.settings.prefill import KV_GROUP_SIZES
 from core.system.paths import resources_dir
 
+TYPES_FILE = "models/types.json"
 # Names of the same value in different types' configs.
 CONTEXT_NAMES = ("max_position_embeddings", "max_seq_len", "n_positions", "model_max_length", "seq_length")
 LAYER_NAMES = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "num_transformer_layers")
@@ -54,7 +47,7 @@ _OTHER_NAMES = (
     "mamba_expand",
     "expand",
 )
-_NAMES = frozenset(name for names in (*_SYNONYMS, INNER_NAMES, _OTHER_NAMES) for name in names)
+NAMES = frozenset(name for names in (*_SYNONYMS, INNER_NAMES, _OTHER_NAMES) for name in names)
 
 
 def is_supported(model_type: str) -> bool:
@@ -68,14 +61,14 @@ def text_config(config: dict[str, Any]) -> dict[str, Any]:
     inner = inner if isinstance(inner, dict) else {}
     given = {**config, **inner}
     for names in _SYNONYMS:
-        if any(_is_number(given.get(name)) for name in names):
+        if any(is_number(given.get(name)) for name in names):
             given = dict.fromkeys(names) | given
     table = types_table()
     outer, kind = _module_of(config), _module_of(inner)
     if kind not in table["defaults"]:
         kind = table["text"].get(outer, outer)
     defaults = {**table["defaults"].get(kind, {}), **table["inner"].get(outer, {})}
-    if not any(_is_number(given.get(name)) for name in CONTEXT_NAMES):
+    if not any(is_number(given.get(name)) for name in CONTEXT_NAMES):
         contexts = [table["defaults"].get(each, {}).get(CONTEXT_NAMES[0], 0) for each in (kind, outer)]
         given[CONTEXT_NAMES[0]] = max(contexts) or None
     return {**defaults, **given}
@@ -91,18 +84,16 @@ def _module_of(config: dict[str, Any]) -> str:
     return str(types_table()["aliases"].get(kind, kind))
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether `value` is an integer."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 @lru_cache(maxsize=1)
 def types_table() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(_path().read_text(encoding="utf-8"))
+    """The defaults of model types, as `tests.tuning.model_types` writes them."""
+    table: dict[str, Any] = json.loads((resources_dir() / TYPES_FILE).read_text(encoding="utf-8"))
     return table
-
-
-def _path() -> Path:
-    return resources_dir() / "models" / "types.json"
 
 
 def model_class(config: dict[str, Any]) -> Any:
@@ -116,95 +107,6 @@ def model_class(config: dict[str, Any]) -> Any:
         return _get_classes(config)[0]
     except ValueError:
         return None
-
-
-def installed() -> dict[str, Any]:
-    """Builds the table from the installed mlx-lm and transformers; imports both."""
-    import mlx_lm.models
-    from mlx_lm.utils import MODEL_ARCHITECTURE_REMAPPING, MODEL_REMAPPING
-
-    defaults: dict[str, dict[str, int]] = {}
-    text: dict[str, str] = {}
-    inner: dict[str, dict[str, int]] = {}
-    for found in pkgutil.iter_modules(mlx_lm.models.__path__):
-        try:
-            module = importlib.import_module(f"mlx_lm.models.{found.name}")
-        except SystemExit:  # olmo without its package; the loader reports it
-            defaults[found.name] = {}
-            continue
-        if not hasattr(module, "Model"):
-            continue
-        own = text_args(module)
-        defaults[found.name] = _defaults(own, found.name)
-        if own is module.ModelArgs and "text_config" in inspect.signature(own).parameters:
-            text[found.name] = _text_module(module)
-            inner[found.name] = _inner(own)
-    return {
-        "aliases": dict(sorted(MODEL_REMAPPING.items())),
-        "architectures": sorted([*key, module] for key, module in MODEL_ARCHITECTURE_REMAPPING.items()),
-        "text": text,
-        "inner": {name: values for name, values in inner.items() if values},
-        "defaults": defaults,
-    }
-
-
-def text_args(module: ModuleType) -> Any:
-    """The arguments of the language model: `ModelArgs`, or those of its `text_config`."""
-    return next(
-        (
-            getattr(module, name)
-            for name in ("TextArgs", "TextConfig", "TextModelArgs")
-            if hasattr(module, name)
-        ),
-        module.ModelArgs,
-    )
-
-
-def _defaults(args: Any, name: str) -> dict[str, int]:
-    fields: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(args)}
-    found = {key: int(value) for key, value in fields.items() if key in _NAMES and _is_number(value)}
-    context = max((found.pop(each) for each in CONTEXT_NAMES if each in found), default=0)
-    if context := max(context, _transformers_context(name)):
-        found["max_position_embeddings"] = context
-    return dict(sorted(found.items()))
-
-
-def _transformers_context(name: str) -> int:
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
-    try:
-        config = CONFIG_MAPPING[name]().get_text_config()
-    except Exception:  # types that it does not have, and those without defaults
-        return 0
-    value = getattr(config, "max_position_embeddings", None)
-    return value if isinstance(value, int) else 0
-
-
-def _text_module(module: ModuleType) -> str:
-    """The module of a wrapper's language model, if its config does not name the type."""
-    found = [each for each in vars(module).values() if inspect.ismodule(each) and hasattr(each, "ModelArgs")]
-    base = [each.__module__ for each in module.Model.__mro__ if each.__module__.startswith("mlx_lm.models.")]
-    names = [*(each.__name__ for each in found), *base[1:]]
-    return names[0].rpartition(".")[2] if names else module.__name__.rpartition(".")[2]
-
-
-def _inner(args: Any) -> dict[str, int]:
-    """The `text_config` that a wrapper creates from an empty one."""
-    try:
-        made = args(model_type="", text_config={}).text_config
-    except Exception:  # wrappers that need more
-        return {}
-    return {key: value for key, value in sorted(made.items()) if key in _NAMES and _is_number(value)}
-
-
-def main() -> None:
-    """Write the table."""
-    _path().parent.mkdir(exist_ok=True)
-    _path().write_text(json.dumps(installed(), indent=1) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
 
 
 # ---- memory of a model, estimated from its config and its tensors' headers

@@ -113,11 +113,6 @@ def messages_for(conversation: Conversation, support: TemplateSupport) -> list[d
     return [_message(turn, form, names, support) for turn in turns]
 
 
-def tools_for(conversation: Conversation) -> list[dict[str, Any]]:
-    """The tools as the template's variable `tools`. Raises `RequestError` for malformed parameters."""
-    return declared(conversation.tools)
-
-
 def _message(turn: Turn, form: CallForm, names: dict[str, str], support: TemplateSupport) -> dict[str, Any]:
     match turn.role:
         case "user":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import struct
 from collections.abc import Mapping
@@ -78,9 +79,9 @@ class Checked(Struct, frozen=True):
         for tensor in self.tensors:
             stem, _, leaf = tensor.name.rpartition(".")
             if stem not in scaled or leaf not in ("weight", "scales", "biases"):
-                count += _product(tensor.shape)
+                count += math.prod(tensor.shape)
             elif leaf == "scales":
-                count += _product(tensor.shape) * self._group_of(stem)
+                count += math.prod(tensor.shape) * self._group_of(stem)
         return count
 
     @property
@@ -243,13 +244,6 @@ def _refuse_foreign(folder: Path) -> None:
     for pattern, what in _FOREIGN.items():
         if found := sorted(folder.glob(pattern)):
             raise ModelError(f"{found[0]} is {what}, not an MLX model.", _MLX_VERSION)
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size
 
 
 def read_header(path: Path) -> tuple[Tensor, ...]:

@@ -22,7 +22,7 @@ import numpy as np
 from mlx.utils import tree_flatten, tree_unflatten
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
-from mlx_lm.utils import dequantize_model, load_model, load_tokenizer
+from mlx_lm.utils import dequantize_model, get_total_parameters, load_model, load_tokenizer
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -392,7 +392,7 @@ def _describe(
         architecture=config["model_type"],
         dtype=str(floats[0] if floats else mx.float32).removeprefix("mlx.core."),
         quantisation=stored,
-        parameters=_parameter_count(model),
+        parameters=int(get_total_parameters(model)),
         size_bytes=sum(value.nbytes for _, value in parameters),
         context_tokens=context_tokens(config),
         vocabulary=_embedding_rows(model) or len(vocabulary),
@@ -404,12 +404,6 @@ def _describe(
         thinks=switches_thinking(tokenizer),
         format=format_of(tokenizer),
     )
-
-
-def _parameter_count(model: nn.Module) -> int:
-    from mlx_lm.utils import get_total_parameters
-
-    return int(get_total_parameters(model))
 
 
 def _first_line(error: Exception) -> str:

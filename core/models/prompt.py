@@ -26,7 +26,7 @@ from core.models.chat_template import (
     switches_thinking,
     thinking_change,
 )
-from core.models.conversation import Conversation, Region, Turn, adapted, messages_for, tools_for, turns_of
+from core.models.conversation import Conversation, Region, Turn, adapted, declared, messages_for, turns_of
 from core.models.template import LEAST, RefusedError, Rendering
 from core.models.tokenizer import Span, Tokens, encode
 from core.models.traced import Run
@@ -201,7 +201,7 @@ def _rendered(template: ChatTemplate, given: Conversation) -> tuple[Conversation
 def _with_answer(template: ChatTemplate, conversation: Conversation) -> Rendering:
     """The rendered conversation; if it ends with an answer, up to the answer's last word."""
     messages = messages_for(conversation, template.support)
-    tools = tools_for(conversation)
+    tools = declared(conversation.tools)
     last = conversation.turns[-1]
     if last.role != "assistant" or last.calls:
         return template.render(messages, tools, True)

@@ -113,7 +113,7 @@ def compiled(template: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
         extensions=["jinja2.ext.loopcontrols", _Generation],
-        finalize=_finalize,
+        finalize=text_of,
     )
     environment.filters |= {name: _tracing(filter) for name, filter in environment.filters.items()}
     environment.filters |= {"tojson": to_json, "join": _join, "format": _format, "safe": _safe}
@@ -186,10 +186,6 @@ def _tracing(filter: Callable[..., Any]) -> Callable[..., Any]:
         return _content_if(filter(*args, **named), (args, named))
 
     return traced
-
-
-def _finalize(value: Any) -> str:
-    return text_of(value)
 
 
 @pass_environment

@@ -14,7 +14,7 @@ import json
 import re
 import secrets
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import index
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -104,14 +104,10 @@ class Traced(str):
         return found
 
     def partition(self, sep: str, /) -> tuple[str, str, str]:
-        before, found, _ = super().partition(sep)
-        middle = len(before) + len(found)
-        return self[: len(before)], self[len(before) : middle], self[middle:]
+        return self._parted(super().partition(sep))
 
     def rpartition(self, sep: str, /) -> tuple[str, str, str]:
-        before, found, _ = super().rpartition(sep)
-        middle = len(before) + len(found)
-        return self[: len(before)], self[len(before) : middle], self[middle:]
+        return self._parted(super().rpartition(sep))
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> str:
         if not old:
@@ -134,42 +130,6 @@ class Traced(str):
                 raise TypeError(f"expected a string, {type(part).__name__} found")
             joined += (self, part) if joined else (part,)
         return concat(joined)
-
-    def upper(self) -> str:
-        return self._recased(super().upper())
-
-    def lower(self) -> str:
-        return self._recased(super().lower())
-
-    def casefold(self) -> str:
-        return self._recased(super().casefold())
-
-    def capitalize(self) -> str:
-        return self._recased(super().capitalize())
-
-    def title(self) -> str:
-        return self._recased(super().title())
-
-    def swapcase(self) -> str:
-        return self._recased(super().swapcase())
-
-    def center(self, width: SupportsIndex, fillchar: str = " ", /) -> str:
-        return self._whole(super().center(width, fillchar))
-
-    def ljust(self, width: SupportsIndex, fillchar: str = " ", /) -> str:
-        return self._whole(super().ljust(width, fillchar))
-
-    def rjust(self, width: SupportsIndex, fillchar: str = " ", /) -> str:
-        return self._whole(super().rjust(width, fillchar))
-
-    def zfill(self, width: SupportsIndex, /) -> str:
-        return self._whole(super().zfill(width))
-
-    def expandtabs(self, tabsize: SupportsIndex = 8) -> str:
-        return self._whole(super().expandtabs(tabsize))
-
-    def translate(self, table: Any, /) -> str:
-        return self._whole(super().translate(table))
 
     def _cut(self, start: int, end: int, text: str | None = None) -> str:
         """Characters `start` to `end`; `text` is the substring, if known."""
@@ -195,11 +155,31 @@ class Traced(str):
             at += len(part) + len(sep or "")
         return found
 
-    def _recased(self, text: str) -> str:
-        return Traced(text, self._runs) if len(text) == len(self) else self._whole(text)
+    def _parted(self, parts: tuple[str, str, str]) -> tuple[str, str, str]:
+        middle = len(parts[0]) + len(parts[1])
+        return self[: len(parts[0])], self[len(parts[0]) : middle], self[middle:]
 
     def _whole(self, text: str) -> str:
         return content_like(text, self)
+
+
+def _overridden(name: str, *, recases: bool) -> Callable[..., str]:
+    """The method `name` of strings. A change of case keeps the origin of each character; of other methods the
+    whole result counts as content.
+    """
+    plain = getattr(str, name)
+
+    def method(self: Traced, *arguments: Any) -> str:
+        text: str = plain(self, *arguments)
+        return Traced(text, self._runs) if recases and len(text) == len(self) else self._whole(text)
+
+    return method
+
+
+for _name in ("upper", "lower", "casefold", "capitalize", "title", "swapcase"):
+    setattr(Traced, _name, _overridden(_name, recases=True))
+for _name in ("center", "ljust", "rjust", "zfill", "expandtabs", "translate"):
+    setattr(Traced, _name, _overridden(_name, recases=False))
 
 
 def _start(run: Run) -> int:

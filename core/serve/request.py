@@ -17,8 +17,7 @@ from core.events import Change, Generate, Grammar, Message, ModelInfo
 from core.events.wire import well_formed_record
 from core.serve.fields import OwnFields, refused, seed_of, settings_with
 from core.serve.http import FieldNames, field_error
-from core.serve.schemas import SchemaCheck, relaxed
-from core.serve.tools import Choice, GivenTool, ToolChoice, choose
+from core.serve.tools import Choice, GivenTool, SchemaCheck, ToolChoice, choose, relaxed
 from core.settings import Settings
 from core.settings.declaration import find
 

@@ -32,12 +32,11 @@ from core.serve.completions import CompletionWriter, completion_request
 from core.serve.embeddings import EmbeddingsEndpoint
 from core.serve.http import OURS, ApiError, of_error, refuse, send_json
 from core.serve.messages import CountEndpoint, MessageWriter, message_request
-from core.serve.metrics import Metrics
-from core.serve.models import About, Health, Model, Models
 from core.serve.queue import Answers, ClientGoneError
 from core.serve.requests import ServedRequest
 from core.serve.responses import ResponsesEndpoint
 from core.serve.security import Guard
+from core.serve.status import About, Health, Metrics, Model, Models
 
 if TYPE_CHECKING:
     from uvicorn import Server

@@ -1,11 +1,13 @@
-"""Tools of a request: their declarations, the grammar of a required call, and the calls in an answer. Pure.
-
-The APIs nest and name the parts of a tool and of a choice differently; `flat_tool` and `flat_choice` rewrite
-all of them to one shape, since clients mix them.
+"""Tools and schemas of a request: declarations, the grammar of a required call, the calls in an answer. Pure.
 
 A required call is written by a grammar: `{"name": …, "arguments": …}`, by the schemas of the tools that may
 be called. Where a call is optional and a tool is `strict`, the text is free and calls in it follow their
 schemas, if the model writes calls as JSON between marks; other forms of calls are free.
+
+llguidance refuses a schema with a keyword that a grammar cannot enforce. zod writes `propertyNames` for every
+record, pydantic writes `uniqueItems` for every set, and both write regular expressions with look-ahead. The
+grammar keeps everything else; the finished answer is checked against the whole schema, and
+`draftlight.changes` says what came of it (`relaxed`, `SchemaCheck`).
 """
 
 from __future__ import annotations
@@ -31,8 +33,247 @@ from core.answer_format import (
     call_marks,
 )
 from core.events import Change, Grammar, ModelInfo, Token, Tool
+from core.serve.fields import change
 from core.serve.http import field_error
-from core.serve.schemas import SchemaCheck
+
+# ---- schemas
+
+# llguidance 1.9 refuses a schema with one of these (tests/core/serve/test_schemas.py tries every keyword).
+_DROPPED = frozenset(
+    {
+        "$dynamicAnchor",
+        "$dynamicRef",
+        "$recursiveRef",
+        "contains",
+        "dependencies",
+        "dependentRequired",
+        "dependentSchemas",
+        "else",
+        "if",
+        "maxContains",
+        "minContains",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "uniqueItems",
+    }
+)
+_FORMATS = frozenset(
+    {"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"}
+)
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items"})
+_ONES = frozenset({"items", "additionalItems", "additionalProperties"})
+# Look-around, back references and word boundaries; a backslash or a class before them makes them plain.
+_IRREGULAR = re.compile(r"\(\?(?:[=!]|<[=!]|P=)|\\[1-9bBk]")
+_PLAIN = re.compile(r"\\\\|\[\^?\]?(?:\\.|[^\]\\])*\]")
+# A schema may make a checker branch without end; no schema of a client comes near this.
+_MOST_STEPS = 20_000
+_MOST_REFERENCES = 16
+_LONG_PATTERN = 10_000
+_MOST_NAMED = 50
+_WHY = "a grammar cannot enforce this keyword"
+
+
+class Dropped(Struct, frozen=True):
+    """A keyword that is left out of a grammar: its path in the schema, and its value.
+
+    `checks`: the finished answer is checked for it.
+    """
+
+    place: str
+    value: Any
+    checks: bool
+
+
+class SchemaCheck(Struct, frozen=True):
+    """The keywords that a finished answer is checked for. `name` is the request's field with the schema.
+
+    `calls`: the schema is that of the calls in an answer, and not of its text.
+    """
+
+    name: str
+    schema: Any
+    dropped: tuple[Dropped, ...]
+    calls: bool = False
+
+    def changes(self, texts: Sequence[str]) -> tuple[Change, ...]:
+        """The keywords that were not enforced, and whether `texts` satisfy them.
+
+        They are the whole answer, or each of its calls as an object with `name` and `arguments`.
+        """
+        checked = any(one.checks for one in self.dropped)
+        verdict = self._verdict(texts) if checked else ""
+        return tuple(
+            change(f"{self.name}{one.place}", one.value, verdict if one.checks else "not checked", _WHY)
+            for one in self.dropped[:_MOST_NAMED]
+        )
+
+    def _verdict(self, texts: Sequence[str]) -> str:
+        if not texts:
+            return "not checked: nothing was called"
+        try:
+            values = [msgspec.json.decode(text) for text in texts]
+        except (msgspec.DecodeError, RecursionError):
+            return "not checked: the answer is not complete"
+        # Imported on demand: few requests have such a schema.
+        from referencing.exceptions import Unresolvable
+
+        try:
+            fits = all(_fits(value, self.schema) for value in values)
+        except (Unresolvable, RecursionError, _TooLongError, TypeError, ValueError):
+            return "not checked: the schema is too complex"
+        return (
+            "checked afterwards: the answer keeps it" if fits else "checked afterwards: the answer breaks it"
+        )
+
+
+def relaxed(grammar: Grammar, name: str) -> tuple[Grammar, SchemaCheck | None]:
+    """`grammar` without the keywords that it cannot enforce, and the check for them; None if it has none.
+
+    `name` is the request's field that has the schema.
+    """
+    if grammar.kind == "json_object":
+        return grammar, None
+    schema = msgspec.json.decode(grammar.text)
+    dropped: list[Dropped] = []
+    try:
+        # A tool's parameters are in the schema of its call, which no client has seen.
+        kept = _kept(schema, schema, "", dropped)
+        if name.startswith("tools["):
+            dropped = [replace(one, place=one.place.removeprefix(".properties.arguments")) for one in dropped]
+        check = SchemaCheck(name, _checkable(schema), tuple(dropped), calls=grammar.kind == "tool_calls")
+    except RecursionError:
+        return grammar, None  # the compiler reports the error
+    if kept != schema:
+        grammar = replace(grammar, text=msgspec.json.encode(kept).decode())
+    return grammar, check if dropped else None
+
+
+def _kept(schema: Any, root: Any, place: str, dropped: list[Dropped]) -> Any:
+    """`schema` without keywords that a grammar cannot enforce; appends these to `dropped`."""
+    if not isinstance(schema, dict):
+        return schema
+    kept: dict[str, Any] = {}
+    for name, value in schema.items():
+        where = f"{place}.{name}"
+        if name in _DROPPED:
+            dropped.append(Dropped(where, value, checks=not _has_pattern(value)))
+        elif (name == "format" and isinstance(value, str) and value not in _FORMATS) or (
+            name == "pattern" and isinstance(value, str) and _is_irregular(value)
+        ):
+            # Regular expressions are not checked: one of a client's may take Python's `re` hours.
+            dropped.append(Dropped(where, value, checks=False))
+        elif name in _MAPS and isinstance(value, dict):
+            kept[name] = {key: _kept(one, root, f"{where}.{key}", dropped) for key, one in value.items()}
+        elif name in _LISTS and isinstance(value, list):
+            inner = [_kept(one, root, f"{where}[{at}]", dropped) for at, one in enumerate(value)]
+            if name == "oneOf" and "anyOf" not in schema:
+                # The compiler does not follow references, and refuses branches that are not clearly disjoint.
+                if not _disjoint(value, root):
+                    dropped.append(Dropped(where, value, checks=True))
+                name = "anyOf"
+            kept[name] = inner
+        elif name in _ONES:
+            kept[name] = _kept(value, root, where, dropped)
+        else:
+            kept[name] = value
+    return kept
+
+
+def _is_irregular(pattern: str) -> bool:
+    return len(pattern) > _LONG_PATTERN or bool(_IRREGULAR.search(_PLAIN.sub("", pattern)))
+
+
+def _has_pattern(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_has_pattern, value))
+    return isinstance(value, dict) and (
+        "pattern" in value or "patternProperties" in value or any(map(_has_pattern, value.values()))
+    )
+
+
+def _disjoint(branches: Sequence[Any], root: Any) -> bool:
+    """Whether no value can match two of `branches`: their types or tags differ."""
+    resolved = [_resolved(one, root) for one in branches]
+    if not all(isinstance(one, dict) for one in resolved):
+        return False
+    types = [one.get("type") for one in resolved]
+    if all(isinstance(one, str) for one in types) and len({*types}) == len(types):
+        return not {"integer", "number"} <= {*types}
+    tags = [_tags(one) for one in resolved]
+    return any(len({each.get(name) for each in tags}) == len(tags) for name in tags[0]) if tags else True
+
+
+def _tags(schema: dict[str, Any]) -> dict[str, bytes]:
+    """The required properties that have one value only, with it."""
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return {}
+    return {
+        name: msgspec.json.encode(one["const"])
+        for name, one in properties.items()
+        if isinstance(one, dict) and "const" in one and name in required
+    }
+
+
+def _resolved(schema: Any, root: Any) -> Any:
+    for _ in range(_MOST_REFERENCES):
+        reference = schema.get("$ref") if isinstance(schema, dict) else None
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return schema
+        schema = root
+        for part in reference[2:].split("/"):
+            schema = schema.get(part) if isinstance(schema, dict) else None
+    return schema
+
+
+def _checkable(schema: Any) -> Any:
+    """`schema` without regular expressions."""
+    if isinstance(schema, list):
+        return [_checkable(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: {key: _checkable(one) for key, one in value.items()}
+        if name in _MAPS and isinstance(value, dict)
+        else value
+        if name in ("const", "enum", "default", "examples")
+        else _checkable(value)
+        for name, value in schema.items()
+        if name not in ("pattern", "patternProperties")
+    }
+
+
+class _TooLongError(Exception):
+    """The check has too many steps."""
+
+
+def _fits(value: Any, schema: Any) -> bool:
+    from jsonschema import Draft202012Validator, validators
+    from referencing import Registry
+
+    steps = 0
+
+    def bounded(check: Any) -> Any:
+        def step(*arguments: Any) -> Iterator[Any]:
+            nonlocal steps
+            steps += 1
+            if steps > _MOST_STEPS:
+                raise _TooLongError
+            return check(*arguments)  # type: ignore[no-any-return]
+
+        return step
+
+    checks = {name: bounded(check) for name, check in Draft202012Validator.VALIDATORS.items()}
+    kind = validators.extend(Draft202012Validator, checks)  # type: ignore[no-untyped-call]
+    # With an empty registry no `$ref` is fetched.
+    return bool(kind(schema, registry=Registry()).is_valid(value))
+
+
+# ---- tools
 
 # The syntax of calls that are JSON between marks: Hermes', Qwen's, and that of tools in the system prompt.
 _AS_JSON = "hermes"
@@ -40,17 +281,12 @@ _AS_JSON = "hermes"
 _NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
 
 
-_CUSTOM_PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "properties": {"input": {"type": "string"}},
-    "required": ["input"],
-}
-
-
 class GivenTool(Struct):
     """A function that the model may call, or a custom tool, whose input is any text.
 
-    To the model a custom tool is a function of that text, with the grammar in its description.
+    To the model a custom tool is a function of that text, with the grammar in its description. A regular
+    expression keeps the text as a strict tool's schema does; a grammar in Lark's syntax cannot stand within
+    the JSON of a call.
     """
 
     name: str
@@ -67,8 +303,21 @@ class GivenTool(Struct):
             return Tool(self.name, self.description, msgspec.json.encode(self.parameters).decode())
         grammar = self.format.get("definition") if isinstance(self.format, dict) else None
         texts = [self.description, f"Grammar of the input:\n{grammar}" if grammar else ""]
-        parameters = msgspec.json.encode(_CUSTOM_PARAMETERS).decode()
-        return Tool(self.name, "\n\n".join(filter(None, texts)), parameters)
+        text = {"type": "string"} | ({"pattern": f"^(?:{self.pattern})$"} if self.pattern else {})
+        parameters = {
+            "type": "object",
+            "properties": {"input": text},
+            "required": ["input"],
+            "additionalProperties": False,
+        }
+        return Tool(self.name, "\n\n".join(filter(None, texts)), msgspec.json.encode(parameters).decode())
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression of a custom tool's input; empty without one."""
+        form = self.format if self.type == "custom" and isinstance(self.format, dict) else {}
+        pattern = form.get("definition") if form.get("syntax") == "regex" else None
+        return pattern if isinstance(pattern, str) else ""
 
 
 class Choice(Struct):
@@ -77,53 +326,6 @@ class Choice(Struct):
     type: Literal["auto", "none", "required"] = "auto"
     names: list[str] = []
     disable_parallel_tool_use: bool = False
-
-
-def flat_tool(tool: Any, *, typed: bool = True) -> Any:
-    """`tool` with the fields of `GivenTool`, whatever API's shape it has.
-
-    Not `typed`: the type “custom” means a function, as at Anthropic's.
-    """
-    if not isinstance(tool, dict):
-        return tool
-    key = next((key for key in ("function", "custom") if isinstance(tool.get(key), dict)), "")
-    tool = {name: value for name, value in tool.items() if name != key} | (tool[key] if key else {})
-    if "input_schema" in tool:
-        tool["parameters"] = tool.pop("input_schema")
-        typed = False
-    if tool.get("type") is None or (tool["type"] == "custom" and not typed):
-        tool["type"] = "function"
-    return tool
-
-
-def flat_choice(choice: Any, declared: Sequence[Any]) -> Any:
-    """`choice` with the fields of `Choice`, whatever API's shape it has; `declared` are the tools' names."""
-    if isinstance(choice, str):
-        if choice in declared:
-            return {"type": "required", "names": [choice]}
-        choice = {"type": choice}
-    if not isinstance(choice, dict):
-        return choice
-    choice = dict(choice)
-    kind = choice.pop("type", "function")
-    if kind == "allowed_tools":
-        allowed = choice.pop("allowed_tools", choice)
-        names = [_name_of(tool) for tool in allowed.get("tools") or []]
-        return {"type": allowed.get("mode") or "auto", "names": names}
-    if kind in ("function", "tool", "custom"):
-        name = _name_of(choice)
-        for key in ("name", "function", "custom"):
-            choice.pop(key, None)
-        return {**choice, "type": "required", "names": [name]}
-    return {**choice, "type": "required" if kind == "any" else kind}
-
-
-def _name_of(tool: Any) -> Any:
-    """The name in a tool or a choice, at the top or nested."""
-    if not isinstance(tool, dict):
-        return tool
-    nested = next((tool[key] for key in ("function", "custom") if isinstance(tool.get(key), dict)), tool)
-    return nested.get("name") or ""
 
 
 class ToolChoice(Struct, frozen=True):
@@ -222,7 +424,7 @@ def choose(tools: Sequence[GivenTool], choice: Choice, *, several: bool = True) 
     only = () if must and len(choice.names) == 1 else choice.names
     declared = tuple(tool.declared for tool in tools if not only or tool.name in only)
     name = choice.names[0] if must and len(choice.names) == 1 else ""
-    strict = frozenset(tool.name for tool in tools if tool.strict)
+    strict = frozenset(tool.name for tool in tools if tool.strict or tool.pattern)
     several = several and not choice.disable_parallel_tool_use
     return ToolChoice(declared, must, name, several, strict)
 

@@ -224,14 +224,8 @@ def _all(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "decoding.exactness", _NO_DRAFTER
     if settings.gate.mode == "always":
         yield from ((key, _ALWAYS_DRAFTS) for key in ("gate.repetition", "gate.rest_tokens"))
-
     if not settings.tables.learn:
         yield "tables.autosave_s", _LEARNS_NOTHING
-    yield from _of_drafters(settings)
-
-
-def _of_drafters(settings: Settings) -> Iterator[tuple[str, str]]:
-
     cacheback = settings.cacheback
     if cacheback.mode == "dynamic":
         yield "cacheback.frozen_file", _NO_LEARNED_TABLE

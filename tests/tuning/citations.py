@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from core.answer_format import AnswerFormat
 from core.bench.harness import Environment, describe, publish, table
-from core.bench.retrieval.questions import documents as long_documents
+from core.bench.retrieval import documents as long_documents
 
 if TYPE_CHECKING:
     from core.encoder.store import Embedder

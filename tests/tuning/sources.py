@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from core.bench.harness import Environment, describe, publish, table
-from core.bench.retrieval.questions import Document, Question, documents, questions
+from core.bench.retrieval import Document, Question, documents, questions
 from core.errors import RequestError
 from core.events import Attachment, Message, Passage
 from core.settings import Settings

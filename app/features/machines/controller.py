@@ -18,7 +18,7 @@ from app.store.preferences import PreferencesFile
 from core.errors import RequestError, SettingError
 from core.settings import declared
 from core.settings.cluster import Cluster, ClusterForm, Machine
-from core.system.key_file import key_of
+from core.system.files import key_of
 from core.system.paths import data_dir
 
 if TYPE_CHECKING:  # imported with the window

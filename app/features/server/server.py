@@ -42,7 +42,7 @@ from core.serve.requests import ServedRequest, ServedRequests
 from core.serve.security import AccessPolicy
 from core.settings import Settings, assign
 from core.settings.window import Server
-from core.system.key_file import key_of, new_key, read_key, write_key
+from core.system.files import key_of, new_key, read_key, write_key
 
 if TYPE_CHECKING:
     from core.serve.server import LocalServer
@@ -113,7 +113,7 @@ class WorkerSharing(QObject):
 
     def on_served(self, effect: fx.ServedHeard) -> None:
         """Handle an event of a served request."""
-        self.gate.hear(effect.event)
+        self.gate.handle(effect.event)
 
     def on_served_cut_off(self, effect: fx.ServedCutOff) -> None:
         """Report the worker's exit to the client being answered."""

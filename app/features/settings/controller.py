@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication
 
 from app.controllers import strings
-from app.controllers.chat.chat_settings import ChatSettings
+from app.controllers.chat_settings import ChatSettings
 from app.controllers.views import Views
 from app.features.side_window import on_click
 from app.features.worker_caches import SavedChatsController

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
 
-from app.controllers.chat.chat_settings import ChatSettings
+from app.controllers.chat_settings import ChatSettings
 from app.controls.buttons import Kind
 from app.controls.sheets import first_folder, open_file, save_file
 from app.features.side_window import on_click

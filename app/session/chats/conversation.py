@@ -16,8 +16,17 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.session.chats.continuing import can_go_on, end_of, joined, to_go_on_from
-from app.session.chats.editing import Edit, all_typed, cut_after, end_of_edited, with_edits
+from app.session.chats.answers import (
+    Edit,
+    all_typed,
+    can_go_on,
+    cut_after,
+    end_of,
+    end_of_edited,
+    joined,
+    to_go_on_from,
+    with_edits,
+)
 from app.session.chats.presets import Override
 from core.events import TYPED, Attachment, Citation, Finished, Message, ReadingMap, Token
 from core.settings import Settings
@@ -55,12 +64,10 @@ class Answer(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of all tokens."""
         return "".join(token.text for token in self.tokens)
 
     @property
     def over(self) -> bool:
-        """Whether the answer has ended."""
         return self.status not in ("waiting", "writing")
 
     @property
@@ -87,7 +94,6 @@ class Answer(Struct, frozen=True):
         return Answer(tokens, "edited", finished, reading=self.reading, asked_of=self.asked_of)
 
     def can_go_on(self, model: str) -> bool:
-        """Whether `model` can continue the answer."""
         if not self.over or not self.tokens:
             return False
         if self.status == "edited":
@@ -220,7 +226,6 @@ class Conversation(Struct, frozen=True):
         return self.turns[self._index(turn_id)]
 
     def has(self, turn_id: str) -> bool:
-        """Whether there is a turn with this id."""
         return any(turn.id == turn_id for turn in self.turns)
 
     def ask(self, turn_id: str, user: Message, asked: datetime | None = None) -> Conversation:
@@ -337,15 +342,12 @@ class Conversation(Struct, frozen=True):
         return self.with_answer(turn_id, answer)
 
     def without(self, turn_id: str) -> Conversation:
-        """Returns the chat without this turn."""
         return replace(self, turns=tuple(turn for turn in self.turns if turn.id != turn_id))
 
     def with_turns(self, turns: tuple[Turn, ...]) -> Conversation:
-        """Returns the chat with exactly these turns."""
         return replace(self, turns=turns)
 
     def with_context(self, used_tokens: int) -> Conversation:
-        """Returns the chat with this context length."""
         return replace(self, context_used_tokens=used_tokens)
 
     def renamed(self, name: str) -> Conversation:
@@ -359,7 +361,6 @@ class Conversation(Struct, frozen=True):
         return replace(self, pinned=pinned)
 
     def with_overrides(self, overrides: tuple[Override, ...]) -> Conversation:
-        """Returns the chat with these overrides."""
         return replace(self, overrides=overrides)
 
     def with_preset(self, name: str) -> Conversation:
@@ -373,7 +374,6 @@ class Conversation(Struct, frozen=True):
         return tuple(each for message in (*asked, self.draft) for each in message.attachments)
 
     def with_draft(self, draft: Message) -> Conversation:
-        """Returns the chat with this draft."""
         return replace(self, draft=draft)
 
     def with_queued(self, messages: Sequence[Message]) -> Conversation:
@@ -381,7 +381,6 @@ class Conversation(Struct, frozen=True):
         return replace(self, queued=tuple(messages))
 
     def in_project(self, project_id: str) -> Conversation:
-        """Returns the chat in this project; empty for none."""
         return replace(self, project=project_id)
 
     def with_deleted(self, deleted: datetime | None) -> Conversation:
@@ -469,3 +468,41 @@ def _title(message: Message) -> str:
 def _join(first: Message, second: Message) -> Message:
     content = "\n\n".join(text for text in (first.content, second.content) if text)
     return Message("user", content, (*first.attachments, *second.attachments))
+
+
+class Document(Struct, frozen=True):
+    """An attachment of a chat. `source` is its number over all messages, from 0, as the worker counts: each
+    request has all questions of the chat. `reading` is its reading map, None if all of it was read.
+
+    A map without a passage of this document means that none of it was read. `answered_by` is the turn for
+    whose answer the map was made; it includes what earlier answers read.
+    """
+
+    turn_id: str
+    index: int
+    source: int
+    attachment: Attachment
+    reading: ReadingMap | None = None
+    answered_by: str = ""
+
+
+def documents(chat: Conversation, upto: str = "") -> tuple[Document, ...]:
+    """Returns the documents in order, as read for the answer of the turn `upto` (empty: the last)."""
+    newest: dict[int, tuple[str, ReadingMap]] = {}
+    sources = 0
+    for turn in chat.upto(upto) if upto else chat.turns:
+        own = range(sources, sources + len(turn.user.attachments))
+        sources = own.stop
+        if turn.answer.reading is not None:
+            on_map = {passage.source for passage in turn.answer.reading.passages}
+            for source in on_map | set(own):
+                newest[source] = (turn.id, turn.answer.reading)
+        elif turn.answer.finished is not None and not turn.answer.finished.stats.skipped_tokens:
+            newest.clear()  # the whole prompt has been read since
+    found: list[Document] = []
+    for turn in chat.turns:
+        for index, attachment in enumerate(turn.user.attachments):
+            source = len(found)
+            answered_by, reading = newest.get(source, ("", None))
+            found.append(Document(turn.id, index, source, attachment, reading, answered_by))
+    return tuple(found)

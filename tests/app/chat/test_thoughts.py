@@ -12,7 +12,7 @@ from app.chat.answer_body import ThoughtHead
 from app.chat.answer_text import AnswerText
 from app.chat.entry import AnswerEntry
 from app.chat.transcript import Transcript
-from app.session.chats.editing import with_edits
+from app.session.chats.answers import with_edits
 from core.answer_format import AnswerFormat, answer_format
 from core.answer_format.formats import ThoughtTags
 from core.events import Token

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.controllers.chat.chat_settings import ChatSettings
-from app.controllers.chat.page import AnswerController, RunningAnswer
-from app.controllers.chat.titles import TitleController
-from app.controllers.trouble import TroubleController
-from app.controllers.worker import WorkerController
+from app.controllers.chat_settings import ChatSettings
+from app.controllers.page import AnswerController, RunningAnswer
+from app.controllers.titles import TitleController
+from app.controllers.worker import TroubleController, WorkerController
 from app.features.models.controller import ModelsController
 from app.features.server.server import WorkerSharing
 from app.features.tables.controller import TablesController

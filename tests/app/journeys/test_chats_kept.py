@@ -23,7 +23,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QMessageBox
 
 from app.chat.intents import Branch
 from app.chat.user_message import UserMessage
-from app.controllers.chat import transfer as transfer_module
+from app.controllers import transfer as transfer_module
 from app.controls import sheets
 from app.controls.sheets import first_folder
 from app.features.chats import ArchivedWindow, DeletedWindow
@@ -803,8 +803,21 @@ def test_a_chat_becomes_a_page_or_a_pdf_with_what_is_checked(qapp: QApplication,
         options = await sheet(window, sheets.OptionsSheet)
         options.reject()
         assert not transfer.is_busy
+        for kind in ("html", "pdf"):
+            transfer.export("", kind)
+            options = await sheet(window, sheets.OptionsSheet)
+            assert isinstance(options, sheets.OptionsSheet)
+            await click(options.accept_button)
+            await choose_in_sheet(window, every)
+            await until(lambda: not transfer.is_busy)
+        assert window.views.notice_bar.text == "Exported 2 chats into the folder “every”"
 
+    every = tmp_path / "every"
+    every.mkdir()
     play(qapp, scene, folder=home)
+    pages = sorted(every.glob("*.html"))
+    assert len(pages) == len(sorted(every.glob("*.pdf"))) == 2
+    assert [f"Question 1 of chat {n}" in page.read_text() for n, page in enumerate(pages)] == [True, True]
     page, pdf = (tmp_path / "chat.html").read_text(), (tmp_path / "chat.pdf").read_bytes()
     assert "Question 0 of chat 1" in page
     assert "Question 1 of chat 1" in page

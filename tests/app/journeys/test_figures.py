@@ -11,7 +11,7 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.launch.scenario import ask
-from app.session.chats.reading import documents
+from app.session.chats.conversation import documents
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from core.events import Attachment, Message

@@ -11,7 +11,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 
 from app.chat.answer_body import ThoughtHead
-from app.controllers.chat import importing as importing_module
+from app.controllers import importing as importing_module
 from app.shell.window import MainWindow
 from app.store.library import Library
 from core.settings import read

@@ -32,7 +32,7 @@ from app.panels.document_paint import (
 )
 from app.panels.document_tab import WIDTH_PX, DocumentTab
 from app.richtext.selection import utf16_length
-from app.session.chats.reading import Document
+from app.session.chats.conversation import Document
 from app.theme.theme import Theme
 from core.events import Attachment, Passage, ReadingMap
 from tests.app.chat.watching import colours, picture, pixels_of

@@ -215,10 +215,7 @@ def test_a_chat_has_a_menu_and_the_list_has_one(sidebar: Sidebar) -> None:
         strings.UNPIN,
         strings.ARCHIVE,
         strings.MOVE_TO_PROJECT,
-        strings.EXPORT_PDF,
-        strings.EXPORT_HTML,
-        strings.EXPORT_MARKDOWN,
-        strings.EXPORT_JSON,
+        *(one for one, _ in strings.EXPORTS.values()),
         strings.IMPORT,
         strings.DELETE,
     ]
@@ -227,12 +224,11 @@ def test_a_chat_has_a_menu_and_the_list_has_one(sidebar: Sidebar) -> None:
     sidebar.export_requested.connect(lambda *given: heard.append(given))
     sidebar.delete_requested.connect(heard.append)
     for action in menu.actions()[1:]:
-        if action.text() in (strings.UNPIN, strings.EXPORT_JSON, strings.DELETE):
+        if action.text() in (strings.UNPIN, "Export as JSON…", strings.DELETE):
             action.trigger()
     assert heard == [("c0", False), ("c0", "json"), "c0"]
     general = [each.text() for each in sidebar.menu_for("").actions() if not each.isSeparator()]
-    others = [strings.EXPORT_ALL_MARKDOWN, strings.EXPORT_ALL_JSON, strings.IMPORT]
-    assert general == [strings.NEW_PROJECT, *others]
+    assert general == [strings.NEW_PROJECT, *(every for _, every in strings.EXPORTS.values()), strings.IMPORT]
 
 
 def test_the_undo_bar_goes_by_itself(sidebar: Sidebar, qtbot: QtBot) -> None:

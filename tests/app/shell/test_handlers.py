@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from app.controllers.chat.page import RunningAnswer
+from app.controllers.page import RunningAnswer
 from app.session.turn import effects as fx
 from app.session.turn.intents import Intent, Submit
 from app.session.turn.link_state import Phase

@@ -13,7 +13,7 @@ from app.chat.reading_card import ReadingMapStrip
 from app.chat.user_message import MessageChip
 from app.launch.application import Application
 from app.panels.document_tab import DocumentTab
-from app.session.chats.reading import Document
+from app.session.chats.conversation import Document
 from app.shell.columns import Wants
 from app.shell.window import MINIMUM_SIZE, MainWindow
 from app.shell.windows import Screens, free_places, seen

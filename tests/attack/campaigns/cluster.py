@@ -43,7 +43,7 @@ def _run(seed: int, cases: Sequence[int]) -> Iterator[Outcome]:
     with ExitStack() as stack:
         stack.enter_context(variables(OPENBLAS_NUM_THREADS="1"))
         talk, folder = stack.enter_context(talking())
-        from core.system.key_file import key_of
+        from core.system.files import key_of
 
         secret = folder / "secret"
         key_of(secret)

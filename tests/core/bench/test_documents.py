@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from core.bench.documents import KINDS, document
+from core.bench.cases import KINDS, document
 from core.errors import RequestError
 
 

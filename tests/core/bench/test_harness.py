@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.bench.harness import BenchPiece, Journal, PieceProgress, measure, table
-from core.bench.quality.results import Trial
+from core.bench.quality import Trial
 from core.errors import RequestError
 
 ONE = Trial("task", "needle-10", 1, "dense", 100, 100, 0.5, 0.0, 1.0, True, 1, "x")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.bench.serve_servers import BenchServer
+from core.bench.serve import BenchServer
 from tests.core.serve.served import serving
 
 ASKED = [{"role": "user", "content": "hello"}]

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.chat_archives.elements import Elements
 from core.chat_archives.formats import Node, read_chat
 from core.chat_archives.process import ArchiveLimits, ArchiveReading, TurnLine
-from core.chat_archives.reading import ChatHead, ChatReader, Losses, OwnChat
+from core.chat_archives.reading import ChatHead, ChatReader, Elements, Losses, OwnChat
 from core.chat_archives.tree import ArchivedPath, Tree
 from core.errors import RequestError
 from tests.core.chat_archives import samples

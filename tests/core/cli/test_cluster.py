@@ -16,7 +16,7 @@ import pytest
 
 from core.settings.cluster import Cluster, Machine
 from core.system.children import child_command, child_environment
-from core.system.key_file import key_of
+from core.system.files import key_of
 from tests.core.cli.test_serve import chat, started
 from tests.core.cluster.machines import followed, follower, free_port, machines, use_all_cores
 from tests.core.toy import write_toy_model

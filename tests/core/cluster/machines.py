@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from core.settings.cluster import Cluster, Machine
 from core.system.children import CHILD_FOLDER, child_command, child_environment
-from core.system.key_file import key_of
+from core.system.files import key_of
 from tests.processes import children
 
 ROOT = Path(__file__).parents[3]

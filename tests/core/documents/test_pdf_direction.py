@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.documents.pdf_direction import is_from_right, reading_order
+from core.documents.pdf import is_from_right, reading_order
 
 
 def _read(drawn: str, letters: str = "", spans: list[tuple[float, float]] | None = None) -> str:

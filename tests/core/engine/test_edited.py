@@ -20,10 +20,12 @@ from core.engine.prompts import edited_ids
 from core.errors import RequestError
 from core.events import TYPED, Generate, Message, Token
 from core.models.prompt import Prompt
+from core.settings import assign
 from tests.core.architectures import ARCHITECTURES, VOCABULARY
 from tests.core.engine.test_conformance import (
     ONE_DRAFTER,
     ONE_OF_EACH,
+    SAMPLED,
     VARIANT_IDS,
     VARIANTS,
     settings,
@@ -136,6 +138,31 @@ def test_the_model_continues_as_if_it_had_written_the_edit(
     )
     ids = [*own[:20], *engine.loaded.tokenizer.encode(typed), *own[35:50]]
     assert answered(engine, edited) == plain(architecture, [*prompt, *ids])
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("variant", VARIANTS, ids=VARIANT_IDS)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_sampled_continuation_of_an_edit_equals_its_plain_run(
+    engine: Engine, architecture: str, variant: tuple[str, str], toy_folder: Path
+) -> None:
+    chosen = settings(variant, toy_folder, **{**SAMPLED, "sampling.max_tokens": TOKENS})
+    off = assign(chosen, "drafting.drafter", "off")
+    messages = (Message("user", "abcabcabc and again abcabcabc"),)
+    asked = Generate("r", messages, chosen, logit_bias=dict.fromkeys(LETTERS, 100.0))
+    own = answered(engine, asked)
+    engine.forget()
+    assert own == answered(engine, replace(asked, settings=off))
+    texts, typed = texts_of(engine.loaded.tokenizer, own), " abc is not abc"
+    edited = replace(
+        asked,
+        continuation=(*own[:20], TYPED, *own[35:50]),
+        continuation_texts=(*texts[:20], typed, *texts[35:50]),
+    )
+    got = answered(engine, edited)
+    engine.forget()
+    ids = (*own[:20], *engine.loaded.tokenizer.encode(typed), *own[35:50])
+    assert got == answered(engine, replace(asked, settings=off, continuation=ids))
 
 
 def plain(architecture: str, prompt: Sequence[int]) -> list[int]:

@@ -22,6 +22,7 @@ from core.models.config import Machine, context_tokens, is_supported, need_of, t
 from core.models.loader import load
 from tests.core.architectures import ARCHITECTURES, tiny
 from tests.core.toy import toy_config, write_toy_model
+from tests.tuning.model_types import installed, text_args
 
 EXPANDS = Machine(1 << 34, True)
 TYPES = sorted(
@@ -50,7 +51,7 @@ def minimal(name: str) -> dict[str, Any]:
         module = importlib.import_module(f"mlx_lm.models.{name}")
     except SystemExit:
         pytest.skip("mlx-lm's module of this type needs a package that is not installed")
-    args = model_types.text_args(module)
+    args = text_args(module)
     missing = dataclasses.MISSING
     required = {
         field.name
@@ -62,7 +63,7 @@ def minimal(name: str) -> dict[str, Any]:
 
 
 def test_the_table_is_that_of_the_installed_libraries() -> None:
-    assert model_types.types_table() == model_types.installed(), "run python -m core.models.config"
+    assert model_types.types_table() == installed(), "run python -m tests.tuning.model_types"
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -72,7 +73,7 @@ def test_every_type_has_a_context_and_a_cache(name: str) -> None:
     if "text_config" in importlib.import_module(f"mlx_lm.models.{name}").ModelArgs.__dataclass_fields__:
         config = {"model_type": name, "text_config": {**REQUIRED, **config}}
         del config["text_config"]["model_type"]
-    args = model_types.text_args(importlib.import_module(f"mlx_lm.models.{name}"))
+    args = text_args(importlib.import_module(f"mlx_lm.models.{name}"))
     default = getattr(args, "max_position_embeddings", None)
     if default is not None:
         assert context_tokens(config) >= default

@@ -11,7 +11,7 @@ from mlx_lm.utils import load_tokenizer
 
 from core.events import Attachment, Message
 from core.models.prompt import offsets, render
-from core.prefill.layout import Layout, layout, unknown_layout
+from core.prefill.layout import Layout, continues, layout, unknown_layout
 from core.prefill.passages import cut
 from core.settings.prefill import DOCUMENT_TAIL_TOKENS, TAIL_TOKENS, Prefill
 
@@ -192,3 +192,69 @@ def test_passages_move_with_what_is_quoted_before_the_question(tokenizer: Tokeni
 )
 def test_the_question_is_not_what_was_pasted(tokenizer: TokenizerWrapper, words: str, asked: str) -> None:
     assert laid_out(tokenizer, [Message("user", words)])[1].asked == asked
+
+
+# ---- requests to continue
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "Continue.",
+        "continue the story",
+        "Please continue where the text ends.",
+        "Could you go on?",
+        "Here is my draft. Keep writing in the same voice.",
+        "What happens next?",
+        "Write the next chapter.",
+        "Schreib die Geschichte weiter.",
+        "Bitte fahre fort.",
+        "Setze den Text fort.",
+        "Wie geht es weiter?",
+        "Ga verder.",
+        "Schrijf het verhaal verder.",
+        "Continue l'histoire, s'il te plaît.",
+        "Écris la suite.",
+        "Continúa la historia.",
+        "Sigue escribiendo.",
+        "Continua il racconto.",
+        "Por favor continue.",
+        "Продолжи рассказ.",
+        "Что было дальше?",
+        "请继续写这个故事。",
+        "続きを書いてください。",
+        "이야기를 계속 써 줘.",
+    ],
+)
+def test_requests_to_continue(request_: str) -> None:
+    assert continues(request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "",
+        "Does the parking ban continue until May?",
+        "When did the talks go on?",
+        "Who continued the work of Ada?",
+        "What is the next deadline?",
+        "Wann geht der Zug weiter nach Ulm?",
+        "Ist die Frist weiter gültig?",
+        "Qui continue le travail ?",
+        "Quando continua o curso?",
+        "Кто продолжил работу?",
+        "合同是谁签的？",
+        "契約に署名したのは誰ですか。",
+        "계약서에 서명한 사람은 누구야?",
+    ],
+)
+def test_questions_that_sound_like_a_continuation(request_: str) -> None:
+    assert not continues(request_)
+
+
+@pytest.mark.parametrize(("before", "after"), [("Continue this:\n", ""), ("", "\n\nPlease go on.")])
+def test_words_in_a_pasted_text_are_no_request(before: str, after: str) -> None:
+    pasted = "They will learn from it.\nContinue to the next page.\n" * 20
+    filler = "It was a quiet year. " * 20
+    assert not continues(filler + pasted + filler)
+    assert continues(before + filler + pasted + filler + after)

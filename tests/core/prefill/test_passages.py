@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.bench.retrieval.questions import documents
+from core.bench.retrieval import documents
 from core.models.loader import load_family
 from core.prefill.passages import LEAST, MOST, cut
 from core.system.paths import resources_dir

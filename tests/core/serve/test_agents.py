@@ -11,7 +11,7 @@ import pytest
 from core.answer_format import CallArguments, CallBegun, Delta
 from core.events import Change, Generate
 from core.serve import answering
-from core.serve.adapt import completed
+from core.serve.fields import completed
 from core.serve.response_request import response_request
 from core.serve.responses import Output, ResponseMemory
 from tests.core.serve.served import CHAT, Reply, Served, settings

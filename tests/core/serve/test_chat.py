@@ -7,7 +7,7 @@ import re
 from msgspec.structs import replace
 
 from core.serve.answering import is_called, model_id
-from core.serve.models import shape
+from core.serve.status import shape
 from tests.core.serve.served import CHAT, Served
 
 

@@ -7,7 +7,7 @@ import pytest
 from core.errors import ModelError, OutOfMemoryError, PromptTooLongError
 from core.events import Failed, failure
 from core.serve.http import FieldNames, of_failure, without_paths
-from core.serve.models import Health
+from core.serve.status import Health
 from tests.core.serve.served import Served
 
 

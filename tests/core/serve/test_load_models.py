@@ -17,8 +17,7 @@ import pytest
 from core.models.catalogue import Catalogue
 from core.models.config import Machine
 from core.serve import answering
-from core.serve.installed import InstalledModels
-from core.serve.queue import Ticket
+from core.serve.queue import InstalledModels, Ticket
 from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
 from tests.core.toy import write_toy_model
 

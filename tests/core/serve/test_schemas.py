@@ -12,8 +12,7 @@ from llguidance import LLMatcher
 from core.answer_format import AnswerFormat, CallBegun
 from core.events import Grammar, Token, Tool
 from core.events.answer import GrammarKind
-from core.serve.schemas import relaxed
-from core.serve.tools import CallRules, Written
+from core.serve.tools import CallRules, Written, relaxed
 from tests.core.serve.served import CHAT, Served
 from tests.core.serve.test_agents import message, response
 from tests.core.serve.test_unknown_fields import MESSAGES, RESPONSES, changes

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.system.key_file import KeyFileError, key_of, new_key, read_key, write_key
+from core.system.files import KeyFileError, key_of, new_key, read_key, write_key
 
 
 def test_it_is_its_owners_from_the_first_moment(tmp_path: Path) -> None:

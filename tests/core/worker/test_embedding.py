@@ -27,7 +27,7 @@ from tests.core.encoder.texts import SENTENCES
 from tests.core.worker.test_worker import Conversation, ask, run, worker
 
 SHORT = " ".join(SENTENCES)
-LONG = " ".join(SENTENCES * 100)
+LONG = " ".join(SENTENCES * 150)
 
 
 @pytest.fixture(autouse=True)

@@ -69,7 +69,7 @@ def test_a_save_under_way_is_finished(
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
 
     async def life() -> None:
-        async with worker(command=_python(_SLOW, 1.5)) as talk:
+        async with worker(command=_python(_SLOW, 0.8)) as talk:
             await _learn(talk, toy_folder)
             process = talk.client._process
             assert process is not None
@@ -88,7 +88,7 @@ def test_stop_waits_for_a_save(tmp_path: Path, toy_folder: Path, monkeypatch: py
     monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
 
     async def life() -> None:
-        async with worker(command=_python(_SLOW, 1.5)) as talk:
+        async with worker(command=_python(_SLOW, 0.8)) as talk:
             await _learn(talk, toy_folder)
             await talk.client.stop(timeout_s=0.5)
             exited = await talk.until(WorkerExited, 1)

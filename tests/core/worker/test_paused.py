@@ -16,7 +16,7 @@ from core.events.codec import WorkerSilent
 from core.system.clock import MOST_S
 from tests.core.worker.test_worker import ask, run, worker
 
-_PAUSE_S = 2.5
+_PAUSE_S = 2.0
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 
 

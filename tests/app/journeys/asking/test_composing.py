@@ -40,79 +40,70 @@ def test_the_worker_counts_what_is_pasted(qapp: QApplication) -> None:
     play(qapp, scene)
 
 
-def test_what_cannot_fit_is_cut_or_taken_along(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        composer = window.views.composer
-        await ready(window)
-        # Else passages that fit would be read of it.
-        off = assign(Settings(), "prefill.mode", "off")
-        window.views.inspector.set_settings(off)
-        window.views.inspector.defaults_changed.emit(off, frozenset())
-        window.views.inspector.settings_changed.emit(off)
-        ask(window, "write 4")
-        await ready(window)
-        composer.attach(Attachment("big.txt", "word " * 9_000))
-        composer.set_text("What is it?")
-        notice = composer.notice
-        await until(notice.isVisible)
-        used = window.controller.chats.open.context_used_tokens
-        assert used > 0
-        over = used + 9_003 - 8_191
-        assert not composer.send_button.isEnabled()
-        assert window.views.banner.isHidden()
-        assert notice.text == f"{over:,} tokens over this model’s limit of 8,192."
-        await click(notice.buttons[0])
-        assert window.controller.chats.open.turns == ()
-        assert composer.text == "What is it?"
-        await until(lambda: notice.text.startswith("812 tokens over"))
-        await click(notice.buttons[0])
-        await until(notice.isHidden)
-        # The button that was pressed is gone, and with it the keyboard would be.
-        assert composer.edit.hasFocus()
-        assert composer.send_button.isEnabled()
-        assert window.views.banner.isHidden()
-        assert composer.attachments[0].name == "big.txt (beginning)"
-        await until(lambda: 7_000 < composer.pill.used_tokens < 8_191)
-
-    play(qapp, scene)
+async def test_what_cannot_fit_is_cut_or_taken_along(window: MainWindow) -> None:
+    composer = window.views.composer
+    await ready(window)
+    # Else passages that fit would be read of it.
+    off = assign(Settings(), "prefill.mode", "off")
+    window.views.inspector.set_settings(off)
+    window.views.inspector.defaults_changed.emit(off, frozenset())
+    window.views.inspector.settings_changed.emit(off)
+    ask(window, "write 4")
+    await ready(window)
+    composer.attach(Attachment("big.txt", "word " * 9_000))
+    composer.set_text("What is it?")
+    notice = composer.notice
+    await until(notice.isVisible)
+    used = window.controller.chats.open.context_used_tokens
+    assert used > 0
+    over = used + 9_003 - 8_191
+    assert not composer.send_button.isEnabled()
+    assert window.views.banner.isHidden()
+    assert notice.text == f"{over:,} tokens over this model’s limit of 8,192."
+    await click(notice.buttons[0])
+    assert window.controller.chats.open.turns == ()
+    assert composer.text == "What is it?"
+    await until(lambda: notice.text.startswith("812 tokens over"))
+    await click(notice.buttons[0])
+    await until(notice.isHidden)
+    # The button that was pressed is gone, and with it the keyboard would be.
+    assert composer.edit.hasFocus()
+    assert composer.send_button.isEnabled()
+    assert window.views.banner.isHidden()
+    assert composer.attachments[0].name == "big.txt (beginning)"
+    await until(lambda: 7_000 < composer.pill.used_tokens < 8_191)
 
 
-def test_a_refusal_says_by_how_much_and_offers_ways(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        composer = window.views.composer
-        await ready(window)
-        composer.attach(Attachment("a.txt", "word " * 3_000))
-        await until(lambda: bool(composer.attachments[0].tokens))
-        ask(window, "refuse this")
-        await ready(window)
-        assert composer.text == "refuse this"
-        assert composer.notice.text.startswith("808 tokens over this model’s limit")
-        await until(lambda: "Remove a.txt (3,000 tokens)" in [b.text() for b in composer.notice.buttons])
-        composer.set_text("shorter")
-        assert composer.notice.isHidden()
-
-    play(qapp, scene)
+async def test_a_refusal_says_by_how_much_and_offers_ways(window: MainWindow) -> None:
+    composer = window.views.composer
+    await ready(window)
+    composer.attach(Attachment("a.txt", "word " * 3_000))
+    await until(lambda: bool(composer.attachments[0].tokens))
+    ask(window, "refuse this")
+    await ready(window)
+    assert composer.text == "refuse this"
+    assert composer.notice.text.startswith("808 tokens over this model’s limit")
+    await until(lambda: "Remove a.txt (3,000 tokens)" in [b.text() for b in composer.notice.buttons])
+    composer.set_text("shorter")
+    assert composer.notice.isHidden()
 
 
-def test_a_stop_before_the_first_word_gives_the_question_back(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        views = window.views
-        await ready(window)
-        message = Message("user", "read 1000 slowly", (Attachment("a.txt", "one two"),))
-        views.composer.set_message(message)
-        window.controller.asking.submit(views.composer.message())
-        await until(lambda: window.controller.link.busy)
-        window.controller.asking.stop()
-        await ready(window)
-        assert window.controller.chats.open.turns == ()
-        assert views.composer.text == "read 1000 slowly"
-        assert views.banner.isHidden()
-        # What is being written meanwhile is not overwritten: then the question stays.
-        ask(window, "read 1000 slowly")
-        views.composer.set_text("something new")
-        window.controller.asking.stop()
-        await ready(window)
-        assert views.composer.text == "something new"
-        assert last(window).status == "stopped"
-
-    play(qapp, scene)
+async def test_a_stop_before_the_first_word_gives_the_question_back(window: MainWindow) -> None:
+    views = window.views
+    await ready(window)
+    message = Message("user", "read 1000 slowly", (Attachment("a.txt", "one two"),))
+    views.composer.set_message(message)
+    window.controller.asking.submit(views.composer.message())
+    await until(lambda: window.controller.link.busy)
+    window.controller.asking.stop()
+    await ready(window)
+    assert window.controller.chats.open.turns == ()
+    assert views.composer.text == "read 1000 slowly"
+    assert views.banner.isHidden()
+    # What is being written meanwhile is not overwritten: then the question stays.
+    ask(window, "read 1000 slowly")
+    views.composer.set_text("something new")
+    window.controller.asking.stop()
+    await ready(window)
+    assert views.composer.text == "something new"
+    assert last(window).status == "stopped"

@@ -149,64 +149,55 @@ def test_citations_come_after_the_end_and_are_stored(qapp: QApplication, tmp_pat
     play(qapp, again, folder=tmp_path)
 
 
-def test_it_is_offered_where_it_can_be_done(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await stopped(window)
-        first = window.controller.chats.open.turns[-1].id
-        ask(window, "write 5")
-        await ready(window)
-        # The one before has been answered to; only the last one can be gone on with.
-        older = window.views.transcript.answer(first)
-        assert older
-        assert older.footer.continue_button.isHidden()
-        assert footer(window).continue_button.isVisible()
-        window.controller.asking.continue_answer(first)
-        assert window.controller.link.phase is Phase.READY
-        ask(window, "break 3")
-        await ready(window)
-        assert last(window).status == "failed"
-        assert footer(window).continue_button.isVisible()
-
-    play(qapp, scene)
+async def test_it_is_offered_where_it_can_be_done(window: MainWindow) -> None:
+    await stopped(window)
+    first = window.controller.chats.open.turns[-1].id
+    ask(window, "write 5")
+    await ready(window)
+    # The one before has been answered to; only the last one can be gone on with.
+    older = window.views.transcript.answer(first)
+    assert older
+    assert older.footer.continue_button.isHidden()
+    assert footer(window).continue_button.isVisible()
+    window.controller.asking.continue_answer(first)
+    assert window.controller.link.phase is Phase.READY
+    ask(window, "break 3")
+    await ready(window)
+    assert last(window).status == "failed"
+    assert footer(window).continue_button.isVisible()
 
 
-def test_from_another_chat_and_by_key(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await stopped(window)
-        chat = window.controller.chats.open.id
-        window.controller.chat.start()
-        window.controller.chat.select(chat)
-        button = footer(window).continue_button
-        assert button.isVisible()
-        button.setFocus()
-        before = len(last(window).tokens)
-        await press(window, Qt.Key.Key_Return)
-        await until(lambda: len(last(window).tokens) > before)
-        window.controller.asking.stop()
-        await ready(window)
-
-    play(qapp, scene)
+async def test_from_another_chat_and_by_key(window: MainWindow) -> None:
+    await stopped(window)
+    chat = window.controller.chats.open.id
+    window.controller.chat.start()
+    window.controller.chat.select(chat)
+    button = footer(window).continue_button
+    assert button.isVisible()
+    button.setFocus()
+    before = len(last(window).tokens)
+    await press(window, Qt.Key.Key_Return)
+    await until(lambda: len(last(window).tokens) > before)
+    window.controller.asking.stop()
+    await ready(window)
 
 
-def test_stopped_or_dead_before_its_first_word_it_is_as_before(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        ask(window, "read 40 slowly write 6")
-        await ready(window)
-        before = last(window)
-        assert before.finished
-        window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
-        window.controller.asking.stop()
-        await ready(window)
-        assert last(window) == before
-        assert footer(window).continue_button.isVisible()
-        window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
-        window.controller.restart()
-        await ready(window)
-        assert last(window) == before
-        assert "stopped at the token limit" in footer(window).stats.text
-
-    play(qapp, scene)
+async def test_stopped_or_dead_before_its_first_word_it_is_as_before(window: MainWindow) -> None:
+    await ready(window)
+    ask(window, "read 40 slowly write 6")
+    await ready(window)
+    before = last(window)
+    assert before.finished
+    window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
+    window.controller.asking.stop()
+    await ready(window)
+    assert last(window) == before
+    assert footer(window).continue_button.isVisible()
+    window.controller.asking.continue_answer(window.controller.chats.open.turns[-1].id)
+    window.controller.restart()
+    await ready(window)
+    assert last(window) == before
+    assert "stopped at the token limit" in footer(window).stats.text
 
 
 @pytest.mark.sweep
@@ -235,30 +226,27 @@ def test_the_starter_model_says_what_it_would_have_said(qapp: QApplication) -> N
     play(qapp, scene, command=worker_command())
 
 
-def test_an_answer_whose_worker_was_killed_goes_on(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        ask(window, "write 100000 slowly")
-        await until(lambda: len(last(window).tokens) > 6)
-        pid = window.worker.pid
-        assert pid
-        os.kill(pid, signal.SIGKILL)
-        await until(lambda: window.controller.link.phase is Phase.DEAD)
-        first = last(window)
-        assert first.status == "cut_off"
-        window.controller.restart()
-        await ready(window)
-        await keep_writing(window, 6)
-        assert window.views.composer.edit.hasFocus()
-        assert last(window).tokens[: len(first.tokens)] == first.tokens
-        window.controller.asking.stop()
-        await ready(window)
-        finished = last(window).finished
-        assert finished
-        assert finished.stats.tokens == len(last(window).tokens)
-        assert last(window).note == ""
-
-    play(qapp, scene)
+async def test_an_answer_whose_worker_was_killed_goes_on(window: MainWindow) -> None:
+    await ready(window)
+    ask(window, "write 100000 slowly")
+    await until(lambda: len(last(window).tokens) > 6)
+    pid = window.worker.pid
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: window.controller.link.phase is Phase.DEAD)
+    first = last(window)
+    assert first.status == "cut_off"
+    window.controller.restart()
+    await ready(window)
+    await keep_writing(window, 6)
+    assert window.views.composer.edit.hasFocus()
+    assert last(window).tokens[: len(first.tokens)] == first.tokens
+    window.controller.asking.stop()
+    await ready(window)
+    finished = last(window).finished
+    assert finished
+    assert finished.stats.tokens == len(last(window).tokens)
+    assert last(window).note == ""
 
 
 def test_an_answer_that_quitting_cut_off_goes_on_after_the_next_start(

@@ -29,58 +29,49 @@ async def typed(window: MainWindow, text: str) -> None:
     await press(window, Qt.Key.Key_Return)
 
 
-def test_it_is_sent_when_the_answer_has_ended(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await answering(window)
-        await typed(window, "write 3")
-        await typed(window, "write 4")
-        bar = window.views.queue_bar
-        assert bar.isVisible()
-        assert bar.text == "Next: write 3 (and 1 more)"
-        assert window.views.composer.text == ""
-        window.views.composer.set_text("still being written")
-        window.controller.asking.stop()
-        await until(lambda: len(window.controller.chats.open.turns) == 3, what="not sent")
-        await ready(window)
-        questions = [turn.user.content for turn in window.controller.chats.open.turns]
-        assert questions == ["write 100000 slowly", "write 3", "write 4"]
-        assert bar.isHidden()
-        assert window.views.composer.text == "still being written"
-
-    play(qapp, scene)
+async def test_it_is_sent_when_the_answer_has_ended(window: MainWindow) -> None:
+    await answering(window)
+    await typed(window, "write 3")
+    await typed(window, "write 4")
+    bar = window.views.queue_bar
+    assert bar.isVisible()
+    assert bar.text == "Next: write 3 (and 1 more)"
+    assert window.views.composer.text == ""
+    window.views.composer.set_text("still being written")
+    window.controller.asking.stop()
+    await until(lambda: len(window.controller.chats.open.turns) == 3, what="not sent")
+    await ready(window)
+    questions = [turn.user.content for turn in window.controller.chats.open.turns]
+    assert questions == ["write 100000 slowly", "write 3", "write 4"]
+    assert bar.isHidden()
+    assert window.views.composer.text == "still being written"
 
 
-def test_it_can_be_taken_back(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await answering(window)
-        await typed(window, "write 3")
-        await click(window.views.queue_bar.remove_button)
-        assert window.views.queue_bar.isHidden()
-        assert window.views.composer.text == "write 3"
-        window.controller.asking.stop()
-        await ready(window)
-        assert len(window.controller.chats.open.turns) == 1
-
-    play(qapp, scene)
+async def test_it_can_be_taken_back(window: MainWindow) -> None:
+    await answering(window)
+    await typed(window, "write 3")
+    await click(window.views.queue_bar.remove_button)
+    assert window.views.queue_bar.isHidden()
+    assert window.views.composer.text == "write 3"
+    window.controller.asking.stop()
+    await ready(window)
+    assert len(window.controller.chats.open.turns) == 1
 
 
-def test_after_a_failure_it_waits_and_says_why(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        bar = window.views.queue_bar
-        await ready(window)
-        ask(window, "break 40 slowly")
-        await until(lambda: len(last(window).tokens) > 3)
-        await typed(window, "write 3")
-        assert bar.send_button.isHidden()
-        await until(lambda: window.controller.link.phase is Phase.READY)
-        assert last(window).status == "failed"
-        assert bar.text == "Not sent because the last answer failed: write 3"
-        await click(bar.send_button)
-        await until(lambda: last(window).status == "finished")
-        assert [turn.user.content for turn in window.controller.chats.open.turns][1:] == ["write 3"]
-        assert bar.isHidden()
-
-    play(qapp, scene)
+async def test_after_a_failure_it_waits_and_says_why(window: MainWindow) -> None:
+    bar = window.views.queue_bar
+    await ready(window)
+    ask(window, "break 40 slowly")
+    await until(lambda: len(last(window).tokens) > 3)
+    await typed(window, "write 3")
+    assert bar.send_button.isHidden()
+    await until(lambda: window.controller.link.phase is Phase.READY)
+    assert last(window).status == "failed"
+    assert bar.text == "Not sent because the last answer failed: write 3"
+    await click(bar.send_button)
+    await until(lambda: last(window).status == "finished")
+    assert [turn.user.content for turn in window.controller.chats.open.turns][1:] == ["write 3"]
+    assert bar.isHidden()
 
 
 def test_what_waits_at_the_end_waits_at_the_next_start(qapp: QApplication, tmp_path: Path) -> None:
@@ -168,51 +159,42 @@ def test_closing_ends_though_a_part_of_it_fails(qapp: QApplication, monkeypatch:
     play(qapp, scene, errors=["it cannot be left"])
 
 
-def test_an_answer_that_loops_is_stopped_with_a_note(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        await ready(window)
-        ask(window, "write 100000 slowly over 7")
-        await ready(window)
-        answer = last(window)
-        assert answer.status == "stopped"
-        assert answer.note == "Stopped because the answer repeated itself."
-        assert 240 <= len(answer.tokens) < 2_000
-        shown = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
-        assert shown
-        assert "stopped by you" not in shown.footer.stats.text
-        assert shown.footer.continue_button.isVisible()
-        window.app_settings.set("writing.stop_repeating", False)
-        ask(window, "write 900 over 7")
-        await ready(window)
-        assert last(window).status == "finished"
-
-    play(qapp, scene)
+async def test_an_answer_that_loops_is_stopped_with_a_note(window: MainWindow) -> None:
+    await ready(window)
+    ask(window, "write 100000 slowly over 7")
+    await ready(window)
+    answer = last(window)
+    assert answer.status == "stopped"
+    assert answer.note == "Stopped because the answer repeated itself."
+    assert 240 <= len(answer.tokens) < 2_000
+    shown = window.views.transcript.answer(window.controller.chats.open.turns[-1].id)
+    assert shown
+    assert "stopped by you" not in shown.footer.stats.text
+    assert shown.footer.continue_button.isVisible()
+    window.app_settings.set("writing.stop_repeating", False)
+    ask(window, "write 900 over 7")
+    await ready(window)
+    assert last(window).status == "finished"
 
 
-def test_all_keys_on_one_sheet(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        window.menu_actions["shortcuts"].trigger()
-        found = window.windows.find("shortcuts")
-        assert isinstance(found, ShortcutsWindow)
-        rows = {title: keys for _, group in found.sheet for title, keys in group}
-        assert rows["New Chat"] == "Ctrl+N"
-        assert rows["Race"] == "Ctrl+Shift+R"
-        assert rows["Keyboard Shortcuts"] == "Ctrl+/"
-        await press(found, Qt.Key.Key_Escape)
-        assert found.isHidden()
-
-    play(qapp, scene)
+async def test_all_keys_on_one_sheet(window: MainWindow) -> None:
+    window.menu_actions["shortcuts"].trigger()
+    found = window.windows.find("shortcuts")
+    assert isinstance(found, ShortcutsWindow)
+    rows = {title: keys for _, group in found.sheet for title, keys in group}
+    assert rows["New Chat"] == "Ctrl+N"
+    assert rows["Race"] == "Ctrl+Shift+R"
+    assert rows["Keyboard Shortcuts"] == "Ctrl+/"
+    await press(found, Qt.Key.Key_Escape)
+    assert found.isHidden()
 
 
-def test_the_field_says_that_what_is_sent_now_waits(qapp: QApplication) -> None:
-    async def scene(window: MainWindow) -> None:
-        edit = window.views.composer.edit
-        await ready(window)
-        before = edit.placeholder
-        await answering(window)
-        assert edit.placeholder == "Your next message, sent after this answer"
-        window.controller.asking.stop()
-        await ready(window)
-        assert edit.placeholder not in (before, "Your next message, sent after this answer")  # a follow-up
-
-    play(qapp, scene)
+async def test_the_field_says_that_what_is_sent_now_waits(window: MainWindow) -> None:
+    edit = window.views.composer.edit
+    await ready(window)
+    before = edit.placeholder
+    await answering(window)
+    assert edit.placeholder == "Your next message, sent after this answer"
+    window.controller.asking.stop()
+    await ready(window)
+    assert edit.placeholder not in (before, "Your next message, sent after this answer")  # a follow-up

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.controllers.chat import titles as controller
+from app.controllers import titles
 from app.launch.scenario import ask
-from app.session.chats import titles
 from app.shell.window import MainWindow
 from app.store.preferences import PreferencesFile
 from core.worker.client import worker_command
@@ -20,7 +19,7 @@ from tests.core.toy import write_toy_model
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller, "QUIET_MS", 50)
+    monkeypatch.setattr(titles, "QUIET_MS", 50)
     monkeypatch.setattr(titles, "LEAST_PARAMETERS", 1)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from app.session.chats.continuing import can_go_on, end_of, joined, placed, to_go_on_from
+from app.session.chats.answers import can_go_on, end_of, joined, placed, to_go_on_from
 from app.session.chats.conversation import Conversation
 from core.events import (
     Citation,

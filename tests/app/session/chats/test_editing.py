@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from app.session.chats.answers import Edit, cut_after, with_edits
 from app.session.chats.conversation import AskedOf, Conversation
-from app.session.chats.editing import Edit, cut_after, with_edits
 from app.store.packing import pack_answer, pack_tokens, unpack_answer, unpack_tokens
 from core.events import TYPED, Message, Token
 from core.settings import Settings

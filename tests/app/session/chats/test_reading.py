@@ -6,8 +6,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from app.session.chats.conversation import Conversation
-from app.session.chats.reading import documents
+from app.session.chats.conversation import Conversation, documents
 from core.events import Attachment, Message, Passage, ReadingMap
 from tests.app.session.words import finished
 

@@ -13,7 +13,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
 from msgspec.structs import replace
 
-from core.bench.retrieval.questions import documents, questions
+from core.bench.retrieval import documents, questions
 from core.encoder.store import Embedder, VectorStore
 from core.errors import EncoderUnavailableError
 from core.events import Attachment, Message

@@ -1,0 +1,441 @@
+"""AskController: carries out intents in the open chat: send, regenerate, continue, edit, stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QApplication
+
+from app.chat.intents import (
+    Branch,
+    CancelEdit,
+    ContinueAnswer,
+    ContinueFrom,
+    EditAnswer,
+    EditMessage,
+    Intent,
+    MoveToNewChat,
+    OpenAttachment,
+    OpenPassage,
+    OpenSource,
+    QueueMessage,
+    QuoteText,
+    ReadEverything,
+    Regenerate,
+    SaveAnswer,
+    SelectAnswer,
+    SendMessage,
+    SendQueued,
+    ShowVersion,
+    StopAnswer,
+    UnqueueLast,
+    UseExample,
+)
+from app.controllers import strings
+from app.controllers.chat import ChatController
+from app.controllers.page import AnswerController, ChatPage, Running
+from app.controllers.views import Views
+from app.controllers.worker import TroubleController
+from app.session.chats.answers import Edit
+from app.session.chats.chats import Chats
+from app.session.chats.conversation import NOTHING_WRITTEN, AskedOf, Conversation, Turn
+from app.session.trouble import Until
+from app.session.turn.intents import Stop, Submit
+from app.session.turn.link_state import Link, Phase
+from app.store.preferences import PreferencesFile
+from core.events import Message
+from core.settings import Settings, assign, permitted
+from core.settings.request import drawn, drawn_again
+
+
+class AskController(QObject):
+    """`link` returns the state of the worker; `handle` sends requests to it.
+
+    While a sent message is edited in the composer, the draft is kept in the stored chat.
+    """
+
+    def __init__(
+        self,
+        views: Views,
+        chats: Chats,
+        chat: ChatController,
+        page: ChatPage,
+        answering: AnswerController,
+        preferences: PreferencesFile,
+        trouble: TroubleController,
+        link: Callable[[], Link],
+        handle: Callable[[Submit | Stop], None],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._chat = chat
+        self._page = page
+        self._answering = answering
+        self._edited = ""  # id of the turn whose message is edited
+        self._answer_edit: _AnswerEdit | None = None  # the last one
+        self._preferences = preferences
+        self._trouble = trouble
+        self._handle = handle
+        self._link = link
+        self._was_ready = False
+        page.chat_shown.connect(self._on_chat_shown)
+        answering.answer_finished.connect(lambda turn_id: self._send_next_soon())
+        answering.repeating.connect(self._stop_repeating)
+        chat.listing.stop_requested.connect(self.stop)
+        for view in (views.transcript, views.composer, views.editing_bar, views.queue_bar, views.first_page):
+            view.intent.connect(self.on_intent)
+
+    def on_intent(self, intent: Intent) -> None:
+        """Carry out an intent. Those about other windows are handled by the owners of these windows."""
+        composer, documents = self._views.composer, self._chat.documents
+        match intent:
+            case SendMessage(message):
+                self.submit(message)
+            case QueueMessage(message):
+                self.queue(message)
+            case SendQueued():
+                self.send_queued()
+            case UnqueueLast():
+                self.unqueue_last()
+            case StopAnswer():
+                self.stop()
+            case Regenerate(turn_id):
+                self.regenerate(turn_id)
+            case ReadEverything(turn_id):
+                self.read_everything(turn_id)
+            case ContinueAnswer(turn_id):
+                self.continue_answer(turn_id)
+            case EditAnswer(turn_id):
+                self.edit_answer(turn_id)
+            case SaveAnswer(turn_id, edits):
+                self.save_answer(turn_id, edits)
+            case ContinueFrom(turn_id, end):
+                self.continue_from(turn_id, end)
+            case ShowVersion(turn_id, index):
+                self.show_version(turn_id, index)
+            case Branch(turn_id):
+                self._chat.branch(turn_id)
+                composer.edit.setFocus()
+            case EditMessage(turn_id):
+                if turn_id or not self._edited:
+                    self.edit(turn_id)
+            case CancelEdit():
+                self.cancel_edit()
+            case QuoteText(text):
+                composer.quote(text)
+            case SelectAnswer(turn_id):
+                documents.select_answer(turn_id)
+            case OpenAttachment(turn_id, index):
+                documents.open_attachment(turn_id, index)
+            case OpenPassage(passage):
+                documents.open_passage(passage)
+            case OpenSource(turn_id, source):
+                documents.open_source(turn_id, source)
+            case MoveToNewChat():
+                self._chat.move_to_new()
+            case UseExample(message):
+                composer.set_message(message)
+                composer.edit.setFocus()
+
+    @property
+    def answers_here(self) -> bool:
+        return self._answering.running is not None and not self._answering.elsewhere
+
+    @property
+    def is_editing(self) -> bool:
+        """Whether a sent message is edited in the composer."""
+        return bool(self._edited)
+
+    @property
+    def continuable(self) -> str:
+        """The turn of the open chat whose answer the model can continue; empty if there is none."""
+        last, info = self._chats.open.turns[-1:], self._link().info
+        return last[0].id if last and info and last[0].answer.can_go_on(info.name) else ""
+
+    def submit(self, message: Message) -> None:
+        """Send `message` in the open chat, or in place of the message that is being edited."""
+        if not self._ready:
+            return
+        self._views.transcript.save_edit()
+        if self._edited:
+            edited = self._edited
+            self.cancel_edit()
+            self._ask_again(edited, message)
+            return
+        turn_id, chat = self._chats.new_turn_id(), self._chats.open
+        asked = chat.ask(turn_id, message, self._chats.now()).with_draft(NOTHING_WRITTEN)
+        self._ask(asked, Running(chat.id, turn_id))
+
+    def queue(self, message: Message) -> None:
+        """Send `message` as soon as the open chat's current answer has ended. It is saved at once."""
+        chat = self._chats.open
+        self._chats.keep(chat.with_queued((*chat.queued, message)).with_draft(NOTHING_WRITTEN))
+        self._views.composer.clear()
+        self._show_queue()
+
+    def unqueue_last(self) -> None:
+        """Remove the last queued message, and put it into the composer if that is empty."""
+        chat, composer = self._chats.open, self._views.composer
+        if chat.queued:
+            self._chats.keep(chat.with_queued(chat.queued[:-1]))
+            if not (composer.text or composer.attachments):
+                composer.set_message(chat.queued[-1])
+            self._show_queue()
+
+    def send_queued(self) -> None:
+        """Send the next queued message of the open chat, even if the last answer failed."""
+        if self._ready and self._chats.open.queued and not self._edited:
+            self._ask_queued(self._chats.open)
+
+    def follow(self) -> None:
+        """The state of the worker or of its turn changed."""
+        was_ready, self._was_ready = self._was_ready, self._ready
+        if self._ready and not was_ready:
+            self._send_next_soon()
+        self._show_queue()
+        self._views.transcript.offer_continue(self.continuable)
+
+    def regenerate(self, turn_id: str = "", settings: Settings | None = None) -> None:
+        """Answer a question of the open chat again, as a new version: the last one if `turn_id` is empty.
+
+        An earlier one continues in a new chat, so that the later turns are not lost. `settings` are the
+        current ones if None.
+        """
+        if self._ready and self._chats.open.turns:
+            self._views.transcript.save_edit()
+            self._ask_again(turn_id or self._chats.open.turns[-1].id, None, settings)
+
+    def continue_answer(self, turn_id: str) -> None:
+        """Continue the last answer where it was stopped, with the settings that it was begun with; with the
+        current ones if a person edited it.
+        """
+        info = self._link().info
+        if not self._ready or info is None or turn_id != self.continuable:
+            return
+        chat = self._chats.open
+        settings = drawn_again(self._views.inspector.settings)
+        continued = chat.go_on(turn_id, info.name)
+        finished = continued.turn(turn_id).answer.finished
+        if finished and chat.turn(turn_id).answer.status != "edited":
+            settings = finished.effective.settings
+        self._continue(continued, turn_id, chat.turns, settings)
+
+    def continue_from(self, turn_id: str, end: int) -> None:
+        """Continue an answer of the open chat after the character before `end`, as a new version.
+
+        An earlier answer continues in a new chat, so that the later turns are not lost.
+        """
+        info = self._link().info
+        if not self._ready or info is None:
+            return
+        self._page.keep_draft()
+        chat = self._chats.open
+        if turn_id != chat.turns[-1].id:
+            chat = self._chat.branch(turn_id)
+        new_id = self._chats.new_turn_id()
+        cut = chat.cut_answer(turn_id, new_id, end, self._chats.now())
+        settings = drawn_again(self._views.inspector.settings)
+        self._continue(cut.go_on(new_id, info.name), new_id, chat.turns, settings)
+
+    def _continue(
+        self, chat: Conversation, turn_id: str, before: tuple[Turn, ...], settings: Settings
+    ) -> None:
+        """Continue the answer of the last turn `turn_id`; the chat had the turns `before`."""
+        if self._views.notice_bar.text == strings.ANSWER_EDITED:  # its Undo would no longer apply
+            self._views.notice_bar.clear()
+        last = chat.turn(turn_id).answer.tokens[-1]
+        self._ask(chat, Running(chat.id, turn_id, before, last), settings)
+        self._views.composer.edit.setFocus()
+
+    def edit_answer(self, turn_id: str = "") -> None:
+        """Edit an answer of the open chat, the last one if `turn_id` is empty, in its place."""
+        turns = self._chats.open.turns
+        if self.answers_here:
+            self._views.notice_bar.show_notice(strings.EDIT_LATER)
+        elif turns:
+            self._views.transcript.edit_answer(turn_id or turns[-1].id)
+
+    def save_answer(self, turn_id: str, edits: Sequence[Edit]) -> None:
+        """Make a version of an answer of the open chat with `edits`, and offer Undo."""
+        before, new_id = self._chats.open, self._chats.new_turn_id()
+        chat = before.edit_answer(turn_id, new_id, edits, self._chats.now())
+        self._answer_edit = _AnswerEdit(chat.id, before.turn(turn_id), chat.turn(new_id))
+        self._show_answer(chat, turn_id, new_id)
+        self._views.notice_bar.show_notice(strings.ANSWER_EDITED, strings.UNDO, self.undo_answer_edit)
+
+    def undo_answer_edit(self) -> None:
+        """Undo the last edit of an answer, unless the answer has changed since."""
+        edit, self._answer_edit = self._answer_edit, None
+        if edit is None:
+            return
+        chat = self._chats.get(edit.chat_id)
+        if edit.after not in chat.turns:
+            self._views.notice_bar.show_notice(strings.EDIT_NOT_UNDONE)
+            return
+        turns = tuple(edit.before if turn == edit.after else turn for turn in chat.turns)
+        self._show_answer(chat.with_turns(turns), edit.after.id, edit.before.id)
+        self._views.notice_bar.show_notice(strings.EDIT_UNDONE)
+
+    def _show_answer(self, chat: Conversation, shown_before: str, turn_id: str) -> None:
+        """Store `chat`, in which another version of a turn is displayed, and show it if it is open."""
+        self._chats.keep(chat)
+        if chat.id != self._chats.open.id:
+            return
+        if self._edited == shown_before:
+            self._edited = turn_id
+        transcript, focus = self._views.transcript, QApplication.focusWidget()
+        has_focus = focus is None or transcript.isAncestorOf(focus)
+        self._page.show_version(shown_before, chat.turn(turn_id))
+        transcript.offer_continue(self.continuable)
+        answer = transcript.answer(turn_id)
+        if has_focus and answer is not None:
+            answer.body.setFocus()
+
+    def show_version(self, turn_id: str, index: int) -> None:
+        """Show another version of a turn. Later requests contain the shown version."""
+        if self.answers_here:
+            return
+        self._page.keep_draft()
+        chat = self._chats.open.show_version(turn_id, index)
+        self._chats.keep(chat)
+        self.cancel_edit()
+        self._page.show_version(turn_id, next(turn for turn in chat.turns if turn_id in _ids(turn)))
+        self._views.transcript.offer_continue(self.continuable)
+
+    def edit(self, turn_id: str = "") -> None:
+        """Put a message of the open chat, the last one if `turn_id` is empty, into the composer."""
+        views, turns = self._views, self._chats.open.turns
+        if not turns or self.answers_here:
+            return
+        place = len(self._chats.open.upto(turn_id) if turn_id else turns) - 1
+        self._page.keep_draft()  # which may replace the turn by another version
+        chat = self._chats.open
+        turn_id = chat.turns[place].id
+        self._page.set_drafting(False)
+        self._edited = turn_id
+        views.composer.set_message(chat.turn(turn_id).user)
+        self._page.show_context(turn_id)
+        is_last = turn_id == chat.turns[-1].id
+        views.editing_bar.show_text(strings.EDITING if is_last else strings.EDITING_EARLIER)
+        views.composer.edit.setFocus()
+
+    def cancel_edit(self) -> None:
+        if self._edited:
+            self._page.show_context()
+            self._views.composer.set_message(self._chats.open.draft)
+            self._end_edit()
+
+    def read_everything(self, turn_id: str) -> None:
+        """Answer a question again from a dense prefill; at once if its prompt is being read."""
+        settings = assign(self._views.inspector.settings, "prefill.mode", "off")
+        running = self._answering.running
+        if running is None:
+            self.regenerate(turn_id, settings)
+        elif running.turn_id == turn_id:
+            self._answering.stop_then(lambda: self.regenerate("", settings))
+            self.stop()
+
+    def stop(self) -> None:
+        if self._link().busy:
+            self._handle(Stop())
+
+    # ---- inside
+
+    def _on_chat_shown(self) -> None:
+        self._end_edit()
+        self._views.transcript.offer_continue(self.continuable)
+        self._show_queue()
+        self._send_next_soon()
+
+    def _end_edit(self) -> None:
+        self._edited = ""
+        self._views.editing_bar.show_text("")
+        self._page.set_drafting(True)
+
+    def _send_next_soon(self) -> None:
+        """Send the next queued message after all handlers of the current event have run."""
+        if self._chats.queued():
+            QTimer.singleShot(0, self, self._send_next)
+
+    def _send_next(self) -> None:
+        """Send the next queued message of the open chat, or else of another chat."""
+        if not self._ready:
+            return
+        for chat_id in self._chats.queued():
+            chat = self._chats.get(chat_id)
+            editing = self._edited and chat_id == self._chats.open.id
+            if not (editing or _failed(chat)):
+                self._ask_queued(chat)
+                return
+
+    def _ask_queued(self, chat: Conversation) -> None:
+        turn_id = self._chats.new_turn_id()
+        asked = chat.ask(turn_id, chat.queued[0], self._chats.now()).with_queued(chat.queued[1:])
+        self._ask(asked, Running(chat.id, turn_id, keeps_draft=True), self._chat.settings.of(chat))
+        self._show_queue()
+
+    def _show_queue(self) -> None:
+        chat = self._chats.open
+        self._views.queue_bar.show_messages(chat.queued, _failed(chat) and not self.answers_here)
+        self._views.queue_bar.send_button.setEnabled(self._ready)
+
+    def _stop_repeating(self) -> None:
+        if self._preferences.now.settings.writing.stop_repeating and self._link().busy:
+            self._answering.note(strings.REPEATING_NOTE)
+            self.stop()
+
+    @property
+    def _ready(self) -> bool:
+        return self._link().phase is Phase.READY
+
+    def _ask(self, chat: Conversation, running: Running, settings: Settings | None = None) -> None:
+        settings = settings or self._views.inspector.settings
+        settings = drawn(permitted(settings, self._preferences.now.settings.allowed))
+        chat = chat.with_archived(None)  # a chat in use belongs in the list
+        if info := self._link().info:
+            chat = chat.asking(running.turn_id, AskedOf(info.name, settings))
+        self._chats.keep(chat)
+        self._answering.start(running)
+        self._trouble.end(Until.ASKED)
+        if running.after:
+            answer = chat.turn(running.turn_id).answer
+            ids = tuple(token.id for token in answer.tokens)
+            texts = tuple(token.text for token in answer.tokens) if answer.is_edited else ()
+            asked = chat.messages_before(running.turn_id)
+            turn_id = self._chats.new_turn_id()
+            self._handle(
+                Submit(turn_id, asked, settings, continuation=ids, chat=chat.id, continuation_texts=texts)
+            )
+        else:
+            self._handle(Submit(running.turn_id, chat.messages_for_request(), settings, chat=chat.id))
+
+    def _ask_again(self, turn_id: str, message: Message | None, settings: Settings | None = None) -> None:
+        """Answer an earlier question again, or `message` in its place."""
+        chat = self._chats.open
+        if turn_id != chat.turns[-1].id:
+            chat = self._chat.branch(turn_id)
+        new_id = self._chats.new_turn_id()
+        settings = drawn_again(settings or self._views.inspector.settings)
+        asked = chat.ask_again(new_id, message, self._chats.now())
+        self._ask(asked, Running(chat.id, new_id, chat.turns), settings)
+
+
+class _AnswerEdit(Struct, frozen=True):
+    """An edited answer: the turn before the edit and after it."""
+
+    chat_id: str
+    before: Turn
+    after: Turn
+
+
+def _failed(chat: Conversation) -> bool:
+    """Whether the last answer failed or was cut off; then queued messages wait for the person."""
+    return bool(chat.turns) and chat.turns[-1].answer.status in ("cut_off", "failed")
+
+
+def _ids(turn: Turn) -> set[str]:
+    return {version.id for version in turn.versions}

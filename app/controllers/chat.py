@@ -1,0 +1,214 @@
+"""ChatController: opens, creates and branches chats, and owns their controllers; DocumentController."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chat.reading_map import read_so_far
+from app.chat.sources import Source
+from app.controllers import strings
+from app.controllers.chat_list import ChatListController
+from app.controllers.chat_settings import ChatSettings, PresetFiles
+from app.controllers.context_meter import ContextMeter
+from app.controllers.importing import Importing
+from app.controllers.page import AnswerController, ChatPage
+from app.controllers.saving import Saving
+from app.controllers.transfer import Transfer
+from app.controllers.views import Views
+from app.controllers.worker import TroubleController
+from app.session.chats.chats import Chats
+from app.session.chats.conversation import Conversation, documents
+from app.store.library import Home
+from core.errors import RequestError
+from core.events import Message, Passage, PrefillProgress
+
+
+class ChatController(QObject):
+    """Call `show()` once all signals are connected, and `leave()` when the window closes."""
+
+    changed = Signal()  # the open chat, its turns, or the list of chats
+    document_requested = Signal()  # open the Document tab
+
+    def __init__(
+        self,
+        views: Views,
+        chats: Chats,
+        home: Home,
+        page: ChatPage,
+        meter: ContextMeter,
+        answering: AnswerController,
+        trouble: TroubleController,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._home = home
+        self._page = page
+        self._meter = meter
+
+        def report(error: RequestError) -> None:
+            trouble.show_request_error(error, "chats")
+
+        self.settings = ChatSettings(views.inspector, chats, home.preferences, report, self)
+        self.listing = ChatListController(views, chats, page, answering, self._open, report, self)
+        PresetFiles(views.inspector.presets, views.notice_bar, self.settings.presets, report, self)
+        self.transfer = Transfer(views.sidebar, views.notice_bar, chats, report, self)
+        self.importing = Importing(
+            views.sidebar,
+            views.notice_bar,
+            chats,
+            self.select,
+            self._refresh,
+            self.listing.show,
+            self.listing.delete,
+            report,
+            home.library.when_kept,
+            self,
+        )
+        self.saving = Saving(trouble, chats, home, self)
+        self.documents = DocumentController(views, chats, page, answering, self.document_requested.emit, self)
+        for changed in (page.chat_shown, page.turn_added, self.listing.listed):
+            changed.connect(self.changed)
+        for new_chat in (views.sidebar.new_chat_requested, views.header.new_chat_requested):
+            new_chat.connect(self.start)
+        views.sidebar.chat_selected.connect(self._select_row)
+        views.sidebar.export_requested.connect(self.transfer.export)
+        views.sidebar.import_requested.connect(self.importing.choose)
+        views.composer.import_requested.connect(self.importing.import_from)
+        views.inspector.settings_changed.connect(lambda settings: self._meter.set_reading(settings.prefill))
+        meter.estimated.connect(views.inspector.show_estimate)
+        self.saving.chats_changed.connect(self.show)
+
+    def show(self) -> None:
+        self.settings.show()  # before the page, which needs the drafter
+        self._page.show()
+        self._meter.set_reading(self._views.inspector.settings.prefill)
+
+    def start(self, project_id: str = "") -> None:
+        """Open an empty chat, in a project if its id is given."""
+        self._page.keep_draft()
+        self._chats.start(project_id)
+        self.show()
+        self._views.composer.edit.setFocus()
+
+    def move_to_new(self) -> None:
+        composer = self._views.composer
+        draft = Message("user", composer.text, composer.attachments)
+        composer.clear()
+        self.start()
+        composer.set_message(draft)
+
+    def select(self, chat_id: str) -> None:
+        if chat_id != self._chats.open.id:
+            self._page.keep_draft()
+            self._chats.select(chat_id)
+            self.show()
+
+    def branch(self, turn_id: str) -> Conversation:
+        """Open and return a new chat with the turns up to and including `turn_id`."""
+        place = len(self._chats.open.upto(turn_id)) - 1
+        self._page.keep_draft()  # which may replace the turn by another version
+        branched = self._chats.branch(self._chats.open.turns[place].id, self._branch_name())
+        self.show()
+        return branched
+
+    def leave(self) -> None:
+        """Save the draft and which chat is open, when the window closes."""
+        self._page.keep_draft()
+        self._home.preferences.change(open_chat=self._chats.open.id)
+
+    def _branch_name(self) -> str:
+        """The open chat's title with the first unused number."""
+        title, taken = (
+            self._chats.open.title,
+            {each.title for each in (*self._chats.listed(), *self._chats.archived())},
+        )
+        return next(name for number in count(2) if (name := strings.branch_title(title, number)) not in taken)
+
+    def _select_row(self, chat_id: str) -> None:
+        """Open a chat from the sidebar; a search result scrolls to the matching turn."""
+        self.select(chat_id)
+        row = self._views.sidebar.list.row(chat_id)
+        if row and row.turn_id:
+            self._views.transcript.show_turn(row.turn_id)
+
+    def _refresh(self) -> None:
+        """Show the open chat again, after its turns were changed."""
+        self._page.keep_draft()
+        self.show()
+
+    def _open(self, chat_id: str) -> None:
+        """Open a chat, or a new one if `chat_id` is empty."""
+        if chat_id:
+            self.select(chat_id)
+        else:
+            self.start()
+
+
+class DocumentController(QObject):
+    """Shows the open chat's documents in the Document tab, and rebuilds it whenever they change.
+
+    `show_tab` opens the tab.
+    """
+
+    def __init__(
+        self,
+        views: Views,
+        chats: Chats,
+        page: ChatPage,
+        answering: AnswerController,
+        show_tab: Callable[[], object],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._show_tab = show_tab
+        self._turn_id = ""  # the turn whose answer is selected; empty: the last one
+        for shown in (page.chat_shown, page.turn_added):
+            shown.connect(lambda: self.select_answer(""))
+        answering.map_changed.connect(lambda: self.refresh(0))
+        answering.prefill_progressed.connect(self._show_progress)
+        answering.answer_finished.connect(lambda turn_id: self.refresh())
+        self.refresh()
+
+    def refresh(self, read_tokens: int | None = None) -> None:
+        """Show the documents of the stored chat; `read_tokens` of the running prefill, None if it is over."""
+        chat = self._chats.open
+        is_earlier = chat.has(self._turn_id) and self._turn_id != chat.turns[-1].id
+        turn_id = self._turn_id if is_earlier else ""
+        self._views.document.show_documents(documents(chat, turn_id), read_tokens)
+        self._views.document.show_answer(chat.turn(turn_id).user.content if is_earlier else "")
+
+    def select_answer(self, turn_id: str) -> None:
+        """Show which passages had been read for the answer of `turn_id`; of the last one if empty."""
+        if turn_id and turn_id == self._turn_id:
+            return
+        self._turn_id = turn_id
+        self.refresh()
+
+    def open_attachment(self, turn_id: str, index: int) -> None:
+        """Show attachment `index` of the message of `turn_id`."""
+        for document in documents(self._chats.open):
+            if (document.turn_id, document.index) == (turn_id, index):
+                self._show_tab()
+                self._views.document.choose(document.source)
+
+    def open_passage(self, passage: Passage) -> None:
+        """Show a passage; one outside the documents is ignored."""
+        if passage.source >= 0:
+            self._show_tab()
+            self._views.document.choose(passage.source, passage.first_char)
+
+    def open_source(self, turn_id: str, source: Source) -> None:
+        self.select_answer(turn_id)
+        self._show_tab()
+        self._views.document.show_source(source.source, source.first, source.last)
+
+    def _show_progress(self, progress: PrefillProgress) -> None:
+        if progress.phase == "reading":
+            self._views.document.show_read(read_so_far(progress))

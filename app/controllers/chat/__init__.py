@@ -1,1 +1,0 @@
-"""Controllers of the open chat and of the chat list."""

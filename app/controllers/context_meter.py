@@ -1,0 +1,229 @@
+"""ContextMeter: shows in the composer how many tokens of the context the draft would use.
+
+The used context is that of the chat's last answer plus the draft. The worker counts texts while it is idle,
+0.3 s after the last change. A refusal by the worker is shown until the draft changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Protocol
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat.composer import Composer
+from app.chat.composer_tools import MessageSize, will_skip
+from app.session.turn.intents import Count
+from core.events import ModelInfo
+from core.settings.prefill import Prefill
+
+_AFTER_MS = 300
+
+
+class TokenMemory(Protocol):
+    """A cache of token counts by tokenizer family."""
+
+    def tokens_of(self, text: str, family: str) -> int | None:
+        """The tokens of `text`; None if unknown."""
+        ...
+
+    def learn_tokens(self, text: str, family: str, tokens: int) -> bool:
+        """Store a count. Returns True if it was stored and is new."""
+        ...
+
+
+class ContextMeter(QObject):
+    """`ask` gets count requests; results are passed to `take_count()`."""
+
+    estimated = Signal(int, int, object)  # new tokens, estimated skipped tokens, dense prefill in s or None
+
+    def __init__(
+        self, composer: Composer, ask: Callable[[tuple[Count, ...]], None], parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._composer = composer
+        self._ask = ask
+        self._counts = TokenCounts()
+        self._idle = False
+        self._used_tokens = 0
+        self._skipped_tokens = 0
+        self._uncounted = ""
+        self._prefill = Prefill()
+        self._token_s: float | None = None  # predicted seconds per token of a dense prefill
+        self._model_tokens = 0
+        self._refused_by_tokens = 0
+        self._memory: TokenMemory | None = None
+        self._family = ""
+        self._counting: dict[str, Callable[[int], None]] = {}  # callbacks by text
+        self._timer = QTimer(self, interval=_AFTER_MS, singleShot=True)
+        self._timer.timeout.connect(self._count)
+        composer.draft_changed.connect(self._draft_changed)
+        composer.paste.set_token_counter(self.count_now)
+
+    def set_model(self, info: ModelInfo) -> None:
+        """Discard all counts for another tokenizer and limit."""
+        self._counts.forget()
+        self._family = info.family
+        self._token_s = None
+        self._model_tokens = info.context_tokens
+        self._show()
+
+    @property
+    def family(self) -> str:
+        """The tokenizer family; empty while no model is loaded."""
+        return self._family
+
+    def set_memory(self, memory: TokenMemory) -> None:
+        self._memory = memory
+
+    @property
+    def limit_tokens(self) -> int:
+        """The context limit of the next answer: the model's, or a lower setting."""
+        return self._prefill.context_of(self._model_tokens)
+
+    def set_idle(self, idle: bool) -> None:
+        if idle and not self._idle:
+            self._timer.start()
+        self._idle = idle
+
+    def forget(self) -> None:
+        """Discard pending counts after the worker exits."""
+        self._counts.forget()
+        self._counting.clear()
+
+    def count_now(self, text: str, done: Callable[[int], None]) -> bool:
+        """Count `text` at once and pass the tokens to `done`. Returns False if the worker is busy."""
+        if not self._idle:
+            return False
+        known = self._counts.of(text)
+        if known is not None:
+            done(known)
+            return True
+        self._counting[text] = done
+        self._ask(self._counts.ask_also(text))
+        return True
+
+    def show_refused(self, over_tokens: int) -> None:
+        """Show that the worker refused the draft as too long by `over_tokens`."""
+        self._refused_by_tokens = over_tokens
+        self._show()
+
+    def show_used(self, used_tokens: int, skipped_tokens: int = 0, uncounted: str = "") -> None:
+        """Show the context of the open chat, without the draft.
+
+        `skipped_tokens` of the used ones were not read. `uncounted` is text that the next request will
+        contain but no answer has counted, such as an imported chat's.
+        """
+        if uncounted != self._uncounted:
+            self._uncounted = uncounted
+            self._timer.start()
+        self._used_tokens, self._skipped_tokens = used_tokens, skipped_tokens
+        self._show()
+
+    def set_reading(self, prefill: Prefill) -> None:
+        if prefill != self._prefill:
+            self._prefill = prefill
+            self._show()
+
+    def take_count(self, request: str, tokens: int | None, dense_s: float | None = None) -> None:
+        """Handle a count; None if it failed. `dense_s` is the predicted time of a dense prefill."""
+        if tokens and dense_s is not None:
+            self._token_s = dense_s / tokens
+        text = self._counts.asked(request)
+        if self._counts.answer(request, tokens):
+            if self._memory and tokens:
+                self._memory.learn_tokens(text, self._family, tokens)
+            for text in [text for text in self._counting if self._counts.of(text) is not None]:
+                self._counting.pop(text)(self._counts.of(text) or 0)
+            self._composer.chips.show_tokens(self._counts.of)
+            self._show()
+
+    def _draft_changed(self) -> None:
+        if self._refused_by_tokens:
+            self._refused_by_tokens = 0
+            self._show()
+        self._timer.start()
+
+    def _recall(self) -> None:
+        for text in self._texts():
+            if self._memory and self._counts.of(text) is None:
+                known = self._memory.tokens_of(text, self._family)
+                if known is not None:
+                    self._counts.know(text, known)
+
+    def _count(self) -> None:
+        self._recall()
+        if self._idle:
+            self._ask(self._counts.ask(self._texts()))
+            self._composer.chips.show_tokens(self._counts.of)
+            self._show()
+
+    def _show(self) -> None:
+        uncounted, typed, *attached = (self._counts.of(text) for text in self._texts())
+        # With sparse prefill beyond the context, only passages that fit are read, so there is no limit.
+        fits_always = self._prefill.reads_beyond and not self._refused_by_tokens
+        limit_tokens = 0 if fits_always else self.limit_tokens
+        used_tokens = self._used_tokens + (uncounted or 0)
+        written = MessageSize(used_tokens, typed, tuple(attached), limit_tokens)
+        dense_s = None if self._token_s is None else self._token_s * written.new_tokens
+        will = will_skip(written.new_tokens, dense_s, self._prefill)
+        skipped = self._skipped_tokens + will
+        self.estimated.emit(written.new_tokens, will, dense_s)
+        self._composer.pill.show_context(used_tokens + written.new_tokens, self.limit_tokens, skipped)
+        self._composer.show_fit(written, self._refused_by_tokens)
+
+    def _texts(self) -> list[str]:
+        composer = self._composer
+        return [
+            self._uncounted,
+            composer.text.strip(),
+            *(attachment.text for attachment in composer.attachments),
+        ]
+
+
+class TokenCounts:
+    """Counts by one model's tokenizer; call `forget()` after another model is loaded."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._asked: dict[str, str] = {}
+        self._numbers = count(1)
+
+    def of(self, text: str) -> int | None:
+        """Returns the tokens of `text`, None if unknown. The empty text has none."""
+        return self._known.get(text) if text else 0
+
+    def know(self, text: str, tokens: int) -> None:
+        self._known[text] = tokens
+
+    def asked(self, request: str) -> str:
+        """Returns the text that `request` counts; empty for another request."""
+        return self._asked.get(request, "")
+
+    def ask(self, texts: Iterable[str]) -> tuple[Count, ...]:
+        """Returns the counts to request. Forgets all texts but these."""
+        wanted = {text for text in texts if text}
+        self._known = {text: tokens for text, tokens in self._known.items() if text in wanted}
+        return tuple(count for text in sorted(wanted) for count in self.ask_also(text))
+
+    def ask_also(self, text: str) -> tuple[Count, ...]:
+        """Returns the count to request for `text`, nothing if it is known or requested."""
+        if self.of(text) is not None or text in self._asked.values():
+            return ()
+        request = f"count-{next(self._numbers)}"
+        self._asked[request] = text
+        return (Count(request, text),)
+
+    def answer(self, request: str, tokens: int | None) -> bool:
+        """Store a result, None if the text could not be counted. Returns whether it was new."""
+        text = self._asked.pop(request, None)
+        if text is None or tokens is None:
+            return False
+        self._known[text] = tokens
+        return True
+
+    def forget(self) -> None:
+        """Forget all counts: another tokenizer is loaded, or the worker will not answer."""
+        self._known.clear()
+        self._asked.clear()

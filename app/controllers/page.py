@@ -1,0 +1,538 @@
+"""The page of the open chat, and the running answer, which it shows if that belongs to the open chat.
+
+Everything is built from the stored chat. Invariant: the stored answer and the transcript get the same tokens
+in the same order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from msgspec.structs import replace
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat import reading_map
+from app.chat import strings as chat_strings
+from app.chat.reading_map import passages_of, skipped_in_answer
+from app.controllers import strings
+from app.controllers.context_meter import ContextMeter
+from app.controllers.views import Views
+from app.controllers.worker import TroubleController
+from app.panels import strings as panels_strings
+from app.session.chats.answers import placed
+from app.session.chats.chats import UNFINISHED_NOTE, Chats
+from app.session.chats.coalescer import Coalescer, Repetition
+from app.session.chats.conversation import Conversation, Turn, documents
+from app.session.turn import effects as fx
+from core.errors import RequestError
+from core.events import (
+    AnswerCited,
+    Failed,
+    Finished,
+    Gauges,
+    Message,
+    PrefillProgress,
+    ReadingMap,
+    Token,
+)
+
+_UNCITED = 4  # ended answers that may still be cited
+
+_DRAFT_AFTER_MS = 300
+
+
+class ChatPage(QObject):
+    """Shows the chat that is open in `chats`: transcript, draft, figures and title.
+
+    The draft is stored 0.3 s after the last change, so it survives switching chats and a crash.
+    """
+
+    chat_shown = Signal()  # another chat, or the same one rebuilt
+    turn_added = Signal()  # or replaced by another version
+    names_changed = Signal()  # titles, or the list of chats
+
+    def __init__(
+        self, views: Views, chats: Chats, meter: ContextMeter, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._views = views
+        self._chats = chats
+        self._meter = meter
+        self._drafting = True
+        self._draft_timer = QTimer(self, interval=_DRAFT_AFTER_MS, singleShot=True)
+        self._draft_timer.timeout.connect(self._store_draft)
+        views.composer.draft_changed.connect(self._draft_timer.start)
+
+    def keep_draft(self) -> None:
+        """Store an answer that is being edited as a version, and the composer's content as the draft."""
+        self._views.transcript.save_edit()
+        self._store_draft()
+
+    def _store_draft(self) -> None:
+        """Store the composer's content as the chat's draft, unless a sent message is edited."""
+        self._draft_timer.stop()
+        composer, chat = self._views.composer, self._chats.open
+        draft = Message("user", composer.text, composer.attachments)
+        if self._drafting and draft != chat.draft:
+            self._chats.keep(chat.with_draft(draft))
+
+    def set_drafting(self, drafting: bool) -> None:
+        """Sets whether the composer holds the chat's draft, or a sent message that is edited."""
+        self._drafting = drafting
+
+    def show(self) -> None:
+        chat = self._chats.open
+        self.show_transcript()
+        self._views.composer.set_message(chat.draft)
+        self._show_figures()
+        self._views.first_page.scroll_to_top()
+        self._views.transcript.finder.forget()
+        self._views.document.finder.forget()
+        self.show_kind()
+        self.show_names()
+        self.chat_shown.emit()
+
+    def show_version(self, shown_before: str, turn: Turn) -> None:
+        """Show the stored `turn` in place of its version `shown_before`."""
+        self._replace_turn(shown_before, turn)
+        self._show_figures()
+        self.show_names()
+        self.turn_added.emit()
+
+    def _show_figures(self) -> None:
+        chat = self._chats.open
+        self._views.strip.reset()
+        last = chat.turns[-1].answer if chat.turns else None
+        if last and last.finished:
+            self._views.strip.show_stats(last.finished.stats)
+        self._views.legend.show_sources(last.tokens if last else ())
+        self.show_context()
+
+    def show_context(self, without: str = "") -> None:
+        """Show the used context, without `without` and later turns, which an edited message replaces."""
+        chat = self._chats.open
+        turns = chat.upto(without)[:-1] if without else chat.turns
+        last = turns[-1].answer.finished if turns else None
+        used_tokens = chat.context_used_tokens
+        if without:
+            used_tokens = last.stats.context_used_tokens if last else 0
+        self._meter.show_used(used_tokens, skipped_in_answer(last.stats) if last else 0, _uncounted(turns))
+
+    def show_transcript(self) -> None:
+        self._views.transcript.show_turns(self._chats.open.turns, self._drafter)
+        self.show_readings()
+
+    def restart_turn(self, shown_before: str, turn: Turn) -> None:
+        """Replace the last turn `shown_before` by `turn`, whose answer is being generated, and follow it."""
+        self._replace_turn(shown_before, turn)
+        self._views.transcript.scroll_to_end()
+
+    def _replace_turn(self, shown_before: str, turn: Turn) -> None:
+        self._views.transcript.replace_turn(shown_before, turn, self._drafter)
+        self.show_readings()
+
+    @property
+    def _drafter(self) -> str:
+        return self._views.inspector.settings.drafting.drafter
+
+    def show_readings(self) -> None:
+        """Show on each attachment which passages were read for the newest finished answer."""
+        for document in documents(self._chats.open):
+            reading = document.reading
+            if reading is not None and self._chats.open.turn(document.answered_by).answer.over:
+                passages = passages_of(reading, document.source)
+                self._views.transcript.show_passages(document.turn_id, document.index, passages)
+
+    def add_turn(self, turn: Turn) -> None:
+        self._views.transcript.add_user(turn.id, turn.user)
+        self._views.transcript.begin_answer(turn.id, self._drafter)
+        self.turn_added.emit()
+
+    def show_kind(self) -> None:
+        """Show the first page for an empty chat, otherwise the transcript."""
+        empty = not self._chats.open.turns
+        self._views.show_first_page(empty)
+        self._views.composer.set_placeholder(chat_strings.ASK_FIRST if empty else strings.ASK_NEXT)
+
+    def show_names(self) -> None:
+        """Show the title in the header, and emit `names_changed`."""
+        chat = self._chats.open
+        project = self._chats.projects.find(chat.project)
+        new = panels_strings.new_chat_in(project.name) if project else panels_strings.NEW_CHAT
+        self._views.header.set_title(chat.title or new)
+        self.names_changed.emit()
+
+
+def _uncounted(turns: Sequence[Turn]) -> str:
+    """The text of the imported turns at the end, edited or not, whose tokens are in no answer's figures."""
+    words: list[str] = []
+    for turn in reversed(turns):
+        if turn.answer.status not in ("imported", "edited") or turn.answer.finished is not None:
+            break
+        attached = (attachment.text for attachment in turn.user.attachments)
+        words.append("\n\n".join((*attached, turn.user.content, turn.answer.text)))
+    return "\n\n".join(reversed(words))
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running answer.
+
+    `replaced` are the chat's turns before a question was answered again. `after` is the last token of an
+    answer that is continued. `keeps_draft`: the question is not from the composer, so that keeps its content.
+    """
+
+    chat_id: str
+    turn_id: str
+    replaced: tuple[Turn, ...] | None = None
+    after: Token | None = None
+    keeps_draft: bool = False
+
+
+class AnswerController(QObject):
+    """Stores the answer that was passed to `start()` and shows it, from its first token to its end.
+
+    An answer of a chat that is not open is stored only. Events come from `RunningAnswer`.
+    """
+
+    answer_finished = Signal(str)  # turn id, however it ended
+    prefill_progressed = Signal(object)  # PrefillProgress of the visible answer
+    repeating = Signal()  # once per answer that repeats itself
+    map_changed = Signal()  # the reading map of the visible answer
+
+    def __init__(
+        self,
+        views: Views,
+        chats: Chats,
+        page: ChatPage,
+        meter: ContextMeter,
+        trouble: TroubleController,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._trouble = trouble
+        self._views = views
+        self._chats = chats
+        self._page = page
+        self._meter = meter
+        self._running: Running | None = None
+        self._repetition: Repetition | None = None
+        self._note = ""
+        self._uncited: dict[str, tuple[Running, int]] = {}  # ended answers and where the last part began
+        self._instead: Callable[[], None] | None = None
+        self._coalescer = Coalescer(time.monotonic)
+        self._flush_timer = QTimer(self, singleShot=True)
+        self._flush_timer.timeout.connect(lambda: self._flush())
+
+    @property
+    def running(self) -> Running | None:
+        return self._running
+
+    @property
+    def elsewhere(self) -> str:
+        """The title of the chat that is being answered, unless it is the open one."""
+        if self._running is None or self._is_shown():
+            return ""
+        return self._chats.get(self._running.chat_id).title
+
+    def start(self, running: Running) -> None:
+        """The next request is `running`; its turn is stored already."""
+        self._running = running
+        self._repetition = Repetition()
+        self._note = ""
+
+    def note(self, text: str) -> None:
+        self._note = text
+
+    def stop_then(self, instead: Callable[[], None]) -> None:
+        """Call `instead` once the answer that is being stopped has ended."""
+        self._instead = instead
+
+    # ---- events, as `AnswerListener`
+
+    def begin(self) -> None:
+        assert self._running
+        if not self._is_shown():  # a queued message of another chat
+            self._page.show_names()
+            return
+        if self._running.replaced is None:
+            if not self._running.keeps_draft:
+                self._views.composer.clear()
+            self._page.add_turn(self._chats.open.turn(self._running.turn_id))
+        else:
+            turn = self._chats.open.turn(self._running.turn_id)
+            self._page.restart_turn(self._running.replaced[-1].id, turn)
+        self._views.strip.reset()
+        self._page.show_kind()
+        self._page.show_names()
+
+    def read(self, progress: PrefillProgress) -> None:
+        if self._is_shown():
+            self._show_reading(progress)
+
+    def choose(self, reading: ReadingMap) -> None:
+        """The passages to read were selected."""
+        assert self._running
+        chat = self._chats.get(self._running.chat_id).read(self._running.turn_id, reading)
+        self._chats.keep(chat)
+        if self._is_shown():
+            texts = {d.source: (d.attachment.name, d.attachment.text) for d in documents(chat)}
+            self._views.transcript.show_map(self._running.turn_id, reading, texts)
+            self.map_changed.emit()
+
+    def write(self, token: Token) -> None:
+        if self._repetition is not None and self._repetition.add(token.id):
+            self._repetition = None
+            self.repeating.emit()
+        self._coalescer.add(self._placed(token))
+        self._flush_soon()
+
+    def measure(self, gauges: Gauges) -> None:
+        self._note_context(gauges.context_used_tokens)
+        if self._is_shown():
+            self._views.strip.show_gauges(self._of_whole_answer(gauges))
+
+    def _of_whole_answer(self, gauges: Gauges) -> Gauges:
+        """`gauges`, for a continued answer with the time to the first token of its first part."""
+        running = self._running
+        if running is None or running.after is None:
+            return gauges
+        first = self._chats.get(running.chat_id).turn(running.turn_id).answer.tokens[0]
+        return replace(gauges, ttft_s=first.time_s)
+
+    # ---- its tokens
+
+    def _show_reading(self, progress: PrefillProgress) -> None:
+        assert self._running
+        self._views.strip.show_prefill(progress)
+        self._views.transcript.show_progress(self._running.turn_id, progress)
+        reading = self._chats.open.turn(self._running.turn_id).answer.reading
+        # Skipped tokens keep their positions in the context, unless the kept ones are contiguous.
+        if reading:
+            held_tokens = reading.held_tokens or reading.prompt_tokens
+            self._meter.show_used(held_tokens, reading_map.skipped_positions(reading))
+        else:
+            self._meter.show_used(progress.total_tokens)
+        self.prefill_progressed.emit(progress)
+
+    def _placed(self, token: Token) -> Token:
+        assert self._running
+        after = self._running.after
+        return placed(token, self._running.turn_id, after) if after else token
+
+    def _flush_soon(self) -> None:
+        due_in_s = self._coalescer.due_in_s()
+        if due_in_s is not None and not self._flush_timer.isActive():
+            self._flush_timer.start(round(due_in_s * 1000))
+
+    def _flush(self, all_of_it: bool = False) -> None:
+        tokens = self._coalescer.drain() if all_of_it else self._coalescer.take()
+        if tokens and self._running:
+            turn_id = self._running.turn_id
+            self._chats.keep(self._chats.get(self._running.chat_id).write(turn_id, tokens))
+            if self._is_shown():
+                self._views.transcript.append_tokens(turn_id, tokens)
+        if all_of_it:
+            self._flush_timer.stop()
+        else:
+            self._flush_soon()
+
+    def _note_context(self, used_tokens: int) -> None:
+        assert self._running
+        self._chats.keep(self._chats.get(self._running.chat_id).with_context(used_tokens))
+        if self._is_shown():
+            reading = self._chats.open.turn(self._running.turn_id).answer.reading
+            self._meter.show_used(used_tokens, reading_map.skipped_positions(reading) if reading else 0)
+
+    # ---- its end
+
+    def _end(self) -> tuple[Running, Conversation, bool]:
+        """Store the last tokens. Returns the answer, its chat, and whether that chat is open."""
+        self._flush(all_of_it=True)
+        assert self._running
+        ended, shown = self._running, self._is_shown()
+        self._running = None
+        if shown:
+            self._views.strip.show_end()
+        return ended, self._chats.get(ended.chat_id), shown
+
+    def finish(self, finished: Finished) -> None:
+        """The worker finished the answer."""
+        ended, chat, shown = self._end()
+        instead, self._instead = self._instead, None
+        is_empty = finished.reason == "cancelled" and not finished.stats.tokens
+        if is_empty and instead is None and self._undo(ended, chat, shown):
+            self.answer_finished.emit(ended.turn_id)
+            return
+        note = self._note if finished.reason == "cancelled" else ""
+        if chat.attachments:
+            self._uncited[finished.request] = ended, chat.turn(ended.turn_id).answer.begun_characters
+            for old in list(self._uncited)[:-_UNCITED]:
+                del self._uncited[old]
+        chat = chat.finish(ended.turn_id, finished, note)
+        self._chats.keep(chat)
+        if shown:
+            whole = chat.turn(ended.turn_id).answer.finished or finished
+            self._meter.show_used(whole.stats.context_used_tokens, skipped_in_answer(whole.stats))
+            self._views.transcript.finish_answer(ended.turn_id, whole, note)
+            self._views.strip.show_stats(whole.stats)
+            self._views.legend.show_sources(chat.turn(ended.turn_id).answer.tokens)
+            self._page.show_readings()
+        self.answer_finished.emit(ended.turn_id)
+        if instead is not None and shown:
+            instead()
+
+    def cite(self, event: AnswerCited) -> None:
+        """The worker found the supports of an ended answer. Its chat may be closed or deleted meanwhile."""
+        ended, begun = self._uncited.pop(event.request, (None, 0))
+        if ended is None:
+            return
+        citations = [replace(each, end=begun + each.end) for each in event.citations]
+        with suppress(KeyError, RequestError):
+            chat = self._chats.get(ended.chat_id)
+            cited = chat.cite(ended.turn_id, citations)
+            self._chats.keep(cited)
+            answer = cited.turn(ended.turn_id).answer
+            if cited.id == self._chats.open.id and answer.over and answer.finished:
+                self._views.transcript.cite_answer(ended.turn_id, answer.finished)
+
+    def cut_off(self, tokens: int, *, closing: bool) -> None:
+        """The worker died or the window closes, after `tokens` tokens, which are kept."""
+        self._instead = None
+        ended, chat, shown = self._end()
+        if ended.after and not tokens:
+            self._undo(ended, chat, shown)
+            self.answer_finished.emit(ended.turn_id)
+            return
+        note = UNFINISHED_NOTE if closing else strings.STOPPED_EARLY_NOTE
+        self._chats.keep(chat.cut_off(ended.turn_id, note))
+        if shown:
+            self._views.transcript.finish_answer(ended.turn_id, None, note)
+        self.answer_finished.emit(ended.turn_id)
+
+    def fail(self, failed: Failed, tokens: int) -> None:
+        """The worker failed after `tokens` tokens."""
+        self._instead = None
+        ended, chat, shown = self._end()
+        undone = tokens == 0 and self._undo(ended, chat, shown)
+        back = undone and (ended.replaced is None or self._is_back(chat.turn(ended.turn_id).user))
+        if not undone:
+            self._chats.keep(chat.fail(ended.turn_id, failed.message))
+            if shown:
+                self._views.transcript.finish_answer(ended.turn_id, None, failed.message)
+        if back and failed.over_tokens:
+            self._meter.show_refused(failed.over_tokens)  # the composer shows it and offers remedies
+        else:
+            self._trouble.show_failure(failed, text_is_back=back)
+        self.answer_finished.emit(ended.turn_id)
+
+    def _undo(self, ended: Running, chat: Conversation, shown: bool) -> bool:
+        """Remove an answer without tokens, if that loses nothing. Returns whether it was removed.
+
+        A new question returns to the composer, unless that holds another message.
+        """
+        composer = self._views.composer
+        if ended.replaced is not None:
+            self._chats.keep(chat.with_turns(ended.replaced))
+            if shown:
+                self._page.show()
+                message = chat.turn(ended.turn_id).user
+                # An edited message: the chat has the old text again, the composer gets the new one.
+                if message != ended.replaced[-1].user and not (composer.text or composer.attachments):
+                    composer.set_message(message)
+            return True
+        if not shown or composer.text or composer.attachments:
+            return False
+        message = chat.turn(ended.turn_id).user
+        self._chats.keep(chat.without(ended.turn_id))
+        self._page.show()
+        composer.set_message(message)
+        return True
+
+    def _is_back(self, message: Message) -> bool:
+        """Whether the composer holds the sent message."""
+        return self._views.composer.message() == message
+
+    def _is_shown(self) -> bool:
+        return self._running is not None and self._running.chat_id == self._chats.open.id
+
+
+class AnswerListener(Protocol):
+    """The receiver of an answer: chat or race.
+
+    `begin()` comes first; `finish()`, `fail()` or `cut_off()` last, with the number of tokens where that
+    decides whether the question is kept.
+    """
+
+    def begin(self) -> None: ...
+
+    def read(self, progress: PrefillProgress) -> None: ...
+
+    def choose(self, reading: ReadingMap) -> None: ...
+
+    def write(self, token: Token) -> None: ...
+
+    def measure(self, gauges: Gauges) -> None: ...
+
+    def finish(self, finished: Finished) -> None: ...
+
+    def fail(self, failed: Failed, tokens: int) -> None: ...
+
+    def cut_off(self, tokens: int, *, closing: bool) -> None: ...
+
+
+class RunningAnswer:
+    """Passes the events of an answer to its listener.
+
+    `listener_of` returns the listener of a request. `tell_mistake` reports a token out of order.
+    """
+
+    def __init__(
+        self, listener_of: Callable[[str], AnswerListener], tell_mistake: Callable[[fx.WorkerMistake], None]
+    ) -> None:
+        self._listener_of = listener_of
+        self._tell_mistake = tell_mistake
+        self._tokens = 0
+        self._lost: int | None = None
+
+    def on_begun(self, effect: fx.AnswerBegun) -> None:
+        self._tokens, self._lost = 0, None
+        self._listener_of(effect.request).begin()
+
+    def on_reading(self, event: PrefillProgress) -> None:
+        self._listener_of(event.request).read(event)
+
+    def on_map(self, event: ReadingMap) -> None:
+        self._listener_of(event.request).choose(event)
+
+    def on_token(self, token: Token) -> None:
+        """Pass a token on. One out of order is dropped and reported."""
+        if token.position != self._tokens:
+            where = f"Token has position {token.position} where {self._tokens} comes next."
+            self._tell_mistake(fx.WorkerMistake(where))
+            return
+        self._tokens += 1
+        self._listener_of(token.request).write(token)
+
+    def on_gauges(self, event: Gauges) -> None:
+        self._listener_of(event.request).measure(event)
+
+    def on_finished(self, event: Finished) -> None:
+        self._listener_of(event.request).finish(event)
+
+    def on_failed(self, effect: fx.AnswerFailed) -> None:
+        self._listener_of(effect.failed.request).fail(effect.failed, self._tokens)
+
+    def on_cut_off(self, effect: fx.AnswerCutOff) -> None:
+        """The worker exited."""
+        self._lost = self._tokens
+        self._listener_of(effect.request).cut_off(self._tokens, closing=effect.closing)
+
+    def take_lost(self) -> int | None:
+        """Returns the tokens of the answer that was last cut off, once; None if there was none."""
+        lost, self._lost = self._lost, None
+        return lost

@@ -1,0 +1,268 @@
+"""Transfer: exports chats to files.
+
+Exports are written one after the other on a thread, which gets the chats from the window's thread one by one.
+A file is replaced only when the new one is complete. Every export ends with a notice or an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
+
+from app.chat.bars import NoticeBar
+from app.chat.export import ExportOptions, blocks, page, to_pdf
+from app.controllers import strings
+from app.controls.sheets import ask_options, choose_folder, first_folder, save_file, show_in_folder
+from app.panels import strings as panels_strings
+from app.session.chats.chats import Chats
+from app.session.chats.conversation import Conversation
+from app.store import strings as store_strings
+from app.store.chat_files import file_name, pieces, to_markdown
+from app.store.faults import TransferError
+from core.errors import RequestError
+from core.system.files import replacing
+
+_ENDINGS = {"json": "json", "markdown": "md", "html": "html", "pdf": "pdf"}
+
+
+class Transfer(QObject):
+    """`window` is the parent of the dialogs, `notice` shows the results.
+
+    `report` shows an error.
+    """
+
+    def __init__(
+        self,
+        window: QWidget,
+        notice: NoticeBar,
+        chats: Chats,
+        report: Callable[[RequestError], object],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._report = report
+        self._window = window
+        self._notice = notice
+        self._chats = chats
+        self._exports: deque[_Export] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+        self._options = ExportOptions()
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._exports)
+
+    def export(self, chat_id: str, kind: str) -> None:
+        """Ask for a file and export one chat, or all of them if `chat_id` is empty."""
+        every = (*self._chats.listed(), *self._chats.archived())
+        chat_ids = (chat_id,) if chat_id else tuple(each.id for each in every)
+        in_folder = not chat_id and kind != "json"
+
+        def choose() -> None:
+            options = self._options
+
+            def start(path: Path) -> None:
+                self._start(_Export(path, kind, chat_ids, options, in_folder))
+
+            if in_folder:
+                choose_folder(self._window, strings.EXPORT_TITLE, start)
+            else:
+                name = _file_name(self._chats.summary(chat_id).title) if chat_id else strings.ALL_CHATS_FILE
+                self._choose_file(name, _ENDINGS[kind], start)
+
+        if kind in ("pdf", "html"):
+            self._ask_options(kind, choose)
+        else:
+            choose()
+
+    def _ask_options(self, kind: str, then: Callable[[], None]) -> None:
+        """Let the person choose what is exported; the choice is proposed again until the window closes."""
+
+        def chosen(thoughts: bool, tints: bool) -> None:
+            self._options = ExportOptions(thoughts, tints)
+            then()
+
+        ask_options(
+            self._window,
+            strings.EXPORT_AS[kind],
+            ((strings.EXPORT_THOUGHTS, self._options.thoughts), (strings.EXPORT_TINTS, self._options.tints)),
+            strings.EXPORT_ACCEPT,
+            chosen,
+        )
+
+    async def close(self) -> None:
+        """Cancel the exports that are not written yet. Safe to call twice."""
+        self._closing = True
+        if self._task is not None:
+            await self._task
+
+    def _start(self, export: _Export) -> None:
+        self._exports.append(export)
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._write_all())
+
+    async def _write_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._exports and not self._closing:
+            export = self._exports[0]
+            try:
+                written = await on_thread(partial(self._write, export, loop))
+            except OSError as error:
+                place = error.filename or str(export.path)
+                self._report(
+                    TransferError(store_strings.not_written(str(place), error.strerror or str(error)))
+                )
+            except RequestError as error:  # a chat could not be loaded
+                self._report(error)
+            except ClosingError:
+                pass
+            else:
+                self._show_result(export.path, written, export.in_folder)
+            self._exports.popleft()
+        self._exports.clear()
+
+    async def _load(self, chat_id: str) -> Conversation | None:
+        """None if the chat was erased."""
+        if self._closing:
+            raise ClosingError
+        try:
+            return self._chats.get(chat_id)
+        except KeyError:
+            return None
+
+    # ---- on the thread
+
+    def _write(self, export: _Export, loop: asyncio.AbstractEventLoop) -> int:
+        """Write the export; returns the number of chats. Raises `OSError`, and what loading a chat raises."""
+        written = 0
+
+        def chats() -> Iterator[Conversation]:
+            nonlocal written
+            for chat_id in export.chat_ids:
+                chat = asyncio.run_coroutine_threadsafe(self._load(chat_id), loop).result()
+                if chat is not None:
+                    yield chat
+                    written += 1
+
+        if export.kind == "json":
+            with replacing(export.path) as file:
+                for piece in pieces(chats()):
+                    file.write(piece)
+            return written
+        for chat in chats():
+            name = f"{_file_name(chat.title)}.{_ENDINGS[export.kind]}"
+            path = _free(export.path / name) if export.in_folder else export.path
+            with replacing(path) as file:
+                for data in self._file(chat, export):
+                    file.write(data)
+        return written
+
+    def _file(self, chat: Conversation, export: _Export) -> Iterator[bytes]:
+        """The parts of the file of one chat. Raises `ClosingError` if the window closes."""
+        title, options = chat.title or panels_strings.NEW_CHAT, export.options
+        if export.kind == "pdf":
+            yield to_pdf(title, blocks(chat, options, title), self._check_open)
+        elif export.kind == "html":
+            for part in page(chat, options, title):
+                self._check_open()
+                yield part.encode()
+        else:
+            yield to_markdown(chat).encode()
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise ClosingError
+
+    # ---- inside
+
+    def _show_result(self, path: Path, chats: int, in_folder: bool) -> None:
+        text = strings.exported(path.name or str(path), chats, in_folder)
+        show_written(self._notice, text, path, self._report)
+
+    def _choose_file(self, name: str, ending: str, on_chosen: Callable[[Path], None]) -> None:
+        save_file(
+            self._window,
+            strings.EXPORT_TITLE,
+            Path(first_folder(), f"{name}.{ending}"),
+            on_chosen,
+            kinds=strings.export_filter(ending),
+        )
+
+
+@dataclass(frozen=True)
+class _Export:
+    """`path` is a file or, `in_folder`, the folder that gets a file for each chat."""
+
+    path: Path
+    kind: str  # one of `_ENDINGS`
+    chat_ids: tuple[str, ...]
+    options: ExportOptions  # of HTML and PDF
+    in_folder: bool
+
+
+class ClosingError(Exception):
+    """The window is closing."""
+
+
+def show_written(notice: NoticeBar, text: str, path: Path, report: Callable[[RequestError], object]) -> None:
+    """Shows that `path` was written, with a button that shows it in its folder."""
+
+    def show() -> None:
+        if not show_in_folder(path):
+            report(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
+
+    notice.show_notice(text, strings.SHOW_IN_FOLDER, show)
+
+
+async def on_thread(work: Callable[[], int]) -> int:
+    """The result of `work`, run on a daemon thread: a hanging disk cannot keep the process alive."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[int] = loop.create_future()
+
+    def settle(result: int, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        result, failed = 0, None
+        try:
+            result = work()
+        except BaseException as error:
+            failed = error
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, result, failed)
+
+    thread = threading.Thread(target=run, name="draftlight-export", daemon=True)
+    thread.start()
+    try:
+        return await done
+    finally:
+        if done.done() and not done.cancelled():
+            thread.join(1.0)
+
+
+def _file_name(title: str) -> str:
+    return file_name(title) or panels_strings.NEW_CHAT
+
+
+def _free(path: Path) -> Path:
+    """`path`, with a number appended if the file exists."""
+    number, found = 1, path
+    while found.exists():
+        number += 1
+        found = path.with_name(f"{path.stem} ({number}){path.suffix}")
+    return found

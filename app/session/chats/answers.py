@@ -1,0 +1,264 @@
+"""Continuing an answer that ended early, editing one, and the figures of the result. Pure.
+
+The continued answer stays one answer: its tokens are numbered through, and its figures cover all parts. The
+reading map comes from the part that processed the prompt: the first one, unless the cache was lost in
+between. Time between two parts is not counted.
+
+Tokens that an edit does not touch stay as the model wrote them, so that they keep their tints and ids. The
+person's text, and the remainder of a token that the edit touches, becomes one token with the id `TYPED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, zip_longest
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.answer_format import AnswerFormat
+from core.events import TYPED, Effective, Finished, PositionStat, Stats, Token
+from core.settings import Settings
+
+# The text of a token that ends inside a character.
+_HALF = "\ufffd"
+
+
+def can_go_on(finished: Finished, model: str) -> bool:
+    """Whether `model` can continue: it began the answer, which neither reached its end nor filled the
+    context.
+    """
+    stats = finished.stats
+    return (
+        finished.reason in ("cancelled", "length")
+        and finished.effective.model == model
+        and stats.tokens > 0
+        and not 0 < stats.context_tokens <= stats.context_used_tokens
+    )
+
+
+def end_of(tokens: Sequence[Token], model: str, settings: Settings) -> Finished:
+    """Returns the end of an interrupted answer as far as its tokens show; figures of the prompt are
+    unknown.
+    """
+    origins = [token.origin for token in tokens]
+    steps, ttft_s, last_s = tokens[-1].step, tokens[0].time_s, tokens[-1].time_s
+    decode_s = last_s - ttft_s
+    accepted, tested = origins.count("accepted"), _tested(tokens)
+    stats = Stats(
+        tokens=len(tokens),
+        accepted=accepted,
+        tested=tested,
+        acceptance=accepted / tested if tested else 0.0,
+        bonus=origins.count("bonus"),
+        normal=origins.count("normal"),
+        steps=steps,
+        mean_per_step=len(tokens) / steps if steps else 0.0,
+        ttft_s=ttft_s,
+        decode_s=decode_s,
+        total_s=last_s,
+        tokens_per_s=(len(tokens) - 1) / decode_s if decode_s > 0 else 0.0,
+    )
+    format = tokens[0].format or AnswerFormat()
+    effective = Effective(model, "", settings.drafting.drafter, settings, format=format)
+    return Finished(tokens[0].request, "cancelled", stats, effective)
+
+
+def _tested(tokens: Sequence[Token]) -> int:
+    """Returns the number of verified drafted tokens: in each step the accepted ones and the first rejected
+    one.
+    """
+    tested = 0
+    for _, step in groupby(tokens, key=lambda token: token.step):
+        here = list(step)
+        accepted = [token for token in here if token.origin == "accepted"]
+        # A step that verified a draft ends with the model's own token, unless the answer ended before it.
+        whole = here[-1].origin == "bonus"
+        refused = whole and (not accepted or accepted[-1].draft_index < accepted[-1].draft_length)
+        tested += len(accepted) + refused
+    return tested
+
+
+def to_go_on_from(tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """Returns the `tokens` to continue from. Half a character at the end is removed; its other half
+    follows.
+    """
+    held = list(tokens)
+    for place in range(len(held) - 1, -1, -1):
+        text = held[place].text.rstrip(_HALF)
+        held[place] = replace(held[place], text=text)
+        if text:
+            break
+    return tuple(held)
+
+
+def placed(token: Token, turn_id: str, after: Token) -> Token:
+    """Returns `token` of a part, numbered from the last token of the part before."""
+    return replace(
+        token,
+        request=turn_id,
+        step=after.step + token.step,
+        position=after.position + 1 + token.position,
+        time_s=after.time_s + token.time_s,
+    )
+
+
+def joined(first: Finished, then: Finished, begun: int) -> Finished:
+    """Returns the end of an answer in two parts, the first of `begun` characters."""
+    changes = dict.fromkeys((*first.effective.changes, *then.effective.changes))
+    read = (then if _read_again(first.stats, then.stats) else first).effective
+    effective = replace(
+        then.effective,
+        changes=tuple(changes),
+        reading=read.reading,
+        reading_reason=read.reading_reason,
+        scorer=read.scorer,
+        unmatched=read.unmatched,
+    )
+    return Finished(
+        first.request,
+        then.reason,
+        _stats(first.stats, then.stats),
+        effective,
+        tuple(dict.fromkeys((*first.sources, *then.sources))),
+        then.stopped_by,
+        (*first.citations, *(replace(each, end=begun + each.end) for each in then.citations)),
+    )
+
+
+def _read_again(first: Stats, then: Stats) -> bool:
+    """Whether the second part found less than the prompt in the cache. True if the first part has
+    no figure.
+    """
+    return not first.prompt_tokens or then.reused_tokens + then.skipped_tokens < first.prompt_tokens
+
+
+def _stats(first: Stats, then: Stats) -> Stats:
+    tokens, steps = first.tokens + then.tokens, first.steps + then.steps
+    accepted, tested = first.accepted + then.accepted, first.tested + then.tested
+    decode_s = first.decode_s + then.decode_s
+    longer = max(first, then, key=lambda part: part.steps)
+    return replace(
+        then if _read_again(first, then) else first,
+        tokens=tokens,
+        accepted=accepted,
+        bonus=first.bonus + then.bonus,
+        normal=first.normal + then.normal,
+        steps=steps,
+        drafted=first.drafted + then.drafted,
+        tested=tested,
+        rechecked=first.rechecked + then.rechecked,
+        acceptance=accepted / tested if tested else 0.0,
+        mean_per_step=tokens / steps if steps else 0.0,
+        ttft_s=first.ttft_s,
+        prefill_s=first.prefill_s + then.prefill_s,
+        score_s=first.score_s + then.score_s,
+        decode_s=decode_s,
+        total_s=first.total_s + then.total_s,
+        tokens_per_s=_speed(first, then),
+        positions=_positions(first.positions, then.positions),
+        occupancy=then.occupancy,
+        draft_us_median=longer.draft_us_median,
+        draft_us_p99=max(first.draft_us_p99, then.draft_us_p99),
+        context_used_tokens=then.context_used_tokens,
+        context_tokens=then.context_tokens,
+        memory_bytes=then.memory_bytes,
+        memory_peak_bytes=max(first.memory_peak_bytes, then.memory_peak_bytes),
+        table=then.table,
+    )
+
+
+def _speed(first: Stats, then: Stats) -> float:
+    """Returns the speed over both parts, weighted by their writing times."""
+    decode_s = first.decode_s + then.decode_s
+    if not decode_s:
+        return max(first.tokens_per_s, then.tokens_per_s)
+    return (first.tokens_per_s * first.decode_s + then.tokens_per_s * then.decode_s) / decode_s
+
+
+def _positions(first: Sequence[PositionStat], then: Sequence[PositionStat]) -> tuple[PositionStat, ...]:
+    none = PositionStat(0, 0)
+    return tuple(
+        PositionStat(a.tested + b.tested, a.accepted + b.accepted)
+        for a, b in zip_longest(first, then, fillvalue=none)
+    )
+
+
+class Edit(Struct, frozen=True):
+    """Characters `start` to `end` (end-exclusive) of an answer's source, replaced by `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+def with_edits(tokens: Sequence[Token], edits: Sequence[Edit]) -> tuple[Token, ...]:
+    """Returns `tokens` with `edits`, which are in order and refer to the text before all of them."""
+    kept = _without_end(tokens)
+    for edit in reversed(edits):
+        kept = _with_edit(kept, edit)
+    return tuple(each if each.position == at else replace(each, position=at) for at, each in enumerate(kept))
+
+
+def cut_after(tokens: Sequence[Token], end: int) -> tuple[Token, ...]:
+    """Returns the tokens up to the one that contains the character before offset `end`."""
+    last, at = next(each for each in _boundaries(tokens) if each[1] >= end)
+    kept = tuple(tokens[:last])
+    if at > end and kept[-1].id == TYPED:
+        kept = (*kept[:-1], replace(kept[-1], text=kept[-1].text[: end - at]))
+    return kept
+
+
+def all_typed(tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """Returns one token with the text of `tokens`, for a model that did not write them."""
+    text = "".join(token.text for token in tokens)
+    return (
+        replace(tokens[0], id=TYPED, text=text, origin="normal", draft_index=0, draft_length=0, source=""),
+    )
+
+
+# Figures that depend on the tokens. The others describe the prompt and the machine.
+_OF_TOKENS = (
+    *("tokens", "accepted", "tested", "acceptance", "bonus", "normal", "steps", "mean_per_step"),
+    *("ttft_s", "decode_s", "total_s", "tokens_per_s", "positions", "drafted", "rechecked"),
+)
+
+
+def end_of_edited(finished: Finished, tokens: Sequence[Token]) -> Finished:
+    """Returns the end of an answer whose tokens are now `tokens`, without its sources."""
+    counted = end_of(tokens, finished.effective.model, finished.effective.settings).stats
+    stats = replace(finished.stats, **{name: getattr(counted, name) for name in _OF_TOKENS})
+    return replace(finished, reason="cancelled", stats=stats, sources=(), stopped_by="", citations=())
+
+
+def _with_edit(tokens: Sequence[Token], edit: Edit) -> tuple[Token, ...]:
+    source = "".join(token.text for token in tokens)
+    boundaries = list(_boundaries(tokens))
+    first, low = max(each for each in boundaries if each[1] <= edit.start)
+    last, high = min(each for each in boundaries if each[1] >= edit.end)
+    text = source[low : edit.start] + edit.text + source[edit.end : high]
+    before, after = tokens[:first], tokens[last:]
+    near = before[-1] if before else tokens[0]
+    typed = Token(near.request, TYPED, text, "normal", near.step, near.position, time_s=near.time_s)
+    # An empty one separates tokens that were not neighbours.
+    return (*before, typed, *after) if text or after else tuple(before)
+
+
+def _boundaries(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Yields the places between tokens where a character ends: the number of tokens and of characters before
+    them. A token without text holds the first bytes of the next character.
+    """
+    yield 0, 0
+    at = 0
+    for number, token in enumerate(tokens, start=1):
+        at += len(token.text)
+        if token.text:
+            yield number, at
+
+
+def _without_end(tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """`tokens` without the stop token and other tokens without text at the end."""
+    last = len(tokens)
+    while last and not tokens[last - 1].text:
+        last -= 1
+    return tuple(tokens[:last])

@@ -1,1 +1,0 @@
-"""The bench of what sparse prefill costs in answers."""
