@@ -138,7 +138,7 @@ class ProjectSheet(QDialog):
         for document in sorted(documents, key=lambda each: each.id not in project.documents):
             self._add_document(document.id, document.name, document.id in project.documents)
         self._say(DOCUMENTS_NOTE if documents else NO_DOCUMENTS)
-        self._fit()
+        self._fit(parent.window())
         self.name.textChanged.connect(self._enable)
         on_click((self.add_button, self._choose_files), (self.cancel, self.reject), (self.save, self._save))
         self._enable()
@@ -244,9 +244,9 @@ class ProjectSheet(QDialog):
         )
         column.setSizeConstraint(QLayout.SizeConstraint.SetFixedSize)
 
-    def _fit(self) -> None:
-        """Shorten the list of documents where the sheet would be higher than its window."""
-        over_px = self.sizeHint().height() - self.parentWidget().window().height()
+    def _fit(self, window: QWidget) -> None:
+        """Shorten the list of documents where the sheet would be higher than its `window`."""
+        over_px = self.sizeHint().height() - window.height()
         if over_px > 0:
             shorter = _DOCUMENTS_PX - math.ceil(100 * over_px / px(100))
             set_fixed_height(self._documents, max(_LEAST_DOCUMENTS_PX, shorter))
