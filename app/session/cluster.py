@@ -57,7 +57,7 @@ def value_of(machine: Machine, cluster: Cluster, key: str) -> Any:
 
 
 def of_those(cluster: Cluster, names: Collection[str]) -> Cluster:
-    """Returns the cluster of these machines only, with the devices between them."""
+    """Returns the cluster with the machines `names` alone, and the RDMA devices between them."""
     ranks = [0, *(rank for rank, each in enumerate(cluster.machines, 1) if each.name in names)]
 
     def kept(devices: tuple[str, ...]) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def _train(options: argparse.Namespace) -> int:
     from core.models.loader import load
     from core.models.mtp import save_head
     from core.models.mtp_files import TRAINED_FILE, TrainedHead
-    from core.models.split import split
+    from core.models.parts import split
     from core.rehearsal.heads import HeadPlan, HeadTraining, first_tokens, record_states
     from core.rehearsal.rehearsal import Rehearsal, RehearsalPlan
     from core.rehearsal.streams import default_conversations, read_conversations, read_records, shipped_ids

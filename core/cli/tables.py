@@ -17,7 +17,7 @@ import msgspec
 
 from core.cli.arguments import UsageError, add_command, add_quiet, confirmed, out_file, readable_file, whole
 from core.errors import RequestError, TableError
-from core.events import LearnedTable, TableInfo, TableStatus
+from core.events import LearnedTable, TableDone, TableInfo, TableStatus
 from core.models.places import family_label, readable
 from core.system.paths import tables_dir
 from core.system.terminal import ProgressLine
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # importing it loads numpy, which other commands do not need
     from core.rehearsal.rehearsal import Progress, Rehearsal
     from core.tables.gram_count import Corpus, Encode
     from core.tables.leader_count import LeaderCount
-    from core.tables.memory import TableMemory, TableResult
+    from core.tables.memory import TableMemory
 
 
 _Table = TypeVar("_Table", TableInfo, LearnedTable, TableInfo | LearnedTable)
@@ -247,7 +247,7 @@ def _family_prefix(text: str, tables: Sequence[TableInfo | LearnedTable]) -> str
     return next((f"{_label(name)}, " for name in names), "")
 
 
-def _print_done(what: str, done: TableResult, whom: str) -> int:
+def _print_done(what: str, done: TableDone, whom: str) -> int:
     files = "1 file" if done.files == 1 else f"{done.files} files"
     print(f"{what} {whom}: {done.entries:,} entries, {files}, {done.took_s * 1000:.0f} ms.")
     return 0

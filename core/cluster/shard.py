@@ -34,7 +34,7 @@ from core.machine.trials import fill, stand_at
 from core.models import memory
 from core.models.config import layer_kinds, model_class, text_config
 from core.models.loader import LoadedModel
-from core.models.rope import Rotation, rotations
+from core.models.parts import Rotation, rotations
 
 # Cache position after a forward pass in which the model's code raised, on all machines.
 RAISED = (-2, -2)

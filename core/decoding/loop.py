@@ -60,8 +60,7 @@ from core.events import DraftSource, PositionStat
 from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import Cache, CacheEntry
 from core.kv.verify_block import VerifyBlock
-from core.models.rope import Rotation, rotations
-from core.models.split import StateReceiver
+from core.models.parts import Rotation, StateReceiver, rotations
 from core.settings.drafting import ExactnessMode
 
 # Consecutive empty drafts before the loop runs ahead.

@@ -23,7 +23,7 @@ from core.drafting.draft_model import NO_PROPOSAL, Proposal
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.kv.mlx_lm_caches import full_cache, leaves
 from core.models.mtp import MtpHead, few_outputs
-from core.models.split import SplitModel
+from core.models.parts import SplitModel
 
 # Rows that wait for the next proposal; a prefill's chunks are read at once.
 _WAITING_ROWS = 64

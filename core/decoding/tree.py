@@ -3,7 +3,7 @@
 While a `tree_pass` is open, on the given objects only:
 
     mask       `make_mask` of every cache entry returns the tree's mask.
-    positions  every rotary module rotates each row to its own position (`core.models.rope`).
+    positions  every rotary module rotates each row to its own position (`core.models.parts`).
 
 Invariant: afterwards, also after an exception, model and cache are the objects they were, and the cache holds
 the block's rows in block order; rolling back is up to `core.kv`. The graph is built inside the pass and may
@@ -34,7 +34,7 @@ from core.kv.mlx_lm_caches import (
     window_columns,
 )
 from core.kv.positions import Positioned
-from core.models.rope import Rotation, Steps, rotations, row_positions
+from core.models.parts import Rotation, Steps, rotations, row_positions
 
 
 class TreeRows(Steps):

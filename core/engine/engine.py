@@ -50,6 +50,7 @@ from core.events import (
     ModelReleased,
     Rehearsing,
     SavedChatsListed,
+    TableDone,
     Token,
 )
 from core.events.wire import well_formed
@@ -76,7 +77,7 @@ from core.rehearsal.rehearsal import IdleRehearsal
 from core.settings import Settings
 from core.settings.prefill import KvCache
 from core.settings.request import drawn
-from core.tables.memory import TableMemory, TableResult
+from core.tables.memory import TableMemory
 
 EngineEvent = AnswerCited | Rehearsing | DocumentEmbedded | SavedChatsListed | ModelReleased
 
@@ -313,7 +314,7 @@ class Engine:
         if self._resident:
             self._resident.forget_contexts()
 
-    def erase_learned(self, family: str) -> TableResult:
+    def erase_learned(self, family: str) -> TableDone:
         """Erase all learned tables of the tokenizer family with this fingerprint, in memory and on disk.
 
         Stops the rehearsal of a model of that family. Raises `TableError`.

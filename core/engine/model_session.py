@@ -26,7 +26,7 @@ from core.machine.profile import MachineProfile
 from core.machine.width_cost import LiveCost
 from core.models.loader import LoadedModel, load
 from core.models.mtp import NO_HEAD, load_head
-from core.models.split import split
+from core.models.parts import split
 from core.prefill.scorers.scorer import ScoringDraft
 from core.settings.prefill import KvCache
 from core.tables.prebuilt import PrebuiltTables

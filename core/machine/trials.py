@@ -79,7 +79,7 @@ from core.kv.positions import Columns, Positioned
 from core.machine.compare import agree, random_ids
 from core.models.config import model_class
 from core.models.memory import is_exhausted
-from core.models.rope import rotations
+from core.models.parts import rotations
 from core.system.files import JsonStore
 from core.system.paths import resources_dir
 

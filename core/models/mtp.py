@@ -35,7 +35,7 @@ from mlx_lm.models.base import create_attention_mask
 from core.errors import ModelError
 from core.models.loader import expand_for_cpu
 from core.models.mtp_files import TRAINED_PREFIX, VOCABULARY, HeadTensor, TrainedHead, head_tensors
-from core.models.split import SplitModel
+from core.models.parts import SplitModel
 
 Weights = dict[str, mx.array]
 

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 
 from core.kv.cached_sequence import CachedSequence, PrefixCache
-from core.models.split import StateReceiver
+from core.models.parts import StateReceiver
 
 Positions = np.ndarray[Any, Any]
 

@@ -28,7 +28,7 @@ from core.kv.cached_sequence import CachedSequence
 from core.kv.mlx_lm_caches import largest_window
 from core.models import memory
 from core.models.loader import LoadedModel
-from core.models.split import StateReceiver
+from core.models.parts import StateReceiver
 from core.prefill.layout import Layout, Passages
 from core.prefill.plan import (
     ASKS_FOR_ALL,

@@ -38,7 +38,7 @@ from core.errors import ModelError, RequestError
 from core.kv.cached_sequence import shared_prefix
 from core.models.loader import LoadedModel
 from core.models.mtp import MtpHead, few_outputs
-from core.models.split import SplitModel
+from core.models.parts import SplitModel
 from core.rehearsal.streams import Stream, prompt_key
 
 # Guesses in a row that are trained and measured, and their weights in the loss.

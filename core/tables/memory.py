@@ -8,7 +8,8 @@ use.
 
 Invariants: no file of a family is written, renamed or erased without its lock; a second process only reads,
 and reports it. An invalid file stops nothing: it is rejected with a note, and the previous generation is
-tried. All methods belong to the engine's thread; `say` is also called by the saving thread.
+tried. All methods belong to the engine's thread; `say` is also called by the saving thread. Commands
+return their answer with an empty `request`.
 """
 
 from __future__ import annotations
@@ -20,12 +21,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from msgspec import Struct
-
 from core.drafting.calibration import Calibration
 from core.drafting.ngram_mod import NgramTables
 from core.errors import TableError
-from core.events import Change, TableInfo, TableList, TableMoment, TableStatus
+from core.events import Change, TableDone, TableInfo, TableList, TableMoment, TableStatus
 from core.settings import Settings
 from core.system.files import write_atomic
 from core.system.paths import tables_dir
@@ -47,18 +46,6 @@ T = TypeVar("T")
 # Delay after a failed save; the disk may have space again by then.
 _RETRY_S = 60.0
 _WRITING_S = 0.05
-
-
-class TableResult(Struct, frozen=True):
-    """Result of a command; see `TableDone`."""
-
-    family: str
-    family_name: str
-    entries: int
-    files: int
-    took_s: float
-    path: str = ""
-    notes: tuple[str, ...] = ()
 
 
 class TableMemory:
@@ -158,7 +145,7 @@ class TableMemory:
             )
             self._writer.start()
 
-    def save(self, *, force: bool = False) -> TableResult:
+    def save(self, *, force: bool = False) -> TableDone:
         """Saves changes now. Raises `TableError`, also if this process does not save.
 
         `force` saves the current family's tables even if unchanged.
@@ -177,7 +164,7 @@ class TableMemory:
         took_s = time.perf_counter() - started
         self._report_status("saved", current, took_s)
         entries = sum(pending.entries for pending in pending_files)
-        return TableResult(current.fingerprint, current.name, entries, len(pending_files), took_s)
+        return TableDone("", "save", current.fingerprint, current.name, entries, len(pending_files), took_s)
 
     def close(self) -> None:
         """Saves changes and releases the locks. Does not raise; a failure is reported."""
@@ -213,7 +200,7 @@ class TableMemory:
         infos.sort(key=lambda info: (info.family != current, info.family_name.lower(), info.figures.slots))
         return tuple(infos), tuple(refused)
 
-    def load(self, *, previous: bool = False) -> TableResult:
+    def load(self, *, previous: bool = False) -> TableDone:
         """Reads the current family's saved tables again. Raises `TableError`.
 
         Drops all changes since the last save. `previous` goes back one generation, in memory and on
@@ -233,11 +220,11 @@ class TableMemory:
         notes = current.read(folder)
         took_s = self._report_loaded(current, started, notes, refused=bool(notes))
         files = len(current.records())
-        return TableResult(
-            current.fingerprint, current.name, current.entries, files, took_s, notes=tuple(notes)
+        return TableDone(
+            "", "load", current.fingerprint, current.name, current.entries, files, took_s, notes=tuple(notes)
         )
 
-    def reset(self, family: str) -> TableResult:
+    def reset(self, family: str) -> TableDone:
         """Erases everything of `family`, a fingerprint: memory, files, previous generations, set-aside and
         prebuilt files.
 
@@ -256,9 +243,9 @@ class TableMemory:
             self._report_status("cold", opened)
         entries = sum(info.figures.used for info in tables)
         name = opened.name if opened else tables[0].family_name if tables else ""
-        return TableResult(family, name, entries, files, time.perf_counter() - started)
+        return TableDone("", "reset", family, name, entries, files, time.perf_counter() - started)
 
-    def export(self, family: str, n: int, slots: int, path: Path, *, replace: bool = False) -> TableResult:
+    def export(self, family: str, n: int, slots: int, path: Path, *, replace: bool = False) -> TableDone:
         """Writes a copy of one table to `path`. Raises `TableError`."""
         started = time.perf_counter()
         key, opened = TableKey(family, n, slots), self._families.get(family)
@@ -274,9 +261,9 @@ class TableMemory:
             content, entries, name = encode_table(saved), saved.header.figures.used, saved.header.family_name
         within = self._folder.path if self._folder else None
         written = _write_export(content, path, within, replace=replace)
-        return TableResult(family, name, entries, 1, time.perf_counter() - started, str(written))
+        return TableDone("", "export", family, name, entries, 1, time.perf_counter() - started, str(written))
 
-    def import_(self, path: Path) -> TableResult:
+    def import_(self, path: Path) -> TableDone:
         """Installs the file at `path` as its family's table; the current one becomes the previous. Raises
         `TableError`.
         """
@@ -300,7 +287,9 @@ class TableMemory:
             opened.install(saved, len(content))
             self._report_status("warm", opened)
         took_s = time.perf_counter() - started
-        return TableResult(header.family, header.family_name, header.figures.used, 1, took_s, str(path))
+        return TableDone(
+            "", "import", header.family, header.family_name, header.figures.used, 1, took_s, str(path)
+        )
 
     # ---- inside
 

@@ -22,9 +22,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict
+from msgspec.structs import replace
 
 from core.errors import DraftlightError, OutOfMemoryError, ProtocolError
 from core.events import (
@@ -61,7 +60,6 @@ from core.events import (
     StandStill,
     StopEmbedding,
     SuggestTitle,
-    TableAction,
     TableDone,
     TitleSuggested,
     Token,
@@ -78,9 +76,6 @@ from core.settings.cluster import Cluster
 from core.system.clock import TICK_S, Clock
 from core.system.paths import tables_dir
 from core.worker.model_service import FoldersInUse, ModelService
-
-if TYPE_CHECKING:  # importing it loads numpy, and MLX must be prepared before
-    from core.tables.memory import TableResult
 
 _TICKS_A_BEAT = round(1.0 / TICK_S)
 # After the window ended, a long forward pass is aborted, but the tables are saved.
@@ -265,18 +260,18 @@ class _Worker:
                     self._list_tables(request)
                 case SaveTables():
                     self._saves()
-                    self._done(request, "save", self._engine.memory.save())
+                    self._done(request, self._engine.memory.save())
                 case LoadTables(_, previous):
-                    self._done(request, "load", self._engine.memory.load(previous=previous))
+                    self._done(request, self._engine.memory.load(previous=previous))
                 case ResetTable(_, family):
-                    self._done(request, "reset", self._engine.erase_learned(family))
-                case ExportTable(_, family, n, slots, path, replace):
+                    self._done(request, self._engine.erase_learned(family))
+                case ExportTable(_, family, n, slots, path, overwrite):
                     self._saves()
-                    done = self._engine.memory.export(family, n, slots, Path(path), replace=replace)
-                    self._done(request, "export", done)
+                    done = self._engine.memory.export(family, n, slots, Path(path), replace=overwrite)
+                    self._done(request, done)
                 case ImportTable(_, path):
                     self._saves()
-                    self._done(request, "import", self._engine.memory.import_(Path(path)))
+                    self._done(request, self._engine.memory.import_(Path(path)))
                 case Rehearse(_, wanted):
                     if wanted:
                         self._reload()
@@ -423,8 +418,8 @@ class _Worker:
 
         self._channel.send(table_list(self._engine.memory, request))
 
-    def _done(self, request: str, action: TableAction, done: TableResult) -> None:
-        self._channel.send(TableDone(request, action, **asdict(done)))
+    def _done(self, request: str, done: TableDone) -> None:
+        self._channel.send(replace(done, request=request))
 
     def _is_cancelled(self, request: str) -> bool:
         return self._cancels.get(request, False) or self._closing.is_set()

@@ -16,7 +16,7 @@ from core.decoding.sampling import Sampler
 from core.drafting.draft import Drafter
 from core.drafting.registry import DRAFTERS
 from core.kv.cached_sequence import CachedSequence
-from core.models.split import SplitModel, split
+from core.models.parts import SplitModel, split
 from core.prefill.read import read_prompt
 from core.settings.request import Sampling
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny

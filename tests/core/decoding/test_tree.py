@@ -19,7 +19,7 @@ from mlx_lm.models.cache import CacheList, KVCache, RotatingKVCache, make_prompt
 from core.decoding.tree import TreeRows, tree_pass
 from core.errors import InternalError
 from core.kv.verify_block import VerifyBlock
-from core.models.rope import rotations
+from core.models.parts import rotations
 from tests.core.architectures import ARCHITECTURES, VOCABULARY, tiny
 from tests.core.toy import toy_model
 

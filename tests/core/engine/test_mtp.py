@@ -14,7 +14,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from core.engine.engine import Engine
 from core.kv.mlx_lm_caches import full_cache
 from core.models.mtp import MtpHead, load_head
-from core.models.split import SplitModel, split
+from core.models.parts import SplitModel, split
 from core.settings import Settings, assign
 from tests.core.decoding.test_loop import prompt_with_repetition
 from tests.core.engine.test_conformance import SAMPLED, ends_and_goes_on, run, settings

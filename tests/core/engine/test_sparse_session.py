@@ -24,7 +24,7 @@ from core.events import Attachment, Event, Finished, Generate, Message, PrefillP
 from core.kv.cached_sequence import CachedSequence
 from core.machine.exactness import machine_key
 from core.machine.profile import load_pace
-from core.models.rope import rotations
+from core.models.parts import rotations
 from core.prefill.scorers import SCORERS as SPECS
 from core.prefill.scorers.scorer import Scored, ScorerInputs, Scoring, carried, means_of
 from core.settings import Settings, assign_all

@@ -31,7 +31,7 @@ from core.machine.trials import (
     why_no_trees,
 )
 from core.models.loader import LoadedModel
-from core.models.rope import Rotation
+from core.models.parts import Rotation
 from core.settings import Settings, assign_all
 from tests.core.architectures import ARCHITECTURES, build, tiny
 from tests.core.toy import toy_model

@@ -16,7 +16,7 @@ from core.models.config import Machine
 from core.models.loader import load
 from core.models.mtp import MtpHead, load_head
 from core.models.mtp_files import head_bytes, head_tensors
-from core.models.split import SplitModel, split
+from core.models.parts import SplitModel, split
 from tests.core.heads import CONFIGS, OWN_NAMES, Raw, model_of, raw_head, write_headed_model
 
 HEADS = list(CONFIGS)

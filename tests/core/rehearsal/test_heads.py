@@ -19,7 +19,7 @@ from core.models.config import Machine
 from core.models.loader import LoadedModel, load
 from core.models.mtp import MtpHead, load_head, save_head
 from core.models.mtp_files import TrainedHead
-from core.models.split import SplitModel, split
+from core.models.parts import SplitModel, split
 from core.rehearsal.heads import HeadPlan, HeadTraining, record_states
 from core.rehearsal.streams import Stream
 from core.settings import Settings

@@ -1,0 +1,166 @@
+"""The parts of an mlx-lm model: its rotary modules, and its body and output layer.
+
+Forward passes with a position per row, for trees and prompts with gaps: `mx.fast.rope` accepts one offset per
+batch element, so rows and batch are swapped for the length of one call. The call is that of the model's own
+module, with its frequencies, partial dimensions and dtypes; every manual rotation in other ports had a bug.
+Invariant: after a pass, also after an exception, the model has its original objects. Worker's main thread.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import mlx.core as mx
+import mlx.nn as nn
+import numpy as np
+from mlx_lm.models.cache import make_prompt_cache
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from core.errors import InternalError
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """`owner[key]` is `rope`, a module that is called with (x, offset)."""
+
+    owner: Any
+    key: str
+    rope: Any
+
+
+def rotations(model: nn.Module) -> list[Rotation]:
+    """Every rotary module of `model`. Known by its call: names differ, and an nn.RoPE is falsy."""
+    found: list[Rotation] = []
+    rotates: dict[type, bool] = {}
+    for _, owner in model.named_modules():
+        for key, value in owner.items():
+            if not isinstance(value, nn.Module):
+                continue
+            kind = type(value)
+            if kind not in rotates:
+                rotates[kind] = list(inspect.signature(kind.__call__).parameters)[2:3] == ["offset"]
+            if rotates[kind]:
+                found.append(Rotation(owner, key, value))
+    return found
+
+
+class Steps:
+    """Positions of the rows of a forward pass: row i is `steps[i]` (int32) after a layer's offset.
+
+    `rotated`: number of calls of rotary modules in the pass.
+    """
+
+    def __init__(self, steps: NDArray[np.int32]) -> None:
+        self.size = len(steps)
+        self.rotated = 0
+        self._steps = mx.array(steps.astype(np.int32))
+        # Layers mostly share their offset.
+        self._positions: dict[int, mx.array] = {}
+
+    def positions(self, offset: Any) -> mx.array:
+        """int32 [size]. `offset` is a number or, as some models pass it, an array of one."""
+        if not isinstance(offset, int):
+            return mx.array(self._steps + offset)
+        if offset not in self._positions:
+            self._positions[offset] = self._steps + offset
+        return self._positions[offset]
+
+
+@contextmanager
+def row_positions(found: Sequence[Rotation], steps: Steps) -> Iterator[None]:
+    """While open, forwards have `steps.size` rows, and each is rotated to its own position."""
+    try:
+        for rotation in found:
+            rotation.owner[rotation.key] = _Placed(rotation.rope, steps)
+        yield
+    finally:
+        for rotation in found:
+            rotation.owner[rotation.key] = rotation.rope
+
+
+class _Placed:
+    """Replaces `rope` during a pass."""
+
+    def __init__(self, rope: Any, steps: Steps) -> None:
+        self._rope = rope
+        self._steps = steps
+
+    def __call__(self, x: mx.array, offset: Any = 0, *rest: Any, **options: Any) -> mx.array:
+        """`x` and the result are [1, …, N, dims]."""
+        if x.shape[0] != 1 or x.shape[-2] != self._steps.size:
+            raise InternalError(f"A pass of {self._steps.size} rows is open; {x.shape} was to be rotated.")
+        self._steps.rotated += 1
+        turned = self._rope(x.swapaxes(0, -2), self._steps.positions(offset), *rest, **options)
+        return mx.swapaxes(turned, 0, -2)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rope, name)
+
+
+# ---- body and output layer, so that the hidden states of tokens are available
+#
+# mlx-lm's models compute logits as an output layer on the result of a body: `model.model`, or
+# `model.language_model.model` where a language model is part of a larger one. `split` finds both and compares
+# their logits with the model's own. The output layer may be a module (`lm_head`) or the transposed embedding.
+# No object of mlx-lm is changed.
+
+
+_PROBE_IDS = (1, 2, 3, 1)
+
+
+class SplitModel(Struct, frozen=True):
+    """`output(body(ids, cache=cache))` equals the model's logits.
+
+    - `body`: ids [1, n] to hidden states [1, n, size], after the final norm.
+    - `output`: hidden states to logits [1, n, vocabulary].
+    - `embed`: ids [1, n] to embeddings [1, n, size].
+    """
+
+    body: Callable[..., mx.array]
+    output: Callable[[mx.array], mx.array]
+    embed: Callable[[mx.array], mx.array]
+
+
+class StateReceiver(Protocol):
+    """Receives the hidden states of all tokens that the model reads for one answer."""
+
+    @property
+    def split(self) -> SplitModel:
+        """The model, whose body computes the states."""
+
+    def begin(self, sequence: Any, prompt: Sequence[int]) -> None:
+        """Starts the reading of `prompt` into `sequence`, which holds a prefix of it."""
+
+    def receive(self, positions: Sequence[int], ids: Sequence[int], states: mx.array) -> None:
+        """Receives `states` [n, size] after the tokens `ids` at ascending `positions` of the context.
+
+        The positions follow those received before, without those between them that the model skipped. Tokens
+        can be repeated, because accepted tokens on recurrent layers are read again in the next block.
+        """
+
+
+def split(model: Any) -> SplitModel | str:
+    """The parts of `model`, or why it cannot be split."""
+    owner = getattr(model, "language_model", model)
+    body = getattr(owner, "model", None)
+    embedding = getattr(body, "embed_tokens", None)
+    if not isinstance(body, nn.Module) or not isinstance(embedding, nn.Module):
+        return f"mlx-lm's {type(model).__module__.rpartition('.')[2]} has no body apart from its output layer"
+    head = owner.get("lm_head") if isinstance(owner, nn.Module) else None
+    output = head if head is not None else getattr(embedding, "as_linear", None)
+    if output is None:
+        return "it has no output layer of its own"
+    found = SplitModel(body, output, embedding)
+    try:
+        ids = mx.array([_PROBE_IDS])
+        whole = model(ids, cache=make_prompt_cache(model))
+        parts = found.output(found.body(ids, cache=make_prompt_cache(model)))
+        same = whole.shape == parts.shape and mx.array_equal(whole, parts).item()
+    except Exception as error:  # any exception of a model's code
+        return f"its body cannot run alone ({type(error).__name__}: {error})"
+    return found if same else "its logits are not those of its output layer on its last hidden state"
