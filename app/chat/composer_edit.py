@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
-    QColor,
     QFocusEvent,
     QGuiApplication,
     QKeyEvent,
     QPainter,
     QPaintEvent,
-    QPalette,
     QResizeEvent,
     QTextBlockFormat,
     QTextCursor,
@@ -30,7 +28,7 @@ from app.chat import strings
 from app.chat.attachment_chip import estimated_tokens
 from app.controls.scroll_bar import ScrollBar
 from app.theme.fonts import enlarged_ui_font
-from app.theme.theme import Theme
+from app.theme.theme import Theme, clear_base
 from app.theme.zoom import px
 from core.events.wire import well_formed
 
@@ -83,9 +81,8 @@ class ComposerEdit(QTextEdit):
         self.viewport().setAutoFillBackground(False)
         self._set_size()
         self.textChanged.connect(self._fit)
-        theme.changed.connect(self._recolor)
         theme.zoomed.connect(self._set_size)
-        self._recolor()
+        clear_base(self)
         self._fit()
 
     @property
@@ -238,15 +235,6 @@ class ComposerEdit(QTextEdit):
         self.setVerticalScrollBarPolicy(
             Qt.ScrollBarPolicy.ScrollBarAsNeeded if full else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         )
-
-    def _recolor(self) -> None:
-        palette = self.palette()
-        palette.setColor(QPalette.ColorRole.Text, self._theme.color("text"))
-        palette.setColor(QPalette.ColorRole.Base, QColor(Qt.GlobalColor.transparent))
-        palette.setColor(QPalette.ColorRole.Highlight, self._theme.color("accent_fill"))
-        palette.setColor(QPalette.ColorRole.HighlightedText, self._theme.color("on_accent"))
-        self.setPalette(palette)
-        self.viewport().update()
 
 
 _SENDING: dict[SendKeys, Qt.KeyboardModifier] = {

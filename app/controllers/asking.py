@@ -143,7 +143,6 @@ class AskController(QObject):
 
     @property
     def answers_here(self) -> bool:
-        """Whether the open chat is being answered."""
         return self._answering.running is not None and not self._answering.elsewhere
 
     @property
@@ -325,7 +324,6 @@ class AskController(QObject):
         views.composer.edit.setFocus()
 
     def cancel_edit(self) -> None:
-        """Restore the draft."""
         if self._edited:
             self._page.show_context()
             self._views.composer.set_message(self._chats.open.draft)

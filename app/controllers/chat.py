@@ -96,7 +96,6 @@ class ChatController(QObject):
         self._views.composer.edit.setFocus()
 
     def move_to_new(self) -> None:
-        """Open an empty chat and move the draft there."""
         composer = self._views.composer
         draft = Message("user", composer.text, composer.attachments)
         composer.clear()
@@ -206,7 +205,6 @@ class DocumentController(QObject):
             self._views.document.choose(passage.source, passage.first_char)
 
     def open_source(self, turn_id: str, source: Source) -> None:
-        """Show a source of the answer of `turn_id`."""
         self.select_answer(turn_id)
         self._show_tab()
         self._views.document.show_source(source.source, source.first, source.last)

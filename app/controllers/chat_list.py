@@ -217,7 +217,6 @@ class ChatListController(QObject):
             self.show()
 
     def _undo_shown(self) -> None:
-        """Undo what the undo bar names."""
         if revert := self._revert:
             self._forget_undo()
             revert()

@@ -18,7 +18,8 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.bars import NoticeBar
 from app.controllers import strings
-from app.controls.sheets import first_folder, open_files, save_file, show_in_folder
+from app.controllers.transfer import show_written
+from app.controls.sheets import first_folder, open_files, save_file
 from app.panels.inspector import Inspector
 from app.panels.preset_bar import PresetBar, PresetState
 from app.session.chats import presets
@@ -68,7 +69,6 @@ class ChatPresets(QObject):
 
     @property
     def own(self) -> tuple[Preset, ...]:
-        """The person's presets."""
         return self._preferences.now.presets
 
     def show(self) -> None:
@@ -181,7 +181,6 @@ class PresetFiles(QObject):
             )
 
     def import_files(self) -> None:
-        """Ask for files and import the presets in them."""
         title, kinds = strings.IMPORT_PRESETS_TITLE, strings.PRESETS_FILTER
         open_files(self._window, title, self.import_from, kinds=kinds)
 
@@ -206,11 +205,7 @@ class PresetFiles(QObject):
             self._report(TransferError(reason))
             return
         text = strings.exported_presets(path.name, len(found))
-        self._notice.show_notice(text, strings.SHOW_IN_FOLDER, lambda: self._show(path))
-
-    def _show(self, path: Path) -> None:
-        if not show_in_folder(path):
-            self._report(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
+        show_written(self._notice, text, path, self._report)
 
 
 def _read(path: Path) -> tuple[Preset, ...]:
@@ -263,11 +258,9 @@ class ChatSettings(QObject):
         return apply(self.defaults, chat.overrides)[0]
 
     def on_model_ready(self, effect: fx.ModelReady) -> None:
-        """Use the loaded model's defaults."""
         self._set_base(effect.info.settings)
 
     def on_model_gone(self, effect: fx.ModelGone) -> None:
-        """Use Draftlight's defaults."""
         self._set_base(Settings())
 
     def _set_base(self, base: Settings) -> None:

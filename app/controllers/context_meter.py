@@ -75,7 +75,6 @@ class ContextMeter(QObject):
         return self._family
 
     def set_memory(self, memory: TokenMemory) -> None:
-        """Sets the cache of token counts."""
         self._memory = memory
 
     @property
@@ -84,7 +83,6 @@ class ContextMeter(QObject):
         return self._prefill.context_of(self._model_tokens)
 
     def set_idle(self, idle: bool) -> None:
-        """Sets whether the worker can count."""
         if idle and not self._idle:
             self._timer.start()
         self._idle = idle
@@ -124,7 +122,6 @@ class ContextMeter(QObject):
         self._show()
 
     def set_reading(self, prefill: Prefill) -> None:
-        """Sets the prefill settings of the next request."""
         if prefill != self._prefill:
             self._prefill = prefill
             self._show()
@@ -197,12 +194,7 @@ class TokenCounts:
         """Returns the tokens of `text`, None if unknown. The empty text has none."""
         return self._known.get(text) if text else 0
 
-    def total(self, texts: Iterable[str]) -> int:
-        """Returns the sum of the known counts of `texts`."""
-        return sum(self.of(text) or 0 for text in texts)
-
     def know(self, text: str, tokens: int) -> None:
-        """Store a count from elsewhere."""
         self._known[text] = tokens
 
     def asked(self, request: str) -> str:
@@ -213,13 +205,7 @@ class TokenCounts:
         """Returns the counts to request. Forgets all texts but these."""
         wanted = {text for text in texts if text}
         self._known = {text: tokens for text, tokens in self._known.items() if text in wanted}
-        open_texts = set(self._asked.values())
-        asked = []
-        for text in sorted(wanted - self._known.keys() - open_texts):
-            request = f"count-{next(self._numbers)}"
-            self._asked[request] = text
-            asked.append(Count(request, text))
-        return tuple(asked)
+        return tuple(count for text in sorted(wanted) for count in self.ask_also(text))
 
     def ask_also(self, text: str) -> tuple[Count, ...]:
         """Returns the count to request for `text`, nothing if it is known or requested."""

@@ -83,7 +83,6 @@ class Importing(QObject):
         return self._task is not None and not self._task.done()
 
     def choose(self) -> None:
-        """Ask for files and import the chats in them."""
         open_files(self._window, strings.IMPORT_TITLE, self.import_from, kinds=strings.IMPORT_FILTER)
 
     def import_from(self, paths: Sequence[Path]) -> None:

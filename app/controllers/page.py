@@ -104,7 +104,6 @@ class ChatPage(QObject):
         self.turn_added.emit()
 
     def _show_figures(self) -> None:
-        """Show the figures of the last answer."""
         chat = self._chats.open
         self._views.strip.reset()
         last = chat.turns[-1].answer if chat.turns else None
@@ -149,7 +148,6 @@ class ChatPage(QObject):
                 self._views.transcript.show_passages(document.turn_id, document.index, passages)
 
     def add_turn(self, turn: Turn) -> None:
-        """Append a question and an empty answer to the transcript."""
         self._views.transcript.add_user(turn.id, turn.user)
         self._views.transcript.begin_answer(turn.id, self._drafter)
         self.turn_added.emit()
@@ -248,7 +246,6 @@ class AnswerController(QObject):
         self._note = ""
 
     def note(self, text: str) -> None:
-        """Sets the note for the answer that is being stopped."""
         self._note = text
 
     def stop_then(self, instead: Callable[[], None]) -> None:

@@ -74,7 +74,6 @@ class TitleController(QObject):
             self._page.show_names()
 
     def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
-        """Discard pending requests."""
         self._asked.clear()
 
     @property

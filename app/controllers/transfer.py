@@ -60,7 +60,6 @@ class Transfer(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Whether files are being written."""
         return bool(self._exports)
 
     def export(self, chat_id: str, kind: str) -> None:
@@ -188,11 +187,7 @@ class Transfer(QObject):
 
     def _show_result(self, path: Path, chats: int, in_folder: bool) -> None:
         text = strings.exported(path.name or str(path), chats, in_folder)
-        self._notice.show_notice(text, strings.SHOW_IN_FOLDER, lambda: self._show(path))
-
-    def _show(self, path: Path) -> None:
-        if not show_in_folder(path):
-            self._report(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
+        show_written(self._notice, text, path, self._report)
 
     def _choose_file(self, name: str, ending: str, on_chosen: Callable[[Path], None]) -> None:
         save_file(
@@ -217,6 +212,16 @@ class _Export:
 
 class ClosingError(Exception):
     """The window is closing."""
+
+
+def show_written(notice: NoticeBar, text: str, path: Path, report: Callable[[RequestError], object]) -> None:
+    """Shows that `path` was written, with a button that shows it in its folder."""
+
+    def show() -> None:
+        if not show_in_folder(path):
+            report(RequestError(strings.folder_not_shown(str(path)), strings.CHECK_FOLDER))
+
+    notice.show_notice(text, strings.SHOW_IN_FOLDER, show)
 
 
 async def on_thread(work: Callable[[], int]) -> int:

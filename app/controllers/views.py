@@ -49,12 +49,10 @@ class Views:
 
     @property
     def inspector(self) -> Inspector:
-        """The settings, in the right column."""
         return self.side.inspector
 
     @property
     def document(self) -> DocumentTab:
-        """The document, in the same column."""
         return self.side.document
 
     def show_first_page(self, shown: bool) -> None:

@@ -40,7 +40,6 @@ class WorkerController:
         self._memory = (0, 0)
 
     def on_load_started(self, effect: fx.LoadStarted) -> None:
-        """Show the progress of a load."""
         self._views.first_page.set_loading(effect.stage, effect.fraction)
 
     def on_model_ready(self, effect: fx.ModelReady) -> None:
@@ -57,21 +56,17 @@ class WorkerController:
         self._views.strip.set_machines(())
 
     def on_machines(self, figures: MachineFigures) -> None:
-        """Show the part of each machine and its time per step."""
         self._views.strip.set_machines(figures.machines)
 
     def on_counted(self, effect: fx.Counted) -> None:
-        """Store counts of the composer's texts."""
         self._meter.take_count(effect.request, effect.tokens, effect.dense_s)
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """Show the worker's memory."""
         self._memory = (heartbeat.memory_bytes, heartbeat.memory_limit_bytes)
         self._views.strip.set_memory(*self._memory)
         self._show_worker()
 
     def on_worker_gone(self, effect: fx.RestartWorker | fx.WorkerDied) -> None:
-        """Clear the worker's pending counts and memory."""
         self._meter.forget()
         self._memory = (0, self._memory[1])
 
@@ -135,11 +130,9 @@ class TroubleController:
         self._tell_dismissed = tell
 
     def show(self, trouble: Trouble) -> None:
-        """Show `trouble` as well."""
         self._show_first(self._troubles.with_new(trouble))
 
     def withdraw(self, trouble: Trouble | None) -> None:
-        """Remove `trouble`."""
         self._show_first(self._troubles.without(trouble))
 
     def end(self, happened: Until) -> None:
@@ -159,7 +152,6 @@ class TroubleController:
         self.show(of_failed_load(effect.failed, effect.kept, effect.model, effect.missing))
 
     def on_trouble(self, effect: fx.TroubleHeard) -> None:
-        """A failure that belongs to no request of the window."""
         self.show(of_failure(effect.failed))
 
     def on_table_status(self, status: TableStatus) -> None:
@@ -168,7 +160,6 @@ class TroubleController:
             self.show(of_tables(status))
 
     def on_restart(self, effect: fx.RestartWorker) -> None:
-        """A new worker is started."""
         self.end(Until.READY)
 
     def on_worker_died(self, effect: fx.WorkerDied, written_tokens: int | None) -> None:
@@ -177,11 +168,9 @@ class TroubleController:
         self.show(of_death(effect, written_tokens, self._context_tokens()))
 
     def on_worker_stuck(self, effect: fx.WorkerStuck) -> None:
-        """The process is alive but does not respond."""
         self.show(of_silence(effect))
 
     def on_silence_broken(self, effect: fx.SilenceBroken) -> None:
-        """The worker responds again."""
         self.end(Until.MOVES)
 
     def on_worker_mistake(self, effect: fx.WorkerMistake) -> None:

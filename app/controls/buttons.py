@@ -74,7 +74,6 @@ class Button(PaintedButton):
         self.setAccessibleName(text)
 
     def set_kind(self, kind: Kind) -> None:
-        """Changes the kind."""
         self._kind = kind
         self.updateGeometry()
         self.update()
@@ -142,7 +141,6 @@ class CopyButton(Button):
 
     @property
     def value(self) -> str:
-        """The value that a click copies."""
         return self._value
 
     def set_value(self, shown: str, value: str) -> None:

@@ -65,7 +65,6 @@ class Segment(QWidget):
 
     @property
     def value(self) -> str:
-        """The selected option's value."""
         return self._value
 
     def set_value(self, value: str) -> None:
@@ -283,7 +282,6 @@ class Popup(QComboBox):
 
     @property
     def value(self) -> str:
-        """The selected option's value."""
         return str(self.currentData())
 
     def set_value(self, value: str) -> None:

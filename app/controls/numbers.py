@@ -66,7 +66,6 @@ class Slider(QSlider):
 
     @property
     def value(self) -> float:  # type: ignore[override]  # the number, where QSlider has the grid point
-        """The value."""
         return self._exact
 
     def set_bounds(self, minimum: float, maximum: float, step: float) -> None:
@@ -210,7 +209,6 @@ class Spin(QDoubleSpinBox):
 
     @property
     def value(self) -> float:  # type: ignore[override]  # a property like every other control's
-        """The committed value."""
         return float(super().value())
 
     def set_value(self, value: float) -> None:

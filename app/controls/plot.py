@@ -43,7 +43,6 @@ class Plot:
             self.grid(self.at(0, number / (len(labels) - 1)).y(), label)
 
     def under(self, x: float, y: float, label: str, strong: bool = False) -> None:
-        """Paints a label centred under `x`."""
         font = ui_font(LABEL_PX, 600 if strong else 400, tabular=True)
         ink = self.theme.color("text" if strong else "text2")
         draw_text(self.painter, QRectF(x - 45, y, 90, 16), label, font, ink)
@@ -71,7 +70,6 @@ class Plot:
         self.painter.drawPolygon(QPolygonF([*points, *floor]))
 
     def dot(self, at: QPointF, radius_px: float, fill: QColor, frame: QColor) -> None:
-        """Paints a framed dot."""
         self.painter.setPen(QPen(frame, 1.4))
         self.painter.setBrush(fill)
         self.painter.drawEllipse(at, radius_px, radius_px)

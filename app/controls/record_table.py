@@ -188,12 +188,10 @@ class RecordTable(QWidget, Generic[_Row]):
 
     @property
     def selected_row(self) -> _Row | None:
-        """The selected row."""
         return next((row for row in self.rows if row.id == self._chosen), None)
 
     @property
     def rows(self) -> tuple[_Row, ...]:
-        """The rows, in order."""
         return self.model.rows
 
     def show_rows(self, rows: Sequence[_Row]) -> None:
@@ -222,7 +220,6 @@ class RecordTable(QWidget, Generic[_Row]):
         self._choose(row_id if index.isValid() else "")
 
     def rename(self) -> None:
-        """Opens the editor of the selected row."""
         index = self.model.index_of(self._chosen)
         if index.isValid():
             self.view.setFocus()
@@ -235,7 +232,6 @@ class RecordTable(QWidget, Generic[_Row]):
 
 
 def first_row(rows: tuple[_Row, ...], place: int) -> _Row:
-    """Selects the first row."""
     return rows[0]
 
 

@@ -151,7 +151,6 @@ class DragScroll(QObject):
             self._timer.stop()
 
     def stop(self) -> None:
-        """Handle the release of the button."""
         self._timer.stop()
 
     def _beyond(self) -> int:

@@ -52,7 +52,6 @@ def open_files(
 
 
 def open_file(owner: QWidget, title: str, on_chosen: Callable[[Path], object], *, kinds: str = "") -> None:
-    """Let the person choose one existing file."""
     dialog = _file_sheet(owner, title, first_folder(), _Mode.ExistingFile, kinds)
     if dialog:
         dialog.fileSelected.connect(lambda name: on_chosen(Path(name)))
@@ -65,7 +64,6 @@ def choose_folder(
     on_chosen: Callable[[Path], object],
     on_cancelled: Callable[[], object] | None = None,
 ) -> None:
-    """Let the person choose a folder."""
     dialog = _file_sheet(owner, title, first_folder(), _Mode.Directory)
     if dialog:
         dialog.setOption(QFileDialog.Option.ShowDirsOnly)

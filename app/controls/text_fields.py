@@ -61,7 +61,6 @@ class SearchField(QLineEdit):
 
     @property
     def clear_button(self) -> IconButton:
-        """The clear button at the right."""
         return self._clear
 
     def sizeHint(self) -> QSize:
@@ -164,7 +163,6 @@ class TextArea(QWidget):
 
     @property
     def value(self) -> str:
-        """The text."""
         return self._value
 
     def set_value(self, text: str) -> None:
@@ -178,7 +176,6 @@ class TextArea(QWidget):
         self._take_text()
 
     def set_placeholder(self, text: str) -> None:
-        """Sets the text of an empty field."""
         self.placeholder.setText(text)
         self._show_placeholder()
 

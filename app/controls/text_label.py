@@ -63,7 +63,6 @@ class TextLabel(QLabel):
         self.setText(text)
 
     def set_color(self, color: str) -> None:
-        """Changes the palette token."""
         self._color = color
         self.update()
 

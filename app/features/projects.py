@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette
+from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
 
 from app.chat.file_reader import FileReader, Reading
@@ -36,7 +36,7 @@ from app.session.chats.projects import Project
 from app.session.documents import KeptDocument
 from app.store.preferences import PreferencesFile
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_font
-from app.theme.theme import Theme
+from app.theme.theme import Theme, clear_base
 from app.theme.zoom import area_of, painter_on, px
 from core.errors import RequestError
 from core.events import Attachment
@@ -263,8 +263,7 @@ class NameField(QLineEdit):
         set_font(self, 13)
         set_fixed_height(self, 28)
         self._ring = FocusRing(self, theme, 6, with_mouse=True)
-        theme.changed.connect(self._recolour)
-        self._recolour()
+        clear_base(self)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         frame = self._theme.color("accent_mid" if self._ring.shown else "control_border")
@@ -272,11 +271,6 @@ class NameField(QLineEdit):
         draw_box(painter, area_of(self), 6, self._theme.color("text_area"), frame)
         painter.end()
         super().paintEvent(event)
-
-    def _recolour(self) -> None:
-        palette = self._theme.qpalette()
-        palette.setColor(QPalette.ColorRole.Base, Qt.GlobalColor.transparent)
-        self.setPalette(palette)
 
 
 class ProjectsController(QObject):

@@ -184,7 +184,6 @@ _CONTROLS: dict[str, type[_WholeNumber | _Number | _Choice | _OnOff | _Text]] = 
 
 
 def control_for(theme: Theme, setting: Setting) -> SettingControl:
-    """Returns the control for the setting's kind."""
     return _CONTROLS[setting.kind](theme, setting)
 
 
@@ -272,14 +271,12 @@ class SettingField(QWidget):
         self._show_note(value)
 
     def show_error(self, message: str, hint: str = "") -> None:
-        """Shows why the value is refused."""
         self._error.setText(message)
         self._error.setToolTip(hint)
         self._error.setVisible(True)
         self._describe()
 
     def clear_error(self) -> None:
-        """Hides the error."""
         self._error.setText("")
         self._error.setVisible(False)
         self._describe()

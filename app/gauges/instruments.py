@@ -73,7 +73,6 @@ class Instrument(QLabel):
         self.refresh()
 
     def reset(self) -> None:
-        """Removes the figure."""
         self._show(Figure())
 
     def refresh(self) -> None:
@@ -156,7 +155,6 @@ class FirstTokenInstrument(Instrument):
         self._show(Figure(seconds(ttft_s), strings.SECONDS) if ttft_s > 0 else Figure())
 
     def show_reading(self, done_tokens: int, total_tokens: int) -> None:
-        """Shows how much of the prompt is read."""
         share = done_tokens / total_tokens if total_tokens > 0 else 0.0
         words = strings.READ_SO_FAR.format(done=count(done_tokens), total=count(total_tokens))
         self._show(Figure(percent_so_far(share), strings.READ), share, words, "accent")
@@ -177,7 +175,6 @@ class IndexInstrument(Instrument):
             self.reset()
 
     def show_table(self, use: TableUse, family: str) -> None:
-        """Shows the shared table of the tokenizer `family`."""
         hits = strings.hits(percent(use.hits / use.lookups)) if use.hits else strings.ENTRIES
         figure = Figure(count(use.used), hits)
         more = strings.table_use(family, short_count(use.slots), use.hits, use.lookups, use.used_before)

@@ -46,7 +46,6 @@ class ReadingSpeed:
         return (done_tokens - first_tokens) / (now_s - first_s)
 
     def clear(self) -> None:
-        """Removes all reports."""
         self._reports.clear()
 
 
@@ -69,7 +68,6 @@ class Sparkline:
             self._samples.popleft()
 
     def clear(self) -> None:
-        """Removes all samples."""
         self._samples.clear()
 
     def points(self, box: QRectF, reference: float = 0.0) -> list[QPointF]:
@@ -153,12 +151,10 @@ class SpeedInstrument(Instrument):
         self._show_figure(tokens_per_s or 0.0)
 
     def show_final(self, tokens_per_s: float) -> None:
-        """Shows the speed of the whole answer. The line stays."""
         self._reading = False
         self._show_figure(tokens_per_s)
 
     def set_plain_speed(self, tokens_per_s: float | None) -> None:
-        """Sets the speed of the dashed line."""
         self._plain_tokens_per_s = tokens_per_s
         self.refresh()
 

@@ -81,13 +81,11 @@ class InstrumentStrip(QWidget):
         self._arrange()
 
     def show_gauges(self, gauges: Gauges, now_s: float | None = None) -> None:
-        """Show live figures while an answer is written."""
         self._live = True
         self.speed.show_speed(gauges.tokens_per_s, time.monotonic() if now_s is None else now_s)
         self._show_answer(gauges)
 
     def show_stats(self, stats: Stats) -> None:
-        """Show the final figures of an answer."""
         self._live = False
         self.speed.show_final(stats.tokens_per_s)
         self._show_answer(stats)

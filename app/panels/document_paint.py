@@ -369,7 +369,7 @@ class DocumentMeasures:
         return ui_font(enlarged(_FONT_PX, self.zoom), 600 if heading else 400)
 
     def pads(self, block: TextBlock) -> tuple[float, float, float]:
-        """Space above the text, below it inside the tint, and below the tint."""
+        """Returns three heights in px: above the text, below it inside the tint, and below the tint."""
         if block.heading:
             return (round(_HEADING_TOP_PX * self.zoom), 0.0, self.gap(block))
         above = round(_TOP_PX * self.zoom) if block.opens else 0.0

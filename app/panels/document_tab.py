@@ -176,7 +176,7 @@ class DocumentTab(QWidget):
         self._show()
 
     def show_read(self, read_tokens: int | None) -> None:
-        """Set how far the reading is."""
+        """Show that `read_tokens` of the prompt were read; None: all of them."""
         self._read_tokens = read_tokens
         self._show_cells()
 

@@ -42,7 +42,7 @@ class _Row:
 
 
 class TableLayout(PieceLayout):
-    """`rules` are the heights of the lines between rows, from the text's own top."""
+    """A table's rows and columns. `rules`: y of the lines between rows, in px from the top of the text."""
 
     def __init__(self, piece: Piece, style: TextStyle, width: float, link: QColor | None = None) -> None:
         self._piece = piece

@@ -65,7 +65,7 @@ class Highlight:
         self.stretches: list[HighlightedStretch] = []
 
     def set_text(self, text: str, whole: bool) -> None:
-        """The program is `text` now; `whole` says that it will not grow."""
+        """Highlight `text`. `whole`: it is complete; otherwise small additions wait for more."""
         grown = len(text) - self._length
         enough = grown >= max(_GROWN_CHARACTERS, self._length * (_GROWN_BY - 1))
         if self._lexer is None or not (enough or (whole and grown)):

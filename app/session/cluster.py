@@ -18,12 +18,10 @@ _NAME = "machine"
 
 
 def machine_of(cluster: Cluster, name: str) -> Machine | None:
-    """Returns the machine of that name."""
     return next((each for each in cluster.machines if each.name == name), None)
 
 
 def free_name(cluster: Cluster) -> str:
-    """Returns a free name for a new machine of `cluster`."""
     taken = {machine.name for machine in cluster.machines}
     return next(name for number in range(2, len(taken) + 3) if (name := f"{_NAME} {number}") not in taken)
 
@@ -59,7 +57,7 @@ def value_of(machine: Machine, cluster: Cluster, key: str) -> Any:
 
 
 def of_those(cluster: Cluster, names: Collection[str]) -> Cluster:
-    """Returns the cluster of these machines only, with the devices between them."""
+    """Returns the cluster with the machines `names` alone, and the RDMA devices between them."""
     ranks = [0, *(rank for rank, each in enumerate(cluster.machines, 1) if each.name in names)]
 
     def kept(devices: tuple[str, ...]) -> tuple[str, ...]:
@@ -70,7 +68,6 @@ def of_those(cluster: Cluster, names: Collection[str]) -> Cluster:
 
 
 def without(cluster: Cluster, name: str) -> Cluster:
-    """Returns the cluster without the machine of that name."""
     return of_those(cluster, {each.name for each in cluster.machines if each.name != name})
 
 

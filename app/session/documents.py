@@ -50,7 +50,6 @@ class DocumentHit(Struct, frozen=True):
 
 
 def digest_of(text: str) -> str:
-    """Returns the SHA-256 of a text as hex digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -164,7 +163,6 @@ class Documents:
         self._change(replace(self._known[document_id], removed=self._now()))
 
     def restore(self, document_id: str) -> None:
-        """Restores a removed document."""
         found = self._known.get(document_id)
         if found and found.removed:
             self._change(replace(found, removed=None))

@@ -75,7 +75,6 @@ class Keep(Struct, frozen=True):
 
 
 def drafters(results: SweepResults) -> list[str]:
-    """Returns the drafters in the order of the results."""
     return _unique([*(cell.drafter for cell in results.cells), *(turn.drafter for turn in results.turns)])
 
 
@@ -85,7 +84,6 @@ def kinds(results: SweepResults) -> list[str]:
 
 
 def speeds(results: SweepResults) -> list[Speed]:
-    """Returns every drafter on every class with speeds."""
     found = []
     for drafter in drafters(results):
         for kind in kinds(results):
@@ -104,7 +102,6 @@ def plain_speed(results: SweepResults) -> float:
 
 
 def parity(results: SweepResults) -> list[Parity]:
-    """Returns the answers of every drafter on every class."""
     found = []
     for kind in kinds(results):
         for drafter in drafters(results):

@@ -77,7 +77,6 @@ def of_death(died: WorkerDied, written_tokens: int | None = None, context_tokens
 
 
 def of_silence(stuck: WorkerStuck) -> Trouble:
-    """The worker is alive but does not respond."""
     return Trouble(strings.STUCK_TITLE, strings.silent_for(stuck.seconds), "restart", until=Until.MOVES)
 
 

@@ -121,7 +121,7 @@ class Screens(QObject):
                     window.move(there.topLeft())
 
     def stop(self) -> None:
-        """Stop watching."""
+        """Stop following the screens."""
         self._soon.stop()
         self._soon.timeout.disconnect(self.look)
 

@@ -103,7 +103,6 @@ def pieces(chats: Iterable[Conversation]) -> Iterator[bytes]:
 
 
 def to_json(chats: Iterable[Conversation]) -> bytes:
-    """Returns the file of `chats`."""
     return b"".join(pieces(chats))
 
 
@@ -203,7 +202,6 @@ class _Part(Struct):
 
 
 def to_markdown(chat: Conversation) -> str:
-    """Returns the chat as Markdown."""
     parts = [f"# {chat.title}\n"]
     for turn in chat.turns:
         asked = f"{turn.asked.isoformat()} " if turn.asked else ""

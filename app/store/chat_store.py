@@ -342,12 +342,10 @@ class MemoryStore(ChatStore):
             super().purge(chat_id)
 
     def do_document(self, job: DocumentJob) -> None:
-        """Carries out `job`."""
         with self.transaction():
             carry_out(job, self.document_rows)
 
     def do_project(self, job: ProjectJob) -> None:
-        """Carries out `job`."""
         with self.transaction():
             self.project_rows.do(job)
 

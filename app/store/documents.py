@@ -98,7 +98,6 @@ class DocumentRows:
     # ---- writing
 
     def add(self, document: KeptDocument, text: str) -> None:
-        """Inserts a document."""
         facts = _facts(document)
         self._connection.execute("DELETE FROM documents WHERE id = ?", (document.id,))
         row = self._connection.execute(
@@ -108,7 +107,6 @@ class DocumentRows:
         self._index(row, document.name, text)
 
     def change(self, document: KeptDocument) -> None:
-        """Replaces the facts of a document, if it exists."""
         facts = _facts(document)
         old = self._connection.execute(
             "SELECT row, name FROM documents WHERE id = ?", (document.id,)

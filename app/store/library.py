@@ -200,7 +200,6 @@ class Library:
     # ---- life cycle
 
     def listen(self, tell: Callable[[Exception | None], None]) -> None:
-        """Replaces `tell`."""
         self._tell = tell
 
     def when_kept(self, done: Callable[[bool], None]) -> None:

@@ -100,7 +100,6 @@ def tokens_of(columns: TokenColumns) -> tuple[Token, ...]:
 
 
 def pack_tokens(tokens: Sequence[Token]) -> bytes:
-    """One blob."""
     return _encoder.encode(columns_of(tokens))
 
 
@@ -120,7 +119,6 @@ def unpack_message(blob: bytes) -> Message:
 
 
 def pack_messages(messages: tuple[Message, ...]) -> bytes:
-    """In their order."""
     return _encoder.encode(messages)
 
 
@@ -149,7 +147,6 @@ def state_of(answer: Answer) -> Answer:
 
 
 def pack_overrides(overrides: tuple[Override, ...]) -> bytes:
-    """Keys and values."""
     return _encoder.encode(overrides)
 
 

@@ -104,7 +104,7 @@ class PreferencesFile:
         return self.defaults_over(Settings())
 
     def defaults_over(self, base: Settings) -> Settings:
-        """Returns a model's `base` with the person's defaults for all chats."""
+        """Returns `base`, a model's settings, with the person's defaults for all chats applied."""
         return apply(base, self._now.defaults)[0]
 
     def first_preset(self, name: str = "") -> Preset | None:

@@ -94,7 +94,6 @@ class Backups:
         self.folder = database.parent / "backups"
 
     def paths(self) -> list[Path]:
-        """Returns the backups, newest first."""
         return sorted(self.folder.glob(f"{self._database.stem}-*{self._database.suffix}"), reverse=True)
 
     def is_due(self, now_s: float) -> bool:

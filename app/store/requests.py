@@ -172,7 +172,6 @@ class RequestStore(Database):
     # ---- writing
 
     def add(self, request: KeptRequest) -> None:
-        """Inserts or replaces a request."""
         record, content = request.record, pack_content(request)
         head = (record.id, round(record.came_s * 1000), pack_record(record))
         self.connection.execute(
@@ -181,12 +180,10 @@ class RequestStore(Database):
         )
 
     def erase(self, request: str) -> None:
-        """Erases a request, if it exists."""
         self.connection.execute("DELETE FROM requests WHERE id = ?", (request,))
         self._shrink()
 
     def erase_all(self) -> None:
-        """Erases all requests."""
         self.connection.execute("DELETE FROM requests")
         self._shrink()
 
@@ -252,12 +249,10 @@ class KeptRequests:
             tell(self._said)
 
     def add(self, request: KeptRequest) -> None:
-        """Queues a request for storing."""
         if len(self._jobs) < _MOST_WAITING:
             self._do(partial(self._keep, well_formed_record(request)))
 
     def erase(self, request: str) -> None:
-        """Queues the erasure of a request."""
         self._do(lambda store: store.erase(request))
 
     def erase_all(self) -> None:

@@ -47,7 +47,6 @@ class ChatHead(Struct, frozen=True):
 
     @property
     def summary(self) -> Summary:
-        """The chat's entry in the sidebar."""
         chat = self.chat
         return Summary(
             chat.id,
@@ -236,7 +235,6 @@ def with_others(turn: Turn, places: list[int], others: tuple[Version, ...]) -> T
 
 
 def version_values(row: int, place: int, version: Version) -> tuple[Value, ...]:
-    """Returns a row of `versions`."""
     values: tuple[Value, ...] = (
         row,
         place,

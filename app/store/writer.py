@@ -73,19 +73,15 @@ class Writer:
         self._thread.start()
 
     def save(self, chat: Conversation) -> None:
-        """Queues `chat` for writing."""
         self._add(chat.id, chat)
 
     def purge(self, chat_id: str) -> None:
-        """Queues the permanent deletion of a chat."""
         self._add(chat_id, None)
 
     def do_document(self, job: DocumentJob) -> None:
-        """Queues a change of a document."""
         self._add(key_of(job), job)
 
     def do_project(self, job: ProjectJob) -> None:
-        """Queues a change of a project."""
         self._add(key_of_project(job), job)
 
     def pending_document(self, key: str) -> DocumentJob | None:

@@ -60,7 +60,6 @@ def ui_font(size_px: float, weight: int = 400, *, tabular: bool = False) -> QFon
 
 
 def mono_font(size_px: float) -> QFont:
-    """Returns the code font, without ligatures."""
     return QFont(_mono(size_px))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap, QPixmapCache
+from PySide6.QtGui import QColor, QPainter, QPixmap, QPixmapCache
 from PySide6.QtSvg import QSvgRenderer
 
 _RESOURCES = Path(__file__).resolve().parents[2] / "resources"
@@ -40,11 +40,3 @@ def icon_pixmap(name: str, color: QColor, size_px: int = 16, ratio: float = 1.0)
     pixmap.setDevicePixelRatio(ratio)
     QPixmapCache.insert(key, pixmap)
     return pixmap
-
-
-def themed_icon(name: str, color: QColor) -> QIcon:
-    """Returns the icon as a QIcon for ordinary and for high-density screens."""
-    icon = QIcon()
-    for ratio in (1.0, 2.0, 3.0):
-        icon.addPixmap(icon_pixmap(name, color, 16, ratio))
-    return icon

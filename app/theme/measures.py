@@ -35,17 +35,14 @@ ANY_PX = 100_000
 
 
 def set_margins(of: QLayout | QWidget, left: int, top: int, right: int, bottom: int) -> None:
-    """Sets the margins of a layout."""
     _note(of, margins=(left, top, right, bottom))
 
 
 def set_spacing(layout: QBoxLayout | QGridLayout, spacing: int) -> None:
-    """Sets the spacing of a layout."""
     _note(layout, spacing=(spacing,))
 
 
 def set_spacings(layout: QGridLayout | QFormLayout, across: int, down: int) -> None:
-    """Sets the spacing between columns and between rows."""
     _note(layout, spacings=(across, down))
 
 
@@ -104,32 +101,26 @@ def _fill(layout: QBoxLayout, parts: tuple[Part, ...], gap: int, margins: tuple[
 
 
 def set_fixed_width(widget: QWidget, width: int) -> None:
-    """Sets a fixed width."""
     _note(widget, fixed_width=(width,))
 
 
 def set_fixed_height(widget: QWidget, height: int) -> None:
-    """Sets a fixed height."""
     _note(widget, fixed_height=(height,))
 
 
 def set_fixed_size(widget: QWidget, size: QSize) -> None:
-    """Sets a fixed size."""
     _note(widget, fixed_width=(size.width(),), fixed_height=(size.height(),))
 
 
 def set_minimum_width(widget: QWidget, width: int) -> None:
-    """Sets the minimum width."""
     _note(widget, minimum_width=(width,))
 
 
 def set_maximum_width(widget: QWidget, width: int) -> None:
-    """Sets the maximum width."""
     _note(widget, maximum_width=(width,))
 
 
 def set_maximum_height(widget: QWidget, height: int) -> None:
-    """Sets the maximum height."""
     _note(widget, maximum_height=(height,))
 
 

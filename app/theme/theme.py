@@ -66,7 +66,6 @@ class Theme(QObject):
 
     @property
     def is_dark(self) -> bool:
-        """Whether the dark palette is in use."""
         return self._palette is DARK
 
     @property

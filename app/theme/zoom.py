@@ -39,7 +39,6 @@ def px(length: float) -> float:
 
 
 def design_px(length: float) -> float:
-    """Returns a screen length in design pixels."""
     return length / _now
 
 
@@ -54,17 +53,14 @@ def design_size(size: QSize) -> QSizeF:
 
 
 def px_rect(rect: QRectF) -> QRectF:
-    """Returns a design rectangle in screen pixels."""
     return QRectF(rect.x() * _now, rect.y() * _now, rect.width() * _now, rect.height() * _now)
 
 
 def design_rect(rect: QRectF) -> QRectF:
-    """Returns a screen rectangle in design pixels."""
     return QRectF(rect.x() / _now, rect.y() / _now, rect.width() / _now, rect.height() / _now)
 
 
 def design_point(point: QPointF) -> QPointF:
-    """Returns a screen point in design pixels."""
     return point / _now
 
 

@@ -157,7 +157,7 @@ class ArchiveReading:
         raise RequestError(why, strings.DAMAGED_HINT)
 
     def _ended(self, status: int) -> str:
-        """The message for a process that ended without an end."""
+        """The message for a process that ended before its last line."""
         if status in (-signal.SIGXCPU, -signal.SIGKILL):
             return strings.too_much(self._name, f"{self._limits.cpu_s:,} seconds of processor time")
         return strings.not_read(self._name, strings.ENDED.format(status=status))

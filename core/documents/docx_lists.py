@@ -284,7 +284,7 @@ class _Styles:
             self._style.hides = is_on(attributes)
 
     def end(self, name: str) -> None:
-        """A style ends with the next one's start."""
+        """Nothing to do: the start of the next style replaces this one."""
 
     def characters(self, text: str) -> None:
         """None of it counts."""

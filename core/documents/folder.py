@@ -88,7 +88,7 @@ def list_folder(
 
 
 def _reason(entry: os.DirEntry[str], depth: int) -> str:
-    """Why it is left out; empty if it is not."""
+    """Why `entry` is not read; empty if it is read."""
     if entry.is_symlink():
         return strings.IS_LINK
     if entry.name.startswith("."):

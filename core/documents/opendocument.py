@@ -311,5 +311,5 @@ def _is_hidden(name: str, attributes: dict[str, str]) -> bool:
 
 
 def _whole(value: str, otherwise: int) -> int:
-    """ASCII digits as a number."""
+    """The number that `value` writes in at most seven ASCII digits, else `otherwise`."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < 8 else otherwise

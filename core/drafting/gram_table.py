@@ -74,7 +74,7 @@ class GramTable:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The whole content."""
+        """The contexts of each length, shortest first."""
         return self._levels
 
     def lookup(self, context: Sequence[int]) -> list[GramRow]:

@@ -128,7 +128,7 @@ class MirroredCache(list[Any]):
         self.number = cache_mirror.begin(self)
 
     def mirror(self, change: Change) -> None:
-        """Reports a change."""
+        """Apply `change` to the copies of this cache on the other machines."""
         self._cache_mirror.mirror(self.number, change)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> MirroredCache:

@@ -462,7 +462,7 @@ def _equals(rendering: Rendering, run: Run, words: str) -> bool:
 
 
 def _writes(rendering: Rendering, run: Run, words: str) -> bool:
-    """Whether `run` is `words` as text, and not part of a list that was written as it is."""
+    """Whether `run` renders `words` as text, and not as an element of a printed Python list."""
     return _equals(rendering, run, words) and rendering.text[run.start - 1 : run.start] not in ("'", '"')
 
 

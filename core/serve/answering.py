@@ -100,18 +100,19 @@ class Writer(Protocol):
     """The shape of one API's answers. Bytes are whole events; empty ones are not sent."""
 
     # Codes of errors that are sent as a stream's events even before anything else: clients read them there.
-    streamed_errors: ClassVar[frozenset[str]]
+    streamed_errors: ClassVar[frozenset[str]] = frozenset()
+    _asked: AnswerRequest
 
     @property
     def names(self) -> FieldNames:
         """The API's names of the request's fields, for errors."""
-        ...
+        return self._asked.names
 
     def alive(self, happening: AnswerUpdate | None) -> bytes:
         """Bytes that keep a stream alive. Gets every `PrefillProgress`; the bytes for a `Waiting` may
         be dropped.
         """
-        ...
+        return commented(happening)
 
     def opening(self) -> bytes:
         """Bytes before the first token."""

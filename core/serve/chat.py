@@ -28,14 +28,14 @@ from core.events import (
 )
 from core.serve.answering import (
     Logprobs,
-    commented,
+    Writer,
     effective,
     origins,
     timings,
     usage,
 )
 from core.serve.fields import Adapter, Kind, convert_fields, effort_changes, question_at, refused, thinks_at
-from core.serve.http import ApiError, FieldNames, event, field_error
+from core.serve.http import ApiError, event, field_error
 from core.serve.request import AnswerRequest, limit, stops_of
 from core.serve.response_request import chat_fields
 from core.serve.tools import CallRules, Written
@@ -438,15 +438,11 @@ DONE = b"data: [DONE]\n\n"
 REASONS = {"stop": "stop", "length": "length", "cancelled": "length"}
 
 
-class ChatWriter:
+class ChatWriter(Writer):
     """Writes one answer to `asked`, whose command is `generate`, by the model called `model`.
 
     `rules` say how its calls are read.
     """
-
-    streamed_errors: ClassVar[frozenset[str]] = frozenset()
-
-    alive = staticmethod(commented)
 
     def __init__(self, asked: ChatRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
@@ -459,11 +455,6 @@ class ChatWriter:
         }
         self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
         self._logprobs = Logprobs()
-
-    @property
-    def names(self) -> FieldNames:
-        """See `Writer.names`."""
-        return self._asked.names
 
     def opening(self) -> bytes:
         """The first chunk, with the role."""

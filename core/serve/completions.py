@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from core.events import Finished, Generate, Message, Token
 from core.serve.answering import (
-    commented,
+    Writer,
     effective,
     origins,
     timings,
@@ -16,7 +16,7 @@ from core.serve.answering import (
 )
 from core.serve.chat import DONE, IGNORED, REASONS, Sampled
 from core.serve.fields import change, convert_fields, refused
-from core.serve.http import ApiError, FieldNames, event, field_error
+from core.serve.http import ApiError, event, field_error
 from core.serve.tools import CallRules
 
 _MOST_LOGPROBS = 20
@@ -66,12 +66,8 @@ def completion_request(fields: dict[str, Any]) -> CompletionRequest:
     return convert_fields(fields, CompletionRequest, IGNORED, _UNSUPPORTED, changes)
 
 
-class CompletionWriter:
+class CompletionWriter(Writer):
     """An answer as OpenAI's text completion."""
-
-    streamed_errors: ClassVar[frozenset[str]] = frozenset()
-
-    alive = staticmethod(commented)
 
     def __init__(self, asked: CompletionRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
@@ -83,11 +79,6 @@ class CompletionWriter:
         }
         self._usage: dict[str, Any] = {"usage": None} if asked.includes_usage else {}
         self._told_characters = 0
-
-    @property
-    def names(self) -> FieldNames:
-        """See `Writer.names`."""
-        return self._asked.names
 
     def opening(self) -> bytes:
         """Empty: completions have no opening."""

@@ -423,7 +423,7 @@ def _parts(content: dict[str, Any] | list[Any], text_type: str) -> list[Any]:
 
 
 def completed(text: str) -> str:
-    """`text`, a JSON object that ends too early, with its brackets closed; "{}" where that gives none."""
+    """The JSON object `text`, which ends too early, with its brackets closed; "{}" if that is none."""
     closers: list[str] = []
     quoted = escaped = False
     cut, cut_closers = 0, ""

@@ -32,6 +32,7 @@ from core.events import (
 )
 from core.serve.answering import (
     Serving,
+    Writer,
     answering_model,
     commented,
     counted,
@@ -42,7 +43,7 @@ from core.serve.answering import (
     timings,
 )
 from core.serve.fields import Adapter, Kind, change, convert_fields, effort_changes, question_at, refused
-from core.serve.http import ApiError, FieldNames, error_body, event, field_error, read_fields, send_json
+from core.serve.http import ApiError, error_body, event, field_error, read_fields, send_json
 from core.serve.queue import Answers, AnswerUpdate
 from core.serve.request import AnswerRequest, stops_of
 from core.serve.tools import CallRules, Written
@@ -411,13 +412,11 @@ def _text_of_document(block: Any) -> Any:
     return {"type": "text", "text": "\n".join(text for text in texts if isinstance(text, str) and text)}
 
 
-class MessageWriter:
+class MessageWriter(Writer):
     """Writes one answer to `asked`, whose command is `generate`, by the model called `model`.
 
     `rules` say how its calls are read.
     """
-
-    streamed_errors: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, asked: MessageRequest, generate: Generate, model: str, rules: CallRules) -> None:
         self._asked = asked
@@ -433,11 +432,6 @@ class MessageWriter:
         # The block that is being written, and how many were begun.
         self._open = ""
         self._blocks = 0
-
-    @property
-    def names(self) -> FieldNames:
-        """See `Writer.names`."""
-        return self._asked.names
 
     def alive(self, happening: AnswerUpdate | None) -> bytes:
         """A comment with the progress; pings too once the prompt is being read."""

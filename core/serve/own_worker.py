@@ -148,7 +148,7 @@ class OwnWorker:
                 self._tell(heard)
             case _:
                 pass
-        self.gate.hear(heard)
+        self.gate.handle(heard)
 
     async def _write(self, client: WorkerClient) -> None:
         while True:

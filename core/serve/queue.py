@@ -163,7 +163,7 @@ class AnswerQueue:
 
 # `starting`: a model is being loaded; `empty`: none is.
 GateState = Literal["starting", "ready", "empty"]
-Hear = Callable[[Event], None]
+OnEvent = Callable[[Event], None]
 _ENDS = (Finished, Failed, TokenCount, TextsEmbedded)
 _DIED = "The worker that was answering ended."
 _DIED_HINT = "Try again: the worker is being restarted."
@@ -177,7 +177,7 @@ class WorkerGate:
     def __init__(self, send: Callable[[Command], None], wanted: Callable[[], None] = lambda: None) -> None:
         self._send = send
         self._wanted = wanted
-        self._open: dict[str, Hear] = {}
+        self._open: dict[str, OnEvent] = {}
         self._counts = count(1)
         self._listeners: list[Callable[[], None]] = []
         self.state: GateState = "starting"
@@ -197,22 +197,22 @@ class WorkerGate:
         if self.state == "starting":
             self._wanted()
 
-    def ask(self, generate: Generate, hear: Hear) -> None:
-        """Send the command, which has a new id. `hear` gets its events, `Finished` or `Failed` last."""
-        self._begin(generate.request, generate, hear)
+    def ask(self, generate: Generate, on_event: OnEvent) -> None:
+        """Send the command, which has a new id. `on_event` gets its events, `Finished` or `Failed` last."""
+        self._begin(generate.request, generate, on_event)
 
-    def count(self, text: str, hear: Hear) -> str:
-        """Count the tokens of `text`; returns the id. `hear` gets a `TokenCount` or `Failed`."""
-        return self._count(CountTokens("", text), hear)
+    def count(self, text: str, on_event: OnEvent) -> str:
+        """Count the tokens of `text`; returns the id. `on_event` gets a `TokenCount` or `Failed`."""
+        return self._count(CountTokens("", text), on_event)
 
-    def count_prompt(self, generate: Generate, hear: Hear) -> str:
+    def count_prompt(self, generate: Generate, on_event: OnEvent) -> str:
         """Count the tokens of the prompt that `generate` would have; see `count`."""
-        return self._count(CountTokens("", prompt=generate), hear)
+        return self._count(CountTokens("", prompt=generate), on_event)
 
-    def embed(self, texts: tuple[str, ...], hear: Hear) -> None:
-        """Compute the vectors of a few texts. `hear` gets a `TextsEmbedded` or `Failed`."""
+    def embed(self, texts: tuple[str, ...], on_event: OnEvent) -> None:
+        """Compute the vectors of a few texts. `on_event` gets a `TextsEmbedded` or `Failed`."""
         request = f"embed-{next(self._counts)}"
-        self._begin(request, EmbedTexts(request, texts), hear)
+        self._begin(request, EmbedTexts(request, texts), on_event)
 
     def cancel(self, request: str) -> None:
         """Stop the request within a step or a chunk; it ends with `Finished`. Ignores unknown ids."""
@@ -227,7 +227,7 @@ class WorkerGate:
     async def load(self, reference: str) -> Failed | None:
         """Load another model, between two answers; returns why that failed, and then the previous one stays.
 
-        It cannot be cancelled: others wait while it goes on.
+        It cannot be cancelled: others wait meanwhile.
         """
         self._before = self.model
         self._loads = asyncio.get_running_loop().create_future()
@@ -257,9 +257,9 @@ class WorkerGate:
 
     # ---- for the owner of the worker
 
-    def hear(self, heard: WorkerEvent) -> bool:
+    def handle(self, event: WorkerEvent) -> bool:
         """Handle an event of the worker. Returns whether it belongs to an open request."""
-        match heard:
+        match event:
             case WorkerExited():
                 self.lose()
             case ModelLoaded(info):
@@ -268,7 +268,7 @@ class WorkerGate:
                 self._end_load(None)
             case Failed(command="load_model") if self.is_switching:
                 self._set("ready", self._before)
-                self._end_load(heard)
+                self._end_load(event)
             case ModelReleased():
                 self.released = True
             case ModelUnloaded():
@@ -278,11 +278,11 @@ class WorkerGate:
             case Failed(request, command="load_model") if not request and self.model is None:
                 self._set("empty", None)
             case _:
-                return self._pass_on(heard)
+                return self._pass_on(event)
         return False
 
     def follow(self, state: GateState, model: ModelInfo | None, *, released: bool = False) -> None:
-        """Set the state, where the owner passes only the requests' events to `hear`."""
+        """Set the state, where the owner passes only the requests' events to `handle`."""
         self.released = released
         self._set(state, model)
 
@@ -299,25 +299,25 @@ class WorkerGate:
         self._set("empty", None)
         self._end_all()
 
-    def _count(self, command: CountTokens, hear: Hear) -> str:
+    def _count(self, command: CountTokens, on_event: OnEvent) -> str:
         request = f"count-{next(self._counts)}"
-        self._begin(request, replace(command, request=request), hear)
+        self._begin(request, replace(command, request=request), on_event)
         return request
 
-    def _begin(self, request: str, command: Command, hear: Hear) -> None:
+    def _begin(self, request: str, command: Command, on_event: OnEvent) -> None:
         if request in self._open:
             raise ValueError(f"{request} is being answered")
-        self._open[request] = hear
+        self._open[request] = on_event
         self._send(command)
 
-    def _pass_on(self, heard: WorkerEvent) -> bool:
-        request = getattr(heard, "request", "")
-        hear = self._open.get(request)
-        if hear is None:
+    def _pass_on(self, event: WorkerEvent) -> bool:
+        request = getattr(event, "request", "")
+        on_event = self._open.get(request)
+        if on_event is None:
             return False
-        if isinstance(heard, _ENDS):
+        if isinstance(event, _ENDS):
             del self._open[request]
-        hear(heard)  # type: ignore[arg-type]
+        on_event(event)  # type: ignore[arg-type]
         return True
 
     def _end_load(self, failed: Failed | None) -> None:
@@ -327,8 +327,8 @@ class WorkerGate:
 
     def _end_all(self) -> None:
         ended, self._open = self._open, {}
-        for request, hear in ended.items():
-            hear(Failed(request, "generate", "worker", "worker-failed", _DIED, _DIED_HINT))
+        for request, on_event in ended.items():
+            on_event(Failed(request, "generate", "worker", "worker-failed", _DIED, _DIED_HINT))
 
     def _set(self, state: GateState, model: ModelInfo | None) -> None:
         if (state, model) == (self.state, self.model):
@@ -413,7 +413,7 @@ class Answer:
         self._news.set()
 
     def cancel(self) -> None:
-        """End the answer; the client gets the text so far."""
+        """End the answer; the client gets the text that was written."""
         if self._over:
             return
         if self._sent:
@@ -545,7 +545,7 @@ class Answers:
         self._running.pop(answer.request, None)
 
     def cancel(self, request: str) -> bool:
-        """Cancel `request`; its client gets the text so far. Returns whether it exists."""
+        """Cancel `request`; its client gets the text that was written. Returns whether it exists."""
         answer = self._running.get(request)
         if answer is None:
             return False

@@ -28,6 +28,7 @@ from core.events import (
 from core.serve.answering import (
     Logprobs,
     Serving,
+    Writer,
     answer_request,
     commented,
     effective,
@@ -35,7 +36,7 @@ from core.serve.answering import (
     timings,
 )
 from core.serve.fields import change, completed
-from core.serve.http import TOO_LONG, ApiError, FieldNames, event, field_error, read_fields
+from core.serve.http import TOO_LONG, ApiError, event, field_error, read_fields
 from core.serve.queue import Answers, AnswerUpdate
 from core.serve.response_request import ResponseRequest, response_request
 from core.serve.tools import CallRules, Choice, GivenTool, Written
@@ -195,7 +196,7 @@ def _id(kind: str) -> str:
 _ALIVE_S = 30.0
 
 
-class ResponseWriter:
+class ResponseWriter(Writer):
     """Writes one answer to `asked`, which became `generate`, by the model called `model`.
 
     `rules` say how its calls are read. `keep` gets the response's id and output items before the end is sent.
@@ -247,11 +248,6 @@ class ResponseWriter:
             "usage": None,
             "user": None,
         }
-
-    @property
-    def names(self) -> FieldNames:
-        """See `Writer.names`."""
-        return self._asked.names
 
     def alive(self, happening: AnswerUpdate | None) -> bytes:
         """A progress comment, after the first events once the prompt is being read.

@@ -281,17 +281,12 @@ _AS_JSON = "hermes"
 _NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
 
 
-_CUSTOM_PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "properties": {"input": {"type": "string"}},
-    "required": ["input"],
-}
-
-
 class GivenTool(Struct):
     """A function that the model may call, or a custom tool, whose input is any text.
 
-    To the model a custom tool is a function of that text, with the grammar in its description.
+    To the model a custom tool is a function of that text, with the grammar in its description. A regular
+    expression keeps the text as a strict tool's schema does; a grammar in Lark's syntax cannot stand within
+    the JSON of a call.
     """
 
     name: str
@@ -308,8 +303,21 @@ class GivenTool(Struct):
             return Tool(self.name, self.description, msgspec.json.encode(self.parameters).decode())
         grammar = self.format.get("definition") if isinstance(self.format, dict) else None
         texts = [self.description, f"Grammar of the input:\n{grammar}" if grammar else ""]
-        parameters = msgspec.json.encode(_CUSTOM_PARAMETERS).decode()
-        return Tool(self.name, "\n\n".join(filter(None, texts)), parameters)
+        text = {"type": "string"} | ({"pattern": f"^(?:{self.pattern})$"} if self.pattern else {})
+        parameters = {
+            "type": "object",
+            "properties": {"input": text},
+            "required": ["input"],
+            "additionalProperties": False,
+        }
+        return Tool(self.name, "\n\n".join(filter(None, texts)), msgspec.json.encode(parameters).decode())
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression of a custom tool's input; empty without one."""
+        form = self.format if self.type == "custom" and isinstance(self.format, dict) else {}
+        pattern = form.get("definition") if form.get("syntax") == "regex" else None
+        return pattern if isinstance(pattern, str) else ""
 
 
 class Choice(Struct):
@@ -416,7 +424,7 @@ def choose(tools: Sequence[GivenTool], choice: Choice, *, several: bool = True) 
     only = () if must and len(choice.names) == 1 else choice.names
     declared = tuple(tool.declared for tool in tools if not only or tool.name in only)
     name = choice.names[0] if must and len(choice.names) == 1 else ""
-    strict = frozenset(tool.name for tool in tools if tool.strict)
+    strict = frozenset(tool.name for tool in tools if tool.strict or tool.pattern)
     several = several and not choice.disable_parallel_tool_use
     return ToolChoice(declared, must, name, several, strict)
 

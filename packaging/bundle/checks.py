@@ -1,7 +1,7 @@
-"""What must hold of a bundle's tree, wherever it was assembled. Each check gives its results and goes on.
+"""Checks of a bundle's tree, on any machine. Each check yields its results; none stops the others.
 
-Read-only. A result is `ok`, `failed`, or `absent`: something that only a Mac (or the network)
-brings and that is not there to be looked at, which is said and is not a success.
+Read-only. A result is `ok`, `failed`, or `absent`: a part that only a Mac or the network can provide is
+missing, which is reported and is not a success.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Bundle:
 
 
 def check_all(bundle: Bundle, project: Project, sealed: Bundle | None = None) -> list[Result]:
-    """Every result, in reading order. `sealed` is a copy whose seal is looked at in place of its own."""
+    """All results in the order of the report. `sealed`: a copy whose seal is checked in its place."""
     machos = list(bundle.machos())
     return [
         *_plist(bundle, project),
@@ -210,8 +210,8 @@ def _libraries(bundle: Bundle, machos: list[tuple[Path, list[Image]]]) -> Iterat
 def _resolves(bundle: Bundle, path: Path, image: Image, name: str) -> bool:
     if name.startswith("@rpath/"):
         rest = name.removeprefix("@rpath/")
-        # What a process loads first lends its search paths to what comes after; Python.framework
-        # is found by the launcher's.
+        # A process also searches the paths of the images loaded before; Python.framework is found by the
+        # launcher's.
         places = [*image.search_paths, "@executable_path/../Frameworks"]
         return any(_resolves(bundle, path, image, f"{place.rstrip('/')}/{rest}") for place in places)
     if name.startswith("@loader_path/"):
@@ -222,7 +222,7 @@ def _resolves(bundle: Bundle, path: Path, image: Image, name: str) -> bool:
 
 
 def _metallib(bundle: Bundle, machos: list[tuple[Path, list[Image]]]) -> Iterator[Result]:
-    """MLX looks for its kernels beside its library, and for its library beside its Python module."""
+    """Whether MLX finds its kernels in its library's folder, and its library in its Python module's."""
     folder = bundle.packages / "mlx" / "lib"
     library, kernels = folder / "libmlx.dylib", folder / "mlx.metallib"
     wrong = [f"{bundle.named(path)} is missing" for path in (library, kernels) if not path.is_file()]
@@ -237,7 +237,7 @@ def _metallib(bundle: Bundle, machos: list[tuple[Path, list[Image]]]) -> Iterato
         if not any("@loader_path/lib" in image.search_paths for image in found):
             wrong.append(f"{bundle.named(path)} does not look in lib")
     size_mb = kernels.stat().st_size / 1e6 if kernels.is_file() else 0
-    yield _result("mlx.metallib", wrong, f"beside libmlx.dylib, {size_mb:.0f} MB")
+    yield _result("mlx.metallib", wrong, f"in the folder of libmlx.dylib, {size_mb:.0f} MB")
 
 
 def _runtime(bundle: Bundle) -> Iterator[Result]:
@@ -275,7 +275,7 @@ def _code(bundle: Bundle, project: Project) -> Iterator[Result]:
     else:
         names = {entry.name for entry in found[0].entry_points if entry.group == "draftlight.window"}
         wrong += [f"no entry “{name}”" for name in sorted({"window", "smoke"} - names)]
-        # Read here, as from Python 3.12 on `files` leaves out what is missing.
+        # Not by `files`, which omits missing files from Python 3.12 on.
         record = csv.reader((found[0].read_text("RECORD") or "").splitlines())
         named = [row[0] for row in record if row and row[0].split("/")[0] in ("app", "core", "resources")]
         missing = [
@@ -356,14 +356,14 @@ def _unsigned(path: Path) -> str:
 
 
 def _seal(bundle: Bundle, sealed: Bundle) -> Iterator[Result]:
-    """Of the bundle, or of a copy that was sealed to see whether it can be."""
+    """The seal of the bundle, or of a copy that was sealed as a test."""
     if not (sealed.contents / LIST).is_file():
         yield Result("seal", "absent", "codesign, on a Mac, seals the bundle")
         return
     files = sum(path.is_file() for path in sealed.contents.rglob("*"))
     copy = "" if sealed == bundle else ", in a copy that was signed here"
     if not (bundle.contents / "MacOS" / FORMAL_NAME).exists():
-        copy += " with a stand-in for the launcher"
+        copy += " with a substitute for the launcher"
     text = f"{files:,} files as sealed, the hardened runtime is on{copy}"
     yield _result("seal", seal_problems(sealed.contents), text)
 

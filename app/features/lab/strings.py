@@ -110,7 +110,7 @@ def when(at_s: float) -> str:
 
 
 def head(model: str, answers: int, took_s: float, ended: bool, at_s: float, *, runs: bool = False) -> str:
-    """`runs`: the sweep is in progress and has no end yet."""
+    """The line above a sweep's results. `runs`: the sweep is in progress; `ended`: it was completed."""
     said = f"Sweep of {when(at_s)}. {model}"
     if answers:
         said += f", {answers:,} answers in {duration(took_s)}"

@@ -113,7 +113,7 @@ class WorkerSharing(QObject):
 
     def on_served(self, effect: fx.ServedHeard) -> None:
         """Handle an event of a served request."""
-        self.gate.hear(effect.event)
+        self.gate.handle(effect.event)
 
     def on_served_cut_off(self, effect: fx.ServedCutOff) -> None:
         """Report the worker's exit to the client being answered."""

@@ -61,7 +61,6 @@ class ChatArchive(ProjectArchive, Protocol):
 
 
 def summary_of(chat: Conversation) -> Summary:
-    """Returns the summary of a chat."""
     return Summary(
         chat.id,
         chat.title,

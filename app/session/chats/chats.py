@@ -72,7 +72,6 @@ class Chats:
 
     @property
     def open(self) -> Conversation:
-        """The open chat."""
         return self.get(self._open_id)
 
     def listed(self) -> tuple[Summary, ...]:
@@ -80,7 +79,6 @@ class Chats:
         return tuple(each for each in self._living() if not each.archived)
 
     def archived(self) -> tuple[Summary, ...]:
-        """The archived chats, newest first."""
         return tuple(each for each in self._living() if each.archived)
 
     def deleted(self) -> tuple[Summary, ...]:

@@ -52,7 +52,6 @@ class Coalescer:
         return taken
 
     def drain(self) -> tuple[Token, ...]:
-        """Returns all waiting tokens, at the end of the answer."""
         taken = tuple(self._waiting)
         self._waiting.clear()
         self._whole = 0

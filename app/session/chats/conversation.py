@@ -64,12 +64,10 @@ class Answer(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of all tokens."""
         return "".join(token.text for token in self.tokens)
 
     @property
     def over(self) -> bool:
-        """Whether the answer has ended."""
         return self.status not in ("waiting", "writing")
 
     @property
@@ -96,7 +94,6 @@ class Answer(Struct, frozen=True):
         return Answer(tokens, "edited", finished, reading=self.reading, asked_of=self.asked_of)
 
     def can_go_on(self, model: str) -> bool:
-        """Whether `model` can continue the answer."""
         if not self.over or not self.tokens:
             return False
         if self.status == "edited":
@@ -229,7 +226,6 @@ class Conversation(Struct, frozen=True):
         return self.turns[self._index(turn_id)]
 
     def has(self, turn_id: str) -> bool:
-        """Whether there is a turn with this id."""
         return any(turn.id == turn_id for turn in self.turns)
 
     def ask(self, turn_id: str, user: Message, asked: datetime | None = None) -> Conversation:
@@ -346,15 +342,12 @@ class Conversation(Struct, frozen=True):
         return self.with_answer(turn_id, answer)
 
     def without(self, turn_id: str) -> Conversation:
-        """Returns the chat without this turn."""
         return replace(self, turns=tuple(turn for turn in self.turns if turn.id != turn_id))
 
     def with_turns(self, turns: tuple[Turn, ...]) -> Conversation:
-        """Returns the chat with exactly these turns."""
         return replace(self, turns=turns)
 
     def with_context(self, used_tokens: int) -> Conversation:
-        """Returns the chat with this context length."""
         return replace(self, context_used_tokens=used_tokens)
 
     def renamed(self, name: str) -> Conversation:
@@ -368,7 +361,6 @@ class Conversation(Struct, frozen=True):
         return replace(self, pinned=pinned)
 
     def with_overrides(self, overrides: tuple[Override, ...]) -> Conversation:
-        """Returns the chat with these overrides."""
         return replace(self, overrides=overrides)
 
     def with_preset(self, name: str) -> Conversation:
@@ -382,7 +374,6 @@ class Conversation(Struct, frozen=True):
         return tuple(each for message in (*asked, self.draft) for each in message.attachments)
 
     def with_draft(self, draft: Message) -> Conversation:
-        """Returns the chat with this draft."""
         return replace(self, draft=draft)
 
     def with_queued(self, messages: Sequence[Message]) -> Conversation:
@@ -390,7 +381,6 @@ class Conversation(Struct, frozen=True):
         return replace(self, queued=tuple(messages))
 
     def in_project(self, project_id: str) -> Conversation:
-        """Returns the chat in this project; empty for none."""
         return replace(self, project=project_id)
 
     def with_deleted(self, deleted: datetime | None) -> Conversation:

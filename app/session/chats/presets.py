@@ -184,5 +184,4 @@ def find(name: str, own: Sequence[Preset]) -> Preset | None:
 
 
 def without(own: Sequence[Preset], name: str) -> tuple[Preset, ...]:
-    """Returns the own presets without the one of that name."""
     return tuple(each for each in own if each.name != name)

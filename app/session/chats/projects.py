@@ -83,7 +83,6 @@ class Projects:
         return project
 
     def change(self, project: Project) -> None:
-        """Replaces the project of the same id."""
         if project != self._known.get(project.id):
             self._known[project.id] = project
             self._archive.save_project(project)
@@ -107,7 +106,6 @@ class Projects:
             self.change(replace(found, deleted=self._now(), with_chats=with_chats))
 
     def restore(self, project_id: str) -> None:
-        """Restores a deleted project with its chats."""
         self.change(replace(self._known[project_id], deleted=None, with_chats=False))
 
     def purge_deleted_until(self, time_s: float) -> None:

@@ -353,7 +353,6 @@ def _begin_load(link: Link) -> Transition:
 
 
 def _is_check(link: Link, given: Any) -> bool:
-    """Whether `given` is the result of the check."""
     return (
         link.trying is not None
         and isinstance(given, MachinesChecked | Failed)
@@ -555,7 +554,6 @@ RULES: dict[type, tuple[frozenset[Phase], Rule]] = _OF_THE_TURN | dict.fromkeys(
 
 
 def _names(commands: Any) -> list[str]:
-    """Returns the tags of the commands, as failures name them."""
     return [str(command.__struct_config__.tag) for command in get_args(commands)]
 
 

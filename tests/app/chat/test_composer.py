@@ -289,15 +289,6 @@ def test_every_control_has_a_name(composer: Composer) -> None:
         assert control.accessibleName()
 
 
-def test_a_change_of_theme_recolors_the_text(qtbot: QtBot) -> None:
-    theme = Theme("light")
-    widget = Composer(theme)
-    qtbot.addWidget(widget)
-    widget.set_text("Hi")
-    theme.set_scheme("dark")
-    assert widget.edit.palette().text().color() == theme.color("text")
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
     [

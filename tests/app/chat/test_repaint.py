@@ -72,6 +72,7 @@ def test_every_visible_widget_is_painted_in_the_new_colours(qtbot: QtBot) -> Non
             if each not in painted.widgets and not each.visibleRegion().isEmpty()
         }
         assert not missing
+        assert composer.edit.palette().text().color() == theme.color("text")
     finally:
         application.setPalette(before)
 

@@ -12,11 +12,12 @@ import pytest
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.features.projects import ProjectSheet
 from app.session.turn.link_state import Phase
 from app.shell.window import MainWindow
 from core.events import Attachment, Message
 from tests.app import contrast
-from tests.app.stage import play, ready, until
+from tests.app.stage import outside_of_tasks, play, ready, sheet, until
 
 TEXT = "\n\n".join(f"Rule {n}: the pilot waits for the tide, and the tide for nobody." for n in range(120))
 SIDE_WINDOWS = ("settings", "tables", "models", "lab", "shortcuts", "deleted", "library")
@@ -93,6 +94,20 @@ async def died(window: MainWindow) -> list[str]:
     os.kill(pid, signal.SIGKILL)
     await until(lambda: window.controller.link.phase is Phase.DEAD)
     return await failing(window, window)
+
+
+async def project(window: MainWindow) -> list[str]:
+    window.views.sidebar.new_project_requested.emit("")
+    dialog = await sheet(window, ProjectSheet)
+    assert isinstance(dialog, ProjectSheet)
+    dialog.name.setText("Harbour")
+    faults = await failing(window, dialog)
+    await outside_of_tasks(dialog.reject)
+    return faults
+
+
+def test_the_sheet_of_a_project(qapp: QApplication) -> None:
+    scenes(qapp, project)
 
 
 def test_the_chat_window(qapp: QApplication) -> None:

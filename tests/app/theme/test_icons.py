@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtGui import QColor, QGuiApplication, QImage
 
-from app.theme.icons import ICONS, icon_pixmap, themed_icon
+from app.theme.icons import ICONS, icon_pixmap
 
 NAMES = sorted(file.stem for file in ICONS.glob("*.svg"))
 
@@ -42,8 +42,3 @@ def test_colours_do_not_mix_in_the_cache(qapp: QGuiApplication) -> None:
 def test_a_missing_drawing_is_named(qapp: QGuiApplication) -> None:
     with pytest.raises(FileNotFoundError, match="unicorn"):
         icon_pixmap("unicorn", QColor("black"))
-
-
-def test_a_themed_icon_has_dense_drawings(qapp: QGuiApplication) -> None:
-    sizes = {size.width() for size in themed_icon("copy", QColor("black")).availableSizes()}
-    assert {16, 32, 48} & sizes

@@ -15,6 +15,7 @@ import pytest
 
 from core import serve
 from tests.core.serve.served import CHAT, Served, question, serving
+from tests.core.serve.test_unknown_fields import RESPONSES
 from tests.core.toy import write_toy_model
 
 PARAMETERS = {
@@ -52,6 +53,23 @@ def test_a_named_function_is_called(served: Served) -> None:
     assert (call["type"], call["function"]["name"]) == ("function", "time")
     jsonschema.validate(json.loads(call["function"]["arguments"]), PARAMETERS)
     assert body["draftlight"]["forced"] > 0
+
+
+def test_the_input_of_a_custom_tool_keeps_its_regular_expression(served: Served) -> None:
+    form = {"type": "grammar", "syntax": "regex", "definition": "[0-9]{4}|never"}
+    asked = {
+        "input": "When?",
+        "tools": [{"type": "custom", "name": "year", "format": form}],
+        "tool_choice": "required",
+        "temperature": 1.0,
+        "max_output_tokens": 100,
+    }
+    for seed in range(3):
+        reply = served.ask("POST", RESPONSES, {**asked, "seed": seed}).json
+        [item] = reply["output"]
+        assert item["type"] == "custom_tool_call"
+        assert re.fullmatch("[0-9]{4}|never", item["input"]), item
+        assert not [one for one in reply["draftlight"]["changes"] if "format" in one["setting"]]
 
 
 def test_some_function_is_called_where_one_must_be(served: Served) -> None:

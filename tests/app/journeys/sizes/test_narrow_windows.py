@@ -14,6 +14,7 @@ from app.features.compare import CompareWindow
 from app.features.lab.window import LabWindow
 from app.features.models.model_list import ModelRow
 from app.features.models.window import ModelsWindow
+from app.features.projects import ProjectSheet
 from app.features.tables.rows import COLUMNS
 from app.features.tables.window import TablesWindow
 from app.session.chats.conversation import Version
@@ -23,7 +24,7 @@ from tests.app.features.test_tables_window import KNOWN
 from tests.app.journeys.sizes.swept import swept
 from tests.app.legible import illegible
 from tests.app.painted import noted_words
-from tests.app.stage import ready, until
+from tests.app.stage import outside_of_tasks, ready, sheet, until
 
 GB = 2**30
 ALL_SIZES = [((1024, 700), 100), ((1024, 700), 150), ((1440, 900), 100), ((1440, 900), 150)]
@@ -134,6 +135,23 @@ async def test_the_sheet_of_keys(window: MainWindow, size: tuple[int, int], zoom
     labels = keys.findChildren(TextLabel)
     assert len(labels) > 60
     assert all(within(label, keys) for label in labels)
+
+
+@pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
+async def test_the_sheet_of_a_project(window: MainWindow, size: tuple[int, int], zoom_pct: int) -> None:
+    await ready(window)
+    window.app_settings.set("look.zoom_pct", zoom_pct)
+    window.resize(*size)
+    window.views.sidebar.new_project_requested.emit("")
+    dialog = await sheet(window, ProjectSheet)
+    assert isinstance(dialog, ProjectSheet)
+    await asyncio.sleep(0.05)
+    assert illegible(dialog) == []
+    assert dialog.width() <= size[0]
+    assert dialog.height() <= size[1]
+    for widget in (dialog.name, dialog.system_prompt, dialog.preset, dialog.model, dialog.save):
+        assert within(widget, dialog), widget
+    await outside_of_tasks(dialog.reject)
 
 
 @pytest.mark.parametrize(("size", "zoom_pct"), SIZES)
