@@ -7,6 +7,7 @@ model; for an older chat of it, loading the model is offered.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def misses_model(name: str, model: str) -> str:
 
 _WIDTH_PX, _MARGIN_PX, _LABEL_PX = 480, 20, 104
 _INNER_PX = _WIDTH_PX - 2 * _MARGIN_PX
-_DOCUMENTS_PX = 112
+_DOCUMENTS_PX, _LEAST_DOCUMENTS_PX = 112, 48
 _NAME_CHARACTERS = 80
 
 
@@ -137,6 +138,7 @@ class ProjectSheet(QDialog):
         for document in sorted(documents, key=lambda each: each.id not in project.documents):
             self._add_document(document.id, document.name, document.id in project.documents)
         self._say(DOCUMENTS_NOTE if documents else NO_DOCUMENTS)
+        self._fit()
         self.name.textChanged.connect(self._enable)
         on_click((self.add_button, self._choose_files), (self.cancel, self.reject), (self.save, self._save))
         self._enable()
@@ -221,7 +223,7 @@ class ProjectSheet(QDialog):
     def _lay_out(self, title: str) -> None:
         theme, page = self._theme, QWidget()
         self._list = column_of(STRETCH, gap=2, parent=page)
-        documents = ScrollPage(theme, page)
+        documents = self._documents = ScrollPage(theme, page)
         set_fixed_height(documents, _DOCUMENTS_PX)
         column = column_of(
             TextLabel(theme, title, 15, 20, "text", weight=600, width_px=_INNER_PX),
@@ -241,6 +243,13 @@ class ProjectSheet(QDialog):
             parent=self,
         )
         column.setSizeConstraint(QLayout.SizeConstraint.SetFixedSize)
+
+    def _fit(self) -> None:
+        """Shorten the list of documents where the sheet would be higher than its window."""
+        over_px = self.sizeHint().height() - self.parentWidget().window().height()
+        if over_px > 0:
+            shorter = _DOCUMENTS_PX - math.ceil(100 * over_px / px(100))
+            set_fixed_height(self._documents, max(_LEAST_DOCUMENTS_PX, shorter))
 
     def _row(self, label: str, field: QWidget) -> QHBoxLayout:
         name = TextLabel(self._theme, label, 12, 24, width_px=_LABEL_PX)
