@@ -114,7 +114,7 @@ _LOG = logging.getLogger("draftlight.window")
 class TroubleController:
     """The only access to the banner: controllers report problems here, and their end.
 
-    `context_tokens` returns the context size of an answer. The texts are in `session.worker.trouble`.
+    `context_tokens` returns the context size of an answer. The texts are in `app.session.trouble`.
     """
 
     def __init__(self, banner: Banner, context_tokens: Callable[[], int]) -> None:
