@@ -13,7 +13,7 @@ from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
 
 from core.decoding.loop import FAST, DecodeLoop, Exactness, Step
-from core.decoding.sampling import RowInputs, Sampler, top_ids
+from core.decoding.sampling import RowHistory, RowInputs, Sampler, top_ids
 from core.drafting.draft import EMPTY, Draft, Drafter, RejectedRow
 from core.drafting.registry import DRAFTERS, DrafterSpec
 from core.kv.cached_sequence import CachedSequence
@@ -242,6 +242,19 @@ def test_seeds_and_positions_matter(model: Any) -> None:
     assert runs[0] == runs[1]
     assert runs[0] != runs[2]
     assert len(set(runs[0])) > 10
+
+
+def test_a_token_that_is_still_computed_counts_like_a_known_one(model: Any) -> None:
+    sequence = toy_sequence(model)
+    history = RowHistory(sequence, Sampler(Sampling(frequency_penalty=0.5)))
+    model(mx.array([[3, 7, 9]]), cache=sequence.cache)
+    sequence.append([3, 7, 9])
+    known = history.inputs([7], EMPTY, None, 260).counts
+    computed = history.inputs([], EMPTY, mx.array([7]), 260).counts
+    assert known is not None
+    assert computed is not None
+    assert known.tolist() == computed.tolist()
+    assert known[0, 7].item() == 2.0
 
 
 def test_the_penalty_sees_the_prompt() -> None:

@@ -51,6 +51,9 @@ def test_the_rules_hold(lengths: list[int], keep: float, start: int, seed: int) 
     assert 0 in held
     must = np.array([part.any() for part in np.split(always[start:], firsts[1:])])
     must[0] = True
+    if not must.all():
+        best = np.flatnonzero(~must)[scores[~must].argmax()]
+        assert chosen.scores[best] == 1.0
     earned, lost = scores[chosen.kept & ~must], scores[~chosen.kept]
     if len(earned) and len(lost):
         assert earned.min() >= lost.max()
