@@ -17,7 +17,9 @@ async def switch_on(window: MainWindow, **values: Any) -> str:
     said = {"port": await free_port(), **values, "on": True}
     for key, value in said.items():
         window.app_settings.set(f"server.{key}", value)
-    await until(lambda: window.controller.server.state.status == "on", what="the server did not start")
+    # One that is on already, from the last run's settings, moves to the new port soon.
+    at = f":{said['port']}/"
+    await until(lambda: at in window.controller.server.state.address, what="the server did not start")
     return window.controller.server.state.address
 
 
