@@ -140,4 +140,4 @@ def _tools(tools: Sequence[dict[str, Any]] | None) -> tuple[Tool, ...]:
 
 
 def _token(text: str, format: AnswerFormat | None) -> Token:
-    return Token("1", 0, text, "normal", 0, 0, 0, 0, 0.0, None, (), format)
+    return Token("1", 0, text, "normal", 0, 0, format=format)
