@@ -22,6 +22,7 @@ from app.chat.bars import NoticeBar
 from app.controllers import strings
 from app.controllers.transfer import ClosingError, on_thread
 from app.controls.sheets import open_files
+from app.richtext.markdown.markdown import load_parser
 from app.session.chats.chats import Chats
 from app.session.chats.conversation import Conversation
 from app.store.importing import ImportReading
@@ -121,12 +122,14 @@ class Importing(QObject):
                 return
         self._notice.clear()
         if result.all_chats:
+            self._chats_changed()
+            await asyncio.sleep(_SLICE_S)  # a long list is painted before a chat is opened
+            if self._closing:
+                return
             if result.first not in ("", opened) and self._chats.open.id == opened:
-                self._open_chat(result.first)  # lists the chats
+                self._open_chat(result.first)
             elif self._chats.open.id in result.updated:
-                self._refresh_open()  # lists the chats, too
-            else:
-                self._chats_changed()
+                self._refresh_open()
             self._show_result(result)
         elif self._stopped:
             self._notice.show_notice(strings.IMPORT_STOPPED)
@@ -160,6 +163,7 @@ class Importing(QObject):
         self._reading = reading = ImportReading(path)
         if self._stopped:
             return 0
+        load_parser()  # for the chat that is opened at the end
         batch: list[tuple[str, Conversation]] = []
         chats = characters = unsaved = 0
 

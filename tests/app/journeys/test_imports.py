@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 
 from app.chat.answer_body import ThoughtHead
 from app.controllers import importing as importing_module
+from app.richtext.markdown import markdown
 from app.shell.window import MainWindow
 from app.store.library import Library
 from core.settings import read
@@ -142,6 +143,26 @@ def test_an_archive_is_dropped_on_the_window(qapp: QApplication, tmp_path: Path)
         assert [each.name for each in window.views.composer.attachments] == ["note.txt"]
 
     play(qapp, scene, folder=tmp_path / "home")
+
+
+def test_the_end_of_a_long_import_is_spread_over_several_turns(qapp: QApplication, tmp_path: Path) -> None:
+    """Listing the chats and opening the first may not block the UI thread together."""
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps([samples.chatgpt_chat(number) for number in range(500)]))
+    steps: list[str] = []
+
+    async def scene(window: MainWindow) -> None:
+        await ready(window)
+        window.views.sidebar.list.model().rowsInserted.connect(lambda *_: steps.append("listed"))
+        QTimer(window, interval=1, timeout=lambda: steps.append("turn")).start()
+        window.controller.chat._page.chat_shown.connect(lambda: steps.append("opened"))
+        await imported(window, file)
+        assert len(titles(window)) == 500
+
+    markdown._parser.cache_clear()
+    play(qapp, scene, folder=tmp_path / "home", block_ms=50)
+    listed = steps.index("listed")
+    assert "turn" in steps[listed : steps.index("opened")]
 
 
 def test_a_long_import_can_be_stopped_and_keeps_the_window_alive(
