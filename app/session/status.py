@@ -70,13 +70,15 @@ def status_of(
     elif composer == "busy" and racing:
         composer, reason = "blocked", strings.BLOCKED_BY_RACE
     state, level, hint = row.state, row.level, ""
-    if link.released and link.works:
+    if (link.released and link.works) or link.before:
         state, level = strings.LOADING, "busy"
     elif link.released and link.phase is Phase.READY:
         state, level, hint = strings.RELEASED, "idle", strings.LOADS_AGAIN
     if link.served and not link.released:
         state, level = strings.answering_client(served_client), "busy"
-        hint = strings.waiting_for(link.ahead) if link.pending else strings.next_after(served_client)
+        hint = strings.next_after(served_client)
+    if link.pending:
+        hint = strings.waiting_for(link.ahead)
     name = link.info.name if link.info else strings.model_name(link.model)
     dead = link.phase is Phase.DEAD
     return Status(

@@ -116,7 +116,9 @@ class WindowController(QObject):
         self.keeping = RequestKeeping(
             self.sharing.requests, self.home.requests, lambda: self._server_settings.keep_requests, self
         )
-        self.server = ServerController(self.sharing, Key(self.home.folder), self._served_base, self)
+        self.server = ServerController(
+            self.sharing, Key(self.home.folder), self._served_base, self.models.installed, self
+        )
         self._server_trouble: Trouble | None = None
         self._unloads_after_s = 0.0
         self._inputs: deque[Input] = deque()

@@ -71,7 +71,7 @@ class Handlers:
             fx.LoadStarted: (models.on_load_started, worker.on_load_started),
             fx.ModelReady: (worker.on_model_ready, settings.on_model_ready, trouble.on_model_ready),
             fx.ModelGone: (worker.on_model_gone, settings.on_model_gone),
-            fx.LoadFailed: (models.on_models_failed, trouble.on_load_failed),
+            fx.LoadFailed: (models.on_models_failed, trouble.on_load_failed, sharing.on_load_failed),
             fx.AnswerBegun: (answer.on_begun,),
             PrefillProgress: (answer.on_reading,),
             ReadingMap: (answer.on_map,),

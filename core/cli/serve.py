@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +129,7 @@ def _installed() -> InstalledModels:
     from core.serve.queue import InstalledModels
 
     # The worker knows the machine's memory, and refuses what does not fit.
-    return InstalledModels(Catalogue(Machine(1 << 62, expands=False)).entries)
+    return InstalledModels(partial(asyncio.to_thread, Catalogue(Machine(1 << 62, expands=False)).entries))
 
 
 def base_settings(options: argparse.Namespace, model: ModelInfo | None) -> Settings:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from math import ceil
 from typing import Literal
@@ -185,7 +185,8 @@ class WorkerGate:
         # The model was idle and left memory; the next request loads it again.
         self.released = False
         self._loads: asyncio.Future[Failed | None] | None = None
-        self._before: ModelInfo | None = None
+        # State and model to return to if another model cannot be loaded.
+        self._before: tuple[GateState, ModelInfo | None] = ("empty", None)
 
     def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call `changed` on every change; returns a function that ends this."""
@@ -221,7 +222,7 @@ class WorkerGate:
 
     @property
     def is_switching(self) -> bool:
-        """Whether another model is being loaded in place of one that answers."""
+        """Whether a model is being loaded for a request that names it."""
         return self._loads is not None
 
     async def load(self, reference: str) -> Failed | None:
@@ -229,11 +230,11 @@ class WorkerGate:
 
         It cannot be cancelled: others wait meanwhile.
         """
-        self._before = self.model
-        self._loads = asyncio.get_running_loop().create_future()
+        self._before = self.state, self.model
+        ends = self._loads = asyncio.get_running_loop().create_future()
         self._set("starting", None)
         self._send(LoadModel(reference))
-        return await asyncio.shield(self._loads)
+        return await asyncio.shield(ends)
 
     async def settled(self) -> None:
         """Wait while a model is being loaded, for `MODEL_WAIT_S` at most."""
@@ -267,7 +268,7 @@ class WorkerGate:
                 self._set("ready", info)
                 self._end_load(None)
             case Failed(command="load_model") if self.is_switching:
-                self._set("ready", self._before)
+                self._set(*self._before)
                 self._end_load(event)
             case ModelReleased():
                 self.released = True
@@ -566,22 +567,22 @@ ANY_MODEL = ("", "draftlight", "default")
 
 
 class InstalledModels:
-    """`listed` returns the models on this machine from their folders; it is called on another thread."""
+    """`listed` returns the models on this machine; it is awaited on the loop, once for each request."""
 
-    def __init__(self, listed: Callable[[], Sequence[ModelEntry]]) -> None:
+    def __init__(self, listed: Callable[[], Awaitable[Sequence[ModelEntry]]]) -> None:
         self._listed = listed
         # Models that were loaded from folders that are not listed.
         self._known: dict[str, ModelInfo] = {}
 
     async def entries(self) -> list[ModelEntry]:
         """The models that can be loaded."""
-        return [entry for entry in await asyncio.to_thread(self._listed) if not entry.problem]
+        return [entry for entry in await self._listed() if not entry.problem]
 
     async def turn(self, answers: Answers, wanted: str, who: str) -> Ticket | Failed:
         """Wait for the turn of a request of the client `who` for the model `wanted`, and load that model.
 
         Returns the ticket, which is first in the queue, or why the model could not be loaded; the previous
-        one answers again then. Raises `QueueFullError`.
+        one, if any, answers again then. Raises `QueueFullError`.
         """
         reference = await self._reference(answers.gate.model, wanted)
         moved = asyncio.Event()
@@ -592,8 +593,10 @@ class InstalledModels:
                 await moved.wait()
             await answers.gate.settled()
             loaded = answers.gate.model
-            if loaded is not None and reference not in ("", loaded.reference):
-                self._known[loaded.reference] = loaded
+            in_use = loaded.reference if loaded is not None else ""
+            if reference not in ("", in_use) and answers.gate.state != "starting":
+                if loaded is not None:
+                    self._known[in_use] = loaded
                 if failed := await answers.gate.load(reference):
                     ticket.leave()
                     return failed

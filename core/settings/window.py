@@ -196,6 +196,15 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
         number(64, 131072, unit="tokens"),
         about("Longest answer", "Maximum length of an answer whose request has no limit of its own."),
     ] = 32768
+    load_models: Annotated[
+        bool,
+        switch(off="Off: the loaded model answers, whatever model a request names."),
+        about(
+            "Load models",
+            "A request that names another installed model loads it when its turn comes. The chats are"
+            " answered by that model from then on.",
+        ),
+    ] = False
     learn: Annotated[
         bool,
         about(

@@ -6,7 +6,9 @@ intent as everywhere, so that the chat window shows it too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import count
 
 from msgspec.structs import replace
@@ -23,7 +25,7 @@ from app.features.models.state import ModelsState
 from app.panels.inspector import Inspector
 from app.session.turn import effects as fx
 from app.session.turn.intents import AskModels, Intent, Load, Unload
-from app.session.turn.link_state import Link, Phase
+from app.session.turn.link_state import Link
 from app.store.preferences import PreferencesFile
 from core.events import (
     CancelDownload,
@@ -36,6 +38,7 @@ from core.events import (
     LookUpModels,
     ModelEntry,
     ModelImported,
+    ModelList,
     PauseDownload,
     RemoveModel,
     Stats,
@@ -47,6 +50,7 @@ from core.settings.cluster import Cluster
 DRAFT_KEY = "draft_model.model"
 DRAFTER_KEY = "drafting.drafter"
 DRAFT_MODEL_DRAFTER = "draft-model"
+_LIST_S = 10.0
 
 
 class ModelsController(QObject):
@@ -74,6 +78,7 @@ class ModelsController(QObject):
         self._watched = False
         self._offered = ""  # reference of the model in the offer bar
         self._fetched = ""  # the download to load when it is complete
+        self._list_arrived = asyncio.Event()
         self.state = ModelsState()
         self.last_stats: tuple[str, Stats] | None = None
         inspector.settings_changed.connect(lambda settings: self.changed.emit())
@@ -115,6 +120,16 @@ class ModelsController(QObject):
 
     def refresh(self) -> None:
         self._ask(lambda request: ListModels(request))
+
+    async def installed(self) -> Sequence[ModelEntry]:
+        """Returns the installed models, listed again; as listed last if the worker does not answer."""
+        self._list_arrived.clear()
+        self.refresh()
+        if self._alive:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LIST_S):
+                    await self._list_arrived.wait()
+        return self.state.models
 
     def load(self, reference: str, cluster: Cluster | None = None) -> None:
         """Load a model over the machines of `cluster`, or on this one alone."""
@@ -201,7 +216,9 @@ class ModelsController(QObject):
     def on_event(self, event: CatalogueEvent | ClusterEvent) -> None:
         """Handle an event about models, downloads or machines."""
         self._set(models.handle(self.state, event))
-        if isinstance(event, ModelImported):
+        if isinstance(event, ModelList):
+            self._list_arrived.set()
+        elif isinstance(event, ModelImported):
             self.imported.emit(event.model.reference)
         elif isinstance(event, DownloadProgress) and event.model == self._fetched:
             self._follow_fetched(event)
@@ -225,7 +242,7 @@ class ModelsController(QObject):
         came = link.connected and not self._alive
         self._alive = link.connected
         state = self.state if self._alive else models.forget_worker(self.state)
-        loading = state.loading if link.phase is Phase.LOADING else ""
+        loading = state.loading if link.loading else ""
         info = link.info if self._alive else None
         machines = state.machines if info is not None and info.machines else ()
         self._set(

@@ -4,7 +4,8 @@
 question to its end; each server request has its own. The first in the queue is answered. Events of a served
 request arrive as effects of the state machine, commands leave as intents; the gate's state is that of the
 link. A dead worker is restarted for a server request, since nobody may be at the window, unless it dies
-repeatedly.
+repeatedly. With the setting `server.load_models`, a request may load the model that it names: the window
+shows that load like a person's, but no waiting request is ended.
 
 `RequestKeeping`: the requests of this run and the stored ones, as one list. The store reads and writes on its
 own thread, because another Draftlight may lock the file for seconds.
@@ -19,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -31,13 +32,33 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from app.features.server import strings
 from app.session.turn import effects as fx
-from app.session.turn.intents import Ahead, Restart, Serve, StopServed
+from app.session.turn.intents import Ahead, Load, Restart, Serve, StopServed
 from app.session.turn.link_state import Link, Phase
 from app.store.faults import StoreError
 from app.store.requests import KeptRequest, KeptRequests
 from core.errors import RequestError
-from core.events import Cancel, Command, CountTokens, EmbedTexts, Event, Failed, Generate
-from core.serve.queue import AnswerQueue, Answers, GateState, Ticket, WorkerGate
+from core.events import (
+    Cancel,
+    Command,
+    CountTokens,
+    EmbedTexts,
+    Event,
+    Failed,
+    Generate,
+    LoadModel,
+    ModelEntry,
+    ModelLoaded,
+)
+from core.serve.queue import (
+    NO_MODEL,
+    NO_MODEL_HINT,
+    AnswerQueue,
+    Answers,
+    GateState,
+    InstalledModels,
+    Ticket,
+    WorkerGate,
+)
 from core.serve.requests import ServedRequest, ServedRequests
 from core.serve.security import AccessPolicy
 from core.settings import Settings, assign
@@ -52,8 +73,9 @@ KEPT_REQUESTS = 300
 _MOST_DEATHS = 3
 _WINDOW = ""
 _LOADED = frozenset({Phase.READY, Phase.WAITING, Phase.READING, Phase.WRITING, Phase.STOPPING})
+_CAN_LOAD = frozenset({Phase.READY, Phase.NO_MODEL, Phase.WAITING})
 
-Wanted = Ahead | Serve | StopServed | Restart
+Wanted = Ahead | Load | Serve | StopServed | Restart
 
 _VERSION = re.compile(r"/v?\d[\w.+-]*$")
 _BROWSER = "Mozilla"
@@ -92,7 +114,7 @@ class WorkerSharing(QObject):
         self._deaths = 0
         self._phase = Phase.STARTING
         self.gate = WorkerGate(self._send, self._revive_if_dead)
-        self.queue = AnswerQueue(0, self.line_moved.emit)
+        self.queue = AnswerQueue(0, self._line_moved)
         self.requests = ServedRequests(KEPT_REQUESTS, whole=True)
         self.answers = Answers(self.gate, self.queue, self.requests)
         self._revive_soon = QTimer(self, singleShot=True, interval=0)
@@ -115,6 +137,11 @@ class WorkerSharing(QObject):
         """Handle an event of a served request."""
         self.gate.handle(effect.event)
 
+    def on_load_failed(self, effect: fx.LoadFailed) -> None:
+        """Tell the request that named this model, if one did."""
+        if self.gate.is_switching:
+            self.gate.handle(effect.failed)
+
     def on_served_cut_off(self, effect: fx.ServedCutOff) -> None:
         """Report the worker's exit to the client being answered."""
         self.gate.lose()
@@ -126,12 +153,14 @@ class WorkerSharing(QObject):
             self._deaths += 1
         elif link.phase in _LOADED:
             self._deaths = 0
-        if link.phase is Phase.LOADING and before in _LOADED:
+        if self.gate.is_switching:
+            self._follow_load(link)
+        elif link.phase is Phase.LOADING and before in _LOADED:
             self._end_all("model-changed", strings.CHANGED, strings.CHANGED_HINT)
-        elif link.phase is Phase.CLOSED:
+        if link.phase is Phase.CLOSED:
             self.answers.end_all()
-        info = link.info if link.phase in _LOADED else None
-        self.gate.follow(self._state(link), info, released=link.released)
+        state = self._state(link)
+        self.gate.follow(state, link.info if state == "ready" else None, released=link.released)
         self._hold_ticket(link)
         if self.queue.tickets:
             self._revive_if_dead()
@@ -148,14 +177,18 @@ class WorkerSharing(QObject):
                 self._take(Serve(replace(command, settings=settings)))
             case CountTokens() | EmbedTexts():
                 self._take(Serve(command))
+            case LoadModel(reference) if self._link().phase in _CAN_LOAD:
+                self._take(Load(reference))
+            case LoadModel():  # the worker died repeatedly, or the window closes
+                self.gate.handle(Failed("", "load_model", "request", "no-model", NO_MODEL, NO_MODEL_HINT))
             case _:
                 raise TypeError(f"The local server does not send {type(command).__name__}.")
 
     def _state(self, link: Link) -> GateState:
+        if link.loading or link.phase is Phase.STARTING:
+            return "starting"
         if link.phase in _LOADED:
             return "ready"
-        if link.phase in (Phase.STARTING, Phase.LOADING):
-            return "starting"
         return "starting" if self._revivable(link) else "empty"
 
     def _hold_ticket(self, link: Link) -> None:
@@ -163,17 +196,30 @@ class WorkerSharing(QObject):
             if self._ticket is not None:
                 ticket, self._ticket = self._ticket, None
                 ticket.leave()
-            return
-        if self._ticket is None:
+        elif self._ticket is None:
             self._ticket = self.queue.enter(_WINDOW, self._moved, always=True)
         self._moved()
 
     def _moved(self) -> None:
-        """Report the new queue position of the window's question."""
+        """Report how many requests are before the window's question, or before its next one."""
+        clients = [ticket.who for ticket in self.queue.tickets]
+        ahead = clients.index(_WINDOW) if _WINDOW in clients else len(clients)
         link = self._link()
-        position = self._ticket.position if self._ticket is not None else None
-        if link.pending is not None and position is not None and position != link.ahead:
-            self._take(Ahead(position))
+        if ahead != link.ahead and link.phase is not Phase.CLOSED:
+            self._take(Ahead(ahead))
+
+    def _line_moved(self) -> None:
+        self._moved()
+        self.line_moved.emit()
+
+    def _follow_load(self, link: Link) -> None:
+        """End the load for a request, if it has succeeded or the worker is gone."""
+        if link.loading:
+            return
+        if link.info is not None and link.phase in _LOADED:
+            self.gate.handle(ModelLoaded(link.info))
+        else:
+            self.gate.lose()
 
     def _end_all(self, code: str, message: str, hint: str) -> None:
         self.answers.end_all(lambda request: Failed(request, "generate", "request", code, message, hint))
@@ -350,7 +396,9 @@ class ServerState(Struct, frozen=True):
 
 
 class ServerController(QObject):
-    """`base` returns the default settings of requests. Call `start()` once the loop runs."""
+    """`base` returns the default settings of requests, `listed` the installed models. Call `start()` once the
+    loop runs.
+    """
 
     changed = Signal(object)  # ServerState
 
@@ -359,6 +407,7 @@ class ServerController(QObject):
         sharing: WorkerSharing,
         key: Key,
         base: Callable[[], Settings],
+        listed: Callable[[], Awaitable[Sequence[ModelEntry]]],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -367,6 +416,7 @@ class ServerController(QObject):
         self.key = key
         self.served_key = ""  # of the running server; empty if it requires none
         self._base = base
+        self._listed = listed
         self._wanted: Server | None = None
         self._running: Server | None = None
         self._server: LocalServer | None = None
@@ -452,12 +502,24 @@ class ServerController(QObject):
         doors = doors_of(wanted, self.key)
         server = LocalServer(
             self._sharing.answers,
-            Serving(doors, wanted.port, wanted.metrics, self._base, wanted.strict, wanted.longest_answer),
+            Serving(
+                doors,
+                wanted.port,
+                wanted.metrics,
+                self._base,
+                wanted.strict,
+                wanted.longest_answer,
+                InstalledModels(self._installed) if wanted.load_models else None,
+            ),
         )
         await server.start()
         self._server = server
         self.served_key = doors.key
         self._say(ServerState("on", f"{server.address}/v1"))
+
+    async def _installed(self) -> Sequence[ModelEntry]:
+        await self._sharing.gate.settled()  # a worker that is being started lists nothing
+        return await self._listed()
 
     async def _stop(self) -> None:
         server, self._server = self._server, None

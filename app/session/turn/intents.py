@@ -40,7 +40,9 @@ class Stop(Struct, frozen=True):
 
 
 class Ahead(Struct, frozen=True):
-    """`requests` are answered before the waiting one; with 0 it is sent."""
+    """`requests` of the local server are answered before the question that waits, which is sent with 0, or
+    before the next question.
+    """
 
     requests: int
 

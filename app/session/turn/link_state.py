@@ -35,9 +35,11 @@ class Link(Struct, frozen=True):
     """The window's view of the worker.
 
     `model` is the model to load after each start. While another one is loading, `before` is the model to
-    return to if that fails (empty if none was loaded). `request` is the request being answered, while
-    reading, writing or stopping; its tokens are kept by `shell.controller.RunningAnswer`. While the turn
-    is waiting, `pending` is the command to send, and `ahead` requests are answered before it.
+    return to if that fails (empty if none was loaded). One that a request of the local server names may be
+    loaded while the turn is waiting. `request` is the request being answered, while reading, writing or
+    stopping; its tokens are kept by `shell.controller.RunningAnswer`. While the turn
+    is waiting, `pending` is the command to send. `ahead` requests are answered before it, or before the next
+    question.
 
     `served` is the request of the local server that is being answered. `counting` are its requests that wait
     for a count or vectors. Their events go to the server and do not affect the turn.
@@ -81,6 +83,11 @@ class Link(Struct, frozen=True):
     def works(self) -> bool:
         """Whether the worker has an answer to generate, for the window or the server."""
         return bool(self.request or self.served)
+
+    @property
+    def loading(self) -> bool:
+        """Whether a model is being loaded on request of a person or a client, or in a new worker."""
+        return self.phase is Phase.LOADING or bool(self.before)
 
     @property
     def alive(self) -> bool:

@@ -9,8 +9,9 @@ both lives fit into one `Phase`:
                                               └── finished | failed ──┘
     any of them ─exited→ dead ─restart→ starting           any ─close→ closed
 
-A new worker for a model that ran over several machines checks the machines first. While the local server is
-being answered, submit leads to `waiting`, and from there, once no request is ahead, to reading.
+A new worker for a model that ran over several machines checks the machines first. While requests of the local
+server are ahead, submit leads to `waiting`, and from there, once none is, to reading. A model that such a
+request names is loaded in `ready`, `no_model` or `waiting`; the question waits for that too.
 
 `advance(link, input)` receives an event of the worker (including `WorkerExited`, `WorkerSilent` and
 `BadLine`) or an intent of the user and returns the next state with the effects to carry out, in order.
@@ -126,8 +127,11 @@ def advance(link: Link, given: Input) -> Transition:
     phases, rule = RULES[type(given)]
     if not isinstance(given, INTENTS) and (event := _served_event(link, given)) is not None:
         phases, rule, given = _SPOKEN, _on_served, event
-    if link.released and link.phase is not Phase.LOADING and isinstance(given, LoadProgress | ModelLoaded):
-        phases, rule = _SPOKEN, _reloads
+    if isinstance(given, LoadProgress | ModelLoaded) and link.phase is not Phase.LOADING:
+        if link.before:
+            phases = _SPOKEN
+        elif link.released:
+            phases, rule = _SPOKEN, _reloads
     if _is_check(link, given):
         phases, rule = _LOADING, _on_checked
     if link.phase not in phases:
@@ -154,7 +158,8 @@ def _load_progress(link: Link, given: LoadProgress) -> Transition:
 
 def _model_loaded(link: Link, given: ModelLoaded) -> Transition:
     joined = link.joined or bool(given.info.machines)
-    after = replace(link, phase=Phase.READY, info=given.info, joined=joined, released=False)
+    phase = Phase.WAITING if link.pending else Phase.READY
+    after = replace(link, phase=phase, info=given.info, joined=joined, released=False)
     return Transition(_settled(after), (ModelReady(given.info, link.missing),))
 
 
@@ -200,10 +205,10 @@ def _failed(link: Link, given: Failed) -> Transition:
     if given.command == "count_tokens":
         return Transition(link, (Counted(given.request, None),))
     if given.command == "load_model":
-        if link.phase is not Phase.LOADING:
+        if not link.loading:
             return _refuse(link, given, "answers no load")
         phase = Phase.READY if link.info else Phase.NO_MODEL
-        after = replace(link, phase=phase)
+        after = replace(link, phase=Phase.WAITING if link.pending else phase)
         if link.before:
             after = replace(after, model=link.before, cluster=link.cluster_before)
         kept = link.info.name if link.info else ""
@@ -238,7 +243,7 @@ def _out_of_band(link: Link, given: Event) -> Transition:
 
 
 def _heartbeat(link: Link, given: Heartbeat) -> Transition:
-    works = link.works and not link.released  # a load may take long
+    works = link.works and not link.released and not link.before  # a load may take long
     if works and not link.quiet and given.stalled_s >= STUCK_S:
         return Transition(replace(link, quiet=True), (given, WorkerStuck(given.stalled_s)))
     return Transition(link, (given,))
@@ -271,7 +276,7 @@ def _submit(link: Link, given: Submit) -> Transition:
         continuation_texts=given.continuation_texts,
     )
     begun = AnswerBegun(given.request)
-    if link.served:
+    if link.served or link.ahead:
         waiting = replace(
             link, phase=Phase.WAITING, request=given.request, pending=command, ahead=max(1, link.ahead)
         )
@@ -280,10 +285,10 @@ def _submit(link: Link, given: Submit) -> Transition:
 
 
 def _ahead(link: Link, given: Ahead) -> Transition:
-    if link.pending is None:
-        return Transition(link)
-    if given.requests:
+    if link.pending is None or given.requests:
         return Transition(replace(link, ahead=given.requests))
+    if link.before:
+        return Transition(link)  # the client left; its model is still being loaded
     return Transition(replace(link, phase=Phase.READING, pending=None, ahead=0), (Send(link.pending),))
 
 
@@ -313,13 +318,15 @@ def _restart(link: Link, given: Restart) -> Transition:
 
 
 def _load(link: Link, given: Load) -> Transition:
+    if link.before:
+        return _refuse(link, given, "comes while another model is being loaded")
     if given.cluster is not None and link.joined:
         return _restart(replace(link, model=given.model, cluster=given.cluster), Restart())
     before, cluster_before = (link.model, link.cluster) if link.info else ("", None)
     return Transition(
         replace(
             link,
-            phase=Phase.LOADING,
+            phase=Phase.WAITING if link.pending else Phase.LOADING,
             model=given.model,
             cluster=given.cluster,
             before=before,
@@ -433,7 +440,7 @@ def _serve(link: Link, given: Serve) -> Transition:
     """Send the command. Without a loaded model it fails at once, so that no client waits for it."""
     command = given.command
     if isinstance(command, Generate):
-        if link.phase in _FREE and not link.served:
+        if link.phase in _FREE and not link.served and not link.before:
             return Transition(replace(link, served=command.request), (Send(command),))
     elif link.phase in _LOADED:
         return Transition(replace(link, counting=link.counting | {command.request}), (Send(command),))
@@ -456,7 +463,8 @@ def _cut_off_served(link: Link) -> tuple[Effect, ...]:
 
 
 def _idle(link: Link) -> Link:
-    return replace(link, phase=Phase.READY, request="", pending=None, ahead=0)
+    phase = Phase.LOADING if link.before else Phase.READY
+    return replace(link, phase=phase, request="", pending=None, ahead=0)
 
 
 def _settled(link: Link) -> Link:
@@ -465,7 +473,9 @@ def _settled(link: Link) -> Link:
 
 
 def _dead(link: Link, died: WorkerDied) -> Transition:
-    dead = Link(link.model, Phase.DEAD, link.info, cluster=link.cluster)
+    # A model that cannot be loaded without the worker's death is not loaded again.
+    model, cluster = (link.before, link.cluster_before) if link.before else (link.model, link.cluster)
+    dead = Link(model, Phase.DEAD, link.info, cluster=cluster)
     return Transition(dead, (*_cut_off(link), *_cut_off_served(link), died))
 
 
@@ -532,7 +542,7 @@ _OF_THE_TURN: dict[type, tuple[frozenset[Phase], Rule]] = {
     Count: (frozenset({Phase.READY}), _count),
     **dict.fromkeys((AskTables, AskModels), (_SPOKEN, _send_out_of_band)),
     Restart: (frozenset(Phase) - {Phase.CLOSED}, _restart),
-    Load: (frozenset({Phase.READY, Phase.NO_MODEL}), _load),
+    Load: (frozenset({Phase.READY, Phase.NO_MODEL, Phase.WAITING}), _load),
     Unload: (frozenset({Phase.READY}), _unload),
     SpawnFailed: (frozenset({Phase.STARTING}), _spawn_failed),
     Close: (frozenset(Phase), _close),

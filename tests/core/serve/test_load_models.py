@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import shutil
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def served(home: Path) -> Iterator[Served]:
-    installed = InstalledModels(Catalogue(Machine(1 << 62, expands=True)).entries)
+    entries = Catalogue(Machine(1 << 62, expands=True)).entries
+    installed = InstalledModels(partial(asyncio.to_thread, entries))
     with serving(home / "data" / "models" / "First-Toy", installed=installed) as found:
         yield found
 

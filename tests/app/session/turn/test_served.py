@@ -16,12 +16,14 @@ from core.events import (
     Finished,
     Generate,
     Heartbeat,
+    LoadModel,
+    LoadProgress,
     Message,
     TextsEmbedded,
     TokenCount,
 )
 from tests.app.session.turn.test_turn import SERVE, SUBMIT, at, run
-from tests.app.session.words import KILLED, failed, finished, gauges, reading, token
+from tests.app.session.words import KILLED, LOADED, failed, finished, gauges, reading, token
 
 SERVED = at(Phase.READY)
 SERVED = replace(SERVED, served="s1")
@@ -122,3 +124,35 @@ def test_the_end_of_a_served_answer_is_heard_while_another_model_loads() -> None
 def test_a_worker_that_is_stuck_while_it_serves_is_told() -> None:
     beat = Heartbeat("decoding", STUCK_S, 1, 2)
     assert [type(effect) for effect in run(beat, start=SERVED)[1]] == [Heartbeat, fx.WorkerStuck]
+
+
+OTHER = replace(LOADED, info=replace(LOADED.info, name="Other", reference="other"))
+
+
+def test_a_question_waits_for_a_request_whose_model_is_being_loaded() -> None:
+    start, _ = run(Ahead(1), start=at(Phase.READY))
+    link, effects = run(SUBMIT, Load("other"), Ahead(0), start=start)
+    assert (link.phase, link.before, link.loading) == (Phase.WAITING, "starter", True)
+    assert sent(effects) == [LoadModel("other", None)]
+    # Another load and the server's requests wait for its end; the question can be taken back.
+    assert [type(one) for one in run(Load("third"), start=link)[1]] == [fx.WindowMistake]
+    assert not sent(run(SERVE, start=link)[1])
+    stopped, _ = run(Stop(), start=link)
+    assert (stopped.phase, stopped.busy, stopped.loading) == (Phase.LOADING, False, True)
+    assert run(OTHER, start=stopped)[0].phase is Phase.READY
+    assert not run(Heartbeat("loading", STUCK_S, 1, 2), start=link)[0].quiet
+    progress = LoadProgress("other", "Reading weights", 0.5)
+    link, effects = run(progress, OTHER, SERVE, start=link)
+    assert [type(one) for one in effects] == [fx.LoadStarted, fx.ModelReady, fx.Send]
+    assert (link.phase, link.model, link.loading, link.served) == (Phase.WAITING, "other", False, "s1")
+    link, effects = run(HEARD[-1], Ahead(0), start=link)
+    assert (link.phase, link.pending) == (Phase.READING, None)
+
+
+def test_a_load_that_fails_or_kills_the_worker_leaves_the_previous_model() -> None:
+    start, _ = run(SUBMIT, Load("other"), start=replace(at(Phase.READY), ahead=1))
+    link, effects = run(failed("", "load_model", "bad-model"), start=start)
+    assert (link.phase, link.model, link.loading) == (Phase.WAITING, "starter", False)
+    assert isinstance(effects[-1], fx.LoadFailed)
+    link, effects = run(KILLED, Restart(), start=start)
+    assert link == Link("starter")

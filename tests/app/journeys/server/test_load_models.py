@@ -1,0 +1,140 @@
+"""Requests to the window's server that name another installed model, over a real worker and HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from app.launch.scenario import ask
+from app.session.turn.link_state import Phase
+from app.shell.window import MainWindow
+from core.settings import Settings, assign_all
+from core.worker.client import worker_command
+from tests.app.journeys.server.client import Asked, switch_on
+from tests.app.stage import last, play, ready, until
+from tests.core.toy import write_toy_model
+
+SETTINGS = assign_all(Settings(), [("sampling.max_tokens", 200), ("prefill.mode", "off")])
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of two models, and one whose weights are damaged."""
+    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    models = tmp_path / "data" / "models"
+    for seed, name in enumerate(("First-Toy", "Second-Toy")):
+        write_toy_model(models / name, seed=seed)
+    shutil.copytree(models / "First-Toy", models / "Damaged-Toy")
+    config = models / "Damaged-Toy" / "config.json"
+    config.write_text(config.read_text().replace('"hidden_size": 32', '"hidden_size": 48'))
+    return models
+
+
+def asked(base: str, model: str, tokens: int = 24) -> Asked:
+    return Asked(base, "the harbour", model=model, max_tokens=tokens, temperature=0, drafter="off")
+
+
+def loaded(window: MainWindow) -> str:
+    info = window.controller.link.info
+    return info.name if info else ""
+
+
+def test_a_request_loads_its_model_in_its_turn_and_the_window_shows_it(
+    qapp: QApplication, models: Path
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        base = await switch_on(window, load_models=True)
+        # Sent while the first model is still being loaded.
+        other = await asked(base, "Second-Toy").whole()
+        assert (other.is_whole, loaded(window)) == (True, "Second Toy")
+        assert window.controller.models.state.info == window.controller.link.info
+        assert "Second Toy" in window.views.header.subtitle
+        first = await asked(base, "first-toy").whole()
+        assert (first.is_whole, loaded(window)) == (True, "First Toy")
+        assert first.text != other.text
+        assert (await asked(base, "gpt-5").whole()).text == first.text
+        # An answer of the window is not interrupted, and the next question waits for the load.
+        window.views.inspector.set_settings(SETTINGS)
+        ask(window, "Tell a long story.")
+        await until(lambda: len(last(window).tokens) > 3, 60)
+        waiting = [asked(base, "Second-Toy", 200), asked(base, "Second-Toy"), asked(base, "First-Toy")]
+        await until(lambda: len(window.controller.sharing.queue.tickets) == 4)
+        assert loaded(window) == "First Toy"
+        await until(lambda: bool(window.controller.link.served), 60)
+        assert (last(window).over, loaded(window)) == (True, "Second Toy")
+        ask(window, "And another one.")
+        assert window.controller.link.phase is Phase.WAITING
+        for each in waiting:
+            await each.whole()
+            assert each.is_whole
+        assert (waiting[1].text, waiting[2].text) == (other.text, first.text)
+        await until(lambda: last(window).over, 60)
+        assert last(window).status == "finished"
+        assert loaded(window) == "First Toy"
+        assert window.views.banner.isHidden()
+
+    play(qapp, scene, command=worker_command(), model=str(models / "First-Toy"))
+
+
+def test_a_model_that_does_not_load_ends_its_request_alone_and_the_window_says_so(
+    qapp: QApplication, models: Path
+) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 120)
+        base = await switch_on(window, load_models=True)
+        expected = await asked(base, "First-Toy").whole()
+        running = asked(base, "First-Toy", 200)
+        await until(lambda: bool(running.text), 60)
+        damaged, behind = asked(base, "Damaged-Toy"), asked(base, "First-Toy")
+        await damaged.whole()
+        assert damaged.error == "bad_model"
+        assert window.views.banner.isVisible()
+        await behind.whole()
+        assert behind.text == expected.text
+        assert loaded(window) == "First Toy"
+        # A window without a model loads the one that is named.
+        window.controller.models.unload()
+        await until(lambda: window.controller.link.phase is Phase.NO_MODEL)
+        assert (await asked(base, "gpt-5").whole()).status == 503
+        assert (await asked(base, "Second-Toy").whole()).is_whole
+        assert loaded(window) == "Second Toy"
+        await running.whole()
+
+    play(qapp, scene, command=worker_command(), model=str(models / "First-Toy"))
+
+
+async def test_a_worker_that_dies_of_a_load_comes_back_with_the_previous_model(window: MainWindow) -> None:
+    await ready(window)
+    gate, pid = window.controller.sharing.gate, window.worker.pid
+    assert pid
+    os.kill(pid, signal.SIGSTOP)
+    load = asyncio.ensure_future(gate.load("other"))
+    await until(lambda: window.controller.link.model == "other")
+    ticket = window.controller.sharing.queue.enter("client", lambda: None)
+    os.kill(pid, signal.SIGKILL)
+    failed = await asyncio.wait_for(load, 30)
+    assert failed is not None
+    assert failed.code == "worker-failed"
+    await until(lambda: gate.state == "ready")  # for the request that waits
+    assert window.controller.link.model == "starter"
+    # A question goes after it, and is sent when it leaves.
+    ask(window, "write 4")
+    assert window.controller.link.phase is Phase.WAITING
+    ticket.leave()
+    await until(lambda: last(window).status == "finished")
+
+
+def test_without_the_setting_the_loaded_model_answers(qapp: QApplication, models: Path) -> None:
+    async def scene(window: MainWindow) -> None:
+        await ready(window, 120)
+        base = await switch_on(window)
+        assert (await asked(base, "Second-Toy").whole()).is_whole
+        assert loaded(window) == "First Toy"
+
+    play(qapp, scene, command=worker_command(), model=str(models / "First-Toy"))
