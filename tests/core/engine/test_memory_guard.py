@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import mlx.core as mx
 import pytest
 
 from core.engine.engine import Engine
@@ -177,6 +178,25 @@ def test_a_model_that_does_not_fit_is_refused_before_the_loaded_one_is_freed(
     memory.left_bytes = (16 << 20) - engine._session.nbytes
     engine.load(str(tmp_path / "second"))
     assert engine.loaded.info.name == "second"
+
+
+def test_the_estimate_is_the_peak_of_mlxs_memory(tmp_path: Path) -> None:
+    """Of keys and values, a chunk's activations and its attention scores, which grow with the context."""
+    sizes = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "head_dim": 16}
+    heads = {"num_attention_heads": 8, "num_key_value_heads": 2, "max_position_embeddings": 4096}
+    write_toy_model(tmp_path / "toy", **sizes, **heads)
+    engine = Engine(left_bytes=lambda: PLENTY)
+    engine.load(str(tmp_path / "toy"))
+    need = engine.loaded.need
+    assert need is not None
+    for length in (1000, 2500):
+        engine.forget()
+        before = mx.get_active_memory()
+        mx.reset_peak_memory()
+        answer(engine, [4 + at * 7 % 250 for at in range(length)], settings(**{"sampling.max_tokens": 1}))
+        estimated = need.cache_at(length) + need.working_at(length)
+        assert estimated == pytest.approx(mx.get_peak_memory() - before, rel=0.1)
+    engine.unload()
 
 
 def test_a_model_without_an_estimate_is_not_limited() -> None:
