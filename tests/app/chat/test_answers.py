@@ -52,7 +52,7 @@ def check_code(text: str) -> None:
 CARDS = [(strings.EXAMPLE_LIST_TEXT, check_list), (strings.EXAMPLE_CODE_TEXT, check_code)]
 
 
-@pytest.mark.parametrize(("words", "check"), CARDS)
+@pytest.mark.parametrize(("words", "check"), [pytest.param(*CARDS[0], marks=pytest.mark.sweep), CARDS[1]])
 def test_at_the_default_settings(starter_engine: Engine, words: str, check: object) -> None:
     assert Settings().sampling.temperature == 0
     starter_engine.forget()

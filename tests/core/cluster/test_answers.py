@@ -47,6 +47,7 @@ def tried(
     return found
 
 
+@pytest.mark.sweep  # tests/core/cli/test_cluster.py answers over two machines in `make test`
 def test_two_machines_answer_as_one(tmp_path: Path) -> None:
     folder = tmp_path / "toy"
     write_toy_model(folder, max_position_embeddings=4096)

@@ -123,7 +123,7 @@ def told_engine(architecture: str, toy_folder: Path) -> tuple[Engine, _Told]:
 KINDS = ["llama", "gemma3_text", "qwen3_5", "deepseek_v3", "ministral3"]
 
 
-@pytest.mark.parametrize("architecture", thinned(KINDS, keep=["llama", "qwen3_5"]))
+@pytest.mark.parametrize("architecture", thinned(KINDS, keep=["qwen3_5"]))
 def test_replicas_hold_what_the_leader_holds(architecture: str, toy_folder: Path) -> None:
     engine, model = told_engine(architecture, toy_folder)
     # A trial in which replicas stood elsewhere would have failed.

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIG
 _S = 60.0
 
 
+@pytest.mark.sweep  # tests/core/cluster/test_worker.py kills one in `make test`
 def test_a_follower_killed_in_mid_answer(
     qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
