@@ -10,6 +10,7 @@ Databases of version 0.1.0 have no checksums and no remembered count; of them on
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import sqlite3
@@ -281,8 +282,15 @@ def _sql(path: Path, *statements: str, values: tuple[object, ...] = ()) -> None:
     connection.close()
 
 
+def _columns(path: Path) -> list[tuple[str, str]]:
+    """Of the tables that this file has: an older one has no projects."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    return [each for each in _COLUMNS if each[0] in tables]
+
+
 def _change_types(path: Path, dice: random.Random) -> None:
-    table, column = dice.choice(_COLUMNS)
+    table, column = dice.choice(_columns(path))
     value = dice.choice([17, 1.5, "\ufffd", b"\xff\xfe"])
     _sql(path, f"UPDATE {table} SET {column} = ?", values=(value,))
 
