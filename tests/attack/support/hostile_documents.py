@@ -504,7 +504,9 @@ def notebook_bomb(dice: random.Random, path: Path) -> str | None:
             {"cell_type": "code", "outputs": [None, {"data": []}, {"text": [1]}], "source": ["`" * many]},
         )
     )
-    text = json.dumps({"cells": [cell, {"cell_type": "markdown", "source": "x"}] * many, "metadata": cell})
+    # Few of a long cell: 100,000 of 100,000 characters would take the campaign's own memory.
+    cells = [cell, {"cell_type": "markdown", "source": "x"}] * min(many, 20_000_000 // len(json.dumps(cell)))
+    text = json.dumps({"cells": cells, "metadata": cell})
     path.write_text(dice.choice((text, text[: dice.randrange(len(text))], "[" * many, '{"cells":' * many)))
     return None
 
