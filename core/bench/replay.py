@@ -388,6 +388,7 @@ def write_report(results: ReplayResults) -> str:
         "",
         *results.progress.lines,
         f"{results.streams}, {results.count} streams; tokens ÷ Σ T(width), each starts with empty tables.",
+        "The streams have no hidden states, so MTP heads are not replayed, nor are draft models.",
         "",
         results.environment.line,
         "",
