@@ -12,7 +12,6 @@ the prompt and the shown tokens, so the next turn reuses it and gives the same a
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import cache
@@ -134,7 +133,7 @@ class Engine:
         self._embedder = Embedder()
         self._embedding = BackgroundEmbedding(self._embedder, passages.cut, say)
         self._saved_chats = SavedChats(say, clock, saved_files)
-        self._citing: deque[tuple[str, Search]] = deque()
+        self._citing: list[tuple[str, Search]] = []  # the newest, at the end, goes first
         self._clock = clock
         self._say = say
         self._released: Released | None = None
