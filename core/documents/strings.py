@@ -116,6 +116,16 @@ def hidden_sheet(name: str) -> str:
     return f"[left out: the sheet “{name}”, which the file hides]"
 
 
+def hidden_rows(first: int, last: int) -> str:
+    rows = f"row {first:,}" if first == last else f"rows {first:,} to {last:,}"
+    return f"[left out: {rows}, which the file hides]"
+
+
+def hidden_columns(first: str, last: str) -> str:
+    columns = f"column {first}" if first == last else f"columns {first} to {last}"
+    return f"[left out: {columns}, which the file hides]"
+
+
 def hidden_slide(number: int) -> str:
     return f"[left out: slide {number:,}, which the file hides]"
 

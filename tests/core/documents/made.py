@@ -119,6 +119,25 @@ def relations(targets: Mapping[str, str]) -> str:
     return f'<?xml version="1.0"?><Relationships xmlns="{_PACKAGE}/relationships">{each}</Relationships>'
 
 
+_SHEETS = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+
+
+def write_workbook(path: Path, rows: str, columns: str = "", strings: str = "", styles: str = "") -> Path:
+    """A workbook of one sheet `S`, from the insides of its parts."""
+    parts = {
+        "_rels/.rels": relations({"officeDocument": "xl/workbook.xml"}),
+        "xl/_rels/workbook.xml.rels": relations(
+            {"worksheet#s": "sheet.xml", "sharedStrings": "strings.xml", "styles": "styles.xml"}
+        ),
+        "xl/workbook.xml": f'<workbook xmlns="{_SHEETS}" xmlns:r="{_OFFICE}/relationships">'
+        '<sheets><sheet name="S" r:id="s"/></sheets></workbook>',
+        "xl/sheet.xml": f'<worksheet xmlns="{_SHEETS}">{columns}<sheetData>{rows}</sheetData></worksheet>',
+        "xl/strings.xml": f'<sst xmlns="{_SHEETS}">{strings}</sst>',
+        "xl/styles.xml": f'<styleSheet xmlns="{_SHEETS}">{styles}</styleSheet>',
+    }
+    return write_zip(path, parts)
+
+
 def write_xlsx(path: Path, sheets: Mapping[str, Sequence[tuple[str, str | float]]], hidden: str = "") -> Path:
     """A workbook of these sheets: cells by address, in the order of rows."""
     space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"

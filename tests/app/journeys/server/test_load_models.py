@@ -75,9 +75,10 @@ def test_a_request_loads_its_model_in_its_turn_and_the_window_shows_it(
             await each.whole()
             assert each.is_whole
         assert (waiting[1].text, waiting[2].text) == (other.text, first.text)
+        # The question is answered by the model that was loaded when it was asked.
         await until(lambda: last(window).over, 60)
         assert last(window).status == "finished"
-        assert loaded(window) == "First Toy"
+        assert loaded(window) == "Second Toy"
         assert window.views.banner.isHidden()
 
     play(qapp, scene, command=worker_command(), model=str(models / "First-Toy"))
