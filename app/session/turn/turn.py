@@ -295,11 +295,12 @@ def _ahead(link: Link, given: Ahead) -> Transition:
         return Transition(replace(link, ahead=given.requests))
     if link.before:
         return Transition(link)  # a model is still being loaded; `ahead` stays, so that this is called again
-    asked_of, link = link.asked_of, replace(link, asked_of=None)
+    asked_of = link.asked_of
     # A worker that has left a cluster joins none again: the question would be lost with it.
     if asked_of is not None and asked_of.model != link.model and asked_of.cluster is None:
-        return _load(link, asked_of)
-    return Transition(replace(link, phase=Phase.READING, pending=None, ahead=0), (Send(link.pending),))
+        return _load(replace(link, asked_of=None), asked_of)
+    after = replace(link, phase=Phase.READING, pending=None, asked_of=None, ahead=0)
+    return Transition(after, (Send(link.pending),))
 
 
 def _stop(link: Link, given: Stop) -> Transition:
