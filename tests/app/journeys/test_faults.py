@@ -66,7 +66,9 @@ async def taught(window: MainWindow) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV])
-def test_a_worker_that_aborts(qapp: QApplication, toy_folder: Path, number: signal.Signals) -> None:
+def test_a_worker_that_aborts(
+    qapp: QApplication, toy_folder: Path, number: signal.Signals, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scene(window: MainWindow) -> None:
         await ready(window, _LOAD_S)
         with_settings(window, sampling__max_tokens=2_000)
@@ -87,6 +89,7 @@ def test_a_worker_that_aborts(qapp: QApplication, toy_folder: Path, number: sign
         await ready(window, _LOAD_S)
 
     play(qapp, scene, command=worker_command(), model=str(toy_folder))
+    assert "broke the protocol" not in caplog.text
 
 
 def test_a_worker_that_hangs(qapp: QApplication, toy_folder: Path) -> None:
