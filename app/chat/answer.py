@@ -54,12 +54,12 @@ class AnswerEditor(QWidget):
     ) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._before = text
         self._cancel = cancel
         self.area = TextArea(theme, self, font_px=_EDITOR_FONT_PX, line_px=_EDITOR_LINE_PX)
         self.area.setAccessibleName(strings.EDIT_ANSWER)
         self.area.setAccessibleDescription(strings.EDIT_ANSWER_SAYS)
         self.area.set_value(text)
+        self._before = self.area.value  # a text field may change line ends
         self.area.value_changed.connect(self._on_changed)
         self.area.resized.connect(resized)
         self.cancel_button = Button(theme, strings.CANCEL, small=True, parent=self)

@@ -12,6 +12,7 @@ range; the next token with text has the character.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,9 +31,12 @@ from app.richtext.markdown.piece import (
     plain_piece,
     shown_range,
 )
-from app.session.chats.answers import Edit
+from app.session.chats.answers import Edit, edits_between
 from core.answer_format import AnswerFormat, AnswerSplitter, Part, lone_closing_tag
 from core.events import Origin, Token
+
+_LINE_END = re.compile("\r\n|[\r\u2028\u2029]")
+_CHARACTER = re.compile("\r\n|.", re.S)
 
 
 def shown_origin(token: Token, before: Token | None) -> Origin:
@@ -303,27 +307,28 @@ class AnswerText:
     def edits(self, text: str) -> tuple[Edit, ...]:
         """The edits of the source after which `answer_source` is `text`; thoughts and marks stay.
 
-        Everything from the first to the last change is one edit in each part of the answer.
+        Line ends are equal to each other, because text fields have only one kind.
         """
         source, shown = self.table.text, self.answer_source
         ranges = [(0, len(source))] if shown == source else self._answer_ranges
-        joined = "".join(source[start:end] for start, end in ranges)
-        same = _common(shown, text)
-        same_end = _common(shown[same:][::-1], text[same:][::-1])
-        before = len(joined) - len(joined.lstrip("\n")) if joined != source else 0
-        low, high = before + same, before + len(shown) - same_end
-        typed = text[same : len(text) - same_end]
+        offsets = [offset for start, end in ranges for offset in range(start, end)]
+        skipped = "".join(source[offset] for offset in offsets).index(shown)
+        # The source range of each character of `shown`, with one for each line end.
+        places = [
+            (offsets[skipped + match.start()], offsets[skipped + match.end() - 1] + 1)
+            for match in _CHARACTER.finditer(shown)
+        ]
         found: list[Edit] = []
-        at = 0
-        for number, (start, end) in enumerate(ranges):
-            after = at + end - start
-            is_last = number == len(ranges) - 1
-            if at <= low < after or (found and at < high) or (is_last and not found):
-                first = start + max(0, low - at)
-                found.append(Edit(first, max(first, min(end, start + high - at)), typed))
+        for edit in edits_between(_LINE_END.sub("\n", shown), _LINE_END.sub("\n", text)):
+            changed = places[edit.start : edit.end]
+            if not changed:
+                at = places[edit.start][0] if edit.start < len(places) else places[-1][1] if places else 0
+                changed = [(at, at)]
+            typed = edit.text
+            for start, end in _runs(changed):
+                found.append(Edit(start, end, typed))
                 typed = ""
-            at = after
-        return tuple(edit for edit in found if edit.text or edit.start < edit.end)
+        return tuple(found)
 
     @property
     def thought_tokens(self) -> list[range]:
@@ -480,10 +485,15 @@ class AnswerText:
         return certain, pieces
 
 
-def _common(first: str, second: str) -> int:
-    """The number of characters at the beginning that both texts have."""
-    pairs = enumerate(zip(first, second))
-    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
+def _runs(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Joins ranges that touch. They are in order."""
+    begin, last = ranges[0]
+    for start, end in ranges[1:]:
+        if start != last:
+            yield begin, last
+            begin = start
+        last = end
+    yield begin, last
 
 
 def _head(start: int) -> Piece:

@@ -27,10 +27,10 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit
 from app.chat import strings
 from app.chat.attachment_chip import estimated_tokens
 from app.controls.scroll_bar import ScrollBar
+from app.controls.text_fields import text_of
 from app.theme.fonts import enlarged_ui_font
 from app.theme.theme import Theme, clear_base
 from app.theme.zoom import px
-from core.events.wire import well_formed
 
 if TYPE_CHECKING:
     from app.chat.composer import Composer
@@ -88,7 +88,7 @@ class ComposerEdit(QTextEdit):
     @property
     def text(self) -> str:
         """The typed text."""
-        return well_formed(self.toPlainText())
+        return text_of(self.document())
 
     def set_text(self, text: str) -> None:
         """Replace the text and move the cursor to its end. Can be undone."""

@@ -27,9 +27,13 @@ from PySide6.QtGui import (
     QPainter,
     QPalette,
     QPdfWriter,
+    QTextBlock,
+    QTextBlockFormat,
     QTextCursor,
     QTextDocument,
+    QTextFormat,
     QTextOption,
+    QTextTable,
 )
 
 from app.chat import strings
@@ -44,6 +48,11 @@ from core.events import Message
 # Of a part, so that no part takes long to lay out.
 _PART_CHARACTERS = 4_000
 _INDENT_PX = 22
+# Of a table, by the size of its text: characters of a line on the page, and the padding of a cell in pixels.
+_SIZES = {"usual": (80, 4), "smaller": (105, 3), "smallest": (122, 2)}
+_PADDING_CHARACTERS = 2
+# Longer words do not widen a column.
+_WORD_CHARACTERS = 20
 _TAGS = {"bold": "b", "italic": "i", "strike": "s", "code": "code"}
 # Half of a character cannot be encoded.
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -51,14 +60,16 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 STYLE = """
-p, h1, h2, h3, h4, h5, h6 { white-space: pre-wrap; margin: 0 0 9px 0; }
-h1 { font-size: 20px; } h2 { font-size: 17px; } h3, h4, h5, h6 { font-size: 15px; }
+p, h1, h2, h3, h4 { white-space: pre-wrap; margin: 0 0 9px 0; }
+h1, h2, h3, h4 { font-weight: 600; }
+h1 { font-size: 22px; } h2 { font-size: 19px; } h3 { font-size: 17px; } h4 { font-size: 15px; }
 .role { color: #63636b; font-size: 12px; font-weight: 600; margin-top: 18px; }
 .note, .thought { color: #63636b; font-size: 13px; }
 .quote { color: #63636b; }
 .code p { font-family: "JetBrains Mono", Menlo, Consolas, monospace; font-size: 12px; margin: 0; }
 code { font-family: "JetBrains Mono", Menlo, Consolas, monospace; background-color: #f0f0f2; }
 a { color: #0b6ba8; }
+.smaller { font-size: 12px; } .smallest { font-size: 10px; }
 .accepted { background-color: #cfeee1; }
 .bonus { background-color: #fbe8c6; }
 """
@@ -66,11 +77,12 @@ _PAGE_STYLE = """
 html { color-scheme: light dark; }
 body { max-width: 720px; margin: 32px auto; padding: 0 20px; color: #1d1d1f; background: #ffffff;
   font: 15px/1.6 Inter, -apple-system, "Segoe UI", "Noto Sans", sans-serif; }
-p, h1, h2, h3, h4, h5, h6 { overflow-wrap: anywhere; }
+p, h1, h2, h3, h4 { overflow-wrap: anywhere; }
 table.cells { margin: 0 0 12px 0; border: 0; display: block; overflow-x: auto; }
 table.cells td, table.cells th { border: 1px solid #d6d6da; padding: 4px 8px; vertical-align: top; }
+table.cells td, table.cells th { width: auto; } table.cells span { font-size: inherit; }
 table.code { background: #f4f4f6; width: 100%; margin: 0 0 12px 0; border-radius: 8px; }
-table.code td { padding: 10px 14px; }
+table.code td { padding: 10px 14px; } table.code p { tab-size: 4; }
 @media screen and (prefers-color-scheme: dark) {
   body { color: #f2f2f3; background: #1c1c1e; } a { color: #5db4ea; }
   .role, .note, .thought, .quote { color: #a2a2aa; }
@@ -197,7 +209,7 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _paragraph(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, int, str]]) -> str:
-    tag = f"h{min(6, piece.level + 2)}" if piece.kind == "heading" else "p"
+    tag = f"h{min(4, piece.level + 1)}" if piece.kind == "heading" else "p"
     left = _INDENT_PX * (piece.depth + piece.quotes + (piece.thought >= 0))
     style = f' style="margin-{"right" if is_rtl(piece.text) else "left"}:{left}px"' if left else ""
     kind = ' class="thought"' if piece.thought >= 0 else ' class="quote"' if piece.quotes else ""
@@ -210,25 +222,56 @@ def _paragraph(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, in
 def _code(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, int, str]]) -> str:
     return (
         '<table class="code" width="100%" bgcolor="#f4f4f6" cellpadding="8" cellspacing="0"'
-        ' style="margin-bottom:9px"><tr><td>'
+        ' style="margin-top:9px; margin-bottom:9px"><tr><td>'
         f'<p dir="ltr">{_inline(piece, start, end, tints)}</p></td></tr></table>'
     )
 
 
 def _table(piece: Piece, tints: Sequence[tuple[int, int, str]]) -> str:
     rows: dict[int, list[str]] = {}
+    size, widths = _columns(piece)
+    kind = f' class="{size}"' if size != "usual" else ""
     for cell in piece.cells:
         tag = "td" if cell.row else "th"
         align = piece.aligns[cell.column] if cell.column < len(piece.aligns) else "left"
+        width = f' width="{widths[cell.column]}%"' if widths else ""
         text = piece.text[cell.start : cell.end]
         content = _inline(piece, cell.start, cell.end, tints)
         rows.setdefault(cell.row, []).append(
-            f'<{tag} align="{align}"><span{_direction(text)}>{content}</span></{tag}>'
+            f'<{tag} align="{align}"{width}><span{kind}{_direction(text)}>{content}</span></{tag}>'
         )
-    body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows.values())
-    lines = 'border="1" style="border-collapse:collapse; margin-bottom:9px"'
-    looks = f'class="cells" cellspacing="0" cellpadding="4" {lines}{_direction(piece.text)}'
-    return f"<table {looks}>{body}</table>"
+    head, *body = [f"<tr>{''.join(cells)}</tr>" for cells in rows.values()]
+    lines = 'border="1" style="border-collapse:collapse; margin-top:9px; margin-bottom:9px"'
+    padding = f'cellspacing="0" cellpadding="{_SIZES[size][1]}"'
+    looks = f'class="cells" {padding} {lines}{_direction(piece.text)}'
+    return f"<table {looks}><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def _columns(piece: Piece) -> tuple[str, list[float]]:
+    """The size of a table's text, one of `_SIZES`, and the widths of the columns of a wide one in percent.
+
+    Without widths Qt breaks words in narrow columns into letters.
+    """
+    count = 1 + max(cell.column for cell in piece.cells)
+    words, texts = [1] * count, [1] * count
+    for cell in piece.cells:
+        text = piece.text[cell.start : cell.end]
+        word = max(map(len, text.split()), default=0)
+        word += not cell.row or text[:1].isdigit()  # bold text and figures are wider
+        words[cell.column] = max(words[cell.column], min(word, _WORD_CHARACTERS))
+        texts[cell.column] = max(texts[cell.column], len(text))
+    padding = _PADDING_CHARACTERS * count
+    if sum(texts) + padding <= _SIZES["usual"][0]:
+        return "usual", []
+    needed = sum(words) + padding
+    size = next((name for name, (most, _) in _SIZES.items() if needed <= most), "smallest")
+    spare = max(0, _SIZES[size][0] - needed)
+    shares = [min(text, 200) ** 0.5 for text in texts]
+    parts = [
+        word + _PADDING_CHARACTERS + spare * share / sum(shares)
+        for word, share in zip(words, shares, strict=True)
+    ]
+    return size, [round(100 * part / sum(parts), 1) for part in parts]
 
 
 def _inline(piece: Piece, start: int, end: int, tints: Sequence[tuple[int, int, str]]) -> str:
@@ -276,6 +319,7 @@ _HEAD_PT = 30  # from the page's edge to the baselines of title and number
 _TEXT_PT = 11
 _LEAST_PT = 60  # a part does not begin with less space at the end of a page
 _SMALL_PT = 8
+_TAB_PT = 20  # four characters of code
 _CMAP = re.compile(rb"begincmap.*?endcmap", re.S)
 _TARGETS = re.compile(rb"(?<=\[)[^\]]*(?=\])|(?<=> )<0009>(?=\n)")
 _INK, _QUIET = QColor("#1d1d1f"), QColor("#63636b")
@@ -349,8 +393,9 @@ class _Pages:
             top = page * height
             self._painter.save()
             self._painter.translate(self._area.left(), self._area.top() - top)
-            context.clip = QRectF(0, top, self._area.width(), height)
-            self._painter.setClipRect(context.clip)
+            self._painter.setClipRect(QRectF(0, top, self._area.width(), height))
+            # A line that begins at the end of the page would be in the text twice.
+            context.clip = QRectF(0, top, self._area.width(), height - 1)
             document.documentLayout().draw(self._painter, context)
             self._painter.restore()
         self._y = end - (pages - 1) * height
@@ -362,16 +407,22 @@ class _Pages:
         document.setUseDesignMetrics(True)
         document.setDefaultFont(self._font)
         wrapping = document.defaultTextOption()
+        wrapping.setTabStopDistance(_TAB_PT)
         wrapping.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         document.setDefaultTextOption(wrapping)
         document.setDefaultStyleSheet(_scaled(STYLE))
         document.setDocumentMargin(0)
         document.setHtml(block)
-        frame = document.rootFrame().frameFormat()
-        frame.setTopMargin(self._y)
-        document.rootFrame().setFrameFormat(frame)
+        for frame in document.rootFrame().childFrames():
+            if isinstance(frame, QTextTable):
+                looks = frame.format()
+                if looks.layoutDirection() == Qt.LayoutDirection.RightToLeft:
+                    looks.setAlignment(Qt.AlignmentFlag.AlignRight)
+                    frame.setFormat(looks)
+        _begin_at(document, self._y)
         document.setPageSize(QSizeF(self._area.width(), int(self._area.height())))
         layout = document.documentLayout()
+        _keep_headings(document, int(self._area.height()))
         _split_at_pages(document, int(self._area.height()))
         last = document.lastBlock()
         return document, layout.blockBoundingRect(last).bottom() + last.blockFormat().bottomMargin()
@@ -393,16 +444,46 @@ class _Pages:
         self._painter.drawText(foot, Qt.AlignmentFlag.AlignHCenter, str(self._number))
 
 
+def _begin_at(document: QTextDocument, y: float) -> None:
+    """Leave `y` points free on the first page. Qt repeats a margin of the frame on each page of a table."""
+    cursor = QTextCursor(document)
+    looks = cursor.blockFormat()
+    cursor.insertBlock(looks)
+    space = QTextBlockFormat()
+    space.setLineHeight(y, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+    QTextCursor(document).setBlockFormat(space)
+
+
+def _keep_headings(document: QTextDocument, height: int) -> None:
+    """Begin headings on the page of the text that follows them."""
+    block = document.begin()
+    while block.isValid():
+        first = block
+        while block.isValid() and block.blockFormat().headingLevel():
+            block = block.next()
+        if first != block and block.isValid():
+            y = _line_y(document, first, 0)
+            if y % height > height / 2 and _line_y(document, block, 0) // height > y // height:
+                cursor, looks = QTextCursor(first), first.blockFormat()
+                looks.setPageBreakPolicy(QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore)
+                cursor.setBlockFormat(looks)
+        block = block.next()
+
+
+def _line_y(document: QTextDocument, block: QTextBlock, line: int) -> float:
+    """Where a line begins. The rectangle of a block can begin on the page before its first line."""
+    return document.documentLayout().blockBoundingRect(block).top() + block.layout().lineAt(line).y() + 1
+
+
 def _split_at_pages(document: QTextDocument, height: int) -> None:
     """Begin a new block where a block goes on on the next page; no line moves.
 
     Qt 6.11 draws the line above the clip as well (`QTextLayout::draw`), which would be in the text twice.
     """
-    layout = document.documentLayout()
     block = document.begin()
     while block.isValid():
-        top, lines = layout.blockBoundingRect(block).top(), block.layout()
-        pages = [int((top + lines.lineAt(n).y() + 1) // height) for n in range(lines.lineCount())]
+        lines = block.layout()
+        pages = [_line_y(document, block, n) // height for n in range(lines.lineCount())]
         split = next((n for n, page in enumerate(pages) if page != pages[0]), 0)
         if split:
             cursor = QTextCursor(block)

@@ -1,7 +1,7 @@
 """SnippetMenu: the saved prompts above the composer, and the placeholders of an inserted one.
 
 `/` in the empty field opens the list, and what is typed behind it filters it. ↑ and ↓ select, Return and Tab
-insert, Escape closes the list and leaves the text. The list closes when no name matches, so a message may
+insert, Escape closes the list and leaves the text. The list is hidden while no name matches, so a message may
 begin with `/`. The field keeps the focus. After an insertion Tab and Shift+Tab select the placeholders in
 order; those that are unchanged are tinted.
 """
@@ -61,8 +61,9 @@ class SnippetMenu(QObject):
         self._frame = frame
         self._snippets: tuple[Snippet, ...] = BUILT_IN
         self._before = ""
-        # In an empty field the list is opened by `/`, which the prompt replaces.
-        self._replaces = False
+        # Whether the text begins with a `/` that opened the list, and Escape did not dismiss it.
+        self._slash = False
+        self._replaces = False  # the typed `/name`, rather than being inserted at the cursor
         self.list: SnippetList | None = None  # None until it was opened once
         self.placeholders = Placeholders(theme, edit)
         edit.installEventFilter(self)
@@ -87,6 +88,7 @@ class SnippetMenu(QObject):
 
     def forget(self) -> None:
         """Close the list and end the placeholders: another text is shown."""
+        self._slash = False
         self.close()
         self.placeholders.end()
 
@@ -101,6 +103,7 @@ class SnippetMenu(QObject):
         cursor = self._edit.textCursor()
         if self._replaces:
             cursor.select(QTextCursor.SelectionType.Document)
+        self._slash = False
         self.close()
         self.placeholders.insert(cursor, snippet.text)
 
@@ -119,6 +122,7 @@ class SnippetMenu(QObject):
                 self.insert(self.list.chosen)
                 return True
             if key == Qt.Key.Key_Escape:
+                self._slash = False
                 self.close()
                 return True
         if key == Qt.Key.Key_Tab and not held:
@@ -130,11 +134,11 @@ class SnippetMenu(QObject):
     def _follow_text(self) -> None:
         text, before = self._edit.toPlainText(), self._before
         self._before = text
-        if text == "/" and not before and self._edit.hasFocus():
-            self._show("", replaces=True)
-        elif self.is_open and self._replaces and text.startswith("/"):
+        opens = text == "/" and not before and self._edit.hasFocus()
+        self._slash = opens or (self._slash and text.startswith("/"))
+        if self._slash:
             self._show(text[1:], replaces=True)
-        elif self.is_open:
+        else:
             self.close()
 
     def _show(self, typed: str, *, replaces: bool) -> None:
@@ -200,8 +204,9 @@ class SnippetList(QListWidget):
         self._select((self.currentRow() + rows) % self.count())
 
     def place_above(self, frame: QRect) -> None:
-        """Place the list above `frame`, in the parent's coordinates."""
+        """Place the list above `frame`, in the parent's coordinates, no higher than fits there."""
         height = min(self.count(), _MOST_ROWS) * px(_ROW_PX) + 2 * px(_PAD_PX)
+        height = min(height, frame.top() - 2 * px(_GAP_PX))
         width = min(px(_WIDTH_PX), frame.width())
         self.setGeometry(frame.left(), frame.top() - px(_GAP_PX) - height, width, height)
 
@@ -257,6 +262,7 @@ class Placeholders(QObject):
         # Start, end and name of each; the end of the prompt.
         self._places: list[tuple[QTextCursor, QTextCursor, str]] = []
         self._last: QTextCursor | None = None
+        self._undo_steps = 0  # once the prompt is inserted; fewer: that was undone
         edit.textChanged.connect(self._tint)
         theme.changed.connect(self._tint)
 
@@ -266,6 +272,7 @@ class Placeholders(QObject):
         shown, places = filled(text)
         start = cursor.selectionStart()
         cursor.insertText(shown)
+        self._undo_steps = self._edit.document().availableUndoSteps()
         self._last = self._cursor_at(start + utf16_length(shown))
         for first, last in places:
             begins, ends = (self._cursor_at(start + utf16_length(shown[:at])) for at in (first, last))
@@ -309,7 +316,9 @@ class Placeholders(QObject):
 
     def _tint(self) -> None:
         """Tint the placeholders that are unchanged."""
-        if self._last is not None and self._edit.document().isEmpty():
+        document = self._edit.document()
+        if document.isEmpty() or document.availableUndoSteps() < self._undo_steps:
+            self._undo_steps = 0
             self._places.clear()
             self._last = None
         tints = []

@@ -20,7 +20,7 @@ from app.controllers.transfer import Transfer
 from app.controllers.views import Views
 from app.controllers.worker import TroubleController
 from app.session.chats.chats import Chats
-from app.session.chats.conversation import Conversation, documents
+from app.session.chats.conversation import Conversation, documents, merged
 from app.store.library import Home
 from core.errors import RequestError
 from core.events import Message, Passage, PrefillProgress
@@ -96,11 +96,12 @@ class ChatController(QObject):
         self._views.composer.edit.setFocus()
 
     def move_to_new(self) -> None:
+        """Move the message to a new chat of the same project, after what is written there already."""
         composer = self._views.composer
         draft = Message("user", composer.text, composer.attachments)
         composer.clear()
-        self.start()
-        composer.set_message(draft)
+        self.start(self._chats.open.project)
+        composer.set_message(merged((self._chats.open.draft, draft)))
 
     def select(self, chat_id: str) -> None:
         if chat_id != self._chats.open.id:

@@ -92,7 +92,10 @@ class ChatListController(QObject):
 
     def _mark_busy(self) -> None:
         running = self._answering.running
-        self._sidebar.list.set_busy(running.chat_id if running else "")
+        if running:
+            self._sidebar.list.set_busy(running.chat_id, self._chats.summary(running.chat_id).project)
+        else:
+            self._sidebar.list.set_busy("")
 
     def rename(self, chat_id: str, name: str) -> None:
         """Sets the title of a chat; empty restores the title made from its first question."""
@@ -135,7 +138,11 @@ class ChatListController(QObject):
 
     def _put(self, chat_id: str, project_id: str) -> None:
         self._chats.keep(self._chats.get(chat_id).in_project(project_id))
-        self.show()
+        self.show_projects()
+
+    def show_projects(self) -> None:
+        """Show the list, and the title of a new chat, which names its project."""
+        self._page.show_names()
 
     def offer_undo(self, text: str, revert: Callable[[], object], *, deletion: bool = False) -> None:
         """Report an action with Undo, which calls `revert`; for a `deletion`, so does Undo Delete."""
@@ -187,13 +194,13 @@ class ChatListController(QObject):
         leaves = with_chats and opened.project == project_id
         if leaves:
             self.open_chat(next((each.id for each in self._chats.listed()), ""))
-        self.show()
+        self.show_projects()
 
         def revert() -> None:
             projects.restore(project_id)
             if leaves and opened.turns:
                 self.open_chat(opened.id)
-            self.show()
+            self.show_projects()
 
         self.offer_undo(strings.deleted([project.name]), revert, deletion=True)
 

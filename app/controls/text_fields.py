@@ -13,6 +13,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QTextBlockFormat,
     QTextCursor,
+    QTextDocument,
 )
 from PySide6.QtWidgets import QFrame, QLineEdit, QSizePolicy, QTextEdit, QVBoxLayout, QWidget
 
@@ -116,6 +117,12 @@ class SearchField(QLineEdit):
 
 
 _PAD_X_PX, _PAD_Y_PX = 10, 8
+_LINE_ENDS = dict.fromkeys(map(ord, "\u2028\u2029\ufdd0\ufdd1"), "\n")
+
+
+def text_of(document: QTextDocument) -> str:
+    """The text with "\\n" between lines. `toPlainText` would replace no-break spaces by spaces."""
+    return well_formed(document.toRawText().translate(_LINE_ENDS))
 
 
 class TextArea(QWidget):
@@ -208,7 +215,7 @@ class TextArea(QWidget):
 
     def _take_text(self) -> None:
         self._show_placeholder()
-        text = well_formed(self._edit.toPlainText())
+        text = text_of(self._edit.document())
         if text != self._value:
             self._value = text
             self.value_changed.emit(text)

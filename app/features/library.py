@@ -384,6 +384,7 @@ class LibraryController(QObject):
         self._show()
         return document_id
 
+<<<<<<< HEAD
     def add_files(self, paths: Sequence[Path]) -> None:
         """Reads files, and the files of folders, and keeps their texts."""
         for path in paths:
@@ -391,10 +392,16 @@ class LibraryController(QObject):
 
     def attach_all(self, document_ids: Sequence[str]) -> None:
         """Attaches those documents to the message that exist and are not attached to it yet."""
+=======
+    def attach_all(self, document_ids: Sequence[str]) -> int:
+        """Attaches those documents to the message that exist and are not attached to it yet.
+
+        Returns the number of those that are not in the library.
+        """
+>>>>>>> d13b1ccf33bc2fe8733d39e52eaad8d6aee8da29
         composer, listed = self._views.composer, {each.id for each in self.documents.listed()}
-        for document_id in document_ids:
-            if document_id not in listed:
-                continue
+        found = [each for each in document_ids if each in listed]
+        for document_id in found:
             try:
                 attachment = self.documents.attach(document_id, self._meter.family)
             except RequestError as error:
@@ -402,6 +409,13 @@ class LibraryController(QObject):
                 continue
             if all(each.text != attachment.text for each in composer.attachments):
                 composer.attach(attachment)
+        return len(document_ids) - len(found)
+
+    def text(self, document_id: str) -> str | None:
+        """Returns the text of a document; None if it is not kept or cannot be read."""
+        with suppress(KeyError, RequestError):
+            return self.documents.text(document_id)
+        return None
 
     def attach(self, document_id: str) -> None:
         """Attaches a document to the message in the composer."""

@@ -8,14 +8,15 @@ model; for an older chat of it, loading the model is offered.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPaintEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLayout, QLineEdit, QWidget
 
+from app.chat.composer_edit import local_files
 from app.chat.file_reader import FileReader, Reading
 from app.controllers.chat import ChatController
 from app.controllers.views import Views
@@ -34,7 +35,7 @@ from app.features.side_window import on_click
 from app.session.chats.chats import Chats
 from app.session.chats.presets import known
 from app.session.chats.projects import Project
-from app.session.documents import KeptDocument
+from app.session.documents import KeptDocument, digest_of
 from app.store.preferences import PreferencesFile
 from app.theme.measures import STRETCH, column_of, row_of, set_fixed_height, set_font
 from app.theme.theme import Theme, clear_base
@@ -55,6 +56,7 @@ USUAL_MODEL = "The loaded model"
 DOCUMENTS = "Documents"
 DOCUMENTS_NOTE = "Checked documents of the library are attached to each new chat in the project."
 NO_DOCUMENTS = "The library is empty. Added files are kept in it."
+PROJECT_SETTINGS_ACTION = "Project Settings…"
 ADD_FILES = "Add Files…"
 ADD_FILES_TITLE = "Add Files to the Project"
 CANCEL = "Cancel"
@@ -74,12 +76,27 @@ def not_installed(model: str) -> str:
     return f"{model} (not installed)"
 
 
-def delete_title(name: str, chats: int) -> str:
-    return f"Delete the project “{name}” with {'1 chat' if chats == 1 else f'{chats:,} chats'}?"
+def replaced_text(name: str) -> str:
+    return f"The new “{name}” takes the place of the one in this project, which stays in the library."
+
+
+def missing_text(documents: int) -> str:
+    start = "1 document of this project is" if documents == 1 else f"{documents:,} of its documents are"
+    return f"{start} not in the library any more."
+
+
+def delete_title(name: str, chats: int, archived: int) -> str:
+    count = "1 chat" if chats == 1 else f"{chats:,} chats"
+    which = f" ({archived:,} archived)" if archived else ""
+    return f"Delete the project “{name}” with {count}{which}?"
 
 
 def uses_model(name: str, model: str) -> str:
     return f"The project “{name}” uses {model}"
+
+
+def loads_next(model: str) -> str:
+    return f"{model} will be loaded when the answer is complete"
 
 
 def misses_model(name: str, model: str) -> str:
@@ -90,6 +107,7 @@ _WIDTH_PX, _MARGIN_PX, _LABEL_PX = 480, 20, 104
 _INNER_PX = _WIDTH_PX - 2 * _MARGIN_PX
 _DOCUMENTS_PX, _LEAST_DOCUMENTS_PX = 112, 48
 _NAME_CHARACTERS = 80
+_MOST_NOTES = 3
 
 
 class ProjectSheet(QDialog):
@@ -117,6 +135,7 @@ class ProjectSheet(QDialog):
         self.setWindowTitle(title)
         self.setAccessibleName(title)
         self.setWindowModality(Qt.WindowModality.WindowModal)
+        self.setAcceptDrops(True)
         self.name = NameField(theme, project.name)
         self.system_prompt = TextArea(theme)
         self.system_prompt.set_placeholder(SYSTEM_PROMPT_HINT)
@@ -129,6 +148,9 @@ class ProjectSheet(QDialog):
         if project.preset in presets:
             self.preset.set_value(project.preset)
         self.documents: dict[str | Attachment, CheckBox] = {}
+        self._by_digest: dict[str, CheckBox] = {}  # by their texts
+        self._notes: list[str] = []  # about added files
+        self._failed = False
         self.add_button = Button(theme, ADD_FILES, small=True, icon_name="plus")
         self.note = TextLabel(theme, "", 11, 15, wrap=True, width_px=_INNER_PX)
         self.cancel = Button(theme, CANCEL)
@@ -136,8 +158,11 @@ class ProjectSheet(QDialog):
         self._reader = FileReader(self._show_reading, self._take_file, self)
         self._lay_out(title)
         for document in sorted(documents, key=lambda each: each.id not in project.documents):
-            self._add_document(document.id, document.name, document.id in project.documents)
-        self._say(DOCUMENTS_NOTE if documents else NO_DOCUMENTS)
+            checked = document.id in project.documents
+            self._add_document(document.id, document.digest, document.name, checked)
+        if missing := len(set(project.documents) - {document.id for document in documents}):
+            self._notes.append(missing_text(missing))
+        self._show_notes()
         self._fit(parent.window())
         self.name.textChanged.connect(self._enable)
         on_click((self.add_button, self._choose_files), (self.cancel, self.reject), (self.save, self._save))
@@ -157,10 +182,20 @@ class ProjectSheet(QDialog):
         self.model.show_options(options, wanted)
 
     def add_files(self, paths: Sequence[Path]) -> None:
-        """Read files as documents of the project."""
+        """Read files as documents of the project. One with the name of a checked document replaces it."""
+        self._notes.clear()
+        self._failed = False
         for path in paths:
             self._reader.read(path)
         self._enable()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if local_files(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        event.acceptProposedAction()
+        self.add_files(local_files(event.mimeData()))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -177,16 +212,13 @@ class ProjectSheet(QDialog):
 
     def _save(self) -> None:
         checked = [key for key, box in self.documents.items() if box.isChecked()]
-        shown = set(self.documents)
-        # A document that is in use but cannot be listed now stays.
-        others = [each for each in self._project.documents if each not in shown]
         project = replace(
             self._project,
             name=" ".join(self.name.text().split()),
             system_prompt=self.system_prompt.value.strip(),
             preset=self.preset.value,
             model=self.model.value,
-            documents=(*(key for key in checked if isinstance(key, str)), *others),
+            documents=tuple(key for key in checked if isinstance(key, str)),
         )
         files = tuple(key for key in checked if isinstance(key, Attachment))
         self.accept()
@@ -203,19 +235,38 @@ class ProjectSheet(QDialog):
 
     def _take_file(self, reading: Reading) -> None:
         if isinstance(reading.result, Attachment):
-            self._add_document(reading.result, reading.result.name, True, first=True)
-            self._say(DOCUMENTS_NOTE)
+            self._take_document(reading.result)
         elif isinstance(reading.result, RequestError):
-            self._say(f"{reading.result.message} {reading.result.hint}".strip(), "danger")
+            self._failed = True
+            self._notes.append(f"{reading.result.message} {reading.result.hint}".strip())
+        self._show_notes()
         self._enable()
+
+    def _take_document(self, added: Attachment) -> None:
+        digest = digest_of(added.text)
+        if known := self._by_digest.get(digest):
+            known.setChecked(True)
+            self._documents.ensureWidgetVisible(known)
+            return
+        for box in self.documents.values():
+            if box.isChecked() and box.text() == added.name:
+                box.setChecked(False)
+                self._notes.append(replaced_text(added.name))
+        self._add_document(added, digest, added.name, True, first=True)
+
+    def _show_notes(self) -> None:
+        usual = DOCUMENTS_NOTE if self.documents else NO_DOCUMENTS
+        self._say(" ".join(self._notes[:_MOST_NOTES]) or usual, "danger" if self._failed else "text2")
 
     def _say(self, text: str, color: str = "text2") -> None:
         self.note.set_color(color)
         self.note.setText(text)
         self.note.updateGeometry()
 
-    def _add_document(self, key: str | Attachment, name: str, checked: bool, *, first: bool = False) -> None:
-        box = self.documents[key] = CheckBox(self._theme, name)
+    def _add_document(
+        self, key: str | Attachment, digest: str, name: str, checked: bool, *, first: bool = False
+    ) -> None:
+        box = self.documents[key] = self._by_digest[digest] = CheckBox(self._theme, name)
         box.setToolTip(name)
         box.setChecked(checked)
         self._list.insertWidget(0 if first else self._list.count() - 1, box)
@@ -306,6 +357,7 @@ class ProjectsController(QObject):
         self._preferences = preferences
         self._waiting: Callable[[], None] | None = None  # until the models are known
         self._requested = False
+        self._offer = ""  # the last notice about a project's model
         models.changed.connect(self._on_models_changed)
         sidebar = views.sidebar
         sidebar.new_project_requested.connect(self.create)
@@ -341,32 +393,49 @@ class ProjectsController(QObject):
         if project is None:
             return
         self._chat.start(project_id)
-        self._library.attach_all(project.documents)
+        missing = self._library.attach_all(project.documents)
+        if missing:
+            self._views.notice_bar.show_notice(
+                missing_text(missing), PROJECT_SETTINGS_ACTION, lambda: self.edit(project_id)
+            )
         self._with_models(lambda: self._use_model(project, at_once=True))
 
     def delete(self, project_id: str) -> None:
         """Delete a project after asking what becomes of its chats, if it has any."""
-        project, listing = self._chats.projects.find(project_id), self._chat.listing
+        project = self._chats.projects.find(project_id)
         if project is None:
             return
         chats = self._chats.in_project(project_id)
         if not chats:
-            listing.delete_project(project_id, with_chats=False)
+            self._delete(project, with_chats=False)
             return
         question = Question(
             self._theme,
-            delete_title(project.name, len(chats)),
+            delete_title(project.name, len(chats), sum(each.archived is not None for each in chats)),
             DELETE_TEXT,
             CANCEL,
             (("keep", KEEP_CHATS, "plain"), ("delete", DELETE_CHATS, "danger")),
             self._views.sidebar.window(),
         )
-        question.chosen.connect(
-            lambda value: listing.delete_project(project_id, with_chats=value == "delete")
-        )
+        question.chosen.connect(lambda value: self._delete(project, with_chats=value == "delete"))
         question.open()
 
     # ---- inside
+
+    def _delete(self, project: Project, *, with_chats: bool) -> None:
+        if not with_chats:
+            self._detach(project, project.documents)  # from the chat that is outside from now on
+        self._chat.listing.delete_project(project.id, with_chats=with_chats)
+
+    def _detach(self, project: Project, document_ids: Iterable[str]) -> None:
+        """Remove documents from the message of the project's unused chat."""
+        texts = {text for each in document_ids if (text := self._library.text(each)) is not None}
+        self._chats.remove_from_drafts(project.id, texts)
+        opened, chips = self._chats.open, self._views.composer.chips
+        if opened.project == project.id and not opened.turns:
+            for chip in chips.chips:
+                if chip.attachment.text in texts:
+                    chips.remove(chip)
 
     def _open_sheet(
         self, title: str, project: Project, save: Callable[[Project, Sequence[Attachment]], None]
@@ -390,8 +459,13 @@ class ProjectsController(QObject):
         documents = tuple(dict.fromkeys((*added, *project.documents)))
         now = self._chats.projects.find(project.id) or project  # it may have been folded meanwhile
         self._chats.change_project(replace(project, documents=documents, folded=now.folded))
-        self._chat.settings.show()  # of its unused chat, which may be open
-        self._chat.listing.show()
+        # Its unused chat may be open.
+        self._detach(project, set(now.documents).difference(documents))
+        opened = self._chats.open
+        if opened.project == project.id and not opened.turns:
+            self._library.attach_all([each for each in documents if each not in now.documents])
+        self._chat.settings.show()
+        self._chat.listing.show_projects()
 
     def _fold(self, project_id: str, folded: bool) -> None:
         project = self._chats.projects.find(project_id)
@@ -401,12 +475,16 @@ class ProjectsController(QObject):
 
     def _rename(self, project_id: str, name: str) -> None:
         self._chats.projects.rename(project_id, name)
-        self._chat.listing.show()
+        self._chat.listing.show_projects()
 
     def _model_names(self) -> list[tuple[str, str]]:
         return list(names_of(self._models.state.models).items())
 
     def _offer_model(self, chat_id: str) -> None:
+        """Offer the model of the chat's project, in place of an offer for another chat."""
+        if self._offer and self._views.notice_bar.text == self._offer:
+            self._views.notice_bar.clear()
+        self._offer = ""
         project = self._chats.projects.find(self._chats.summary(chat_id).project)
         if project and project.model:
             self._with_models(lambda: self._use_model(project, at_once=False))
@@ -432,11 +510,17 @@ class ProjectsController(QObject):
         loaded = models.state.loaded
         if not wanted or (loaded and loaded.reference == wanted) or models.state.loading == wanted:
             return
-        names = dict(self._model_names())
+        names, notice = dict(self._model_names()), self._views.notice_bar
         if wanted not in names:
-            self._views.notice_bar.show_notice(misses_model(project.name, wanted))
+            self._offer = misses_model(project.name, wanted)
+            notice.show_notice(self._offer)
         elif at_once and models.can_load:
             models.load(wanted)
         else:
-            text = uses_model(project.name, names[wanted])
-            self._views.notice_bar.show_notice(text, LOAD, lambda: models.load(wanted))
+            self._offer = uses_model(project.name, names[wanted])
+            notice.show_notice(self._offer, LOAD, lambda: self._load(wanted, names[wanted]))
+
+    def _load(self, model: str, name: str) -> None:
+        self._views.notice_bar.clear()
+        if not self._models.load_next(model):
+            self._views.notice_bar.show_notice(loads_next(name))

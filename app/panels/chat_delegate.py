@@ -75,7 +75,7 @@ class ChatRows(QAbstractListModel):
         self._rows: list[Row] = []
         self._places: dict[str, int] = {}
         self._now = datetime.now()
-        self._found = False
+        self.found = False  # the results of a search
 
     def show_chats(self, chats: Sequence[ChatRow], projects: Sequence[ProjectRow], now: datetime) -> None:
         """Show projects with their chats, and the other chats in groups by age."""
@@ -85,11 +85,14 @@ class ChatRows(QAbstractListModel):
         """Show search results in order under one title."""
         self._show([title, *results], now, found=True)
 
-    def set_busy(self, chat_id: str) -> None:
-        """Mark the chat that is being answered; empty for none. An open editor is not disturbed."""
+    def set_busy(self, chat_id: str, project_id: str) -> None:
+        """Mark the chat that is being answered, or its folded project. An open editor is not disturbed."""
         for place, row in enumerate(self._rows):
-            if isinstance(row, ChatRow) and row.busy != (row.id == chat_id):
-                self._rows[place] = replace(row, busy=row.id == chat_id)
+            if isinstance(row, str):
+                continue
+            busy = row.id == (chat_id if isinstance(row, ChatRow) else project_id if row.folded else "")
+            if row.busy != busy:
+                self._rows[place] = replace(row, busy=busy)
                 self.dataChanged.emit(self.index(place), self.index(place))
 
     def index_of(self, row_id: str) -> QModelIndex:
@@ -123,11 +126,11 @@ class ChatRows(QAbstractListModel):
             case _ if role == ROW:
                 return row
             case _ if role == TIME:
-                if row.archived and self._found:
+                if row.archived and self.found:
                     return strings.ARCHIVED
                 return time_label(row.when, self._now)
             case _ if role == INDENTED:
-                return bool(row.project) and not self._found
+                return bool(row.project) and not self.found
         return None
 
     def setData(self, index: _Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:
@@ -153,8 +156,8 @@ class ChatRows(QAbstractListModel):
         return data
 
     def _show(self, rows: list[Row], now: datetime, *, found: bool) -> None:
-        old, same_times = self._rows, self._found == found and self._now.date() == now.date()
-        self._now, self._found = now, found
+        old, same_times = self._rows, self.found == found and self._now.date() == now.date()
+        self._now, self.found = now, found
         fewest = min(len(old), len(rows))
         first = next((n for n in range(fewest) if _key(old[n]) != _key(rows[n])), fewest)
         rest = fewest - first
@@ -191,8 +194,9 @@ def _project_data(row: ProjectRow, role: int) -> object:
         case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.EditRole | Qt.ItemDataRole.ToolTipRole:
             return row.name
         case Qt.ItemDataRole.AccessibleTextRole:
-            parts = (row.name, strings.PROJECT, strings.project_chats(row.chats))
-            return ", ".join((*parts, strings.COLLAPSED) if row.folded else parts)
+            marks = (strings.COLLAPSED if row.folded else "", strings.BUSY if row.busy else "")
+            parts = (row.name, strings.PROJECT, strings.project_chats(row.chats), *marks)
+            return ", ".join(part for part in parts if part)
         case _ if role == ROW:
             return row
     return None
@@ -274,8 +278,7 @@ class ChatDelegate(QStyledItemDelegate):
             draw_text(painter, first, when, font, color("text2"), Qt.AlignmentFlag.AlignRight)
         name = first.adjusted(_BUSY_ROOM_PX if row.busy else 0, 0, -right_px - 8, 0)
         if row.busy:
-            dot = QRectF(first.left(), first.center().y() - _BUSY_PX / 2, _BUSY_PX, _BUSY_PX)
-            draw_box(painter, dot, _BUSY_PX / 2, color("accent"))
+            self._paint_busy(painter, first)
         draw_text(painter, name, title, ui_font(13, 500 if selected else 400), color("text"), left)
         if row.passage:
             line = QRectF(inside.left(), inside.top() + 25, inside.width(), 16)
@@ -297,6 +300,11 @@ class ChatDelegate(QStyledItemDelegate):
             painter.drawRoundedRect(pill.adjusted(half, half, -half, -half), 6 - half, 6 - half)
         return pill
 
+    def _paint_busy(self, painter: QPainter, line: QRectF) -> None:
+        """The dot of a chat that is being answered, at the left of `line`."""
+        dot = QRectF(line.left(), line.center().y() - _BUSY_PX / 2, _BUSY_PX, _BUSY_PX)
+        draw_box(painter, dot, _BUSY_PX / 2, self._theme.color("accent"))
+
     def _paint_project(self, painter: QPainter, option: QStyleOptionViewItem, row: ProjectRow) -> None:
         color, ratio = self._theme.color, _ratio(painter)
         pill = self._paint_ground(painter, option, row.current)
@@ -315,7 +323,9 @@ class ChatDelegate(QStyledItemDelegate):
             font, count = ui_font(11, tabular=True), f"{row.chats:,}" if row.chats else ""
             right_px = QFontMetricsF(font).horizontalAdvance(count)
             draw_text(painter, inside, count, font, color("text2"), Qt.AlignmentFlag.AlignRight)
-        name_box = inside.adjusted(0, 0, -right_px - 8, 0)
+        name_box = inside.adjusted(_BUSY_ROOM_PX if row.busy else 0, 0, -right_px - 8, 0)
+        if row.busy:
+            self._paint_busy(painter, inside)
         draw_text(painter, name_box, row.name, ui_font(13, 500), color("text"), Qt.AlignmentFlag.AlignLeft)
 
     def _paint_passage(self, painter: QPainter, line: QRectF, row: ChatRow) -> None:

@@ -18,6 +18,7 @@ from PySide6.QtCore import (
     QModelIndex,
     QPersistentModelIndex,
     QPoint,
+    QRect,
     QRectF,
     Qt,
     Signal,
@@ -31,6 +32,7 @@ from PySide6.QtGui import (
     QDropEvent,
     QKeyEvent,
     QMouseEvent,
+    QPainter,
     QPaintEvent,
     QPen,
 )
@@ -70,7 +72,7 @@ class ChatList(QListView):
         self._rows = ChatRows(self)
         self._theme = theme
         self._silent = False
-        self._drop_row = -1  # the row that a dragged chat is over
+        self._drop: str | None = None  # the project that a dragged chat would move to; empty: out of its own
         self.setModel(self._rows)
         self.setItemDelegate(ChatDelegate(theme, self))
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -112,9 +114,9 @@ class ChatList(QListView):
         """The displayed row of a project; None if it is not displayed."""
         return _project(self._rows.index_of(project_id))
 
-    def set_busy(self, chat_id: str) -> None:
-        """Mark the chat that is being answered; empty for none."""
-        self._rows.set_busy(chat_id)
+    def set_busy(self, chat_id: str, project_id: str = "") -> None:
+        """Mark the chat that is being answered, or its folded project; empty for none."""
+        self._rows.set_busy(chat_id, project_id)
 
     def rename(self, row_id: str) -> None:
         """Edit the title of a chat or the name of a project in place."""
@@ -230,46 +232,58 @@ class ChatList(QListView):
             drag.exec(Qt.DropAction.MoveAction)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if event.mimeData().hasFormat(CHAT_MIME):
-            event.acceptProposedAction()
-        else:
-            event.ignore()
+        event.setAccepted(self._dragged(event) is not None)
 
     def dragMoveEvent(self, event: QDragMoveEvent) -> None:
         super().dragMoveEvent(event)  # scrolls near the edges
-        index = self.indexAt(event.position().toPoint())
-        self._show_drop(index.row() if event.mimeData().hasFormat(CHAT_MIME) else -1)
-        event.setAccepted(event.mimeData().hasFormat(CHAT_MIME))
+        self._show_drop(self._target(event))
+        event.setAccepted(self._dragged(event) is not None)
 
     def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
         super().dragLeaveEvent(event)
-        self._show_drop(-1)
+        self._show_drop(None)
 
     def dropEvent(self, event: QDropEvent) -> None:
-        self._show_drop(-1)
+        self._show_drop(None)
         self.stopAutoScroll()
+        chat, target = self._dragged(event), self._target(event)
+        event.setAccepted(chat is not None)
+        if chat is not None and target is not None:
+            self.move_requested.emit(chat.id, target)
+
+    def _dragged(self, event: QDropEvent) -> ChatRow | None:
+        """The dragged chat; None for other data, and while search results are shown."""
         chat_id = bytes(event.mimeData().data(CHAT_MIME).data()).decode(errors="replace")
-        chat, index = self.row(chat_id), self.indexAt(event.position().toPoint())
-        if chat is None:
-            event.ignore()
-            return
-        event.acceptProposedAction()
-        target = _project_of(index)
-        if target != chat.project:
-            self.move_requested.emit(chat_id, target)
+        return None if self._rows.found else self.row(chat_id)
+
+    def _target(self, event: QDropEvent) -> str | None:
+        """The project to which a drop would move the chat, empty for none; None if it would stay."""
+        chat, target = self._dragged(event), _project_of(self.indexAt(event.position().toPoint()))
+        return target if chat and target != chat.project else None
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
-        target = self._rows.index_of(_project_of(self._rows.index(max(0, self._drop_row))))
-        if self._drop_row >= 0 and target.isValid():
+        if self._drop is not None:
             painter = painter_on(self.viewport())
             painter.setPen(QPen(self._theme.color("accent"), 2))
-            box = design_rect(QRectF(self.visualRect(target)))
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            box = design_rect(QRectF(self._drop_rect(self._drop)))
             painter.drawRoundedRect(box.adjusted(9, 1, -9, -1), 5, 5)
 
-    def _show_drop(self, row: int) -> None:
-        if row != self._drop_row:
-            self._drop_row = row
+    def _drop_rect(self, project_id: str) -> QRect:
+        """The rows of a project with its chats, or everything below the projects."""
+        rows = [self._rows.index(place) for place in range(self._rows.rowCount())]
+        inside = [place for place, index in enumerate(rows) if _project_of(index) == project_id]
+        if project_id:
+            return self.visualRect(rows[inside[0]]).united(self.visualRect(rows[inside[-1]]))
+        top = max(self.visualRect(index).bottom() for index in rows if _project_of(index))
+        ground = self.viewport().rect()
+        ground.setTop(min(top, ground.bottom()))
+        return ground
+
+    def _show_drop(self, project_id: str | None) -> None:
+        if project_id != self._drop:
+            self._drop = project_id
             self.viewport().update()
 
     # ---- inside

@@ -33,13 +33,17 @@ class ChatRow:
 
 @dataclass(frozen=True)
 class ProjectRow:
-    """`chats` is their number; `folded` hides them. `current`: it has the open chat, which has no row."""
+    """`chats` is their number; `folded` hides them. `current`: it has the open chat, which has no row.
+
+    `busy`: it is folded, and one of its chats is being answered.
+    """
 
     id: str
     name: str
     chats: int = 0
     folded: bool = False
     current: bool = False
+    busy: bool = False
 
 
 # A group's title, a project, or a chat.

@@ -15,7 +15,7 @@ import stat
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -23,14 +23,15 @@ from typing import IO, Any
 from msgspec import Struct, field
 
 from core.chat_archives import strings
-from core.chat_archives.formats import ArchivedChat, read_chat
+from core.chat_archives.formats import is_message, read_chats
 from core.chat_archives.tree import ArchivedPath, Tree
+from core.chat_archives.values import ArchivedChat
 from core.errors import RequestError
 
 _PIECE_BYTES = 1 << 20
-# Everything up to the next bracket outside of strings. Possessive, so that matching takes linear time.
-_SKIPPED = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.S)
-_INSIDE = re.compile(rb"(?:[^\"\\]++|\\.)*+", re.S)
+# Everything up to the next bracket outside of strings, and up to the next quote; in linear time.
+_SKIPPED = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*"[^"{}\[\]]*+)*', re.S)
+_INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*', re.S)
 # Draftlight's own export has its chats in the second field.
 _OWN = re.compile(rb'\s*\{\s*"draftlight_chats"\s*:\s*(\d{1,9})\s*,\s*"chats"\s*:\s*\[')
 _HEAD_BYTES = 4096
@@ -44,7 +45,7 @@ _MARKS = (
 
 
 class Elements:
-    """The elements of the array in `stream`, or the whole object if there is no array.
+    """The elements of the array in `stream`, or its objects one after the other if there is no array.
 
     - `own`: the format number of Draftlight's own export, None for another file.
     - `damaged`: the file ended inside an element, or has something other than objects between them.
@@ -111,8 +112,6 @@ class Elements:
                         else:
                             yield data[begin:searched]
                         begin = searched
-                        if not self._is_array:
-                            return
                     continue
                 searched = end
             if depth and (dropped or len(data) - begin > self._most_bytes):
@@ -168,6 +167,7 @@ _MOST_FILES = 100_000
 # Real chats are compressed to between a third and a thirtieth.
 _MOST_RATIO = 200
 _SMALL_BYTES = 16 * 1024 * 1024
+_ENDINGS = (".json", ".jsonl")
 _ZIP_MARKS = (b"PK\3\4", b"PK\5\6")
 # What `zipfile` raises for damaged archives; OSError for an offset before the beginning.
 _BROKEN = (
@@ -275,7 +275,7 @@ class ChatReader:
         if self._path.is_dir():
             files = []
             for folder, _, names in os.walk(self._path):
-                files += [Path(folder, name) for name in sorted(names) if name.lower().endswith(".json")]
+                files += [Path(folder, name) for name in sorted(names) if name.lower().endswith(_ENDINGS)]
                 if len(files) > _MOST_FILES:
                     raise RequestError(strings.too_many_files(self._name, _MOST_FILES), strings.IN_PARTS)
             self._total_bytes = sum(file.stat().st_size for file in files if file.is_file())
@@ -302,7 +302,7 @@ class ChatReader:
         except _BROKEN:
             raise RequestError(strings.damaged(self._name), strings.DAMAGED_HINT) from None
         with archive:
-            members = [each for each in archive.infolist() if each.filename.lower().endswith(".json")]
+            members = [each for each in archive.infolist() if each.filename.lower().endswith(_ENDINGS)]
             self._total_bytes = sum(each.file_size for each in members)
             if len(members) > _MOST_FILES:
                 raise RequestError(strings.too_many_files(self._name, _MOST_FILES), strings.IN_PARTS)
@@ -357,7 +357,8 @@ class ChatReader:
             self._damaged = self._damaged or elements.is_empty
             return
         before = self._chats
-        unreadable = unknown = 0
+        unreadable = unknown = message_bytes = 0
+        messages: list[Any] = []  # of a file that is one chat
         try:
             for element in elements:
                 if elements.own is not None:
@@ -369,14 +370,20 @@ class ChatReader:
                     continue
                 try:
                     raw, counts = _parsed(element)
-                    chat = read_chat(raw)
+                    if is_message(raw) and message_bytes + len(element) <= MOST_CHAT_BYTES:
+                        message_bytes += len(element)
+                        messages.append(raw)
+                        continue
+                    chats = read_chats(raw)
+                    unknown += not chats
                     del raw, element
-                    if chat:
-                        yield from self._paths(chat, counts)
-                    else:
-                        unknown += 1
+                    yield from self._paths(chats, counts)
                 except (ValueError, RecursionError, MemoryError):
                     unreadable += 1
+            try:
+                yield from self._paths(read_chats({"messages": messages}), Counter())
+            except (ValueError, RecursionError, MemoryError):
+                unreadable += 1
         finally:
             lost = unreadable + elements.too_large + elements.damaged
             if lost:
@@ -385,28 +392,29 @@ class ChatReader:
         if self._chats > before and lost + unknown:
             yield Losses(name, {"chats": lost + unknown})
 
-    def _paths(self, chat: ArchivedChat, counts: Counter[str]) -> Iterator[Record | ArchivedPath]:
-        tree = Tree(chat.id, chat.nodes, chat.current)
-        title = chat.title
-        for path in tree.paths():
-            self._chats += 1
-            head = ChatHead(
-                path.id,
-                chat.source,
-                title,
-                chat.created_s,
-                chat.archived,
-                chat.pinned and not path.branch,
-                chat.system,
-                path.branch,
-            )
-            yield head
-            yield path
-        chat.lost += counts
-        chat.lost["versions"] += tree.lost_versions
-        chat.lost["branches"] += tree.lost_branches
-        if found := {kind: count for kind, count in chat.lost.items() if count}:
-            yield Losses(title, found)
+    def _paths(self, chats: Sequence[ArchivedChat], counts: Counter[str]) -> Iterator[Record | ArchivedPath]:
+        """The paths of `chats`; `counts` is what reading them has lost."""
+        for chat in chats:
+            tree = Tree(chat.id, chat.nodes, chat.current)
+            for path in tree.paths():
+                self._chats += 1
+                yield ChatHead(
+                    path.id,
+                    chat.source,
+                    chat.title,
+                    chat.created_s,
+                    chat.archived,
+                    chat.pinned and not path.branch,
+                    chat.system,
+                    path.branch,
+                )
+                yield path
+            chat.lost += counts
+            counts = Counter()
+            chat.lost["versions"] += tree.lost_versions
+            chat.lost["branches"] += tree.lost_branches
+            if found := {kind: count for kind, count in chat.lost.items() if count}:
+                yield Losses(chat.title, found)
 
 
 class _DamagedError(Exception):

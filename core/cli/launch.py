@@ -125,11 +125,11 @@ async def _launch(options: argparse.Namespace, program: str) -> int:
 
 def start_of(client: str, address: str, model: ModelInfo, arguments: Sequence[str]) -> Start:
     """How to start `client` so that it uses `model` at `address`, which does not include `/v1`."""
-    from core.serve.answering import model_id
+    from core.events import api_id
     from core.serve.apps import Connection, claude_environment, codex_values, opencode_config
 
     # The server needs no key, because it only accepts connections from this machine.
-    to = Connection(address, "", model_id(model), model.context_tokens)
+    to = Connection(address, "", api_id(model), model.context_tokens)
     match client:
         case "claude":
             return Start(tuple(arguments), claude_environment(to))

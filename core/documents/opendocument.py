@@ -19,7 +19,7 @@ from core.documents.limits import DamagedError, Gathered, LockedError, Told, Unr
 from core.documents.parts import parse_part, read_part
 
 _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:"
-_TEXT, _TABLE, _STYLE, _DRAW, _PRESENTATION, _FO = (
+TEXT, TABLE, STYLE, _DRAW, _PRESENTATION, _FO = (
     f"{_NAMESPACE}{each} "
     for each in (
         "text:1.0",
@@ -30,15 +30,15 @@ _TEXT, _TABLE, _STYLE, _DRAW, _PRESENTATION, _FO = (
         "xsl-fo-compatible:1.0",
     )
 )
-_OFFICE = f"{_NAMESPACE}office:1.0 "
-_CONTENT, _STYLES, _MANIFEST = "content.xml", "styles.xml", "META-INF/manifest.xml"
-_MOST_XML_BYTES = 256 * 1024 * 1024
+OFFICE = f"{_NAMESPACE}office:1.0 "
+CONTENT, _STYLES, _MANIFEST = "content.xml", "styles.xml", "META-INF/manifest.xml"
+MOST_XML_BYTES = 256 * 1024 * 1024
 _MOST_STYLES_BYTES = 16 * 1024 * 1024
 _LEFT_OUT = frozenset(
     (
-        *(_OFFICE + "annotation", _TEXT + "tracked-changes", _TEXT + "ruby-text", _OFFICE + "forms"),
-        *(_DRAW + "object", _PRESENTATION + "settings", _TEXT + "table-of-content-source"),
-        *(_OFFICE + "scripts", _PRESENTATION + "footer-decl", _PRESENTATION + "date-time-decl"),
+        *(OFFICE + "annotation", TEXT + "tracked-changes", TEXT + "ruby-text", OFFICE + "forms"),
+        *(_DRAW + "object", _PRESENTATION + "settings", TEXT + "table-of-content-source"),
+        *(OFFICE + "scripts", _PRESENTATION + "footer-decl", _PRESENTATION + "date-time-decl"),
     )
 )
 _MOST_REPEATS = 64
@@ -53,22 +53,26 @@ def opendocument_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
     """The document's text. Raises `UnreadableError`, OSError."""
     try:
         with zipfile.ZipFile(stream) as archive:
-            if _MANIFEST in archive.NameToInfo:
-                manifest = read_part(archive, _MANIFEST, _MOST_STYLES_BYTES)
-                if b"encryption-data" in manifest:
-                    raise LockedError
+            refuse_locked(archive)
             styles = _Styles()
-            for part, most_bytes in ((_STYLES, _MOST_STYLES_BYTES), (_CONTENT, _MOST_XML_BYTES)):
+            for part, most_bytes in ((_STYLES, _MOST_STYLES_BYTES), (CONTENT, MOST_XML_BYTES)):
                 if part in archive.NameToInfo:
                     parse_part(archive, part, styles, most_bytes)
             words = _Words(gathered, styles)
-            parse_part(archive, _CONTENT, words, _MOST_XML_BYTES, told)
+            parse_part(archive, CONTENT, words, MOST_XML_BYTES, told)
             words.end_text()
     except (UnreadableError, OSError, MemoryError):
         raise
     except Exception as error:  # a damaged zip fails in as many ways as there are places to damage
         raise DamagedError from error
     return gathered.text().strip("\n") if words.says else ""
+
+
+def refuse_locked(archive: zipfile.ZipFile) -> None:
+    """Raises `LockedError` for an encrypted document."""
+    has_manifest = _MANIFEST in archive.NameToInfo
+    if has_manifest and b"encryption-data" in read_part(archive, _MANIFEST, _MOST_STYLES_BYTES):
+        raise LockedError
 
 
 class _Level(NamedTuple):
@@ -91,29 +95,29 @@ class _Styles:
         self._style = self._list = ""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == _STYLE + "style":
-            self._style = attributes.get(_STYLE + "name", "")
-            if attributes.get(_STYLE + "parent-style-name") in self.hiding:
+        if name == STYLE + "style":
+            self._style = attributes.get(STYLE + "name", "")
+            if attributes.get(STYLE + "parent-style-name") in self.hiding:
                 self.hiding.add(self._style)
-        elif name == _STYLE + "text-properties":
-            if attributes.get(_TEXT + "display") == "none":
+        elif name == STYLE + "text-properties":
+            if attributes.get(TEXT + "display") == "none":
                 self.hiding.add(self._style)
-        elif name == _TEXT + "list-style":
-            self._list = attributes.get(_STYLE + "name", "")
-        elif name in (_TEXT + "list-level-style-number", _TEXT + "outline-level-style"):
-            kind = _FORMATS.get(attributes.get(_STYLE + "num-format", ""))
+        elif name == TEXT + "list-style":
+            self._list = attributes.get(STYLE + "name", "")
+        elif name in (TEXT + "list-level-style-number", TEXT + "outline-level-style"):
+            kind = _FORMATS.get(attributes.get(STYLE + "num-format", ""))
             if kind:
-                of = self._list if name == _TEXT + "list-level-style-number" else ""
-                self.levels.setdefault(of, {})[_whole(attributes.get(_TEXT + "level", ""), 1)] = _Level(
+                of = self._list if name == TEXT + "list-level-style-number" else ""
+                self.levels.setdefault(of, {})[whole(attributes.get(TEXT + "level", ""), 1)] = _Level(
                     kind,
-                    attributes.get(_STYLE + "num-prefix", "")[:_MOST_AFFIX],
-                    attributes.get(_STYLE + "num-suffix", "")[:_MOST_AFFIX],
-                    _whole(attributes.get(_TEXT + "display-levels", ""), 1),
-                    _whole(attributes.get(_TEXT + "start-value", ""), 1),
+                    attributes.get(STYLE + "num-prefix", "")[:_MOST_AFFIX],
+                    attributes.get(STYLE + "num-suffix", "")[:_MOST_AFFIX],
+                    whole(attributes.get(TEXT + "display-levels", ""), 1),
+                    whole(attributes.get(TEXT + "start-value", ""), 1),
                 )
 
     def end(self, name: str) -> None:
-        if name == _STYLE + "style":
+        if name == STYLE + "style":
             self._style = ""
 
     def characters(self, text: str) -> None:
@@ -175,46 +179,45 @@ class _Words:
             return
         if (
             self._hidden
-            or attributes.get(_TEXT + "style-name") in self._styles.hiding
+            or attributes.get(TEXT + "style-name") in self._styles.hiding
             or _is_hidden(name, attributes)
         ):
             self._hidden += 1
             return
-        if name in (_TEXT + "p", _TEXT + "h"):
+        if name in (TEXT + "p", TEXT + "h"):
             self._open.append([])
             level = 0
-            if name == _TEXT + "h":
-                level = min(_whole(attributes.get(_TEXT + "outline-level", ""), 1), _DEEPEST) or 1
-                if attributes.get(_TEXT + "is-list-header") != "true":
+            if name == TEXT + "h":
+                level = min(whole(attributes.get(TEXT + "outline-level", ""), 1), _DEEPEST) or 1
+                if attributes.get(TEXT + "is-list-header") != "true":
                     self._number_heading(level)
             self._levels.append(level)
-        elif name == _TEXT + "s":
-            self._add(" " * min(_whole(attributes.get(_TEXT + "c", ""), 1), 1_000))
-        elif name == _TEXT + "tab":
+        elif name == TEXT + "s":
+            self._add(" " * min(whole(attributes.get(TEXT + "c", ""), 1), 1_000))
+        elif name == TEXT + "tab":
             self._add("\t")
-        elif name == _TEXT + "line-break":
+        elif name == TEXT + "line-break":
             self._add("\n")
-        elif name == _TEXT + "list":
-            style = attributes.get(_TEXT + "style-name", "") or (self._lists[-1] if self._lists else "-")
+        elif name == TEXT + "list":
+            style = attributes.get(TEXT + "style-name", "") or (self._lists[-1] if self._lists else "-")
             self._lists.append(style)
             goes_on = (
-                attributes.get(_TEXT + "continue-numbering") == "true"
-                or _TEXT + "continue-list" in attributes
+                attributes.get(TEXT + "continue-numbering") == "true" or TEXT + "continue-list" in attributes
             )
             first = self._styles.first(style, len(self._lists)) - 1
             self._counts.append(self._last_counts.get(style, first) if goes_on else first)
-        elif name == _TEXT + "list-item" and self._lists:
-            self._counts[-1] = _whole(attributes.get(_TEXT + "start-value", ""), self._counts[-1] + 1)
+        elif name == TEXT + "list-item" and self._lists:
+            self._counts[-1] = whole(attributes.get(TEXT + "start-value", ""), self._counts[-1] + 1)
             self._mark = (self._styles.number(self._lists[-1], self._counts) or "-") + " "
-        elif name == _TABLE + "table-row":
+        elif name == TABLE + "table-row":
             self._rows.append([])
-        elif name in (_TABLE + "table-cell", _TABLE + "covered-table-cell"):
+        elif name in (TABLE + "table-cell", TABLE + "covered-table-cell"):
             self._cells.append([])
-            repeated = attributes.get(_TABLE + "number-columns-repeated", "")
-            self._repeats.append(min(_whole(repeated, 1), _MOST_REPEATS))
-        elif name == _TEXT + "note":
+            repeated = attributes.get(TABLE + "number-columns-repeated", "")
+            self._repeats.append(min(whole(repeated, 1), _MOST_REPEATS))
+        elif name == TEXT + "note":
             self._in_note.append([])
-        elif name == _TEXT + "note-citation":
+        elif name == TEXT + "note-citation":
             self._citation = True
         elif name == _DRAW + "page":
             self._slide += 1
@@ -229,30 +232,30 @@ class _Words:
         if self._hidden:
             self._hidden -= 1
             return
-        if name in (_TEXT + "p", _TEXT + "h") and self._open:
+        if name in (TEXT + "p", TEXT + "h") and self._open:
             self._paragraph("".join(self._open.pop()), self._levels.pop())
-        elif name == _TEXT + "list" and self._lists:
+        elif name == TEXT + "list" and self._lists:
             self._last_counts[self._lists.pop()] = self._counts.pop()
             if not self._lists:
                 self._write("\n")
-        elif name == _TEXT + "list-item":
+        elif name == TEXT + "list-item":
             self._mark = ""
-        elif name in (_TABLE + "table-cell", _TABLE + "covered-table-cell") and self._cells:
+        elif name in (TABLE + "table-cell", TABLE + "covered-table-cell") and self._cells:
             text = " ".join(" ".join(self._cells.pop()).split())
             repeats = self._repeats.pop()
             if self._rows:
                 self._rows[-1] += [text] * repeats
-        elif name == _TABLE + "table-row" and self._rows:
+        elif name == TABLE + "table-row" and self._rows:
             row = "\t".join(self._rows.pop()).rstrip("\t")
             if self._cells:  # a table in a cell
                 self._cells[-1].append(row)
             elif row:
                 self._write(f"{row}\n")
-        elif name == _TABLE + "table" and not self._cells:
+        elif name == TABLE + "table" and not self._cells:
             self._write("\n")
-        elif name == _TEXT + "note-citation":
+        elif name == TEXT + "note-citation":
             self._citation = False
-        elif name == _TEXT + "note" and self._in_note:
+        elif name == TEXT + "note" and self._in_note:
             self._notes.append(" ".join(" ".join(self._in_note.pop()).split()))
             self._add(f"[{len(self._notes)}]")
         elif name == _PRESENTATION + "notes":
@@ -305,11 +308,11 @@ class _Words:
 
 def _is_hidden(name: str, attributes: dict[str, str]) -> bool:
     """Whether an element is hidden text, or a hidden paragraph or section."""
-    if name in (_TEXT + "hidden-text", _TEXT + "hidden-paragraph"):
-        return attributes.get(_TEXT + "is-hidden") == "true"
-    return name == _TEXT + "section" and attributes.get(_TEXT + "display") == "none"
+    if name in (TEXT + "hidden-text", TEXT + "hidden-paragraph"):
+        return attributes.get(TEXT + "is-hidden") == "true"
+    return name == TEXT + "section" and attributes.get(TEXT + "display") == "none"
 
 
-def _whole(value: str, otherwise: int) -> int:
+def whole(value: str, otherwise: int) -> int:
     """The number that `value` writes in at most seven ASCII digits, else `otherwise`."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < 8 else otherwise

@@ -6,6 +6,8 @@ Saved:
 - when the model is unloaded or the process ends, for at most 5 s.
 A file is replaced only if at least a sixteenth of the chat is new: a shorter rest is read faster than the
 disk is worn. Loaded when a chat is opened, while nothing else is to be done, and at the latest when it asks.
+A question whose prompt begins like another saved chat's, such as one about the same document, loads that
+prefix: it becomes the asking chat's own, and the file stays the other chat's.
 
 A chat is saved only with a request that names it (`Generate.chat`) and has `prefill.save`. A file that cannot
 be used is removed, and the prompt is read again; the next answer's changes report a chat that cannot be
@@ -15,17 +17,18 @@ saved. Engine's thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import numpy as np
 from msgspec import Struct
 
 from core.engine.model_session import ModelSession
 from core.events import Change, SavedChatsListed
 from core.kv.cached_sequence import CachedSequence, shared_prefix
 from core.kv.mlx_lm_caches import KvQuantisation
-from core.kv.saved import SavedFile, SavedSequence, Stamp, UnusableFileError, stamp_of
+from core.kv.saved import SavedFile, SavedSequence, Stamp, UnusableFileError, begins_with, stamp_of
 from core.kv.saved_files import SavedFiles
 from core.models.folder import identity_of
 from core.settings import Prefill
@@ -36,8 +39,10 @@ _LEFT_TOKENS = 128
 # A file is replaced if one token in this many is new.
 _NEW_SHARE = 16
 _ENDING_S = 5.0
-# Loading must spare at least this many tokens.
+# Loading must spare at least this many tokens; from another chat's file as many more, and one in
+# `_NEW_SHARE` of its tokens, because all of an array is read even if only its beginning is needed.
 _LEAST_GAIN_TOKENS = 64
+_LEAST_PREFIX_TOKENS = 256
 
 
 class _Due(Struct, frozen=True):
@@ -159,7 +164,7 @@ class SavedChats:
         left = next((chat for chat, due in self._due.items() if due.at_s <= now_s), "")
         # A loaded chat must not push one out of memory that is still to be saved.
         if self._loading is None and self._wanted and not (left and self._is_tight(self._here)):
-            self._loading, self._wanted = _Task(self._wanted, self._load(self._wanted)), ""
+            self._loading, self._wanted = _Task(self._wanted, self._load_chat(self._wanted)), ""
         if self._loading is not None:
             loading, self._loading = self._loading, None  # not continued if it fails
             if next(loading.work, self) is not self:
@@ -192,8 +197,8 @@ class SavedChats:
     ) -> tuple[Change, ...]:
         """A request of `chat`, empty for none, is about to take a sequence; returns why it is not saved.
 
-        Its sequence is loaded if that spares reading with caches as in `kv`; if it is not to be saved, its
-        file is removed. A running save ends without a file and is repeated.
+        Its sequence, or a prefix of another chat's, is loaded if that spares reading with caches as in `kv`;
+        if it is not to be saved, its file is removed. A running save ends without a file and is repeated.
         """
         if self._saving is not None:
             self._leave(self._saving.chat)
@@ -210,11 +215,15 @@ class SavedChats:
         if not chat or not prefill.save or self._here is None:
             return ()
         self._prefill = prefill
+
+        def shared(each: CachedSequence | SavedFile) -> int:
+            return each.shared_as(kv, prompt, whole=whole)
+
         cache = self._here.prefix_cache
-        shared = max(each.shared_as(kv, prompt, whole=whole) for each in cache.sequences)
-        least = shared + _LEAST_GAIN_TOKENS
-        for _ in self._load(chat, lambda saved: saved.shared_as(kv, prompt, whole=whole) >= least):
+        least = max(map(shared, cache.sequences)) + _LEAST_GAIN_TOKENS
+        for _ in self._load_chat(chat, lambda saved: len(saved.tokens) if shared(saved) >= least else 0):
             pass
+        self._load_prefix(prompt, shared, max(map(shared, cache.sequences)) + _LEAST_PREFIX_TOKENS)
         why_not = self._why_not or self._problems.get(chat, "")
         return (Change("prefill.save", "on", "on, but not saved", why_not),) if why_not else ()
 
@@ -261,41 +270,79 @@ class SavedChats:
         self._files.clean(self._prefill.disk_mib << 20)
         return self._stamp
 
-    def _load(self, chat: str, is_useful: Callable[[SavedFile], bool] = lambda saved: True) -> Work:
-        """Adds the sequence of `chat` to the model's, unless it is in memory or its file is not useful."""
+    def _load_chat(
+        self, chat: str, length_of: Callable[[SavedFile], int] = lambda saved: len(saved.tokens)
+    ) -> Work:
+        """Adds the sequence of `chat`, unless it is in memory. `length_of` as in `_load`."""
         here = self._here
-        if here is None or any(each.chat == chat for each in here.prefix_cache.sequences):
+        if here is not None and not any(each.chat == chat for each in here.prefix_cache.sequences):
+            yield from self._load(self._files.path(chat, here.model.info.path), chat, length_of)
+
+    def _load_prefix(
+        self, prompt: Sequence[int], shared: Callable[[SavedFile], int], least_tokens: int
+    ) -> None:
+        """Adds the longest prefix of `prompt` that a chat's file has, if at least `least_tokens` long.
+
+        Of other files the first `least_tokens` ids at most are read.
+        """
+        here = self._here
+        if here is None or len(prompt) <= least_tokens:
+            return
+
+        def useful(saved: SavedFile) -> int:
+            length = shared(saved)
+            return length if length >= max(least_tokens, len(saved.tokens) // _NEW_SHARE) else 0
+
+        beginning = np.asarray(prompt[:least_tokens], np.int32)
+        best: tuple[int, Path] | None = None
+        for path in self._files.of_model(here.model.info.path):
+            with self._removing_damaged(path), path.open("rb") as file:
+                if begins_with(file, beginning) and (stamp := self._stamped()) is not None:
+                    length = useful(SavedFile(file, stamp, here.model.info.vocabulary))
+                    if length > (best[0] if best else 0):
+                        best = length, path
+        if best is not None:
+            for _ in self._load(best[1], "", useful):
+                pass
+
+    def _load(self, path: Path, chat: str, length_of: Callable[[SavedFile], int]) -> Work:
+        """Adds the first `length_of` tokens of the file at `path`, if there are any, as those of `chat`."""
+        here = self._here
+        # The stamp costs a forward pass, which a chat without a file is spared.
+        if here is None or not path.is_file() or (stamp := self._stamped()) is None:
             return
         cache, budget_bytes = here.prefix_cache, self._prefill.memory_mib << 20
-        path = self._files.path(chat, here.model.info.path)
-        # The stamp costs a forward pass, which a chat without a file is spared.
-        if not path.is_file() or (stamp := self._stamped()) is None:
-            return
         file = self._files.open(path)
         if file is None:
             return
-        with file:
-            try:
-                saved = SavedFile(file, stamp, here.model.info.vocabulary)
-                held = any(
-                    shared_prefix(each.tokens, saved.tokens) == len(saved.tokens)
-                    and each.columns.count >= saved.columns.count
-                    and each.quantised_as == saved.kv
-                    for each in cache.sequences
-                )
-                if held or saved.cache_nbytes > budget_bytes or not is_useful(saved):
-                    return
-                sequence = yield from saved.read(here.model.new_cache)
-            except UnusableFileError:
-                self._files.remove(path)
-                self.report()
+        with self._removing_damaged(path), file:
+            saved = SavedFile(file, stamp, here.model.info.vocabulary)
+            length = length_of(saved)
+            held = any(
+                shared_prefix(each.tokens, saved.tokens) == len(saved.tokens)
+                and each.columns.count >= saved.columns.count
+                and each.quantised_as == saved.kv
+                for each in cache.sequences
+            )
+            if held or not length or saved.nbytes_of(length) > budget_bytes:
                 return
-            except OSError:
-                return
-        sequence.chat = chat
-        self._on_disk[chat] = _OnDisk(saved.tokens, saved.columns.count, saved.kv)
-        cache.add(sequence)
-        cache.fit(budget_bytes)
+            sequence = yield from saved.read(here.model.new_cache, length)
+            sequence.chat = chat
+            if chat:
+                self._on_disk[chat] = _OnDisk(saved.tokens, saved.columns.count, saved.kv)
+            cache.add(sequence)
+            cache.fit(budget_bytes)
+
+    @contextmanager
+    def _removing_damaged(self, path: Path) -> Iterator[None]:
+        """Removes the file at `path` if the block finds it unusable; ends the block if it cannot be read."""
+        try:
+            yield
+        except UnusableFileError:
+            self._files.remove(path)
+            self.report()
+        except OSError:
+            pass
 
     def _save(self, chat: str, least_tokens: int) -> Work:
         """Writes the newest sequence of `chat` if at least `least_tokens` are new."""

@@ -13,6 +13,7 @@ unrequested `model_list` (empty `request`) follows.
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Literal
 
 from msgspec import Struct
@@ -176,11 +177,6 @@ class MemoryNeed(Struct, frozen=True):
         return used + self.process
 
 
-def api_id(name: str) -> str:
-    """A model's id for API clients: its name in one word, because clients have it on command lines."""
-    return "-".join(name.split())
-
-
 def fit_of(need_bytes: int, limit_bytes: int) -> Fit:
     """Whether `need_bytes` fit into `limit_bytes`; tight above 80%."""
     if need_bytes > limit_bytes:
@@ -216,6 +212,19 @@ class ModelEntry(Struct, frozen=True):
     problem: str = ""
     hint: str = ""
     listed_in: str = ""
+
+
+def api_id(model: ModelInfo | ModelEntry) -> str:
+    """A model's id for API clients, in one word, because clients have it on command lines.
+
+    The last part of its hub name or folder, which distinguishes quantisations of one model; the starter's is
+    its name.
+    """
+    path = PurePath(model.reference)
+    if path.parent.name == "snapshots":  # in the hub's cache
+        path = path.parent.parent
+    name = path.name.rpartition("--")[2]
+    return "-".join((model.name if name in ("", "starter") else name).split())
 
 
 class HubModel(Struct, frozen=True):

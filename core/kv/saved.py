@@ -22,6 +22,7 @@ import importlib.metadata
 import os
 import struct
 from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import accumulate
 from math import prod
 from typing import Any, BinaryIO
 
@@ -232,6 +233,19 @@ class SavedSequence:
         file.write(b"".join(sums))
 
 
+def begins_with(file: BinaryIO, tokens: np.ndarray[Any, Any]) -> bool:
+    """Whether the saved token ids seem to begin with `tokens`, int32; two short reads that verify nothing.
+
+    `file` is at its beginning. Raises `OSError`.
+    """
+    first = file.read(8)
+    length = struct.unpack("<Q", first)[0] if len(first) == 8 else _LONGEST_HEADER_BYTES + 1
+    if length > _LONGEST_HEADER_BYTES:
+        return False
+    file.seek(length, os.SEEK_CUR)  # the ids are the first tensor
+    return file.read(tokens.nbytes) == tokens.tobytes()
+
+
 class SavedFile:
     """An open file with its tokens and positions; `read` gives the sequence.
 
@@ -246,14 +260,16 @@ class SavedFile:
         self.kv = stamp.kv(saved.bits, saved.start)
         if saved != (stamp if self.kv is None else stamp.quantised(self.kv)):
             raise UnusableFileError("it belongs to another model or version")
-        self._tensors = _tensors(self._header)
-        self._sums = self._read_sums(start)
-        file.seek(len(start))
-        self.tokens: list[int] = self._read(0).tolist()
+        tensors = _tensors(self._header)
+        sums = self._read_sums(start, len(tensors))
+        offsets = accumulate((each.nbytes for each in tensors), initial=len(start))
+        # The last tensor, which holds the sums, is not read again.
+        self._places = {each.name: (each, at, sum_) for each, at, sum_ in zip(tensors, offsets, sums[1:])}
+        self.tokens: list[int] = self._read("tokens").tolist()
         if not all(0 <= token < vocabulary for token in self.tokens):
             raise UnusableFileError("it has token ids that the model does not have")
         try:
-            self.columns = Columns.of_runs(self._read(1), self._header.columns)
+            self.columns = Columns.of_runs(self._read("runs"), self._header.columns)
             _check(self._header, self.columns)
         except ValueError as error:
             raise UnusableFileError(str(error)) from None
@@ -268,69 +284,83 @@ class SavedFile:
         """`CachedSequence.shared_as` of the saved sequence."""
         return reusable(self.tokens, self.columns, self.lengths, prompt, whole=whole, held=self.kv, wanted=kv)
 
-    @property
-    def cache_nbytes(self) -> int:
-        return sum(each.nbytes for each in self._tensors)
+    def nbytes_of(self, length: int) -> int:
+        """About the size of the sequence of the first `length` tokens."""
+        size_bytes = sum(tensor.nbytes for tensor, _, _ in self._places.values())
+        return size_bytes * length // len(self.tokens)
 
-    def read(self, new_cache: Callable[[], Cache]) -> Generator[None, None, CachedSequence]:
-        """Reads the arrays; yields after each. Raises `UnusableFileError` and `OSError`."""
-        header = self._header
+    def read(self, new_cache: Callable[[], Cache], length: int) -> Generator[None, None, CachedSequence]:
+        """Reads the sequence of the first `length` tokens: all, or as many as `shared_as` returns.
+
+        Yields after each array. Arrays that a prefix does not need are not read. Raises `UnusableFileError`
+        and `OSError`.
+        """
+        header, is_prefix = self._header, length < len(self.tokens)
+        layouts = header.stamp.layout
+        columns = self.columns.fork(length)
         cache = new_cache()
         if self.kv is not None:
             quantise(cache, self.kv)
-        at = 2
-        at = yield from self._fill(cache, header.entries, at, held=False)
+        for number, (entry, layout, known) in enumerate(zip(leaves(cache), layouts, header.entries)):
+            if is_appending(entry):
+                known = _Entry((columns.count,), columns.count)
+            elif is_prefix:
+                continue
+            yield from self._fill(entry, f"{number}", layout, known)
         snapshots: list[Snapshot] = []
         for each in header.snapshots:
+            if each.length > length:
+                break
             other = new_cache()
-            at = yield from self._fill(other, each.entries, at, held=True)
+            held = (entry for entry in leaves(other) if not is_appending(entry))
+            for number, (entry, layout, known) in enumerate(zip(held, _held(layouts), each.entries)):
+                yield from self._fill(entry, f"at{each.length}.{number}", layout, known)
             snapshots.append(take_snapshot(other, each.length))
-        return CachedSequence.restored(new_cache, cache, self.tokens, self.columns, snapshots, self.kv)
+        if is_prefix and _held(layouts):
+            restore(cache, snapshots[-1])
+        tokens = self.tokens[:length]
+        return CachedSequence.restored(new_cache, cache, tokens, columns, snapshots, self.kv)
 
-    def _fill(
-        self, cache: Cache, entries: Sequence[_Entry], at: int, *, held: bool
-    ) -> Generator[None, None, int]:
-        """Sets the entries of `cache` from the tensors from number `at` on; returns the next number."""
-        layouts = self._header.stamp.layout
-        chosen: list[Any] = [entry for entry in leaves(cache) if not (held and is_appending(entry))]
-        for entry, layout, known in zip(chosen, _held(layouts) if held else layouts, entries, strict=True):
-            kind = type(entry)
-            arrays = []
-            for _ in layout.arrays:
-                arrays.append(self._array(at))
-                at += 1
-                yield
-            if kind is ArraysCache:
-                entry.cache = arrays
-            elif kind is QuantizedKVCache:
-                entry.keys, entry.values = tuple(arrays[:3]), tuple(arrays[3:])
-            else:
-                entry.keys, entry.values = arrays
-            for name, number in zip(_NUMBERS[kind], known.numbers, strict=True):
-                setattr(entry, name, number)
-        return at
+    def _fill(self, entry: Any, name: str, layout: Layout, known: _Entry) -> Iterator[None]:
+        """Sets `entry` from the tensors of `name`; of an appending one as many columns as it is to have."""
+        kind = type(entry)
+        columns = known.columns if is_appending(entry) else None
+        arrays = []
+        for index in range(len(layout.arrays)):
+            arrays.append(self._array(f"{name}.{index}", columns))
+            yield
+        if kind is ArraysCache:
+            entry.cache = arrays
+        elif kind is QuantizedKVCache:
+            entry.keys, entry.values = tuple(arrays[:3]), tuple(arrays[3:])
+        else:
+            entry.keys, entry.values = arrays
+        for attribute, number in zip(_NUMBERS[kind], known.numbers, strict=True):
+            setattr(entry, attribute, number)
 
-    def _array(self, at: int) -> mx.array:
-        tensor = self._tensors[at]
-        dtype = _DTYPES[tensor.dtype][0]
-        array = mx.array(self._read(at))
-        if dtype == mx.bfloat16:
+    def _array(self, name: str, columns: int | None) -> mx.array:
+        """The array `name`, or its first `columns`."""
+        content = self._read(name)
+        array = mx.array(content if columns is None else content[..., :columns, :])
+        if _DTYPES[self._places[name][0].dtype][0] == mx.bfloat16:
             array = array.view(mx.bfloat16)
         mx.eval(array)
         return array
 
-    def _read(self, at: int) -> np.ndarray[Any, Any]:
-        """Tensor number `at`, the next in the file; bfloat16 as uint16."""
-        tensor = self._tensors[at]
+    def _read(self, name: str) -> np.ndarray[Any, Any]:
+        """The tensor `name`; bfloat16 as uint16."""
+        tensor, offset, expected = self._places[name]
         content = np.empty(tensor.nbytes, np.uint8)
+        self._file.seek(offset)
         if self._file.readinto(content.data) != tensor.nbytes:  # type: ignore[attr-defined]
             raise UnusableFileError("it is cut off")
-        if hashlib.sha256(content.data).digest() != self._sums[at + 1]:
-            raise UnusableFileError(f"its tensor {tensor.name} is damaged")
+        if hashlib.sha256(content.data).digest() != expected:
+            raise UnusableFileError(f"its tensor {name} is damaged")
         return content.view(_DTYPES[tensor.dtype][1]).reshape(tensor.shape)
 
-    def _read_sums(self, start: bytes) -> list[bytes]:
-        length = _DIGEST_BYTES * len(self._tensors)
+    def _read_sums(self, start: bytes, count: int) -> list[bytes]:
+        """The SHA-256 of `start` and of each of `count` tensors but the last."""
+        length = _DIGEST_BYTES * count
         self._file.seek(_size(self._header, start) - length)
         content = self._file.read(length)
         sums = [content[at : at + _DIGEST_BYTES] for at in range(0, len(content), _DIGEST_BYTES)]

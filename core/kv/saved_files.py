@@ -39,7 +39,12 @@ class SavedFiles(CacheFolder):
 
     def path(self, chat: str, model_folder: str) -> Path:
         """The file of a chat with the model in `model_folder`."""
-        return self.folder / f"{_name(chat)}-{_digest(model_folder)[:16]}{_SUFFIX}"
+        return self.folder / f"{_name(chat)}-{_ending(model_folder)}"
+
+    def of_model(self, model_folder: str) -> list[Path]:
+        """The files of all chats with the model in `model_folder`, the most recently used one first."""
+        ending = f"-{_ending(model_folder)}"
+        return [path for _, _, path in reversed(self.dated()) if path.name.endswith(ending)]
 
     def open(self, path: Path) -> BinaryIO | None:
         """The open file, which becomes the most recently used one; None if it does not open."""
@@ -122,6 +127,10 @@ class SavedFiles(CacheFolder):
 
 def _name(chat: str) -> str:
     return _digest(chat)[:32]
+
+
+def _ending(model_folder: str) -> str:
+    return f"{_digest(model_folder)[:16]}{_SUFFIX}"
 
 
 def _digest(text: str) -> str:

@@ -25,6 +25,7 @@ from filelock import FileLock
 from msgspec import Struct
 
 from core.errors import ModelError
+from core.models.mtp_files import TRAINED_FILE
 from core.system.paths import models_dir
 
 STARTER = "starter"
@@ -65,9 +66,7 @@ def ensure_starter(progress: Progress = lambda stage, fraction: None) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.parent / f".{_FOLDER}.lock"):
             progress("Checking the starter model", None)
-            if folder.exists() and damage(folder):
-                shutil.rmtree(folder)
-            if not folder.exists():
+            if not folder.exists() or damage(folder):
                 _convert_into(folder, progress)
     except OSError as error:
         raise ModelError(
@@ -116,6 +115,11 @@ def _convert_into(folder: Path, progress: Progress) -> None:
             with path.open("rb+") as file:
                 os.fsync(file.fileno())
         os.chmod(temporary, 0o755)
+        if (folder / TRAINED_FILE).is_file():
+            # Trained for hours on these weights, which a conversion does not change.
+            shutil.copy2(folder / TRAINED_FILE, temporary)
+        if folder.exists():
+            shutil.rmtree(folder)
         os.rename(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -48,19 +48,58 @@ _STEM = 6
 # A sentence ends at its mark before white space, unless that is the full stop of an ordinal number, an
 # initial or a title, and at the end of a paragraph, list item or table row. A wrapped line does not end it.
 _END = re.compile(
-    r"(?:[!?…]|(?<!\s\w)(?<!\.\w)(?<!\s\d\d)(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bvs)(?<!\bMrs)(?<!\bProf)\.)+"
+    r"(?:[!?…؟۔।॥]|(?<!\s\w)(?<!\.\w)(?<!\s\d\d)(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bvs)(?<!\bMrs)(?<!\bProf)\.)+"
     r"[\"”’'»)\]*_`]*(?=\s)|;(?=\s)|[。！？；]+[”’」』）]*|\n[ \t]*(?=\n|[-*+#|>•]|\d{1,3}[.)]\s)"
 )
+# These do not end a sentence before a lower-case letter or a figure.
+_ABBREVIATION = re.compile(
+    r"\b(?:approx|etc|incl|excl|est|max|min|nos?|figs?|secs?|vols?|pp|cf|al|inc|ltd|co|dept"
+    r"|ca|bzw|vgl|usw|inkl|gem|ggf|nr|abb|tab|abs|art|resp|env|núm|pág)\.$",
+    re.I,
+)
+_LONGEST_ABBREVIATION = 8
 # A longer sentence is cut at its line breaks: it is a log, a list or code.
 _LONG_CHARACTERS = 400
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.M | re.S)
 _MARKER = re.compile(r"(?:[-*+•>]|\d{1,3}[.)])\s+|\[[ xX]\]\s+")
-_NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3})*(?:[.,]\d+)?")
+_NUMBER = re.compile(
+    r"(?:(?<![^\s(])[-−])?(?:\d{1,3}(?:[.,'’٬\u00a0\u202f ]\d{3})+(?!\d)|\d+)(?:[.,٫]\d+)?"
+    r"|[〇零一二两兩三四五六七八九十百千万萬]{2,}|[二两兩三四五六七八九]"
+)
+_NUMBER_WORDS = {
+    word: str(number)
+    for words in (
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+        " seventeen eighteen nineteen twenty",
+        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn"
+        " siebzehn achtzehn neunzehn zwanzig",
+        "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize",
+    )
+    for number, word in enumerate(words.split(), start=2)
+} | {
+    "twice": "2",
+    "zweimal": "2",
+    "thrice": "3",
+    "dreimal": "3",
+    "thirty": "30",
+    "forty": "40",
+    "fifty": "50",
+}
+# A negation denies the words after it, or in some languages those before it.
 _NEGATION = re.compile(
-    r"n['’]t\b|\b(?:not|no|nor|never|none|nobody|nothing|without|cannot|nicht|nie|niemals|ohne|kein\w*"
-    r"|pas|jamais|sans|aucun\w*|non|nunca|jamás|sin|ningun\w*|senza|mai|nessun\w*)\b",
+    r"(?P<before>ない|なかった|ません|않|못하|없|아니)"
+    r"|n['’]t\b|(?<!\w)(?:not|no|nor|never|none|nobody|nothing|without|cannot"
+    r"|nicht|nie|niemals|ohne|kein\w*|niet|geen|nooit|zonder|inte|ikke|aldrig|aldri|ingen|utan|uten|uden"
+    r"|pas|jamais|sans|aucun\w*|non|nunca|jamás|sin|ningun\w*|senza|mai|nessun\w*|não|nem|sem|nenhum\w*"
+    r"|не|нет|ни|без|никогда|ні|δεν|χωρίς|değil|yok|tidak|bukan|tanpa|không|chưa"
+    r"|لا|لم|لن|ليس\w*|غير|بدون|לא|אין|בלי|ללא|אינ\w*|नहीं|बिना)(?!\w)"
+    r"|不(?!仅|僅|过|過|同)|没(?!收)|沒(?!收)|未|无|無|非(?!常)|ไม่",
     re.I,
 )
+_DENIED_WORDS, _DENIED_CHARACTERS = 2, 4
+_DENIED_STEM = 4
+_DENIED_WITHIN = 40
+_PAUSE = re.compile(r"[.,;:!?。，；！？،؛]")
 _LEAST_WORDS = 3
 _CANDIDATES = 3
 _MOST_JOINED = 2  # sentences of a document that support a sentence of the answer together
@@ -105,9 +144,20 @@ class Candidate(Struct, frozen=True):
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """The character ranges of a text's sentences, end-exclusive, without white space around them."""
     begin = 0
-    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
+    for end in [
+        *(match.end() for match in _END.finditer(text) if not _is_abbreviation(text, match.end())),
+        len(text),
+    ]:
         yield from _trimmed(text, begin, end)
         begin = end
+
+
+def _is_abbreviation(text: str, end: int) -> bool:
+    """Whether the full stop before `end` belongs to an abbreviation inside a sentence."""
+    after = text[end : end + 4].lstrip()[:1]
+    return (after.islower() or after.isdecimal()) and bool(
+        _ABBREVIATION.search(text[max(0, end - _LONGEST_ABBREVIATION) : end])
+    )
 
 
 def _trimmed(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -131,7 +181,7 @@ def answer_sentences(text: str, format: AnswerFormat) -> Iterator[tuple[int, int
             masked = _FENCE.sub(lambda code: re.sub(r"[^\n]", " ", code.group()), part.text)
             for first, last in sentences(masked):
                 sentence = masked[first:last]
-                if not sentence.startswith(("#", "|")) and sentence.rstrip("*_` ")[-1:] not in (*":?：？",):
+                if not sentence.startswith(("#", "|")) and sentence.rstrip("*_` ")[-1:] not in (*":?：？؟",):
                     yield begin + first, begin + last
         begin = end
 
@@ -144,13 +194,71 @@ class _Word(Struct, frozen=True, gc=False):
 
 
 def _words(text: str) -> list[_Word]:
-    return [
-        _Word(match.group().casefold()[:_STEM], match.group()[0].isupper()) for match in _WORD.finditer(text)
-    ]
+    return [_word(match.group()) for match in _WORD.finditer(text)]
+
+
+def _word(text: str) -> _Word:
+    word = text.casefold()
+    if word.isdecimal():
+        return _Word(_figure(word), False)
+    return _Word(_NUMBER_WORDS.get(word, word[:_STEM]), text[0].isupper())
+
+
+def _figure(digits: str) -> str:
+    """`digits` of any script as ASCII digits."""
+    return digits if digits.isascii() else "".join(str(int(each)) for each in digits)
 
 
 def _numbers(text: str) -> set[str]:
-    return {re.sub(r"\D", "", match.group()) for match in _NUMBER.finditer(text)}
+    """The numbers in figures and in words, in one notation: 1,250.50 is 1 250,5, and 1.5 is not 15."""
+    found = {_number(match.group()) for match in _NUMBER.finditer(text)}
+    return found | {
+        _NUMBER_WORDS[word] for word in re.findall(r"[^\W\d_]+", text.casefold()) if word in _NUMBER_WORDS
+    }
+
+
+def _number(text: str) -> str:
+    sign, text = ("-", text[1:]) if text[0] in "-−" else ("", text)
+    if not text[0].isdecimal():
+        return text
+    groups = re.split(r"\D", text)
+    has_groups = len(groups) > 1 and all(len(each) == 3 for each in groups[1:])
+    whole, fraction = groups, ""
+    if len(groups) > 1 and not has_groups:
+        whole, fraction = groups[:-1], _figure(groups[-1]).rstrip("0")
+    number = _figure("".join(whole)).lstrip("0") or "0"
+    return sign + number + (f".{fraction}" if fraction else "")
+
+
+def _denials(text: str) -> list[list[str]]:
+    """The beginnings of the words that each negation of `text` denies."""
+    found = []
+    for match in _NEGATION.finditer(text):
+        if match["before"]:
+            part = _PAUSE.split(text[: match.start()])[-1]
+            words = [word.stem for word in _words(part[-_DENIED_WITHIN:])][::-1]
+        else:
+            part = _PAUSE.split(text[match.end() : match.end() + _DENIED_WITHIN])[0]
+            words = [word.stem for word in _words(part)]
+        characters = bool(words) and bool(re.match(rf"[{_UNSPACED}]", words[0]))
+        most = _DENIED_CHARACTERS if characters else _DENIED_WORDS
+        found.append([word[:_DENIED_STEM] for word in words[:most]])
+    return found
+
+
+def _contradicts(sentence: str, text: str) -> bool:
+    """Whether only one of `sentence` and `text`, which has its words, denies them."""
+    own, others = _denials(sentence), _denials(text)
+    if own and not others:
+        return True
+    if len(others) != len(own) + 1:
+        return False
+    said = {word.stem[:_DENIED_STEM] for word in _words(sentence)}
+    for words in others:
+        shared = sum(word in said for word in words)
+        if words and (2 * shared >= len(words) if len(words) > _DENIED_WORDS else shared == len(words)):
+            return True
+    return False
 
 
 class Index:
@@ -214,6 +322,7 @@ class Index:
         for stem, weight in weights.items():
             shared[self._holding.get(stem, [])] += weight
         numbers, denies = _numbers(body), bool(_NEGATION.search(body))
+        strange = {name for name in names if name not in self._holding}
         ranges = {
             (first, last)
             for at in np.argsort(-shared, kind="stable")[:_CANDIDATES].tolist()
@@ -221,20 +330,43 @@ class Index:
             for last in range(at, min(len(self.ranges), first + _MOST_JOINED))
             if shared[at] and self.ranges[first][0] == self.ranges[last][0]
         }
+        plain = {stem for stem in weights if not stem.isdecimal()}
+
+        def shared_words(first: int, last: int) -> float:
+            held = {stem for each in self.stems[first : last + 1] for stem in each}
+            return float(sum(weights[stem] for stem in plain & held))
+
+        # "The red valve opens at 5 bar" is refuted by a sentence about it with another number, and not
+        # supported by one about the blue valve.
+        refuting = {
+            at: shared_words(at, at)
+            for at in sorted({at for each in ranges for at in each})
+            if not numbers <= (own_numbers := _numbers(self._text(at, at))) and own_numbers - numbers
+        }
+        most = max(refuting.values(), default=0.0)
         found = []
         for first, last in sorted(ranges):
-            source, begin, end = self.ranges[first][0], self.ranges[first][1], self.ranges[last][2]
-            text = self.documents[source].text[begin:end]
-            denied = bool(_NEGATION.search(text))
-            if not numbers <= _numbers(text) or (denies and not denied):
+            text = self._text(first, last)
+            if not numbers <= _numbers(text) or _contradicts(body, text):
+                continue
+            if shared_words(first, last) < most or most in (refuting.get(first), refuting.get(last)):
+                continue
+            # "Peter Moss" for "Ellen Moss": one name in place of another.
+            if strange and self.names(_words(text)) - set(stems):
                 continue
             held = [stem for each in self.stems[first : last + 1] for stem in each]
-            costs = _JOINED_COSTS * (last - first) + _NEGATION_COSTS * (denied and not denies)
+            costs = _JOINED_COSTS * (last - first)
+            costs += _NEGATION_COSTS * (bool(_NEGATION.search(text)) and not denies)
             costs += _NAME_COSTS * (not names <= set(held))
             words, pairs = _shares(stems, weights, held)
             if words - costs >= _LEAST_SHARED:
-                found.append(Candidate(source, begin, end, words, pairs, costs))
+                source, begin, _ = self.ranges[first]
+                found.append(Candidate(source, begin, self.ranges[last][2], words, pairs, costs))
         return found
+
+    def _text(self, first: int, last: int) -> str:
+        source, begin, _ = self.ranges[first]
+        return self.documents[source].text[begin : self.ranges[last][2]]
 
 
 def _shares(stems: Sequence[str], weights: Mapping[str, float], held: Sequence[str]) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
@@ -46,7 +46,6 @@ from core.serve.http import (
     without_paths,
 )
 from core.serve.queue import (
-    ANY_MODEL,
     MODEL_WAIT_S,
     NO_MODEL,
     NO_MODEL_HINT,
@@ -58,8 +57,10 @@ from core.serve.queue import (
     Ticket,
     Waiting,
     WorkerGate,
+    is_called,
 )
 from core.serve.request import AnswerRequest
+from core.serve.requests import ServedRequest
 from core.serve.security import AccessPolicy
 from core.serve.tools import CallRules
 from core.settings import Settings
@@ -147,8 +148,8 @@ def client_name(scope: Scope) -> str:
     return name or "Unknown client"
 
 
-async def loaded_model(answers: Answers, receive: Receive) -> ModelInfo:
-    """The loaded model; waits while one is being loaded. The body was read.
+async def loaded_model(answers: Answers, receive: Receive, wait_s: float = MODEL_WAIT_S) -> ModelInfo:
+    """The loaded model; waits up to `wait_s` while one is being loaded. The body was read.
 
     Raises `NoModelError`, `ClientGoneError`.
     """
@@ -165,7 +166,7 @@ async def loaded_model(answers: Answers, receive: Receive) -> ModelInfo:
         stop_listening = gate.listen(news.set)
         gate.want()
         try:
-            async with watched(receive, leave), asyncio.timeout(MODEL_WAIT_S):
+            async with watched(receive, leave), asyncio.timeout(wait_s):
                 while gate.state == "starting" and not gone:
                     news.clear()
                     await news.wait()
@@ -234,54 +235,64 @@ async def answer_request(
 
     Raises `ApiError`, `NoModelError` and `ClientGoneError` before anything was sent.
     """
-    line = EventLine(send, {})
+    request, client = new_id(id_prefix), client_name(scope)
+    line = EventLine(send, _headers(request))
     ticket: Ticket | None = None
+    begun = False
     try:
         if serving.installed is not None:
-            ticket = await _turn(answers, serving.installed, asked, line, scope, receive)
+            scope["draftlight.begun"] = True  # from here on its record says what becomes of it
+            answers.requests.add(
+                ServedRequest(request, scope["path"], client, asked.model, time.time(), asked.stream)
+            )
+
+            async def wait(waiting: Waiting) -> None:
+                if asked.stream:
+                    await line.write(commented(waiting))
+
+            ticket = await model_turn(answers, serving.installed, request, asked.model, client, receive, wait)
         model = await loaded_model(answers, receive)
         name = answering_model(answers, asked, serving.strict)
-        generate = serving.command(asked, new_id(id_prefix), model)
+        generate = serving.command(asked, request, model)
         writer = writer_of(generate, name, asked.tool_use.rules(model))
+        begun = True
         await answer_with(answers, generate, writer, asked.stream, scope, receive, send, ticket, line)
+    except ClientGoneError:
+        if not begun:
+            answers.requests.change(request, state="cancelled")
+        raise
     except (ApiError, DraftlightError) as error:
-        if not line.is_open or "draftlight.begun" in scope:
-            raise
         refusal = error if isinstance(error, ApiError) else of_error(error)
+        state = "cancelled" if refusal.code == "cancelled" else "failed"
+        answers.requests.change(request, state=state, problem=refusal.message)
+        if not line.is_open:
+            raise
         await line.write(event(refusal.encoded(scope["path"]), "error"))
         await line.close()
     finally:
-        if ticket is not None and "draftlight.begun" not in scope:
+        if ticket is not None and not begun:
             ticket.leave()
 
 
-async def _turn(
+async def model_turn(
     answers: Answers,
     installed: InstalledModels,
-    asked: AnswerRequest,
-    line: EventLine,
-    scope: Scope,
+    request: str,
+    wanted: str,
+    client: str,
     receive: Receive,
+    wait: Callable[[Waiting], Awaitable[None]] | None = None,
 ) -> Ticket:
-    """Wait for the turn of `asked` and for its model; comments keep a stream alive meanwhile.
+    """Wait for the turn of `request`, and for the model `wanted` to be loaded; `wait` is called meanwhile.
 
     Raises `ApiError`, `QueueFullError`, `ClientGoneError`.
     """
-    turning = asyncio.ensure_future(installed.turn(answers, asked.model, client_name(scope)))
-
-    def leave() -> None:
-        turning.cancel()
-
-    try:
-        async with watched(receive, leave):
-            while not (await asyncio.wait((turning,), timeout=_QUIET_S))[0]:
-                if asked.stream:
-                    await line.write(comment("loading model"))
-    finally:
-        turning.cancel()
-    if turning.cancelled():
-        raise ClientGoneError
-    found = turning.result()
+    with answers.turn(request, installed, wanted, client) as turn:
+        async with watched(receive, turn.leave):
+            while not await turn.ends(_QUIET_S):
+                if wait is not None:
+                    await wait(turn.waiting)
+        found = turn.result()
     if isinstance(found, Failed):
         raise of_failure(found, FieldNames("model", ""))
     return found
@@ -306,8 +317,7 @@ async def answer_with(
     scope["draftlight.begun"] = True  # from here on its record says what becomes of it
     client = client_name(scope)
     answer = answers.begin(generate, path=scope["path"], client=client, streams=streams, ticket=ticket)
-    # The header's names at OpenAI's and Anthropic's.
-    headers = {"x-request-id": generate.request, "request-id": generate.request}
+    headers = _headers(generate.request)
     try:
         async with watched(receive, answer.leave):
             if streams:
@@ -317,6 +327,11 @@ async def answer_with(
                 await _whole(answer, writer, headers, send)
     finally:
         answers.done(answer)
+
+
+def _headers(request: str) -> dict[str, str]:
+    """The header's names at OpenAI's and Anthropic's."""
+    return {"x-request-id": request, "request-id": request}
 
 
 async def _whole(answer: Answer, writer: Writer, headers: Mapping[str, str], send: Send) -> None:
@@ -519,25 +534,9 @@ def _one(text: str, logprob: float) -> dict[str, Any]:
     return {"token": text, "logprob": logprob, "bytes": list(text.encode()) if text else None}
 
 
-def model_id(model: ModelInfo) -> str:
-    """The model's id: its name without spaces, because clients have it on command lines."""
-    return api_id(model.name)
-
-
-def is_called(model: ModelInfo, wanted: str) -> bool:
-    """Whether a request that names `wanted` means `model`.
-
-    By its id, its name, or as it was loaded (`starter`, the name on the hub), with or without an owner before
-    it: clients put a provider there.
-    """
-    name = wanted.strip().lower()
-    own = {each.lower().rpartition("/")[2] for each in (model_id(model), model.name, model.reference)}
-    return name in ANY_MODEL or name.rpartition("/")[2] in own - {""}
-
-
 def not_here(wanted: str, model: ModelInfo | None) -> ApiError:
     """404: the request names another model than the loaded one."""
-    has = f"“{model_id(model)}” is loaded" if model else "none is loaded"
+    has = f"“{api_id(model)}” is loaded" if model else "none is loaded"
     return ApiError(
         404, f"No model is called “{wanted[:200]}” here; {has}.", param="model", code="model_not_found"
     )
@@ -554,5 +553,5 @@ def answering_model(answers: Answers, asked: AnswerRequest, strict: bool) -> str
         raise not_here(asked.model, model)
     if not is_called(model, asked.model):
         reason = "one model is loaded, and it answers whatever name is sent"
-        asked.changes.insert(0, change("model", asked.model, model_id(model), reason))
-    return model_id(model)
+        asked.changes.insert(0, change("model", asked.model, api_id(model), reason))
+    return api_id(model)

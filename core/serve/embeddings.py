@@ -186,6 +186,7 @@ class EmbeddingsEndpoint:
 
         async with watched(receive, lambda: hear(None)):
             for first in range(0, len(texts), _TEXTS_AT_ONCE):
+                await self._answers.gate.settled()  # another request may load its model
                 if self._answers.gate.state != "ready":
                     raise NoModelError(NO_MODEL, NO_MODEL_HINT)
                 if news.done():

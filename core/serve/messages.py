@@ -34,17 +34,19 @@ from core.serve.answering import (
     Serving,
     Writer,
     answering_model,
+    client_name,
     commented,
     counted,
     effective,
     loaded_model,
+    model_turn,
     new_id,
     origins,
     timings,
 )
 from core.serve.fields import Adapter, Kind, change, convert_fields, effort_changes, question_at, refused
 from core.serve.http import ApiError, error_body, event, field_error, read_fields, send_json
-from core.serve.queue import Answers, AnswerUpdate
+from core.serve.queue import Answers, AnswerUpdate, Ticket
 from core.serve.request import AnswerRequest, stops_of
 from core.serve.tools import CallRules, Written
 
@@ -630,8 +632,22 @@ class CountEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         asked = count_request(await read_fields(scope, receive, self._serving.doors.most_bytes))
-        model = await loaded_model(self._answers, receive)
-        answering_model(self._answers, asked, self._serving.strict)
-        generate = self._serving.command(asked, new_id("count-"), model)
-        tokens = await counted(self._answers.gate, generate, asked.names, receive)
-        await send_json(send, {"input_tokens": tokens})
+        ticket = await self._turn(asked, scope, receive)
+        try:
+            model = await loaded_model(self._answers, receive)
+            answering_model(self._answers, asked, self._serving.strict)
+            generate = self._serving.command(asked, new_id("count-"), model)
+            tokens = await counted(self._answers.gate, generate, asked.names, receive)
+        finally:
+            if ticket is not None:
+                ticket.leave()
+        changes = {"changes": msgspec.to_builtins(asked.changes)}
+        await send_json(send, {"input_tokens": tokens, "draftlight": changes})
+
+    async def _turn(self, asked: PromptRequest, scope: Scope, receive: Receive) -> Ticket | None:
+        """The turn in which the installed model that is named was loaded; None for the loaded one."""
+        installed, answers = self._serving.installed, self._answers
+        if installed is None or not await installed.is_other(answers.gate.model, asked.model):
+            return None
+        request, client = new_id("count-"), client_name(scope)
+        return await model_turn(answers, installed, request, asked.model, client, receive)

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from math import ceil
+from pathlib import PurePath
 from typing import Literal
 
 from msgspec import Struct
@@ -70,6 +72,7 @@ class Ticket:
 
     def __init__(self, queue: AnswerQueue, who: str, moved: Callable[[], None]) -> None:
         self.who = who
+        self.entered_s = time.monotonic()
         self._queue = queue
         self._moved = moved
 
@@ -238,6 +241,8 @@ class WorkerGate:
 
     async def settled(self) -> None:
         """Wait while a model is being loaded, for `MODEL_WAIT_S` at most."""
+        if self.state != "starting":
+            return
         changed = asyncio.Event()
         stop_listening = self.listen(changed.set)
         self.want()
@@ -379,7 +384,6 @@ class Answer:
         self._news = asyncio.Event()
         self._happened: deque[AnswerUpdate] = deque()
         self._sent = self._over = self._gone = False
-        self._began_s = time.monotonic()
         self._stop_listening: Callable[[], None] = lambda: None
         self._giving_up: asyncio.TimerHandle | None = None
         self._ticket = enter(self._moved)
@@ -464,7 +468,9 @@ class Answer:
         self._settle()
         self._sent = True
         self._pace.begin(time.monotonic())
-        self._requests.change(self.request, waited_s=time.monotonic() - self._began_s, state="reading")
+        self._requests.change(
+            self.request, waited_s=time.monotonic() - self._ticket.entered_s, state="reading"
+        )
         self._gate.ask(self._generate, self._heard)
 
     def _refuse(self) -> None:
@@ -507,6 +513,7 @@ class Answers:
         self.requests = requests
         self._pace = Pace()
         self._running: dict[str, Answer] = {}
+        self._turns: dict[str, Turn] = {}
 
     def enter(self, who: str, moved: Callable[[], None]) -> Ticket:
         """See `AnswerQueue.enter`. Raises `QueueFullError` with the time to wait."""
@@ -532,9 +539,9 @@ class Answers:
 
         answer = Answer(generate, self.gate, self.requests, self._pace, enter)
         model = self.gate.model
-        record = ServedRequest(
-            generate.request, path, client, model.name if model else "", time.time(), streams
-        )
+        waited = self.requests.of(generate.request)  # for its model
+        came_s = waited.came_s if waited else time.time()
+        record = ServedRequest(generate.request, path, client, model.name if model else "", came_s, streams)
         self.requests.add(record, generate)
         self._running[generate.request] = answer
         answer.start()
@@ -545,17 +552,31 @@ class Answers:
         answer.leave()
         self._running.pop(answer.request, None)
 
+    @contextmanager
+    def turn(self, request: str, installed: InstalledModels, wanted: str, who: str) -> Iterator[Turn]:
+        """The turn of a request of the client `who` for the model `wanted`. Raises `QueueFullError`."""
+        turn = self._turns[request] = Turn(request, self, installed, wanted, who)
+        try:
+            yield turn
+        finally:
+            turn.close()
+            del self._turns[request]
+
     def cancel(self, request: str) -> bool:
         """Cancel `request`; its client gets the text that was written. Returns whether it exists."""
-        answer = self._running.get(request)
+        answer = self._running.get(request) or self._turns.get(request)
         if answer is None:
             return False
         answer.cancel()
         return True
 
     def end_all(self, why: Callable[[str], Failed] | None = None) -> None:
-        """End all requests with `why(request)`; None: the server is being stopped."""
-        for answer in tuple(self._running.values()):
+        """End all requests with `why(request)`; None: the server is being stopped.
+
+        Requests that wait for a model of their own end only with the server.
+        """
+        ended: list[Answer | Turn] = [*self._running.values(), *(() if why else self._turns.values())]
+        for answer in ended:
             ends = Failed(answer.request, "generate", "request", "server-ends", _STOPPING)
             answer.refuse(why(answer.request) if why is not None else ends)
 
@@ -567,59 +588,153 @@ ANY_MODEL = ("", "draftlight", "default")
 
 
 class InstalledModels:
-    """`listed` returns the models on this machine; it is awaited on the loop, once for each request."""
+    """`listed` returns the models on this machine; it is awaited on the loop."""
 
     def __init__(self, listed: Callable[[], Awaitable[Sequence[ModelEntry]]]) -> None:
         self._listed = listed
         # Models that were loaded from folders that are not listed.
         self._known: dict[str, ModelInfo] = {}
 
-    async def entries(self) -> list[ModelEntry]:
-        """The models that can be loaded."""
-        return [entry for entry in await self._listed() if not entry.problem]
+    async def by_id(self, loaded: ModelInfo | None) -> dict[str, ModelInfo | ModelEntry]:
+        """The models that can be loaded, by their ids: the `loaded` one first.
 
-    async def turn(self, answers: Answers, wanted: str, who: str) -> Ticket | Failed:
-        """Wait for the turn of a request of the client `who` for the model `wanted`, and load that model.
-
-        Returns the ticket, which is first in the queue, or why the model could not be loaded; the previous
-        one, if any, answers again then. Raises `QueueFullError`.
+        Models whose folders have one name have the ids “owner/name”.
         """
-        reference = await self._reference(answers.gate.model, wanted)
-        moved = asyncio.Event()
-        ticket = answers.enter(who, moved.set)
-        try:
-            while ticket.position:
-                moved.clear()
-                await moved.wait()
-            await answers.gate.settled()
-            loaded = answers.gate.model
-            in_use = loaded.reference if loaded is not None else ""
-            if reference not in ("", in_use) and answers.gate.state != "starting":
-                if loaded is not None:
-                    self._known[in_use] = loaded
-                if failed := await answers.gate.load(reference):
-                    ticket.leave()
-                    return failed
-        except BaseException:
-            ticket.leave()
-            raise
-        return ticket
+        models: dict[str, ModelInfo | ModelEntry] = {loaded.path: loaded} if loaded else {}
+        for entry in await self._listed():
+            if not entry.problem:
+                models.setdefault(entry.path, entry)
+        ids = Counter(api_id(model).lower() for model in models.values())
+        return {
+            api_id(model) if ids[api_id(model).lower()] == 1 else _long_id(model): model
+            for model in models.values()
+        }
 
-    async def _reference(self, loaded: ModelInfo | None, wanted: str) -> str:
-        """The reference of the model `wanted`; empty if it names none of them."""
-        name = wanted.strip().lower()
-        if name in ANY_MODEL:
+    async def load(self, gate: WorkerGate, wanted: str) -> Failed | None:
+        """Load the model `wanted`, unless it is loaded or not installed; it is the request's turn.
+
+        Returns why that failed; the previous model, if any, answers again then.
+        """
+        await gate.settled()
+        reference = await self._other(gate.model, wanted)
+        loaded = gate.model
+        if not reference or gate.state == "starting" or (loaded and loaded.reference == reference):
+            return None
+        if loaded is not None:
+            self._known[loaded.reference] = loaded
+        return await gate.load(reference)
+
+    async def is_other(self, loaded: ModelInfo | None, wanted: str) -> bool:
+        """Whether `wanted` names an installed model that is not the `loaded` one."""
+        return await self._other(loaded, wanted) not in ("", loaded.reference if loaded else "")
+
+    async def _other(self, loaded: ModelInfo | None, wanted: str) -> str:
+        """The reference of the model that `wanted` names, if it is not the `loaded` one; else empty.
+
+        The models are listed only for other names than the loaded one's, since a list takes time.
+        """
+        if wanted.strip().lower() in ANY_MODEL:
             return ""
-        names = {info.reference: _names(info) for info in (loaded, *self._known.values()) if info}
-        names |= {entry.reference: _names(entry) for entry in await self.entries()}
-        exact = [reference for reference in names if reference.lower() == name]
-        # Clients put the name of a provider before a model's name.
-        close = [reference for reference, own in names.items() if name.rpartition("/")[2] in own]
-        if loaded is not None and not exact and loaded.reference in close:
-            return loaded.reference
-        return next(iter((*exact, *close)), "")
+        if loaded is not None and _rank(loaded, wanted) == 0:
+            return ""
+        models = [*([loaded] if loaded else ()), *self._known.values(), *(await self.by_id(None)).values()]
+        ranks = [_rank(model, wanted) for model in models]
+        best = min(ranks, default=_UNNAMED)
+        return models[ranks.index(best)].reference if best < _UNNAMED else ""
 
 
-def _names(model: ModelInfo | ModelEntry) -> set[str]:
-    names = (model.reference, model.name, api_id(model.name))
-    return {name.lower().rpartition("/")[2] for name in names} - {""}
+class Turn:
+    """The wait of a request for its turn, and then for the model that it names."""
+
+    def __init__(
+        self, request: str, answers: Answers, installed: InstalledModels, wanted: str, who: str
+    ) -> None:
+        self.request = request
+        self._requests = answers.requests
+        self._moved = asyncio.Event()
+        self._ticket = answers.enter(who, self._move)
+        self._requests.change(request, position=self._ticket.position)
+        self._refused: Failed | None = None
+        self._taken = False
+        self._task = asyncio.ensure_future(self._reach(answers.gate, installed, wanted))
+
+    @property
+    def waiting(self) -> Waiting:
+        """The requests before this one."""
+        return Waiting(self._ticket.position or 0)
+
+    async def ends(self, timeout_s: float) -> bool:
+        """Whether it has ended, at the latest after `timeout_s`."""
+        return bool((await asyncio.wait((self._task,), timeout=timeout_s))[0])
+
+    def result(self) -> Ticket | Failed:
+        """The ticket, first in the queue and the caller's from now on, or why the request cannot be answered.
+
+        Raises `ClientGoneError`.
+        """
+        if self._refused is not None:
+            return self._refused
+        if self._task.cancelled():
+            raise ClientGoneError(self.request)
+        if failed := self._task.result():
+            return failed
+        self._taken = True
+        return self._ticket
+
+    def leave(self) -> None:
+        """The client disconnected."""
+        self._task.cancel()
+
+    def cancel(self) -> None:
+        """End the request."""
+        self.refuse(Failed(self.request, "generate", "request", "cancelled", _CANCELLED))
+
+    def refuse(self, failed: Failed) -> None:
+        """End the request with `failed`."""
+        self._refused = failed
+        self._task.cancel()
+
+    def close(self) -> None:
+        """Leave the queue, unless the ticket was taken. A load that has begun goes on."""
+        self._task.cancel()
+        if not self._taken:
+            self._ticket.leave()
+
+    def _move(self) -> None:
+        self._requests.change(self.request, position=self._ticket.position or 0)
+        self._moved.set()
+
+    async def _reach(self, gate: WorkerGate, installed: InstalledModels, wanted: str) -> Failed | None:
+        while self._ticket.position:
+            self._moved.clear()
+            await self._moved.wait()
+        return await installed.load(gate, wanted)
+
+
+_UNNAMED = 3
+
+
+def is_called(model: ModelInfo | ModelEntry, wanted: str) -> bool:
+    """Whether a request that names `wanted` means `model`.
+
+    By its id, its name, or as it was loaded (`starter`, the name on the hub), with or without an owner before
+    it: clients put a provider there.
+    """
+    return wanted.strip().lower() in ANY_MODEL or _rank(model, wanted) < _UNNAMED
+
+
+def _rank(model: ModelInfo | ModelEntry, wanted: str) -> int:
+    """How well `wanted` names `model`: 0 best; `_UNNAMED` if it does not."""
+    name = wanted.strip().lower()
+    last = name.rpartition("/")[2]
+    if name in (model.reference.lower(), _long_id(model).lower(), api_id(model).lower()):
+        return 0
+    if last == api_id(model).lower():
+        return 1
+    names = (PurePath(model.reference).name, model.name, "-".join(model.name.split()))
+    return 2 if last and last in [each.lower() for each in names] else _UNNAMED
+
+
+def _long_id(model: ModelInfo | ModelEntry) -> str:
+    """The owner, or the folder's folder, and the name."""
+    return "-".join("/".join(PurePath(model.reference).parts[-2:]).split())

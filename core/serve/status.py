@@ -1,13 +1,14 @@
 """`GET /`, `/health`, `/v1/models` and `/metrics`.
 
-A model's id is its name in one word; its path is not shown. Metrics are figures in Prometheus' text form,
-counted since the server was made: no client's name, no model's path, no text.
+A model's id is its folder's or its hub name in one word; its path is not shown. Metrics are figures in
+Prometheus' text form, counted since the server was made: no client's name, no model's path, no text.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
@@ -17,10 +18,10 @@ from starlette.types import Receive, Scope, Send
 
 from core.errors import NoModelError
 from core.events import Event, Finished, ModelEntry, ModelInfo, api_id
-from core.serve.answering import is_called, loaded_model, model_id, not_here
+from core.serve.answering import loaded_model, not_here
 from core.serve.embeddings import encoder_shape, is_encoder
 from core.serve.http import send_json, send_whole
-from core.serve.queue import Answers, InstalledModels
+from core.serve.queue import MODEL_WAIT_S, Answers, InstalledModels, is_called
 from core.serve.requests import ServedRequest
 
 # OpenRouter's names of request fields.
@@ -66,6 +67,10 @@ class Health:
         await send_json(send, {"status": said}, 200 if gate.state == "ready" else 503)
 
 
+# Clients give up on a list of models after about 10 s.
+_LIST_WAIT_S = 5.0
+
+
 class Models:
     """`GET /v1/models`: the loaded one first, those that requests may load, and the sentence encoder."""
 
@@ -75,16 +80,9 @@ class Models:
         self._since = int(time.time())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; waits for a model that is being loaded."""
-        try:
-            model = await loaded_model(self._answers, receive)
-            listed = [shape(model, self._since, loaded=not self._answers.gate.released)]
-        except NoModelError:
-            listed = []
-        if self._installed is not None:
-            loaded = self._answers.gate.model
-            others = [each for each in await self._installed.entries() if not _is(each, loaded)]
-            listed += [entry_shape(each, self._since) for each in others]
+        """Answer one request. Waits for a model that is being loaded; a few seconds if others are listed."""
+        models = await self._models(receive)
+        listed = [self._shape(name, model) for name, model in models.items()]
         if "anthropic-version" in Headers(scope=scope):
             ends = {"first_id": listed[0]["id"], "last_id": listed[-1]["id"]} if listed else {}
             listed = [one | {"type": "model"} for one in listed]
@@ -92,48 +90,49 @@ class Models:
         else:
             await send_json(send, {"object": "list", "data": [*listed, encoder_shape(self._since)]})
 
+    async def _models(self, receive: Receive) -> dict[str, ModelInfo | ModelEntry]:
+        """The loaded model and those that requests may load, by their ids."""
+        with suppress(NoModelError):
+            await loaded_model(
+                self._answers, receive, MODEL_WAIT_S if self._installed is None else _LIST_WAIT_S
+            )
+        loaded = self._answers.gate.model
+        if self._installed is not None:
+            return await self._installed.by_id(loaded)
+        return {api_id(loaded): loaded} if loaded is not None else {}
 
-def _is(entry: ModelEntry, loaded: ModelInfo | None) -> bool:
-    return loaded is not None and loaded.path == entry.path
+    def _shape(self, name: str, model: ModelInfo | ModelEntry) -> dict[str, Any]:
+        if isinstance(model, ModelInfo):
+            return shape(name, model, self._since, loaded=not self._answers.gate.released)
+        return _shape(name, model, self._since) | {"state": "not-loaded", "capabilities": list(_CAPABILITIES)}
 
 
-class Model:
+class Model(Models):
     """`GET /v1/models/{id}`."""
-
-    def __init__(self, answers: Answers, installed: InstalledModels | None = None) -> None:
-        self._answers = answers
-        self._installed = installed
-        self._since = int(time.time())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Raises `ApiError` 404 for a model that `GET /v1/models` does not list."""
-        model = self._answers.gate.model
         wanted = scope["path_params"]["model"]
-        if is_encoder(wanted) and not (model is not None and is_called(model, wanted)):
+        models = await self._models(receive)
+        found = next((name for name in models if name.lower() == wanted.lower()), None)
+        found = found or next((name for name, model in models.items() if is_called(model, wanted)), None)
+        if found is not None:
+            kind = {"type": "model"} if "anthropic-version" in Headers(scope=scope) else {}
+            await send_json(send, self._shape(found, models[found]) | kind)
+        elif is_encoder(wanted):
             await send_json(send, encoder_shape(self._since))
-            return
-        kind = {"type": "model"} if "anthropic-version" in Headers(scope=scope) else {}
-        if model is None or not is_called(model, wanted):
-            entries = await self._installed.entries() if self._installed is not None else []
-            for entry in entries:
-                if wanted.lower() in (api_id(entry.name).lower(), entry.reference.lower()):
-                    await send_json(send, entry_shape(entry, self._since) | kind)
-                    return
-            raise not_here(wanted, model)
-        await send_json(send, shape(model, self._since, loaded=not self._answers.gate.released) | kind)
+        else:
+            raise not_here(wanted, self._answers.gate.model)
 
 
-def shape(model: ModelInfo, since: int, *, loaded: bool = True) -> dict[str, Any]:
-    """OpenAI's fields, Draftlight's, and those that clients of other servers read.
+_CAPABILITIES = ("completion", "tools", "tool_use", "json_schema")
 
-    `max_context_length`, `state`, `arch` … are LM Studio's, `capabilities` LM Studio's and Ollama's,
-    `supported_parameters`, `architecture`, `top_provider` OpenRouter's, `max_model_len` vLLM's, `meta`
-    llama.cpp's, `display_name` and `created_at` Anthropic's.
-    """
+
+def _shape(name: str, model: ModelInfo | ModelEntry, since: int) -> dict[str, Any]:
+    """Fields of each model, loaded or not; see `shape`."""
     context = model.context_tokens
-    thinks = model.thinks or model.format.thinks
     return {
-        "id": model_id(model),
+        "id": name,
         "object": "model",
         "created": since,
         "created_at": datetime.fromtimestamp(since, UTC).isoformat().replace("+00:00", "Z"),
@@ -143,16 +142,29 @@ def shape(model: ModelInfo, since: int, *, loaded: bool = True) -> dict[str, Any
         "context_length": context,
         "max_model_len": context,
         "max_context_length": context,
-        "loaded_context_length": context,
-        "state": "loaded" if loaded else "not-loaded",
         "type": "llm",
         "publisher": "draftlight",
         "arch": model.architecture,
         "compatibility_type": "mlx",
         "parameters": model.parameters,
+    }
+
+
+def shape(name: str, model: ModelInfo, since: int, *, loaded: bool = True) -> dict[str, Any]:
+    """OpenAI's fields, Draftlight's, and those that clients of other servers read.
+
+    `max_context_length`, `state`, `arch` … are LM Studio's, `capabilities` LM Studio's and Ollama's,
+    `supported_parameters`, `architecture`, `top_provider` OpenRouter's, `max_model_len` vLLM's, `meta`
+    llama.cpp's, `display_name` and `created_at` Anthropic's.
+    """
+    context = model.context_tokens
+    thinks = model.thinks or model.format.thinks
+    return _shape(name, model, since) | {
+        "loaded_context_length": context,
+        "state": "loaded" if loaded else "not-loaded",
         "quantisation": model.quantisation,
         "quantization": model.quantisation,
-        "capabilities": ["completion", "tools", "tool_use", "json_schema", *(["thinking"] if thinks else [])],
+        "capabilities": [*_CAPABILITIES, *(["thinking"] if thinks else [])],
         "supported_parameters": [*_PARAMETERS, *(["reasoning", "include_reasoning"] if thinks else [])],
         "architecture": {
             "modality": "text->text",
@@ -163,26 +175,6 @@ def shape(model: ModelInfo, since: int, *, loaded: bool = True) -> dict[str, Any
         "top_provider": {"context_length": context, "max_completion_tokens": None, "is_moderated": False},
         "pricing": {"prompt": "0", "completion": "0"},
         "meta": {"n_ctx_train": context, "n_vocab": model.vocabulary, "n_params": model.parameters},
-    }
-
-
-def entry_shape(entry: ModelEntry, since: int) -> dict[str, Any]:
-    """A model that is not loaded, as `/v1/models` lists it; fields as in `shape`."""
-    return {
-        "id": api_id(entry.name),
-        "object": "model",
-        "created": since,
-        "owned_by": "draftlight",
-        "name": entry.name,
-        "display_name": entry.name,
-        "context_length": entry.context_tokens,
-        "max_model_len": entry.context_tokens,
-        "max_context_length": entry.context_tokens,
-        "state": "not-loaded",
-        "type": "llm",
-        "arch": entry.architecture,
-        "compatibility_type": "mlx",
-        "parameters": entry.parameters,
     }
 
 

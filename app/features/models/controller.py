@@ -78,6 +78,7 @@ class ModelsController(QObject):
         self._watched = False
         self._offered = ""  # reference of the model in the offer bar
         self._fetched = ""  # the download to load when it is complete
+        self._next = ""  # the model to load as soon as one can be loaded
         self._list_arrived = asyncio.Event()
         self.state = ModelsState()
         self.last_stats: tuple[str, Stats] | None = None
@@ -134,7 +135,14 @@ class ModelsController(QObject):
     def load(self, reference: str, cluster: Cluster | None = None) -> None:
         """Load a model over the machines of `cluster`, or on this one alone."""
         if self.can_load:
+            self._next = ""
             self._take(Load(reference, cluster))
+
+    def load_next(self, reference: str) -> bool:
+        """Load a model, once the current answer and load are over. Returns whether it is loaded at once."""
+        self._next, at_once = reference, self.can_load
+        self._load_next()
+        return at_once
 
     def check(self, cluster: Cluster, model: str) -> None:
         """Check which machines are available and whether the model `reference` runs over them."""
@@ -255,6 +263,7 @@ class ModelsController(QObject):
                 released=link.released,
             )
         )
+        self._load_next()
         loaded = state.info is None and info is not None
         if came if self._watched else loaded and not self._preferences.now.model_offered:
             self.refresh()
@@ -269,7 +278,11 @@ class ModelsController(QObject):
         if progress.state in ("done", "cancelled", "failed"):
             self._fetched = ""
         if progress.state == "done":
-            self.load(progress.model)
+            self.load_next(progress.model)
+
+    def _load_next(self) -> None:
+        if self._next:
+            self.load(self._next)
 
     def _set(self, state: ModelsState) -> None:
         self.state = state

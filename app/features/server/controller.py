@@ -28,8 +28,8 @@ from core.events import (
     PrefillProgress,
     ReadingMap,
     Token,
+    api_id,
 )
-from core.serve.answering import model_id
 from core.serve.apps import Connection
 from core.serve.requests import ServedRequest
 
@@ -118,7 +118,7 @@ class ServerPage(QObject):
         elif self._keeping.is_wanted:
             words = f"{words} {strings.KEEPING}"
         model = self._sharing.gate.model
-        self._window.show_server(words, state.address, model_id(model) if model else "")
+        self._window.show_server(words, state.address, api_id(model) if model else "")
 
     def _show_rows(self) -> None:
         self._soon.stop()
@@ -143,7 +143,7 @@ class ServerPage(QObject):
         if model is None or server.settings is None or not server.state.address:
             return
         address = server.state.address.removesuffix("/v1")
-        to = Connection(address, server.served_key, model_id(model), model.context_tokens)
+        to = Connection(address, server.served_key, api_id(model), model.context_tokens)
         self._window.show_connect(to, server.settings.strict)
 
     def _open(self, request: str) -> None:

@@ -4,8 +4,9 @@
 question to its end; each server request has its own. The first in the queue is answered. Events of a served
 request arrive as effects of the state machine, commands leave as intents; the gate's state is that of the
 link. A dead worker is restarted for a server request, since nobody may be at the window, unless it dies
-repeatedly. With the setting `server.load_models`, a request may load the model that it names: the window
-shows that load like a person's, but no waiting request is ended.
+repeatedly. With the setting `server.load_models`, a request may load the model that it names, and a question
+that waited behind it the model that it was asked of: the window shows both like a person's load, but no
+waiting request is ended.
 
 `RequestKeeping`: the requests of this run and the stored ones, as one list. The store reads and writes on its
 own thread, because another Draftlight may lock the file for seconds.
@@ -113,6 +114,7 @@ class WorkerSharing(QObject):
         self._ticket: Ticket | None = None
         self._deaths = 0
         self._phase = Phase.STARTING
+        self._loading = False
         self.gate = WorkerGate(self._send, self._revive_if_dead)
         self.queue = AnswerQueue(0, self._line_moved)
         self.requests = ServedRequests(KEPT_REQUESTS, whole=True)
@@ -149,13 +151,14 @@ class WorkerSharing(QObject):
     def follow(self, link: Link) -> None:
         """Update after a change of the worker, its model or its turn."""
         before, self._phase = self._phase, link.phase
+        was_loading, self._loading = self._loading, link.loading
         if link.phase is Phase.DEAD and before is not Phase.DEAD:
             self._deaths += 1
         elif link.phase in _LOADED:
             self._deaths = 0
         if self.gate.is_switching:
             self._follow_load(link)
-        elif link.phase is Phase.LOADING and before in _LOADED:
+        elif link.phase is Phase.LOADING and before in _LOADED and not was_loading:
             self._end_all("model-changed", strings.CHANGED, strings.CHANGED_HINT)
         if link.phase is Phase.CLOSED:
             self.answers.end_all()

@@ -6,7 +6,7 @@ reset their defaults. `SnippetsEditor` edits the person's own saved prompts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 from PySide6.QtCore import QRectF, QSize, Signal
@@ -57,11 +57,16 @@ PROMPT_HINT = "For example: Answer {the mail} in {two sentences}."
 NO_PROMPTS = "None of your own"
 CANCEL = "Cancel"
 DELETE = "Delete"
-DELETE_PROMPT_DETAIL = "This cannot be undone."
+REPLACE = "Replace"
+NO_UNDO = "This cannot be undone."
 
 
 def delete_title(name: str) -> str:
     return f"Delete the saved prompt “{name}”?"
+
+
+def replace_title(name: str) -> str:
+    return f"There is a saved prompt “{name}” already. Replace it?"
 
 
 def defaults_note(own: int) -> str:
@@ -262,7 +267,7 @@ class SnippetsEditor(QWidget):
                 self.rename_button,
                 lambda: ask_name(self, RENAME_PROMPT_TITLE, PROMPT_NAME, self._name, self.rename),
             ),
-            (self.delete_button, self._ask_delete),
+            (self.delete_button, lambda: self._ask(delete_title(self._name), DELETE, self.delete)),
         )
         self._show_text()
 
@@ -280,32 +285,37 @@ class SnippetsEditor(QWidget):
     def add(self, name: str) -> None:
         """Add a prompt, with the text of the built-in one of that name; choose it if there is one already."""
         name = name[:MOST_NAME_CHARACTERS]
-        if not any(each.name == name for each in self._own):
-            text = next((each.text for each in BUILT_IN if each.name == name), "")
-            self._keep((*self._own, Snippet(name, text)), name)
+        if known := _named(name, self._own):
+            self._show(self._own, known.name)
         else:
-            self._show(self._own, name)
+            built_in = _named(name, BUILT_IN)
+            self._keep((*self._own, Snippet(name, built_in.text if built_in else "")), name)
         self.text.setFocus()
 
     def rename(self, name: str) -> None:
-        """Rename the chosen prompt, which replaces one of the new name."""
+        """Rename the chosen prompt. Asks first if it would replace another one."""
         name, before = name[:MOST_NAME_CHARACTERS], self._name
-        if before and name != before:
-            others = (each for each in self._own if each.name != name)
+        other = _named(name, [each for each in self._own if each.name != before])
+
+        def do() -> None:
+            others = (each for each in self._own if each != other)
             self._keep(
                 tuple(replace(each, name=name) if each.name == before else each for each in others), name
             )
+
+        if other:
+            self._ask(replace_title(other.name), REPLACE, do)
+        elif before:
+            do()
 
     def delete(self) -> None:
         """Delete the chosen prompt."""
         self._keep(tuple(each for each in self._own if each.name != self._name), "")
 
-    def _ask_delete(self) -> None:
-        title = delete_title(self._name)
-        question = Question(
-            self._theme, title, DELETE_PROMPT_DETAIL, CANCEL, [("delete", DELETE, "danger")], self.window()
-        )
-        question.chosen.connect(lambda value: self.delete())
+    def _ask(self, title: str, answer: str, act: Callable[[], None]) -> None:
+        """Ask before something is lost; `act` follows the `answer`."""
+        question = Question(self._theme, title, NO_UNDO, CANCEL, [("do", answer, "danger")], self.window())
+        question.chosen.connect(lambda value: act())
         question.open()
 
     def _take_text(self, text: str) -> None:
@@ -331,3 +341,8 @@ class SnippetsEditor(QWidget):
         for each in (self.choice, self.rename_button, self.delete_button, self.text):
             each.setEnabled(has_any)
         self.text.set_value(next((each.text for each in self._own if each.name == self._name), ""))
+
+
+def _named(name: str, snippets: Sequence[Snippet]) -> Snippet | None:
+    """The prompt of that name; case is ignored."""
+    return next((each for each in snippets if each.name.casefold() == name.casefold()), None)

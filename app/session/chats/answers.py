@@ -10,8 +10,11 @@ person's text, and the remainder of a token that the edit touches, becomes one t
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import groupby, zip_longest
+from difflib import SequenceMatcher
+from itertools import accumulate, groupby, zip_longest
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -192,12 +195,102 @@ class Edit(Struct, frozen=True):
     text: str
 
 
+# A shorter text between two changes is part of one edit, so that single words of a rewritten sentence do not
+# keep their tints.
+_LEAST_KEPT_CHARACTERS = 16
+# Longer stretches of changed lines are not compared word by word, which takes seconds.
+_MOST_COMPARED_CHARACTERS = 60_000
+_LINES = re.compile(r"[^\n]*\n|[^\n]+")
+_WORDS = re.compile(r"[^\W\u2e80-\uffff]+|.", re.S)
+
+
+def edits_between(before: str, after: str) -> Iterator[Edit]:
+    """Yields the edits that turn `before` into `after`, in order."""
+    at = place = 0
+    for start, end, length in (*_kept(before, after), (len(before), len(after), 0)):
+        if at < start or place < end:
+            yield Edit(at, start, after[place:end])
+        at, place = start + length, end + length
+
+
+def _kept(before: str, after: str) -> Iterator[tuple[int, int, int]]:
+    """Yields the texts that both have: their offsets in `before` and in `after`, and their length."""
+    head = _common(before, after)
+    tail = _common(before[head:][::-1], after[head:][::-1])
+    yield 0, 0, head
+    yield from (
+        (head + at, head + place, length)
+        for at, place, length in _shared(
+            before[head : len(before) - tail], after[head : len(after) - tail], _LINES
+        )
+        if length >= _LEAST_KEPT_CHARACTERS
+    )
+    yield len(before) - tail, len(after) - tail, tail
+
+
+def _shared(before: str, after: str, units: re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
+    """Like `_kept`, in whole `units`; between equal lines, also in words."""
+    one, other = units.findall(before), units.findall(after)
+    starts, places = [0, *accumulate(map(len, one))], [0, *accumulate(map(len, other))]
+    at = place = 0
+    for block in SequenceMatcher(None, one, other).get_matching_blocks():
+        start, end = starts[block.a], places[block.b]
+        changed = before[at:start], after[place:end]
+        if units is _LINES and all(changed) and sum(map(len, changed)) <= _MOST_COMPARED_CHARACTERS:
+            yield from ((at + a, place + b, length) for a, b, length in _shared(*changed, _WORDS))
+        at, place = starts[block.a + block.size], places[block.b + block.size]
+        if block.size:
+            yield start, end, at - start
+
+
+def _common(first: str, second: str) -> int:
+    """The number of characters at the beginning that both texts have."""
+    pairs = enumerate(zip(first, second))
+    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
+
+
 def with_edits(tokens: Sequence[Token], edits: Sequence[Edit]) -> tuple[Token, ...]:
     """Returns `tokens` with `edits`, which are in order and refer to the text before all of them."""
     kept = _without_end(tokens)
-    for edit in reversed(edits):
-        kept = _with_edit(kept, edit)
-    return tuple(each if each.position == at else replace(each, position=at) for at, each in enumerate(kept))
+    source = "".join(token.text for token in kept)
+    boundaries = list(_boundaries(kept))
+    offsets = [offset for _, offset in boundaries]
+    made: list[Token] = []
+    done = 0  # boundary up to which the tokens are in `made`
+    for low, high, some in _grouped(edits, offsets):
+        first, last = boundaries[low][0], boundaries[high][0]
+        made += kept[boundaries[done][0] : first]
+        parts, at = [], offsets[low]
+        for edit in some:
+            parts += [source[at : edit.start], edit.text]
+            at = edit.end
+        text = "".join((*parts, source[at : offsets[high]]))
+        # An empty one separates tokens that were not neighbours.
+        if text or last < len(kept):
+            near = made[-1] if made else kept[0]
+            made.append(
+                Token(near.request, TYPED, text, "normal", near.step, near.position, time_s=near.time_s)
+            )
+        done = high
+    made += kept[boundaries[done][0] :]
+    return tuple(each if each.position == at else replace(each, position=at) for at, each in enumerate(made))
+
+
+def _grouped(edits: Sequence[Edit], offsets: Sequence[int]) -> Iterator[tuple[int, int, list[Edit]]]:
+    """Yields the edits that touch the same tokens, with the boundaries around them: indices of `offsets`."""
+    group: list[Edit] = []
+    low = high = 0
+    for edit in edits:
+        first, last = bisect_right(offsets, edit.start) - 1, bisect_left(offsets, edit.end)
+        if group and first <= high:
+            high = max(high, last)
+        else:
+            if group:
+                yield low, high, group
+            low, high, group = first, max(first, last), []
+        group.append(edit)
+    if group:
+        yield low, high, group
 
 
 def cut_after(tokens: Sequence[Token], end: int) -> tuple[Token, ...]:
@@ -229,19 +322,6 @@ def end_of_edited(finished: Finished, tokens: Sequence[Token]) -> Finished:
     counted = end_of(tokens, finished.effective.model, finished.effective.settings).stats
     stats = replace(finished.stats, **{name: getattr(counted, name) for name in _OF_TOKENS})
     return replace(finished, reason="cancelled", stats=stats, sources=(), stopped_by="", citations=())
-
-
-def _with_edit(tokens: Sequence[Token], edit: Edit) -> tuple[Token, ...]:
-    source = "".join(token.text for token in tokens)
-    boundaries = list(_boundaries(tokens))
-    first, low = max(each for each in boundaries if each[1] <= edit.start)
-    last, high = min(each for each in boundaries if each[1] >= edit.end)
-    text = source[low : edit.start] + edit.text + source[edit.end : high]
-    before, after = tokens[:first], tokens[last:]
-    near = before[-1] if before else tokens[0]
-    typed = Token(near.request, TYPED, text, "normal", near.step, near.position, time_s=near.time_s)
-    # An empty one separates tokens that were not neighbours.
-    return (*before, typed, *after) if text or after else tuple(before)
 
 
 def _boundaries(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,7 @@ reused. A chat without a question is not listed; the window always has one such 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -130,17 +130,22 @@ class Chats:
         """Open a new chat, in a project if it exists. An unused chat there, with its draft, is reused.
 
         It gets the preset for new chats, or the preset and the system prompt of the project. A reused chat
-        that has that preset already keeps its settings.
+        that has that preset already keeps its settings. If there are several, as after the deletion of a
+        project, their drafts are joined.
         """
         project = self.projects.find(project_id)
         unused = self._unused(project)
-        chat = unused or Conversation(uuid4().hex, self.now())
+        chat = unused[0] if unused else Conversation(uuid4().hex, self.now())
         name, overrides = self._first_settings(project)
-        if unused is None or chat.preset != name:
+        if not unused or chat.preset != name:
             chat = replace(chat, preset=name, overrides=overrides)
         self._open_id = chat.id
         chat = chat.in_project(project.id if project else "")
+        for other in unused[1:]:
+            chat = chat.with_draft(merged([chat.draft, *other.queued, other.draft]))
         self.keep(replace(chat, created=self.now(), turns=(), context_used_tokens=0))
+        for other in unused[1:]:
+            self.purge(other.id)
         return self.open
 
     def change_project(self, project: Project) -> None:
@@ -148,9 +153,17 @@ class Chats:
         before = self._first_settings(self.projects.find(project.id))
         self.projects.change(project)
         name, overrides = self._first_settings(project)
-        unused = self._unused(project)
-        if unused and (name, overrides) != before:
-            self.keep(replace(unused, preset=name, overrides=overrides))
+        for unused in self._unused(project):
+            if (name, overrides) != before:
+                self.keep(replace(unused, preset=name, overrides=overrides))
+
+    def remove_from_drafts(self, project_id: str, texts: Container[str]) -> None:
+        """Remove the documents with these texts from the unused chat of a project, which is not open."""
+        project = self.projects.find(project_id)
+        for chat in self._unused(project) if project else ():
+            kept = tuple(each for each in chat.draft.attachments if each.text not in texts)
+            if chat.id != self._open_id and kept != chat.draft.attachments:
+                self.keep(chat.with_draft(replace(chat.draft, attachments=kept)))
 
     def in_project(self, project_id: str) -> tuple[Summary, ...]:
         """The chats of a project that have a question, archived ones included, newest first."""
@@ -266,13 +279,15 @@ class Chats:
         """The time of a chat's deletion, by itself or with its project."""
         return chat.deleted or (self.projects.chats_deleted(chat.project) if chat.project else None)
 
-    def _unused(self, project: Project | None) -> Conversation | None:
-        """The chat without a question in a project, or outside of all projects."""
+    def _unused(self, project: Project | None) -> list[Conversation]:
+        """The chats without a question in a project, or outside of all projects; rarely more than one."""
         known: Sequence[Summary | Conversation] = (*self._summaries.values(), *self._held.values())
-        for each in known:
-            if not each.turns and not self._deleted(each) and self.projects.find(each.project) == project:
-                return self.get(each.id)
-        return None
+        found = {
+            each.id: None
+            for each in known
+            if not each.turns and not self._deleted(each) and self.projects.find(each.project) == project
+        }
+        return [self.get(chat_id) for chat_id in found]
 
     def _first_settings(self, project: Project | None) -> tuple[str, tuple[Override, ...]]:
         """The preset's name and the overrides of a new chat."""

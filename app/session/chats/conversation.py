@@ -449,8 +449,10 @@ def _editable(answer: Answer) -> tuple[Token, ...]:
 
 
 def merged(messages: Sequence[Message]) -> Message:
-    """Joins several user messages into one, in order."""
-    return reduce(_join, messages)
+    """Joins several user messages into one, in order, with each document once."""
+    joined = reduce(_join, messages)
+    once = {each.text: each for each in reversed(joined.attachments)}
+    return replace(joined, attachments=tuple(reversed(once.values())))
 
 
 def _title(message: Message) -> str:

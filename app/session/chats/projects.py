@@ -6,15 +6,19 @@ restoring it changes one record, whatever the number of its chats.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
+from unicodedata import combining, normalize
 from uuid import uuid4
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.events.wire import well_formed
+
+_NUMBERS = re.compile(r"(\d{1,18})")
 
 
 class Project(Struct, frozen=True):
@@ -64,7 +68,7 @@ class Projects:
     def listed(self) -> tuple[Project, ...]:
         """Returns the projects by name."""
         living = [each for each in self._known.values() if each.deleted is None]
-        return tuple(sorted(living, key=lambda each: (each.name.casefold(), each.created.timestamp())))
+        return tuple(sorted(living, key=lambda each: (_order(each.name), each.created.timestamp())))
 
     def find(self, project_id: str) -> Project | None:
         """Returns a project; None if there is none with this id, or it was deleted."""
@@ -118,3 +122,10 @@ class Projects:
 
 def _name(text: str) -> str:
     return " ".join(well_formed(text).split())
+
+
+def _order(name: str) -> list[str | int]:
+    """A sorting key that ignores case and accents, and compares numbers by their values."""
+    plain = "".join(each for each in normalize("NFKD", name.casefold()) if not combining(each))
+    # Text and numbers alternate.
+    return [int(part) if number % 2 else part for number, part in enumerate(_NUMBERS.split(plain))]

@@ -42,9 +42,9 @@ BUILT_IN = (
 
 def known(own: Sequence[Snippet]) -> tuple[Snippet, ...]:
     """Own and built-in prompts, own ones first; those without a name or a text are left out."""
+    own = [each for each in own if each.name.strip() and each.text.strip()]
     names = {each.name.casefold() for each in own}
-    built_in = (each for each in BUILT_IN if each.name.casefold() not in names)
-    return tuple(each for each in (*own, *built_in) if each.name.strip() and each.text.strip())
+    return (*own, *(each for each in BUILT_IN if each.name.casefold() not in names))
 
 
 def matching(snippets: Sequence[Snippet], typed: str) -> tuple[Snippet, ...]:

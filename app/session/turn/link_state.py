@@ -10,6 +10,7 @@ from enum import Enum
 from msgspec import Struct
 
 from app.session.turn.effects import Effect, Missing
+from app.session.turn.intents import Load
 from core.events import ClusterEnded, Generate, ModelInfo
 from core.settings.cluster import Cluster
 
@@ -38,8 +39,8 @@ class Link(Struct, frozen=True):
     return to if that fails (empty if none was loaded). One that a request of the local server names may be
     loaded while the turn is waiting. `request` is the request being answered, while reading, writing or
     stopping; its tokens are kept by `shell.controller.RunningAnswer`. While the turn
-    is waiting, `pending` is the command to send. `ahead` requests are answered before it, or before the next
-    question.
+    is waiting, `pending` is the command to send and `asked_of` the model that was loaded when it was asked.
+    `ahead` requests are answered before it, or before the next question.
 
     `served` is the request of the local server that is being answered. `counting` are its requests that wait
     for a count or vectors. Their events go to the server and do not affect the turn.
@@ -63,6 +64,7 @@ class Link(Struct, frozen=True):
     complaint: str = ""
     before: str = ""
     pending: Generate | None = None
+    asked_of: Load | None = None
     ahead: int = 0
     served: str = ""
     counting: frozenset[str] = frozenset()

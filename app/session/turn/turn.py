@@ -11,7 +11,8 @@ both lives fit into one `Phase`:
 
 A new worker for a model that ran over several machines checks the machines first. While requests of the local
 server are ahead, submit leads to `waiting`, and from there, once none is, to reading. A model that such a
-request names is loaded in `ready`, `no_model` or `waiting`; the question waits for that too.
+request names is loaded in `ready`, `no_model` or `waiting`; the question waits for that too, and then for the
+model that it was asked of.
 
 `advance(link, input)` receives an event of the worker (including `WorkerExited`, `WorkerSilent` and
 `BadLine`) or an intent of the user and returns the next state with the effects to carry out, in order.
@@ -278,7 +279,12 @@ def _submit(link: Link, given: Submit) -> Transition:
     begun = AnswerBegun(given.request)
     if link.served or link.ahead:
         waiting = replace(
-            link, phase=Phase.WAITING, request=given.request, pending=command, ahead=max(1, link.ahead)
+            link,
+            phase=Phase.WAITING,
+            request=given.request,
+            pending=command,
+            asked_of=Load(link.model, link.cluster),
+            ahead=max(1, link.ahead),
         )
         return Transition(waiting, (begun,))
     return Transition(replace(link, phase=Phase.READING, request=given.request), (begun, Send(command)))
@@ -288,8 +294,13 @@ def _ahead(link: Link, given: Ahead) -> Transition:
     if link.pending is None or given.requests:
         return Transition(replace(link, ahead=given.requests))
     if link.before:
-        return Transition(link)  # the client left; its model is still being loaded
-    return Transition(replace(link, phase=Phase.READING, pending=None, ahead=0), (Send(link.pending),))
+        return Transition(link)  # a model is still being loaded; `ahead` stays, so that this is called again
+    asked_of = link.asked_of
+    # A worker that has left a cluster joins none again: the question would be lost with it.
+    if asked_of is not None and asked_of.model != link.model and asked_of.cluster is None:
+        return _load(replace(link, asked_of=None), asked_of)
+    after = replace(link, phase=Phase.READING, pending=None, asked_of=None, ahead=0)
+    return Transition(after, (Send(link.pending),))
 
 
 def _stop(link: Link, given: Stop) -> Transition:
@@ -464,7 +475,7 @@ def _cut_off_served(link: Link) -> tuple[Effect, ...]:
 
 def _idle(link: Link) -> Link:
     phase = Phase.LOADING if link.before else Phase.READY
-    return replace(link, phase=phase, request="", pending=None, ahead=0)
+    return replace(link, phase=phase, request="", pending=None, asked_of=None, ahead=0)
 
 
 def _settled(link: Link) -> Link:

@@ -213,6 +213,26 @@ def test_any_markdown_gives_whole_elements(text: str) -> None:
     read(html(chat(text or "x"), thoughts=True, tints=True))
 
 
+def test_a_table_that_begins_low_on_a_page_fills_the_next_ones(qapp: QApplication) -> None:
+    names = ("Quantity", "Responsible", "Description", "Region", "Status", "Owner", "Notes", "Date")
+    rows = "\n".join(f"| {' | '.join(f'{name[:3]}{row:02}' for name in names)} |" for row in range(60))
+    table = f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n{rows}\n"
+    made = pdf(chat("A line.\n\n" * 20 + table))
+    texts = [each.extract_text() for each in made.pages]
+    assert len(texts) <= 3
+    for text in texts[1:]:  # words are whole, and the head of the table is on each page
+        assert all(name in text for name in names)
+    assert all(f"Qua{row:02}" in "".join(texts) for row in range(60))
+
+
+@pytest.mark.parametrize("lines", range(20, 30))
+def test_a_heading_is_on_the_page_of_its_text(qapp: QApplication, lines: int) -> None:
+    made = pdf(chat("A line.\n\n" * lines + "# Tides\n\n## High\n\nLow water."))
+    found = [page for page in (each.extract_text() for each in made.pages) if "Tides" in page]
+    assert len(found) == 1
+    assert "Low water." in found[0]
+
+
 def test_a_long_chat_is_given_in_small_parts() -> None:
     """A pasted text without line breaks, and an answer of thousands of tokens."""
     of = chat("The ferry sails. " * 3_000, Message("user", "z" * 100_000 + " end of it"))

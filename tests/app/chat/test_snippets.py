@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from pytestqt.qtbot import QtBot
 
 from app.chat.composer import Composer
@@ -59,6 +59,31 @@ def test_what_is_typed_filters_the_list_and_return_inserts(qtbot: QtBot, compose
     qtbot.keyClick(composer.edit, KEY.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert composer.text == "/r"
     assert not composer.snippets.is_open
+    qtbot.keyClick(composer.edit, KEY.Key_Tab)
+    assert not composer.edit.hasFocus(), "the placeholders are gone with the prompt"
+
+
+def test_the_list_comes_back_with_the_name(qtbot: QtBot, composer: Composer) -> None:
+    qtbot.keyClicks(composer.edit, "/sx")
+    assert not names(composer)
+    qtbot.keyClick(composer.edit, KEY.Key_Backspace)
+    assert names(composer) == ["Summarize"]
+    qtbot.keyClick(composer.edit, KEY.Key_Escape)
+    qtbot.keyClick(composer.edit, KEY.Key_Backspace)
+    assert not names(composer), "dismissed"
+
+
+def test_the_list_fits_above_a_long_draft(qtbot: QtBot, composer: Composer) -> None:
+    composer.snippets.set_snippets([Snippet(f"Prompt {number}", "Text") for number in range(20)])
+    composer.resize(752, 200)
+    composer.snippets.open()
+    found = composer.snippets.list
+    assert found is not None
+    for top in (400, 150):
+        found.place_above(QRect(20, top, 700, 90))
+        assert 0 < found.geometry().top() < found.geometry().bottom() < top
+    qtbot.keyClick(composer.edit, KEY.Key_Up)
+    assert found.viewport().rect().contains(found.visualItemRect(found.item(19)))
 
 
 def test_tab_goes_through_the_placeholders_and_then_on(qtbot: QtBot, composer: Composer) -> None:
@@ -141,6 +166,7 @@ def test_the_mouse_inserts_at_the_cursor(qtbot: QtBot, composer: Composer) -> No
 def test_own_prompts_hide_built_in_ones_of_their_name() -> None:
     own = Snippet("summarize", "Short: {x}"), Snippet("", "no"), Snippet("no", " ")
     assert [each.name for each in known(own)] == ["summarize", *(each.name for each in BUILT_IN[1:])]
+    assert known([Snippet("SUMMARIZE", "")]) == BUILT_IN, "not before it has a text"
     assert [each.name for each in matching(BUILT_IN, "PASS")] == ["Quote the Passage"]
     assert [each.name for each in matching(BUILT_IN, "e")] == ["Explain"]
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMenu
 
+from app.chat.intents import MoveToNewChat
 from app.controls.sheets import Question
 from app.features import projects
 from app.features.projects import ProjectSheet
@@ -225,7 +226,16 @@ def test_a_projects_model_is_loaded_or_offered_and_a_missing_one_is_named(
         window.views.sidebar.chat_selected.emit("c1")
         assert notice.text == projects.uses_model("Harbour", "Other")
         assert loads == []
+        window.controller.chat.start()
+        ask(window, "write 2000")
+        window.views.sidebar.chat_selected.emit(controller.chats.open.id)
+        assert notice.text == "", "this chat is in no project"
+        await until(lambda: window.controller.link.busy)
         window.projects.start_chat(project.id)
+        await click(notice.action_button)
+        assert notice.text == projects.loads_next("Other")
+        assert loads == []
+        window.controller.asking.stop()
         await until(lambda: loads == ["hub/Other"])
         await ready(window)
         controller.chats.change_project(replace(only_project(window), model="hub/Gone"))
@@ -271,7 +281,7 @@ async def test_documents_of_the_library_are_checked_in_the_sheet(window: MainWin
     await until(dialog.save.isEnabled)
     assert "at all.txt" in dialog.note.text()
     await saved(window, dialog)
-    assert only_project(window).documents == (kept[2], "removed long ago")
+    assert only_project(window).documents == (kept[2],)
     ask(window, "write 2")
     await until(lambda: last(window).over)
     window.projects.start_chat(project.id)
@@ -280,3 +290,111 @@ async def test_documents_of_the_library_are_checked_in_the_sheet(window: MainWin
     window.views.composer.clear()
     window.projects.start_chat(project.id)
     assert window.views.composer.attachments == ()
+    notice = window.views.notice_bar
+    assert notice.text == projects.missing_text(1)
+    await click(notice.action_button)
+    dialog = await project_sheet(window)
+    assert dialog.note.text() == projects.missing_text(1)
+    await saved(window, dialog)
+    notice.clear()
+    window.projects.start_chat(project.id)
+    assert notice.text == ""
+
+
+async def test_an_added_file_is_listed_once_and_replaces_the_one_of_its_name(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    await ready(window)
+    library, chats = window.controller.library, window.controller.chats
+    old = library.keep_quietly(Attachment("Tides.txt", "Tides.txt of May."))
+    library.keep_quietly(Attachment("Fog.txt", "Fog.txt of May."))
+    project = chats.projects.add("Harbour")
+    chats.change_project(replace(project, documents=(old,)))
+    window.projects.edit(project.id)
+    dialog = await project_sheet(window)
+    (tmp_path / "Tides.txt").write_text("Tides.txt of June.")
+    (tmp_path / "Copy.txt").write_text("Fog.txt of May.")
+    paths = [tmp_path / "Tides.txt", tmp_path / "Copy.txt", tmp_path / "missing.txt", tmp_path / "Tides.txt"]
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    place, actions = QPointF(dialog.rect().center()), (Qt.DropAction.CopyAction, data)
+    held = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(place.toPoint(), *actions, *held)
+    QApplication.sendEvent(dialog, enter)
+    assert enter.isAccepted()
+    QApplication.sendEvent(dialog, QDropEvent(place, *actions, *held))
+    await until(dialog.save.isEnabled)
+    shown = {
+        box.text(): box.isChecked() for box in dialog.documents.values() if box is not dialog.documents[old]
+    }
+    assert shown == {"Tides.txt": True, "Fog.txt": True}
+    assert not dialog.documents[old].isChecked()
+    assert projects.replaced_text("Tides.txt") in dialog.note.text()
+    assert "missing.txt" in dialog.note.text(), "an earlier failure is still told"
+    await saved(window, dialog)
+    texts = [library.documents.text(each) for each in only_project(window).documents]
+    assert texts == ["Tides.txt of June.", "Fog.txt of May."]
+    assert library.documents.text(old) == "Tides.txt of May."
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_the_message_of_a_new_chat_follows_its_project(window: MainWindow, is_open: bool) -> None:
+    """Its documents, and its title in the header."""
+    await ready(window)
+    chat, chats = window.controller.chat, window.controller.chats
+    composer, header = window.views.composer, window.views.header
+    ask(window, "write 2")
+    await until(lambda: last(window).over)
+    asked = chats.open.id
+    library = window.controller.library
+    fog, ice = (library.keep_quietly(Attachment(name, name * 30)) for name in ("Fog.md", "Ice.md"))
+    project = chats.projects.add("Harbour")
+    chats.change_project(replace(project, documents=(fog,)))
+    window.projects.start_chat(project.id)
+    composer.attach(Attachment("Mine.md", "Mine."))
+    composer.set_text("Why?")
+    if not is_open:
+        chat.select(asked)
+    window.projects.edit(project.id)
+    dialog = await project_sheet(window)
+    dialog.name.setText("Port")
+    dialog.documents[fog].setChecked(False)
+    dialog.documents[ice].setChecked(True)
+    await saved(window, dialog)
+    if not is_open:
+        window.projects.start_chat(project.id)
+    assert header.title == "New chat in “Port”"
+    assert [each.name for each in composer.attachments] == ["Mine.md", "Ice.md"]
+    assert composer.text == "Why?"
+    window.views.sidebar.list.project_renamed.emit(project.id, "Pier")
+    assert header.title == "New chat in “Pier”"
+    if not is_open:
+        chat.select(asked)
+    window.projects.delete(project.id)
+    if not is_open:
+        chat.start()
+    assert header.title == "New chat"
+    assert [each.name for each in composer.attachments] == ["Mine.md"]
+    assert composer.text == "Why?"
+    if is_open:
+        await click(window.views.sidebar.undo_bar.undo_button)
+        assert header.title == "New chat in “Pier”"
+
+
+async def test_a_message_that_is_too_long_moves_to_a_new_chat_of_the_project(window: MainWindow) -> None:
+    await ready(window)
+    chats, composer = window.controller.chats, window.views.composer
+    project = chats.projects.add("Harbour")
+    window.projects.start_chat(project.id)
+    ask(window, "write 2")
+    await until(lambda: last(window).over)
+    asked = chats.open.id
+    window.projects.start_chat(project.id)
+    composer.set_text("Begun.")
+    window.controller.chat.select(asked)
+    composer.set_text("Too long.")
+    composer.intent.emit(MoveToNewChat())
+    assert chats.open.project == project.id
+    assert composer.text == "Begun.\n\nToo long."
+    window.controller.chat.select(asked)
+    assert composer.text == ""

@@ -157,15 +157,46 @@ def test_a_chat_is_dropped(sidebar: Sidebar, chat: str, target: str, moved: tupl
     data.setData(CHAT_MIME, chat.encode())
     place = view.visualRect(index_of(sidebar, target)).center()
     given = Qt.DropAction.MoveAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    enter = QDragEnterEvent(place, *given)
-    QApplication.sendEvent(view.viewport(), enter)
-    assert enter.isAccepted()
-    over = QDragMoveEvent(place, *given)
-    QApplication.sendEvent(view.viewport(), over)
-    assert over.isAccepted()
-    sidebar.grab()
-    QApplication.sendEvent(view.viewport(), QDropEvent(QPointF(place), *given))
+    for event in (QDragEnterEvent(place, *given), QDragMoveEvent(place, *given)):
+        QApplication.sendEvent(view.viewport(), event)
+        assert event.isAccepted() == (chat != "c9")
+    assert is_framed(sidebar) == (moved is not None), "its new place is framed"
+    drop = QDropEvent(QPointF(place), *given)
+    QApplication.sendEvent(view.viewport(), drop)
     assert found == ([("move_requested", *moved)] if moved else [])
+    assert not is_framed(sidebar)
+
+
+def is_framed(sidebar: Sidebar) -> bool:
+    """Whether a part of the list has a frame, by the colour at its left."""
+    image, accent = sidebar.list.grab().toImage(), Theme("light").color("accent").rgb()
+    return any(image.pixel(9, y) == accent for y in range(image.height()))
+
+
+def test_a_search_result_is_not_dropped_on_another(sidebar: Sidebar) -> None:
+    sidebar.set_results((CHATS[0], CHATS[1]), "c0")
+    view, found, data = sidebar.list, heard(sidebar), QMimeData()
+    data.setData(CHAT_MIME, b"c0")
+    place = view.visualRect(index_of(sidebar, "Fog")).center()
+    given = Qt.DropAction.MoveAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(place, *given)
+    drop = QDropEvent(QPointF(place), *given)
+    QApplication.sendEvent(view.viewport(), enter)
+    QApplication.sendEvent(view.viewport(), drop)
+    assert (enter.isAccepted(), found) == (False, [])
+
+
+def test_a_folded_project_shows_that_a_chat_in_it_is_being_answered(sidebar: Sidebar) -> None:
+    for folded in (False, True):
+        sidebar.set_projects((replace(HARBOUR, folded=folded), TIDES))
+        sidebar.set_chats(CHATS, "c0")
+        before = sidebar.grab().toImage()
+        sidebar.list.set_busy("c1", "p1")
+        spoken = index_of(sidebar, "Harbour").data(Qt.ItemDataRole.AccessibleTextRole)
+        assert (strings.BUSY in spoken) == folded
+        assert sidebar.grab().toImage() != before
+        sidebar.list.set_busy("")
+        assert sidebar.grab().toImage() == before
 
 
 def test_files_are_not_dropped_on_the_list(sidebar: Sidebar) -> None:

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.chat_archives.formats import Node, read_chat
+from core.chat_archives.formats import read_chats
 from core.chat_archives.process import ArchiveLimits, ArchiveReading, TurnLine
 from core.chat_archives.reading import ChatHead, ChatReader, Elements, Losses, OwnChat
-from core.chat_archives.tree import ArchivedPath, Tree
+from core.chat_archives.tree import ArchivedPath, Node, Tree
 from core.errors import RequestError
 from tests.core.chat_archives import samples
 
@@ -349,8 +349,7 @@ def test_deep_and_odd_values_cost_one_chat(tmp_path: Path) -> None:
 
 def test_times_of_any_kind() -> None:
     def created(value: Any) -> float | None:
-        chat = read_chat({"mapping": {}, "create_time": value})
-        assert chat
+        (chat,) = read_chats({"mapping": {}, "create_time": value})
         return chat.created_s
 
     assert created(samples.NOON_S) == created(samples.NOON_S * 1e3) == created(int(samples.NOON_S) * 10**9)

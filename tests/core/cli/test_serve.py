@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.toy import write_toy_model
-from tests.processes import children
+from tests.processes import children, set_home
 
 _LIMIT_S = 60
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_served_is_said(
 def test_a_request_loads_the_model_that_it_names_if_that_is_allowed(
     toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path))
+    set_home(monkeypatch, tmp_path)
     write_toy_model(tmp_path / "data" / "models" / "Second", seed=1)
     with started("--model", str(toy_folder), "--load-models", "--unload-after", "5") as (process, line):
         for name in ("toy", "second", "toy"):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from core.drafting.registry import DRAFTERS
 from core.engine import saved_chats
 from core.engine.engine import Engine
-from core.events import Finished, Generate, ModelInfo, SavedChatsListed, Token
+from core.events import Attachment, Finished, Generate, Message, ModelInfo, SavedChatsListed, Token
 from core.kv.mlx_lm_caches import why_no_rollback
 from core.kv.saved_files import SavedFiles
 from core.models.folder import fingerprint
@@ -133,6 +133,50 @@ def test_answers_after_a_restart_are_those_of_a_cold_start(
         # Only the first question after the start gets anything from the disk.
         assert (stats.disk_tokens >= len(prompt) - 1) == (turn is turns[0])
         assert stats.prompt_tokens == stats.reused_tokens + stats.read_tokens
+    engine.unload()
+
+
+@pytest.mark.parametrize("architecture", thinned(ARCHITECTURES, keep=conformance.ONE_OF_EACH))
+@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("bits", ["off", pytest.param("8", marks=pytest.mark.sweep)])
+def test_a_new_chat_about_the_document_of_a_saved_one(
+    architecture: str, sampled: bool, bits: str, tokenizer: TokenizerWrapper, files: SavedFiles, folder: Path
+) -> None:
+    """Its answer is that of a cold start, the prefix comes from disk, and each chat has its own file."""
+    loaded = long_model(architecture, tokenizer, folder)
+    values = {**PLAIN, "drafting.drafter": "cacheback", "gate.mode": "always", "kv.bits": bits}
+    chosen = assign_all(Settings(), {**values, **(conformance.SAMPLED if sampled else {})}.items())
+    document = Attachment("log.txt", " ".join(f"Line {n}: {n * 7 % 13} errors." for n in range(40)))
+
+    def ask(engine: Engine, question: str, chat: str) -> tuple[list[int], Finished]:
+        messages = (Message("user", question, attachments=(document,)),)
+        events = list(engine.generate(Generate("", messages, chosen, chat=chat)))
+        finished = events[-1]
+        assert isinstance(finished, Finished)
+        return [event.id for event in events if isinstance(event, Token)], finished
+
+    engine = started(loaded, files)
+    ask(engine, "Which line has the most errors?", CHAT)
+    engine.unload()
+    (path,) = files.folder.glob("*.safetensors")
+    content = path.read_bytes()
+    expected, cold = ask(Engine_of(loaded), "Is the last line right?", "")
+    assert cold.stats.reused_tokens == 0
+
+    engine = started(loaded, files)
+    got, finished = ask(engine, "Is the last line right?", "a new chat")
+    assert got == expected
+    stats = finished.stats
+    assert 256 < stats.disk_tokens == stats.reused_tokens < stats.prompt_tokens
+    assert stats.prompt_tokens == stats.reused_tokens + stats.read_tokens
+    assert engine.sequence.chat == "a new chat"
+    engine.unload()
+    assert path.read_bytes() == content
+    assert files.usage()[0] == 2
+    engine = started(loaded, files)
+    engine.saved_chats.erase(["a new chat"])
+    _, finished = ask(engine, "Which line has the most errors?", CHAT)
+    assert finished.stats.disk_tokens > 256
     engine.unload()
 
 
@@ -365,6 +409,53 @@ def test_another_chat_than_the_loaded_one_reads_its_own(chats: Chats) -> None:
     assert chats.ask(600, "third", seed=3).stats.disk_tokens == 0
     assert chats.ask(600, "other", seed=2).stats.disk_tokens == 400
     assert chats.ask(600).stats.disk_tokens == 500
+
+
+def test_which_file_of_another_chat_is_read(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that shares most; nothing for a few tokens, a sixteenth of a file, or what memory has."""
+    shared = prompt_of(1, 700)
+    for length, chat in ((300, "some"), (600, "most"), (250, "few")):
+        run(chats.engine, [*shared[:length], *prompt_of(length, 300)], settings(), chat)
+    run(chats.engine, [*prompt_of(5, 100), *prompt_of(6, 1900)], settings(), "long")
+    chats.engine.unload()
+    assert chats.count == 4
+    opened: list[Path] = []
+    opens = chats.files.open
+    monkeypatch.setattr(chats.files, "open", lambda path: opened.append(path) or opens(path))
+
+    def disk_tokens(prompt: list[int], chat: str, **values: object) -> int:
+        return run(chats.engine, prompt, settings(**values), chat)[1].stats.disk_tokens
+
+    chats.start()
+    assert disk_tokens([*shared[:255], *prompt_of(9, 300)], "one") == 0
+    monkeypatch.setattr(saved_chats, "_LEAST_PREFIX_TOKENS", 64)
+    assert disk_tokens([*prompt_of(5, 100), *prompt_of(10, 300)], "two") == 0
+    assert opened == []
+    assert disk_tokens([*shared, *prompt_of(11, 30)], "three") == 600
+    assert opened == [chats.files.path("most", chats.loaded.info.path)]
+    held = [each.chat for each in chats.engine._session.prefix_cache.sequences if each.tokens]
+    assert held == ["one", "two", "three"]
+    # Memory has all but a few tokens.
+    assert disk_tokens([*shared[:550], *prompt_of(12, 30)], "four") == 0
+    # A chat that is not kept, or not saved, has nothing to do with the disk.
+    chats.start()
+    assert disk_tokens([*shared, 5], "") == 0
+    chats.start()
+    assert disk_tokens([*shared, 5], "five", **{"prefill.save": False}) == 0
+    assert len(opened) == 1
+
+
+def test_a_damaged_file_of_another_chat_is_removed(chats: Chats) -> None:
+    chats.ask(700)
+    chats.engine.unload()
+    (path,) = chats.files.folder.glob("*.safetensors")
+    content = bytearray(path.read_bytes())
+    content[-9000] ^= 4
+    path.write_bytes(content)
+    expected, _ = run(Engine_of(chats.loaded), prompt_of(1, 600), settings(), "")
+    chats.start()
+    got, finished = run(chats.engine, prompt_of(1, 600), settings(), "new")
+    assert (got, finished.stats.disk_tokens, chats.count) == (expected, 0, 0)
 
 
 def test_what_memory_has_is_not_loaded(chats: Chats) -> None:

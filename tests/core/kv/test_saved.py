@@ -69,10 +69,13 @@ class Model:
         assert len(file.getvalue()) == saving.nbytes
         return file.getvalue()
 
-    def read(self, content: bytes, path: Path, stamp: Stamp | None = None) -> CachedSequence:
+    def read(
+        self, content: bytes, path: Path, stamp: Stamp | None = None, length: int | None = None
+    ) -> CachedSequence:
         path.write_bytes(content)
         with path.open("rb") as file:
-            return finished(SavedFile(file, stamp or self.stamp, VOCABULARY).read(self.new_cache))
+            saved = SavedFile(file, stamp or self.stamp, VOCABULARY)
+            return finished(saved.read(self.new_cache, length or len(saved.tokens)))
 
 
 def finished(reading: Generator[None, None, CachedSequence]) -> CachedSequence:
@@ -115,6 +118,8 @@ def test_what_is_read_continues_bit_by_bit(name: str, sparse: bool, tmp_path: Pa
     assert model.saved(sequence) == content
     other = model.read(content, tmp_path / "saved")
     assert other.skipped == sequence.skipped == (6 if sparse else 0)
+    for length in [50, 60] if sequence.keeps_all else [each.length for each in sequence.snapshots]:
+        assert_equal(model, sequence.fork(length), model.read(content, tmp_path / "saved", length=length))
     assert_equal(model, sequence, other)
 
 

@@ -85,6 +85,72 @@ def test_nothing_else_is_cited(answer: str) -> None:
     assert cited(answer) == []
 
 
+STATION = (
+    "The pump delivers 1.5 litres per minute, and the tank holds 12,500 litres. The alarm sounds at −5 °C. "
+    "Approx. 40 people work in the main building, e.g. technicians and cooks. "
+    "Dr. Ellen Moss leads the laboratory since March 2019. The canteen serves eighteen meals in the morning. "
+    "The generator is serviced twice a year. The red valve opens at 3 bar. The blue valve opens at 5 bar. "
+    "We will never give up the northern site.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "count"),
+    [
+        ("The pump delivers 1.50 litres per minute.", 1),
+        ("The pump delivers 15 litres per minute.", 0),
+        ("The tank holds 12 500 litres.", 1),
+        ("The tank holds 12.5 litres.", 0),
+        ("The alarm sounds at -5 °C.", 1),
+        ("The alarm sounds at 5 °C.", 0),
+        ("The canteen serves 18 meals in the morning.", 1),
+        ("The canteen serves nineteen meals in the morning.", 0),
+        ("The generator is serviced 2 times a year.", 1),
+        ("The generator is serviced three times a year.", 0),
+        ("Dr. Peter Moss leads the laboratory since March 2019.", 0),
+        ("Dr. Ellen Moss leads the laboratory since May 2019.", 0),
+        ("The blue valve opens at 5 bar.", 1),
+        ("The blue valve opens at 3 bar.", 0),
+        ("We will give up the northern site.", 0),
+    ],
+)
+def test_changed_figures_names_and_denials(answer: str, count: int) -> None:
+    """Also with the vectors, which are nearly equal."""
+    for embedder in (None, Embedder()):
+        documents = {0: Document(STATION, np.ones(len(STATION), bool))}
+        found = found_by(search(answer, AnswerFormat(), documents, embedder))
+        assert len(found) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "supported", "changed"),
+    [
+        ("停泊费为每晚十八克朗。狗必须拴绳。", "停泊费是每晚十八克朗。", "停泊费不是每晚十八克朗。"),
+        ("灯塔建于一八八七年。", "灯塔建于一八八七年。", "灯塔建于一八八九年。"),
+        ("北区不对外开放。", "北区不对外开放。", "北区对外开放。"),
+        ("停泊料は一泊十八クローネです。", "停泊料は一泊十八クローネです。", "一泊十九クローネです。"),
+        ("北側の区域には入れません。", "北側の区域には入れません。", "北側の区域には入れます。"),
+        ("북쪽 구역은 개방되지 않습니다.", "북쪽 구역은 개방되지 않습니다.", "북쪽 구역은 개방됩니다."),
+        ("رسوم الرسو ١٨ كرونة لكل ليلة.", "رسوم الرسو 18 كرونة لكل ليلة.", "رسوم الرسو 19 كرونة لكل ليلة."),
+        ("لا يسمح بدخول المنطقة.", "لا يسمح بدخول المنطقة.", "يسمح بدخول المنطقة."),
+        ("يجب ربط الكلاب هنا.", "يجب ربط الكلاب هنا.", "هل يجب ربط الكلاب هنا؟"),
+        ("Вход в зону не разрешён.", "Вход в зону не разрешён.", "Вход в зону разрешён."),
+        ("Das ist nicht ohne Helm offen.", "Das ist nicht ohne Helm offen.", "Das ist ohne Helm offen."),
+        ("यह स्तंभ १८८७ में बना था। वह शुल्क 18 है।", "यह स्तंभ 1887 में बना था।", "यह स्तंभ 1889 में बना था।"),
+    ],
+)  # fmt: skip
+def test_other_languages(text: str, supported: str, changed: str) -> None:
+    assert len(cited(supported, (text,))) == 1
+    assert cited(changed, (text,)) == []
+
+
+def test_abbreviations_do_not_end_a_sentence() -> None:
+    whole = "See Fig. 3 and No. 12, e.g. approx. 40 m wide, tools etc. as listed by Dr. Moss, cf. 2."
+    text = f"{whole} नया वाक्य। هل هذا؟ Tools etc. The end."
+    found = [text[first:last] for first, last in sentences(text)]
+    assert found == [whole, "नया वाक्य।", "هل هذا؟", "Tools etc.", "The end."]
+
+
 def test_only_what_was_read_supports() -> None:
     at = TEXT.index(FEE)
     assert cited(FEE, unread=range(at + len(FEE), len(TEXT))) == [f"night. > {FEE}"]

@@ -6,7 +6,8 @@ import re
 
 from msgspec.structs import replace
 
-from core.serve.answering import is_called, model_id
+from core.events import api_id
+from core.serve.queue import is_called
 from core.serve.status import shape
 from tests.core.serve.served import CHAT, Served
 
@@ -109,7 +110,7 @@ def test_a_listed_model_says_what_clients_of_other_servers_read(served: Served) 
     assert {"tools", "tool_use", "json_schema"} <= {*model["capabilities"]}
     assert {"tools", "structured_outputs"} <= {*model["supported_parameters"]}
     assert "thinking" not in model["capabilities"]
-    thinking = shape(replace(toy, thinks=True), 0)
+    thinking = shape("toy", replace(toy, thinks=True), 0)
     assert "thinking" in thinking["capabilities"]
     assert "reasoning" in thinking["supported_parameters"]
     anthropic = {"anthropic-version": "2023-06-01"}
@@ -122,7 +123,7 @@ def test_a_model_is_called_by_its_id_its_name_or_as_it_was_loaded(served: Served
     toy = served.answers.gate.model
     assert toy is not None
     model = replace(toy, name="SmolLM2 135M", reference="starter")
-    for name in (model_id(model), "smollm2 135m", "starter", "openai/starter", "", "default"):
+    for name in (api_id(model), "smollm2 135m", "starter", "openai/starter", "", "default"):
         assert is_called(model, name), name
     model = replace(toy, name="Qwen3 4B", reference="owner/Qwen3-4B-4bit")
     for name in ("owner/qwen3-4b-4bit", "openai/Qwen3-4B-4bit", "Qwen3-4B"):

@@ -16,21 +16,23 @@ from typing import Any
 
 import pytest
 
+from core.events import Command, LoadModel, ModelEntry
 from core.models.catalogue import Catalogue
 from core.models.config import Machine
 from core.serve import answering
-from core.serve.queue import InstalledModels, Ticket
+from core.serve.queue import InstalledModels, Ticket, WorkerGate
 from tests.core.serve.served import CHAT, Reply, Served, question, read_reply, send_request, serving
 from tests.core.toy import write_toy_model
+from tests.processes import set_home
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home with two models, and one whose weights are damaged."""
+    """A home with two models, two quantisations of a third one, and one whose weights are damaged."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DRAFTLIGHT_HOME", str(home))
-        for seed, name in enumerate(("First-Toy", "Second-Toy")):
+        set_home(patch, home)
+        for seed, name in enumerate(("First-Toy", "Second-Toy", "Twin-Toy-4bit", "Twin-Toy-8bit")):
             write_toy_model(home / "data" / "models" / name, seed=seed)
         damaged = home / "data" / "models" / "Damaged-Toy"
         shutil.copytree(home / "data" / "models" / "First-Toy", damaged)
@@ -39,9 +41,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
+LISTED: list[float] = []  # when the installed models were listed
+
+
 @pytest.fixture(scope="module")
 def served(home: Path) -> Iterator[Served]:
-    entries = Catalogue(Machine(1 << 62, expands=True)).entries
+    def entries() -> tuple[ModelEntry, ...]:
+        LISTED.append(time.monotonic())
+        return Catalogue(Machine(1 << 62, expands=True)).entries()
+
     installed = InstalledModels(partial(asyncio.to_thread, entries))
     with serving(home / "data" / "models" / "First-Toy", installed=installed) as found:
         yield found
@@ -81,6 +89,114 @@ def test_models_are_listed_with_their_state(served: Served) -> None:
     assert listed["Second-Toy"] == "not-loaded"
     assert served.ask("GET", "/v1/models/Second-Toy").json["state"] == "not-loaded"
     assert served.ask("GET", "/v1/models/third").status == 404
+
+
+def test_each_quantisation_has_an_id_of_its_own(served: Served) -> None:
+    ids = [each["id"] for each in served.ask("GET", "/v1/models").json["data"]]
+    assert len(ids) == len(set(ids))
+    answers = {}
+    for name in ("Twin-Toy-8bit", "Twin-Toy-4bit", "Twin-Toy-8bit"):
+        assert name in ids
+        reply = ask(served, f"openai/{name}")
+        assert reply.json["model"] == name
+        assert answers.setdefault(name, text(reply)) == text(reply)
+        # The name that both have is answered by the one that is loaded.
+        assert ask(served, "twin toy").json["model"] == name
+    assert len(set(answers.values())) == 2
+
+
+def test_models_of_one_name_have_their_owners_in_their_ids() -> None:
+    first = ModelEntry("one/Toy-4bit", "Toy", "download", "/models/one--Toy-4bit")
+    second = ModelEntry("/there/two/Toy-4bit", "Toy", "folder", "/there/two/Toy-4bit")
+    third = ModelEntry("starter", "SmolLM2 135M", "starter", "/models/starter")
+
+    async def listed() -> list[ModelEntry]:
+        return [first, second, third]
+
+    async def load(name: str) -> list[Command]:
+        sent: list[Command] = []
+        gate = WorkerGate(sent.append)
+        gate.follow("empty", None)
+        load = asyncio.ensure_future(InstalledModels(listed).load(gate, name))
+        while not gate.is_switching:
+            await asyncio.sleep(0)
+        gate.give_up()
+        assert await load
+        return sent
+
+    models = asyncio.run(InstalledModels(listed).by_id(None))
+    assert models == {"one/Toy-4bit": first, "two/Toy-4bit": second, "SmolLM2-135M": third}
+    for name, model in models.items():
+        assert asyncio.run(load(name)) == [LoadModel(model.reference)]
+
+
+def test_the_installed_models_are_not_listed_for_the_loaded_one(served: Served) -> None:
+    ask(served, "First-Toy")
+    LISTED.clear()
+    for name in ("First-Toy", "first-toy", "", "default"):
+        assert ask(served, name).json["model"] == "First-Toy"
+    assert not LISTED
+
+
+def test_tokens_are_counted_by_the_named_model(served: Served) -> None:
+    ask(served, "First-Toy")
+    fields = {"messages": [{"role": "user", "content": "hello"}]}
+    own = served.ask("POST", "/v1/messages/count_tokens", {**fields, "model": "gpt-5"}).json
+    assert loaded(served) == "First Toy"
+    assert own["draftlight"]["changes"][0]["asked"] == "gpt-5"
+    counted = served.ask("POST", "/v1/messages/count_tokens", {**fields, "model": "Second-Toy"}).json
+    assert loaded(served) == "Second Toy"
+    assert counted["draftlight"]["changes"] == []
+    assert served.answers.queue.tickets == ()
+
+
+def test_a_waiting_request_is_recorded_and_can_be_cancelled(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "_QUIET_S", 0.05)
+    ask(served, "First-Toy")
+    for stream in (True, False):
+        line = served.line()
+        with occupied(served):
+            body = question("hello", model="Second-Toy", stream=stream)
+            send_request(line, "POST", CHAT, body)
+            served.until(lambda: served.records[-1].state == "waiting")
+            served.until(lambda: served.records[-1].position == 1)
+            record = served.records[-1]
+            assert (record.model, record.streams) == ("Second-Toy", stream)
+            time.sleep(0.2)
+            assert served.ask("POST", f"/v1/requests/{record.id}/cancel").status == 200
+            reply = read_reply(line)
+            line.close()
+        assert served.answers.requests.of(record.id).state == "cancelled"
+        if stream:
+            assert (reply.headers["x-request-id"], reply.comments[0]) == (record.id, "waiting 1")
+            assert json.loads(reply.data[-1])["error"]["code"] == "cancelled"
+        else:
+            assert (reply.status, reply.error["code"]) == (499, "cancelled")
+    assert loaded(served) == "First Toy"
+
+
+def test_a_request_that_is_refused_after_its_load_is_recorded_once(served: Served) -> None:
+    before = len(served.records)
+    assert ask(served, "Second-Toy", temperature=-1).status == 400
+    assert [each.state for each in served.records[before:]] == ["failed"]
+    assert "temperature" in served.records[-1].problem
+    assert served.answers.queue.tickets == ()
+
+
+def test_vectors_are_computed_while_models_are_loaded(served: Served) -> None:
+    replies: list[Reply] = []
+
+    def embed() -> None:
+        replies.append(served.ask("POST", "/v1/embeddings", {"input": [f"text {n}" for n in range(200)]}))
+
+    thread = threading.Thread(target=embed)
+    thread.start()
+    while thread.is_alive():
+        for name in ("First-Toy", "Second-Toy"):
+            assert ask(served, name).status == 200
+    assert [(reply.status, len(reply.json["data"])) for reply in replies] == [(200, 200)]
 
 
 @contextmanager
@@ -151,7 +267,7 @@ def test_a_stream_is_kept_alive_while_it_waits_and_errors_come_as_events(
         reply = read_reply(line)
         line.close()
         assert reply.status == 200
-        assert "loading model" in reply.comments
+        assert "waiting 1" in reply.comments
         if model == "Second-Toy":
             assert reply.text == expected
         else:

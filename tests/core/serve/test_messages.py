@@ -296,7 +296,7 @@ def test_a_count_is_what_the_message_has(served: Served) -> None:
     asked = body("count me", **fields)
     del asked["max_tokens"]
     reply = served.ask("POST", COUNT, asked)
-    assert reply.json == {"input_tokens": usage["input_tokens"] + usage["cache_read_input_tokens"]}
+    assert reply.json["input_tokens"] == usage["input_tokens"] + usage["cache_read_input_tokens"]
     without = served.ask("POST", COUNT, {"messages": asked["messages"]}).json["input_tokens"]
     assert without < reply.json["input_tokens"]
 

@@ -60,7 +60,7 @@ def test_a_whole_response_has_openais_shape(served: Served) -> None:
     response = reply.json
     assert reply.headers["x-request-id"] == response["id"]
     assert re.fullmatch(r"resp_[0-9a-f]{28}", response["id"])
-    assert (response["object"], response["model"], response["store"]) == ("response", "toy", False)
+    assert (response["object"], response["model"], response["store"]) == ("response", "toy", True)
     assert (response["status"], response["incomplete_details"]) == (
         "incomplete",
         {"reason": "max_output_tokens"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
@@ -203,6 +204,29 @@ def test_leaving_and_asking_save_an_edit(qapp: QApplication, tmp_path: Path) -> 
 
     play(qapp, scene, folder=tmp_path)
     play(qapp, again, folder=tmp_path)
+
+
+def test_an_edit_keeps_all_other_characters(qapp: QApplication) -> None:
+    """A text field has one kind of line end, and Qt's plain text no no-break spaces."""
+    written = "10\u00a0km\r\n\r\n👩‍🚀 is\u202f5\u2028ready, \u200fשלום\u200e\tx"
+
+    async def scene(window: MainWindow) -> None:
+        await answered(window)
+        chat = window.controller.chats.open
+        token = replace(last(window).tokens[0], text=written)
+        window.controller.chats.keep(
+            chat.with_answer(chat.turns[0].id, replace(last(window), tokens=(token,)))
+        )
+        window.views.transcript.show_turns(window.controller.chats.open.turns)
+        await press(window, Qt.Key.Key_E, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+        assert not editor(window).is_changed
+        await press(window, Qt.Key.Key_Escape)
+        assert view(window).editor is None
+        await edit_end(window, "!")
+        await press(window, Qt.Key.Key_Return, CONTROL)
+        assert last(window).text == written + "!"
+
+    play(qapp, scene)
 
 
 def menu_at(body: QWidget, at: QPoint) -> QMenu:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from app.session.chats.answers import Edit, cut_after, with_edits
+from app.session.chats.answers import Edit, cut_after, edits_between, with_edits
 from app.session.chats.conversation import AskedOf, Conversation
 from app.store.packing import pack_answer, pack_tokens, unpack_answer, unpack_tokens
 from core.events import TYPED, Message, Token
@@ -53,6 +53,44 @@ def test_an_edit_keeps_the_tokens_that_it_does_not_touch(
     assert text_of(cut).startswith(source[:end])
     assert cut == tokens[: len(cut)]
     assert len(text_of(cut)) - end < 2
+
+
+@given(
+    st.lists(
+        st.sampled_from(["the same line\n", "another word, and more ", "x", "日本語です。", "\n"]),
+        max_size=30,
+    ),
+    st.data(),
+)
+def test_edits_between_two_texts(parts: list[str], data: st.DataObject) -> None:
+    other = data.draw(st.permutations(parts)) if parts else ["new"]
+    before, after = "".join(parts), "".join(other)
+    edits = list(edits_between(before, after))
+    assert [at for edit in edits for at in (edit.start, edit.end)] == sorted(
+        at for edit in edits for at in (edit.start, edit.end)
+    )
+    assert list(edits_between(before, before)) == []
+    if before:
+        tokens = tokens_of(*(before[at : at + 3] for at in range(0, len(before), 3)))
+        edited = with_edits(tokens, edits)
+        assert text_of(edited) == after
+        assert [each.position for each in edited] == list(range(len(edited)))
+
+
+def test_the_text_between_two_edits_stays_the_models() -> None:
+    sentences = [f"Sentence {n} says that item {n} is {n * 7} metres long, in words. " for n in range(400)]
+    for separator in ("", "\n\n"):
+        before = separator.join(sentences)
+        after = before.replace("Sentence 3 ", "Line 3 ").replace("Sentence 390 ", "Line 390 ") + "End."
+        edits = list(edits_between(before, after))
+        assert [(before[each.start : each.end], each.text) for each in edits] == [
+            ("Sentence", "Line"),
+            ("Sentence", "Line"),
+            ("", "End."),
+        ]
+    # A rewritten sentence is one edit.
+    (edit,) = edits_between("I saw the old man by the sea.", "We met an old woman on the way.")
+    assert edit.start == 0
 
 
 def test_half_characters_and_the_stop_token_are_not_kept() -> None:

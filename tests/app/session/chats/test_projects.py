@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from app.session.chats.chats import KEPT_DELETED, Chats
 from app.session.chats.presets import Override, Preset
 from app.store.chat_store import MemoryStore
-from core.events import Message
+from core.events import Attachment, Message
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 PRESETS = {"": None, "Facts": Preset("Facts", (Override("chat.system_prompt", "Facts only."),))}
@@ -105,3 +105,26 @@ def test_a_chat_moves_in_and_out_and_an_unknown_project_is_none() -> None:
     chats.change_project(replace(project, preset="Facts"))
     chats.projects.rename_preset("Facts", "Truths")
     assert chats.projects.listed()[0].preset == "Truths"
+
+
+def test_the_draft_of_a_deleted_project_is_joined_to_the_one_outside() -> None:
+    archive, tides = MemoryStore(), Attachment("Tides.md", "High water at noon.")
+    chats = chats_over(archive)
+    chats.keep(chats.open.with_draft(Message("user", "Outside", (tides,))))
+    project = chats.projects.add("Harbour")
+    inside = chats.start(project.id).with_draft(Message("user", "Inside", (tides,)))
+    chats.keep(inside.with_queued([Message("user", "Queued")]))
+    chats.projects.delete(project.id, with_chats=False)
+    chats = chats_over(archive)  # the next start
+    assert sorted(chats.open.draft.content.split("\n\n")) == ["Inside", "Outside", "Queued"]
+    assert chats.open.draft.attachments == (tides,)
+    assert chats.start() == chats.open
+    assert len(archive.summaries()) == 1
+
+
+def test_projects_are_sorted_as_people_sort() -> None:
+    projects = chats_over(MemoryStore()).projects
+    names = ["apple", "Ärzte", "Chapter 9", "chapter 10", "Zoo"]
+    for name in reversed(names):
+        projects.add(name)
+    assert [each.name for each in projects.listed()] == names

@@ -145,8 +145,15 @@ def test_a_question_waits_for_a_request_whose_model_is_being_loaded() -> None:
     link, effects = run(progress, OTHER, SERVE, start=link)
     assert [type(one) for one in effects] == [fx.LoadStarted, fx.ModelReady, fx.Send]
     assert (link.phase, link.model, link.loading, link.served) == (Phase.WAITING, "other", False, "s1")
+    # Its turn: the model that it was asked of is loaded again, then the question is sent.
     link, effects = run(HEARD[-1], Ahead(0), start=link)
-    assert (link.phase, link.pending) == (Phase.READING, None)
+    assert (link.phase, link.model, link.before) == (Phase.WAITING, "starter", "other")
+    assert sent(effects) == [LoadModel("starter", None)]
+    assert run(Stop(), LOADED, start=link)[0].phase is Phase.READY
+    for ends in (LOADED, failed("", "load_model", "bad-model")):
+        after, effects = run(ends, Ahead(0), start=link)
+        assert (after.phase, after.pending) == (Phase.READING, None)
+        assert [type(one) for one in sent(effects)] == [Generate]
 
 
 def test_a_load_that_fails_or_kills_the_worker_leaves_the_previous_model() -> None:

@@ -1,0 +1,116 @@
+"""One sheet of a spreadsheet: its cells by row and column, and how they become text. Pure.
+
+A heading with the name and the range of the used cells, such as `## Budget (B2:F40)`, and a line per row with
+tabs between cells; the first line is the first row of the range, so that the address of a cell can be
+counted. Rows and columns that the file hides are left out and named.
+"""
+
+from __future__ import annotations
+
+from core.documents import strings
+from core.documents.limits import DamagedError, Gathered, TooLongError
+
+MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
+# More empty rows than this become a line that says so.
+_MOST_EMPTY_ROWS = 3
+
+
+class Sheet:
+    """Rows and columns are counted from 0."""
+
+    def __init__(self, name: str, most_characters: int, *, hidden: bool = False) -> None:
+        self.name = one_line(name)
+        self.hidden = hidden
+        self._left = most_characters
+        self._rows: dict[int, dict[int, str]] = {}
+        self._hidden_rows = range(0)  # the last ones
+        self._hidden_columns: list[range] = []
+        # Those with a cell that is left out.
+        self._rows_left_out: set[int] = set()
+        self._columns_left_out: set[int] = set()
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether a cell is shown."""
+        return bool(self._rows)
+
+    def hide_rows(self, rows: range) -> None:
+        """Leave out the cells of these rows; called before they are put, from the top down."""
+        self._hidden_rows = rows
+
+    def hide_columns(self, columns: range) -> None:
+        """Leave out the cells of these columns; called before they are put."""
+        self._hidden_columns.append(columns)
+
+    def put(self, row: int, column: int, text: str) -> None:
+        """Show `text` in a cell. Raises `TooLongError`, and `DamagedError` outside of any sheet."""
+        if not (0 <= row < MOST_ROWS and 0 <= column < MOST_COLUMNS):
+            raise DamagedError
+        if not (text := one_line(text)):
+            return
+        if row in self._hidden_rows:
+            self._rows_left_out.add(row)
+        elif any(column in columns for columns in self._hidden_columns):
+            self._columns_left_out.add(column)
+        else:
+            self._left -= len(text) + 1
+            if self._left < 0:
+                raise TooLongError
+            self._rows.setdefault(row, {})[column] = text
+
+    def write(self, gathered: Gathered) -> None:
+        """Add the heading and the rows. Raises `TooLongError`."""
+        if self.hidden:
+            gathered.add(f"{strings.hidden_sheet(self.name)}\n")
+            return
+        shown = [range(row, row + 1) for row in self._rows]
+        runs = sorted([*shown, *_runs(self._rows_left_out)], key=lambda rows: rows.start)
+        left = min(map(min, self._rows.values()), default=0)
+        if runs:
+            right = max(map(max, self._rows.values()), default=0)
+            cells = f"{_address(runs[0].start, left)}:{_address(runs[-1].stop - 1, right)}"
+            gathered.add(f"## {self.name} ({cells})\n\n")
+        else:
+            gathered.add(f"## {self.name}\n\n")
+        following = runs[0].start if runs else 0
+        for rows in runs:
+            empty = rows.start - following
+            following = rows.stop
+            if empty > _MOST_EMPTY_ROWS:
+                gathered.add(f"{strings.empty_rows(rows.start - empty + 1, rows.start)}\n")
+            else:
+                gathered.add("\n" * empty)
+            if (row := self._rows.get(rows.start)) is None:
+                gathered.add(f"{strings.hidden_rows(rows.start + 1, rows.stop)}\n")
+            else:
+                gathered.add("\t".join(row.get(each, "") for each in range(left, max(row) + 1)) + "\n")
+        for columns in _runs(self._columns_left_out):
+            gathered.add(f"{strings.hidden_columns(_letters(columns.start), _letters(columns.stop - 1))}\n")
+        gathered.add("\n")
+
+
+def _runs(numbers: set[int]) -> list[range]:
+    """The runs of consecutive numbers, in order."""
+    starts = sorted(number for number in numbers if number - 1 not in numbers)
+    ends = sorted(number + 1 for number in numbers if number + 1 not in numbers)
+    return list(map(range, starts, ends))
+
+
+def one_line(text: str) -> str:
+    """`text` without tabs and line breaks, which separate cells and rows."""
+    return " ".join(text.split()) if set(text) & set("\t\n\r\v\f") else text
+
+
+def _address(row: int, column: int) -> str:
+    """`B3` for row 2 and column 1."""
+    return f"{_letters(column)}{row + 1}"
+
+
+def _letters(column: int) -> str:
+    """`B` for column 1."""
+    letters = ""
+    column += 1
+    while column:
+        column, letter = divmod(column - 1, 26)
+        letters = chr(ord("A") + letter) + letters
+    return letters

@@ -1,0 +1,255 @@
+"""Workbooks of Excel (.xlsx, .xlsm) to sheets of shown cells, part by part.
+
+The parts of each sheet are parsed in pieces, and only its visible cells are held, as text. A formula without
+a stored result, which programs write that do not calculate, is shown itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zipfile
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from core.documents.limits import DamagedError, Gathered, Told
+from core.documents.number_formats import BUILT_IN, GENERAL, number_text, text_text
+from core.documents.parts import R, Relations, parse_part
+from core.documents.sheet import Sheet
+
+_MAIN = "xl/workbook.xml"
+# The XML of one part; a zip can claim any size.
+MOST_PART_BYTES = 256 * 1024 * 1024
+_ADDRESS = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
+# A character that XML does not allow.
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+
+
+def workbook_sheets(archive: zipfile.ZipFile, told: Told, gathered: Gathered) -> Iterator[Sheet]:
+    """The sheets with cells, in the file's order; hidden ones are not read. Raises as `parse_part` does."""
+    main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
+    book, parts = _Book(), Relations(archive, main)
+    parse_part(archive, main, book, MOST_PART_BYTES)
+    if not book.sheets:
+        raise DamagedError
+    styles, strings = _Styles(), _Strings()
+    for kind, elements in (("styles", styles), ("sharedStrings", strings)):
+        if (name := parts.by_kind.get(kind, "")) in archive.NameToInfo:
+            parse_part(archive, name, elements, MOST_PART_BYTES)
+    for name, identifier, hidden in book.sheets:
+        part = parts.by_id.get(identifier, "")
+        sheet = Sheet(name, gathered.left, hidden=hidden)
+        if not hidden:
+            cells = _Cells(sheet, strings.all, styles, book.from_1904)
+            parse_part(archive, part, cells, MOST_PART_BYTES, told)
+            # Sheets of charts and dialogs have no cells.
+            if not cells.is_worksheet:
+                continue
+        yield sheet
+
+
+class _Listed(NamedTuple):
+    name: str
+    identifier: str
+    hidden: bool
+
+
+class _Book:
+    """Reads the workbook's part."""
+
+    def __init__(self) -> None:
+        self.sheets: list[_Listed] = []
+        self.from_1904 = False
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        tag = name.rpartition(" ")[2]
+        if tag == "workbookPr":
+            self.from_1904 = _is_true(attributes.get("date1904"))
+        elif tag == "sheet":
+            hidden = attributes.get("state", "visible") != "visible"
+            self.sheets.append(_Listed(attributes.get("name", ""), attributes.get(R + "id", ""), hidden))
+
+    def end(self, name: str) -> None:
+        """Nothing depends on an end."""
+
+    def characters(self, text: str) -> None:
+        """The part holds no text."""
+
+
+class _Styles:
+    """Reads the format code of each style."""
+
+    def __init__(self) -> None:
+        self._codes = dict(BUILT_IN)
+        self._identifiers: list[int] = []
+        self._inside = ""
+
+    def code(self, style: str | None) -> str:
+        """The format code of a cell's style."""
+        number = _whole(style)
+        identifier = self._identifiers[number] if number < len(self._identifiers) else 0
+        return self._codes.get(identifier, GENERAL)
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        tag = name.rpartition(" ")[2]
+        if tag in ("numFmts", "cellXfs"):
+            self._inside = tag
+        elif tag == "numFmt" and self._inside == "numFmts":
+            self._codes[_whole(attributes.get("numFmtId"))] = attributes.get("formatCode", GENERAL)
+        elif tag == "xf" and self._inside == "cellXfs":
+            self._identifiers.append(_whole(attributes.get("numFmtId")))
+
+    def end(self, name: str) -> None:
+        if name.rpartition(" ")[2] == self._inside:
+            self._inside = ""
+
+    def characters(self, text: str) -> None:
+        """Styles hold no text."""
+
+
+class _Text:
+    """Gathers the runs of a text, without the readings above Japanese words."""
+
+    def __init__(self) -> None:
+        self._runs: list[str] = []
+        self._in_run = False
+        self._readings = 0
+
+    def start(self, tag: str) -> None:
+        if tag == "rPh":
+            self._readings += 1
+        self._in_run = tag == "t" and not self._readings
+
+    def end(self, tag: str) -> None:
+        if tag == "rPh":
+            self._readings -= 1
+        self._in_run = False
+
+    def characters(self, text: str) -> None:
+        if self._in_run:
+            self._runs.append(text)
+
+    def take(self) -> str:
+        """The text, which is empty afterwards."""
+        text = "".join(self._runs)
+        self._runs = []
+        return _unescaped(text)
+
+
+class _Strings:
+    """Reads the texts that cells share."""
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+        self._text = _Text()
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self._text.start(name.rpartition(" ")[2])
+
+    def end(self, name: str) -> None:
+        tag = name.rpartition(" ")[2]
+        self._text.end(tag)
+        if tag == "si":
+            self.all.append(self._text.take())
+
+    def characters(self, text: str) -> None:
+        self._text.characters(text)
+
+
+class _Cells:
+    """Reads the cells of a sheet's part into `sheet`."""
+
+    def __init__(self, sheet: Sheet, shared: list[str], styles: _Styles, from_1904: bool) -> None:
+        self.is_worksheet = False
+        self._sheet = sheet
+        self._shared = shared
+        self._styles = styles
+        self._from_1904 = from_1904
+        self._row = self._column = -1
+        self._attributes: dict[str, str] = {}
+        self._inside = ""
+        self._value: list[str] = []
+        self._formula: list[str] = []
+        self._text = _Text()
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        tag = name.rpartition(" ")[2]
+        if tag == "c":
+            self._attributes = attributes
+            if found := _ADDRESS.fullmatch(attributes.get("r", "")):
+                self._row, self._column = int(found[2]) - 1, _column(found[1])
+            else:
+                self._column += 1
+        elif tag == "row":
+            self._row = _whole(attributes.get("r"), self._row + 2) - 1
+            self._column = -1
+            if _is_true(attributes.get("hidden")):
+                self._sheet.hide_rows(range(self._row, self._row + 1))
+        elif tag == "col":
+            if _is_true(attributes.get("hidden")):
+                first, last = (_whole(attributes.get(each)) for each in ("min", "max"))
+                self._sheet.hide_columns(range(first - 1, last))
+        elif tag == "worksheet":
+            self.is_worksheet = True
+        else:
+            self._inside = tag
+            self._text.start(tag)
+
+    def end(self, name: str) -> None:
+        tag = name.rpartition(" ")[2]
+        self._text.end(tag)
+        self._inside = ""
+        if tag == "c":
+            value, formula, text = "".join(self._value), "".join(self._formula), self._text.take()
+            self._value, self._formula = [], []
+            if shown := self._shown(value, text) or (f"={formula}" if formula and not value else ""):
+                self._sheet.put(self._row, self._column, shown)
+
+    def characters(self, text: str) -> None:
+        if self._inside == "v":
+            self._value.append(text)
+        elif self._inside == "f":
+            self._formula.append(text)
+        else:
+            self._text.characters(text)
+
+    def _shown(self, value: str, inline: str) -> str:
+        kind = self._attributes.get("t", "n")
+        code = self._styles.code(self._attributes.get("s"))
+        if kind == "s":
+            number = _whole(value, len(self._shared))
+            return text_text(self._shared[number], code) if number < len(self._shared) else ""
+        if kind == "inlineStr":
+            return text_text(inline, code)
+        if kind == "b":
+            return "TRUE" if _is_true(value) else "FALSE" if value else ""
+        if kind == "d":
+            return value.removesuffix("T00:00:00").replace("T", " ")
+        if kind != "n":
+            return text_text(_unescaped(value), code)
+        try:
+            number_value = float(value)
+        except ValueError:
+            return value
+        return number_text(number_value, code, self._from_1904) if math.isfinite(number_value) else value
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text
+
+
+def _column(letters: str) -> int:
+    """1 for `B`."""
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number - 1
+
+
+def _is_true(value: str | None) -> bool:
+    return value in ("1", "true", "on")
+
+
+def _whole(value: str | None, otherwise: int = 0) -> int:
+    """The number that `value` writes in at most seven digits, else `otherwise`."""
+    return int(value) if value and value.isascii() and value.isdigit() and len(value) < 8 else otherwise
