@@ -384,21 +384,16 @@ class LibraryController(QObject):
         self._show()
         return document_id
 
-<<<<<<< HEAD
     def add_files(self, paths: Sequence[Path]) -> None:
         """Reads files, and the files of folders, and keeps their texts."""
         for path in paths:
             (self._reader.read_folder if path.is_dir() else self._reader.read)(path)
 
-    def attach_all(self, document_ids: Sequence[str]) -> None:
-        """Attaches those documents to the message that exist and are not attached to it yet."""
-=======
     def attach_all(self, document_ids: Sequence[str]) -> int:
         """Attaches those documents to the message that exist and are not attached to it yet.
 
         Returns the number of those that are not in the library.
         """
->>>>>>> d13b1ccf33bc2fe8733d39e52eaad8d6aee8da29
         composer, listed = self._views.composer, {each.id for each in self.documents.listed()}
         found = [each for each in document_ids if each in listed]
         for document_id in found:
