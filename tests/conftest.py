@@ -26,6 +26,7 @@ if (_process := os.environ.get("PYTEST_XDIST_WORKER")) and sys.platform == "linu
     _cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {_cores[int(_process.removeprefix("gw")) % len(_cores)]})
 _home = tempfile.TemporaryDirectory(prefix="draftlight-tests-")
+_first_home = os.environ.get("DRAFTLIGHT_HOME", "")
 os.environ["DRAFTLIGHT_HOME"] = _home.name
 
 
@@ -47,8 +48,12 @@ def _offscreen_platform() -> str:
 if os.environ.setdefault("QT_QPA_PLATFORM", "offscreen") == "offscreen":
     os.environ["QT_QPA_PLATFORM"] = _offscreen_platform()
 
-from core.models.runtime import prepare  # noqa: E402
+from core.models.runtime import index_file, prepare  # noqa: E402
 
+# The process that starts the others has made the index of transformers' modules, which takes a second.
+if _process and (_index := Path(_first_home, "cache", index_file().name)).exists():
+    index_file().parent.mkdir(parents=True)
+    shutil.copy2(_index, index_file())
 prepare()
 
 # What waits most comes first, and what computes most next: side by side they fill the cores, and none of

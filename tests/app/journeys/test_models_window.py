@@ -28,6 +28,7 @@ from core.worker.client import worker_command
 from tests.app.stage import click, last, play, press, ready, until
 from tests.core.toy import write_toy_model
 from tests.hub import Hub, Trouble, serving
+from tests.processes import set_home
 
 NAME = "tests/Toy-1M"
 CONTROL_SHIFT = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
@@ -51,7 +52,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def home(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder of its own, in which `large`, `small` and `other` were imported."""
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     for name in ("large", "small", "other"):
         shutil.copytree(folders / name, tmp_path / name)

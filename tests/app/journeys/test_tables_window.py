@@ -26,6 +26,7 @@ from core.system.paths import tables_dir
 from core.tables.files import PREVIOUS, TableFolder, decode_table
 from core.worker.client import worker_command
 from tests.app.stage import Scene, choose_in_sheet, click, play, press, ready, until
+from tests.processes import set_home
 
 Play = Callable[[Scene], None]
 KEYS = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
@@ -34,7 +35,7 @@ KEYS = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Tables of this test alone; the worker inherits it."""
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
     return tmp_path / "home"
 
 

@@ -21,13 +21,14 @@ from core.events import (
     Typing,
 )
 from tests.core.worker.test_worker import ask, run, worker
+from tests.processes import set_home
 
 CHAT = (Message("user", "hello"), Message("assistant", "hello yourself"))
 
 
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRAFTLIGHT_HOME", str(tmp_path / "home"))
+    set_home(monkeypatch, tmp_path / "home")
 
 
 def test_one_is_given_and_nothing_of_it_is_told(toy_folder: Path) -> None:
