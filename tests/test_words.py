@@ -55,7 +55,20 @@ OUTDATED_TITLES = OUTDATED_LABELS | {"Memory": "Learning"}
 # What begins with a capital wherever it stands: names, and what is quoted from the window by its label.
 NAMES = frozenset(
     # names
-    {"Draftlight", "Python", "Mac", "Markdown", "Apache", "Office", "Word", "Debian", "Ubuntu", "Qt", "Inter"}
+    {
+        "Draftlight",
+        "Python",
+        "Mac",
+        "Markdown",
+        "Apache",
+        "Office",
+        "Word",
+        "Outlook",
+        "Debian",
+        "Ubuntu",
+        "Qt",
+        "Inter",
+    }
     | {"Finder", "JetBrains", "Mono", "Anthropic", "Prometheus", "Return", "Right", "Ctrl", "Shift"}
     | {
         "Thunderbolt",

@@ -3,7 +3,8 @@
 The text is the final version: insertions and moved text are in, deletions and the old places of moved text
 are not. Footnotes and endnotes are numbered `[1]` where they are referred to and follow the text. Equations
 become linear text (`docx_math`), symbols Unicode (`docx_symbols`), ruby text follows its base in brackets.
-Comments, page headers and field codes are left out; hidden text is left out and counted in a last line.
+Charts and diagrams are read (`charts`). Comments, page headers and field codes are left out; hidden text is
+left out and counted in a last line.
 
 A .docx is a zip of XML parts; each is decompressed and parsed in pieces without a tree, so that memory does
 not grow with the file. The common library loses clause numbers (mammoth) or needs a compiled XML parser
@@ -13,10 +14,12 @@ not grow with the file. The common library loses clause numbers (mammoth) or nee
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import IO
 
 from core.documents import strings
+from core.documents.charts import drawing_id, drawing_text
 from core.documents.docx_lists import WordLists, is_on, level_number
 from core.documents.docx_math import MathReader
 from core.documents.docx_symbols import scripted, symbol
@@ -41,16 +44,18 @@ def docx_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
             main = Relations(archive, "").by_kind.get("officeDocument", _MAIN)
             if main not in archive.NameToInfo or not main.startswith("word/"):
                 raise NotWordError
-            parts = Relations(archive, main).by_kind
+            relations = Relations(archive, main)
+            parts = relations.by_kind
             lists = WordLists(archive, parts)
             notes = Notes()
-            words = _Words(gathered, lists, notes)
+            words = _Words(gathered, lists, notes, partial(drawing_text, archive, relations))
             parse_part(archive, main, words, MOST_XML_BYTES, told)
             for kind in ("footnotes", "endnotes"):
                 part = parts.get(kind, f"word/{kind}.xml")
                 if part in archive.NameToInfo and any(of == kind for of, _ in notes.numbers):
                     notes.kind = kind
-                    parse_part(archive, part, _Words(gathered, lists, notes, notes_only=True), MOST_XML_BYTES)
+                    words = _Words(gathered, lists, notes, lambda identifier: "", notes_only=True)
+                    parse_part(archive, part, words, MOST_XML_BYTES)
             if notes.hidden_words:
                 gathered.add(f"\n\n{strings.hidden_text(notes.hidden_words)}")
     except (UnreadableError, OSError, MemoryError):
@@ -93,11 +98,19 @@ class _Words:
     """Takes the elements of the main part, or of the notes, and writes to `gathered`."""
 
     def __init__(
-        self, gathered: Gathered, lists: WordLists, notes: Notes, *, notes_only: bool = False
+        self,
+        gathered: Gathered,
+        lists: WordLists,
+        notes: Notes,
+        drawn: Callable[[str], str],
+        *,
+        notes_only: bool = False,
     ) -> None:
+        """`drawn` returns the text of the chart or diagram with a relation's id."""
         self._gathered = gathered
         self._lists = lists
         self._notes = notes
+        self._drawn = drawn
         # The innermost last: a text box is inside a paragraph and contains paragraphs.
         self._open: list[_Paragraph] = []
         self._in_list = False
@@ -148,6 +161,9 @@ class _Words:
             return
         if name.startswith(M) and self._open and not (self._left_out or self._silent):
             self._start_math(name[len(M) :], attributes.get(M + "val", ""))
+        identifier = drawing_id(name, attributes)
+        if identifier and self._open and not (self._left_out or self._silent):
+            self._add(f"\n{self._drawn(identifier)}\n")
         if not name.startswith(W):
             return
         tag = name[len(W) :]

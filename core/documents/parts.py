@@ -20,11 +20,15 @@ M = "http://schemas.openxmlformats.org/officeDocument/2006/math "
 R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships "
 A = "http://schemas.openxmlformats.org/drawingml/2006/main "
 P = "http://schemas.openxmlformats.org/presentationml/2006/main "
+CHART = "http://schemas.openxmlformats.org/drawingml/2006/chart "
+DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram "
 # The same namespaces in files saved as Strict Open XML.
 _STRICT = {
     "http://purl.oclc.org/ooxml/wordprocessingml/main ": W,
     "http://purl.oclc.org/ooxml/officeDocument/math ": M,
     "http://purl.oclc.org/ooxml/drawingml/main ": A,
+    "http://purl.oclc.org/ooxml/drawingml/chart ": CHART,
+    "http://purl.oclc.org/ooxml/drawingml/diagram ": DIAGRAM,
     "http://purl.oclc.org/ooxml/presentationml/main ": P,
     "http://purl.oclc.org/ooxml/officeDocument/relationships ": R,
 }

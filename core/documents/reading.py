@@ -12,6 +12,7 @@ Readers are imported when the first file of their kind is read.
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import re
 import stat
@@ -361,10 +362,30 @@ def _package(kind: str, stream: IO[bytes], path: Path, name: str, told: Told, ga
         is_open = path.suffix.lower() in (".pages", ".odg")
         raise _refused(name, strings.KIND_OPEN_DOCUMENT if is_open else strings.KIND_ARCHIVE) from None
     except UnreadableError as error:
-        # An .xls file is a compound file like the old formats of Word and PowerPoint.
-        if kind == "old" and path.suffix.lower() != ".xls" and isinstance(error, DamagedError):
-            raise _refused(name, strings.KIND_OLD_OFFICE) from error
+        if kind == "old" and isinstance(error, DamagedError):
+            raise _old(stream, path, name, title) from error
         raise _of(error, name, title) from error
+
+
+# Names in the directory of a compound file, and the records at the beginning of an encrypted .xls workbook.
+_ENCRYPTED = re.compile(
+    re.escape("EncryptedPackage".encode("utf-16-le"))
+    + rb"|\x09\x08(?:\x10\0.{16}|\x08\0.{8})(?:\x86\0\0\0)?\x2f\0",
+    re.DOTALL,
+)
+_OUTLOOK = "__properties_version1.0".encode("utf-16-le")
+
+
+def _old(stream: IO[bytes], path: Path, name: str, title: str) -> RequestError:
+    """Why a compound file that calamine does not read is refused: an old format, or a locked new one."""
+    with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if _ENCRYPTED.search(data):
+            return _of(LockedError(), name, title)
+        if data.find(_OUTLOOK) >= 0:
+            return _refused(name, strings.KIND_OUTLOOK)
+    # An .xls file is a compound file like the old formats of Word and PowerPoint.
+    is_sheet = path.suffix.lower() == ".xls"
+    return _of(DamagedError(), name, title) if is_sheet else _refused(name, strings.KIND_OLD_OFFICE)
 
 
 def _of(error: UnreadableError, name: str, kind: str) -> RequestError:

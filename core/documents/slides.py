@@ -1,16 +1,19 @@
 """Presentations (.pptx) to text: slides in their order, with titles, tables and notes.
 
 A slide is a heading such as `## Slide 3: Budget`, its paragraphs in the file's order, tables as lines with
-tabs between cells, and its notes. Dates, footers and slide numbers are left out, as are charts, diagrams,
-pictures and comments. Hidden slides are left out and named.
+tabs between cells, charts and diagrams (`charts`), and its notes. Dates, footers and slide numbers are left
+out, as are pictures and comments. Hidden slides are left out and named.
 """
 
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from typing import IO
 
 from core.documents import strings
+from core.documents.charts import drawing_id, drawing_text
 from core.documents.limits import DamagedError, Gathered, Told, UnreadableError
 from core.documents.parts import A, P, R, Relations, parse_part
 
@@ -34,7 +37,8 @@ def slides_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
             for number, identifier in enumerate(order.slides, 1):
                 told(number - 1, len(order.slides), "pages")
                 part = parts.get(identifier, "")
-                slide = _Slide(gathered.left)
+                of_slide = Relations(archive, part)
+                slide = _Slide(gathered.left, partial(drawing_text, archive, of_slide))
                 parse_part(archive, part, slide, _MOST_SLIDE_BYTES)
                 if slide.hidden:
                     gathered.add(f"{strings.hidden_slide(number)}\n\n")
@@ -42,8 +46,8 @@ def slides_text(stream: IO[bytes], told: Told, gathered: Gathered) -> str:
                 text = slide.text()
                 gathered.add(f"{strings.slide_heading(number, slide.title)}\n\n")
                 gathered.add(f"{text}\n\n" if text else "")
-                notes = _Slide(gathered.left, notes=True)
-                if (notes_part := Relations(archive, part).by_kind.get("notesSlide")) in archive.NameToInfo:
+                notes = _Slide(gathered.left, lambda identifier: "", notes=True)
+                if (notes_part := of_slide.by_kind.get("notesSlide")) in archive.NameToInfo:
                     parse_part(archive, str(notes_part), notes, _MOST_SLIDE_BYTES)
                 noted = notes.text()
                 gathered.add(f"{strings.slide_notes(noted)}\n\n" if noted else "")
@@ -75,10 +79,12 @@ class _Order:
 class _Slide:
     """Reads a slide, or the text of its notes."""
 
-    def __init__(self, most_characters: int, *, notes: bool = False) -> None:
+    def __init__(self, most_characters: int, drawn: Callable[[str], str], *, notes: bool = False) -> None:
+        """`drawn` returns the text of the chart or diagram with a relation's id."""
         self._title: list[str] = []
         self.hidden = False
         self._lines = Gathered(most_characters)
+        self._drawn = drawn
         self._notes = notes
         self._placeholder = "body" if not notes else ""
         self._paragraph: list[str] = []
@@ -119,6 +125,9 @@ class _Slide:
             self._cells = []
         elif name == A + "tc":
             self._cell = []
+        elif identifier := drawing_id(name, attributes):
+            lines = "" if self._fallbacks else self._drawn(identifier)
+            self._lines.add(f"\n{lines}\n\n" if lines else "")
 
     def end(self, name: str) -> None:
         if name == _FALLBACK:

@@ -6,6 +6,7 @@ KIND_PICTURE = ("a picture", "Pictures cannot be attached; paste the words it sh
 KIND_ARCHIVE = ("an archive", "Unpack it and attach the texts inside.")
 KIND_SOUND = ("a sound", "Only texts can be attached.")
 KIND_PROGRAM = ("a program", "Only texts can be attached.")
+KIND_OUTLOOK = ("an Outlook message", "Save it as .eml, HTML or text.")
 KIND_OLD_OFFICE = ("an old Word or PowerPoint file", "Save it as .docx or .pptx, or as plain text.")
 KIND_OPEN_DOCUMENT = ("a document of another program", "Save it as .docx or PDF.")
 KIND_BINARY = (
@@ -136,6 +137,14 @@ def slide_heading(number: int, title: str) -> str:
 
 def slide_notes(text: str) -> str:
     return f"Notes: {text}"
+
+
+def chart(title: str) -> str:
+    return f"Chart: {title}" if title else "Chart"
+
+
+def chart_axes(titles: list[str]) -> str:
+    return f"Axes: {', '.join(titles)}"
 
 
 def empty_rows(first: int, last: int) -> str:

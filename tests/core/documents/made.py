@@ -83,8 +83,10 @@ def paragraph(text: str, properties: str = "") -> str:
     return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{escape(text)}</w:t></w:r></w:p>"
 
 
-def write_docx(path: Path, body: str, numbering: str = "", styles: str = "") -> Path:
-    """A Word document with that body, and the insides of its lists' and styles' parts."""
+def write_docx(
+    path: Path, body: str, numbering: str = "", styles: str = "", more: Mapping[str, str] | None = None
+) -> Path:
+    """A Word document with that body, the insides of its lists' and styles' parts, and more parts."""
     xml = f'<?xml version="1.0"?><w:document xmlns:w="{W}"><w:body>{body}</w:body></w:document>'
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", xml)
@@ -92,6 +94,8 @@ def write_docx(path: Path, body: str, numbering: str = "", styles: str = "") -> 
             if inside:
                 xml = f'<?xml version="1.0"?><w:{name} xmlns:w="{W}">{inside}</w:{name}>'
                 archive.writestr(f"word/{name}.xml", xml)
+        for name, part in (more or {}).items():
+            archive.writestr(name, part)
     return path
 
 
@@ -224,10 +228,14 @@ def slide_shape(*paragraphs: str, placeholder: str = "") -> str:
 
 
 def write_pptx(
-    path: Path, slides: Sequence[str], notes: Mapping[int, str] | None = None, hidden: int = -1
+    path: Path,
+    slides: Sequence[str],
+    notes: Mapping[int, str] | None = None,
+    hidden: int = -1,
+    more: Mapping[str, str] | None = None,
 ) -> Path:
     """A presentation of slides with these shapes; `notes` are shapes by the slide's index, from 0."""
-    parts = {"_rels/.rels": relations({"officeDocument": "ppt/presentation.xml"})}
+    parts = {**(more or {}), "_rels/.rels": relations({"officeDocument": "ppt/presentation.xml"})}
     # Parts in another order than the slides.
     names = [f"slides/slide{len(slides) - index}.xml" for index in range(len(slides))]
     listed = "".join(f'<p:sldId id="{index + 256}" r:id="r{index}"/>' for index in range(len(slides)))
